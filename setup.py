@@ -1,0 +1,31 @@
+"""Compiles the pure rings with mypyc. QUOTA_PROXY_BUILD says how: auto (where a compiler is there), pure, require."""
+
+import os
+import tomllib
+from pathlib import Path
+
+from setuptools import setup
+
+MODES = ("auto", "pure", "require")
+ROOT = Path(__file__).parent
+
+
+def sources() -> list[str]:
+    """Every file of the compiled rings, as pyproject lists them."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    entries = [ROOT / entry for entry in settings["tool"]["quota-proxy"]["compiled"]]
+    files = [file for entry in entries for file in (entry.rglob("*.py") if entry.is_dir() else [entry])]
+    return sorted(str(file.relative_to(ROOT)) for file in files)
+
+
+mode = os.environ.get("QUOTA_PROXY_BUILD", "auto")
+if mode not in MODES:
+    raise SystemExit(f"QUOTA_PROXY_BUILD is {mode!r}; it takes one of {', '.join(MODES)}")
+extensions = []
+if mode != "pure":
+    from mypyc.build import mypycify
+
+    extensions = mypycify(sources(), opt_level="3")
+    for extension in extensions:
+        extension.optional = mode == "auto"
+setup(ext_modules=extensions)
