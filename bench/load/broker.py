@@ -1,0 +1,51 @@
+"""A fake broker: `python -m bench.load.broker --listen HOST:PORT`.
+
+Answers Produce v9 and Fetch v12 of the topic "bench" with canned frames, and ApiVersions and Metadata as the
+one broker that leads it. Anything else ends the connection with a line that says what was asked.
+"""
+
+import argparse
+import gc
+import socket
+from typing import Final, NoReturn
+
+from bench.load.cold import ColdAnswers
+from bench.load.poller import Poller
+from bench.load.session import Session
+
+# The largest request is one byte less than this, its size not counted.
+BUFFER_SIZE: Final = 4 << 20
+PARTITIONS: Final = 64
+BACKLOG: Final = 4096
+
+
+def serve(address: str) -> NoReturn:
+    """Serves at HOST:PORT until the process is told to end."""
+    host, _, port = address.rpartition(":")
+    listener = socket.create_server((host, int(port)), backlog=BACKLOG)
+    cold = ColdAnswers(host, int(port), PARTITIONS)
+    poller = Poller()
+    buffer = bytearray(BUFFER_SIZE)
+
+    def accept(_mask: int) -> None:
+        sock, _ = listener.accept()
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        poller.add(sock, Session(sock, poller, cold, buffer).on_events)
+
+    poller.add(listener, accept)
+    # Nothing here makes reference cycles, and a collection would show in the latencies.
+    gc.disable()
+    while True:
+        poller.wait(60.0)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.load.broker", description="A fake Kafka broker.")
+    parser.add_argument("--listen", default="127.0.0.1:19092", metavar="HOST:PORT")
+    serve(parser.parse_args().listen)
+
+
+if __name__ == "__main__":
+    main()

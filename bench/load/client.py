@@ -1,0 +1,116 @@
+"""The driver's side of one connection: one request frame, sent again and again."""
+
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from bench.load.frames import CORRELATION, REQUEST_CORRELATION
+from bench.load.poller import WRITE, Poller
+
+# A response's size and correlation id.
+_HEAD: Final = struct.Struct("!ii")
+BUFFER_SIZE: Final = 1 << 20
+Answered = Callable[["Client", float], None]
+
+
+class LoadError(Exception):
+    """The other side ended the connection, answered out of order, or did not answer at all."""
+
+
+class Client:
+    """Sends when told, counts answers, and calls `answered(client, due)` for each, in order.
+
+    `buffer` is shared by all clients of a thread: only what a partial response head needs is kept.
+    """
+
+    def __init__(
+        self, sock: socket.socket, request: bytes, poller: Poller, buffer: bytearray, answered: Answered
+    ) -> None:
+        self._sock = sock
+        self._request = bytearray(request)
+        self._poller = poller
+        self._buffer = buffer
+        self._view = memoryview(buffer)
+        self._answered = answered
+        self._due: deque[float] = deque()
+        self._next_id = 0
+        self._expected_id = 0
+        self._owed = 0
+        self._offset = 0
+        self._blocked = False
+        self._head = b""
+        self._ahead = 0
+        self.received = 0
+        self.sent = 0
+        poller.add(sock, self.on_events)
+
+    def offer(self, due: float) -> None:
+        """Sends one more request as soon as the socket takes it; its latency counts from `due` (seconds)."""
+        self._due.append(due)
+        self._owed += 1
+        if not self._blocked:
+            self._flush()
+
+    def on_events(self, mask: int) -> None:
+        """Handles what the poller saw. Raises LoadError where the connection or its order broke."""
+        try:
+            if mask & WRITE:
+                self._flush()
+            if mask & ~WRITE:
+                self._read()
+        except OSError as error:
+            raise LoadError(f"the connection broke after {self._expected_id} answers: {error}") from error
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._poller.remove(self._sock)
+        self._sock.close()
+
+    def _flush(self) -> None:
+        while self._owed:
+            CORRELATION.pack_into(self._request, REQUEST_CORRELATION, self._next_id)
+            try:
+                count = self._sock.send(memoryview(self._request)[self._offset :])
+            except BlockingIOError:
+                self._watch_writes(True)
+                return
+            self._offset += count
+            self.sent += count
+            if self._offset == len(self._request):
+                self._offset = 0
+                self._next_id += 1
+                self._owed -= 1
+        self._watch_writes(False)
+
+    def _watch_writes(self, wanted: bool) -> None:
+        if wanted != self._blocked:
+            self._blocked = wanted
+            self._poller.watch_writes(self._sock, wanted)
+
+    def _read(self) -> None:
+        start = len(self._head)
+        self._buffer[:start] = self._head
+        count = self._sock.recv_into(self._view[start:])
+        if count == 0:
+            raise LoadError(f"the connection was closed after {self._expected_id} answers")
+        self.received += count
+        for _ in range(self._completed(start + count)):
+            self._answered(self, self._due.popleft())
+
+    def _completed(self, end: int) -> int:
+        """How many responses ended within the buffer's first `end` bytes; keeps where the next one begins."""
+        at = self._ahead
+        completed = int(0 < at <= end)
+        while end - at >= _HEAD.size:
+            size, correlation_id = _HEAD.unpack_from(self._buffer, at)
+            if correlation_id != self._expected_id:
+                raise LoadError(f"correlation id {correlation_id} came where {self._expected_id} was due")
+            self._expected_id += 1
+            at += 4 + size
+            if at <= end:
+                completed += 1
+        self._ahead = max(at - end, 0)
+        self._head = bytes(self._view[at:end])
+        return completed

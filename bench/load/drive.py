@@ -1,0 +1,145 @@
+"""Drives a broker or a proxy: `python -m bench.load.drive --address HOST:PORT --kind produce --pid PROXY`.
+
+Prints one line of JSON: what was sent, how long it took, and what the process `--pid` and its children spent.
+"""
+
+import argparse
+import contextlib
+import gc
+import json
+import os
+import socket
+import sys
+import time
+from array import array
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench.load.client import BUFFER_SIZE, Client, LoadError
+from bench.load.frames import fetch_request, produce_request
+from bench.load.poller import Poller
+from bench.load.process import cpu_seconds, peak_rss_mib
+from bench.load.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Load:
+    """What to send. `rate` is in requests a second over all connections; 0 is the closed loop."""
+
+    kind: str
+    size: int
+    partitions: int
+    connections: int
+    depth: int
+    rate: float
+    requests: int
+    client_id: str
+    client_ids: int
+
+    def request(self, connection: int) -> bytes:
+        """The request frame of the given connection: with several client ids, each has one of its own."""
+        name = f"{self.client_id}-{connection % self.client_ids}" if self.client_ids else self.client_id
+        build = produce_request if self.kind == "produce" else fetch_request
+        return build(name, self.partitions, self.size)
+
+
+def percentile_ms(ordered: "array[float]", part: float) -> float:
+    """The latency that `part` of the requests did not exceed, in ms, of latencies in order, in seconds."""
+    return ordered[min(int(part * len(ordered)), len(ordered) - 1)] * 1000
+
+
+def connect(address: str) -> socket.socket:
+    """A connected socket that does not block."""
+    host, _, port = address.rpartition(":")
+    sock = socket.create_connection((host, int(port)), timeout=10)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setblocking(False)
+    return sock
+
+
+def drive(address: str, load: Load, pid: int | None) -> dict[str, object]:
+    """Runs the load after a tenth of it as warm-up; the result as the command prints it.
+
+    Raises LoadError where the other side does not answer as Kafka does.
+    """
+    poller = Poller()
+    schedule = Schedule(poller)
+    buffer = bytearray(BUFFER_SIZE)
+    clients = [
+        Client(connect(address), load.request(n), poller, buffer, schedule.answered)
+        for n in range(load.connections)
+    ]
+
+    def run(requests: int) -> None:
+        if load.rate:
+            schedule.open_loop(clients, requests, load.rate)
+        else:
+            schedule.closed_loop(clients, requests, load.depth)
+
+    run(max(load.requests // 10, load.connections))
+    moved = -sum(client.sent + client.received for client in clients)
+    own = -time.process_time()
+    cpu = -cpu_seconds(pid) if pid else 0.0
+    seconds = -time.perf_counter()
+    run(load.requests)
+    seconds += time.perf_counter()
+    cpu += cpu_seconds(pid) if pid else 0.0
+    own += time.process_time()
+    moved += sum(client.sent + client.received for client in clients)
+    for client in clients:
+        client.close()
+    ordered = array("d", sorted(schedule.latencies))
+    return {
+        **asdict(load),
+        "bytes": moved,
+        "seconds": seconds,
+        "requests_per_s": load.requests / seconds,
+        "mib_per_s": moved / seconds / (1 << 20),
+        "p50_ms": percentile_ms(ordered, 0.5),
+        "p99_ms": percentile_ms(ordered, 0.99),
+        "p999_ms": percentile_ms(ordered, 0.999),
+        "cpu_s": cpu,
+        "cpu_ms_per_1k_req": cpu * 1e6 / load.requests,
+        "cpu_s_per_gib": cpu / (moved / (1 << 30)),
+        "peak_rss_mib": peak_rss_mib(pid) if pid else 0.0,
+        "driver_cpu_s": own,
+    }
+
+
+def arguments() -> argparse.Namespace:
+    """The command line, parsed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.load.drive",
+        description="Loads a Kafka broker or proxy with one kind of request.",
+    )
+    parser.add_argument("--address", default="127.0.0.1:29092", metavar="HOST:PORT")
+    parser.add_argument("--kind", choices=["produce", "fetch"], default="produce")
+    parser.add_argument("--size", type=int, default=100, help="bytes of each partition")
+    parser.add_argument("--partitions", type=int, default=1, help="partitions of each request, 126 at most")
+    parser.add_argument("--connections", type=int, default=4)
+    parser.add_argument("--depth", type=int, default=8, help="requests in flight on each connection")
+    parser.add_argument("--rate", type=float, default=0.0, help="requests a second in all; 0: closed loop")
+    parser.add_argument("--requests", type=int, default=100_000)
+    parser.add_argument("--client-id", default="bench")
+    parser.add_argument("--client-ids", type=int, default=0, help="number of client ids: CLIENT_ID-0, -1 ...")
+    parser.add_argument("--pid", type=int, help="the proxy, whose CPU and memory are read, children included")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """The command line; exits 1 with a sentence where the load could not be run."""
+    values = vars(arguments())
+    address, pid = values.pop("address"), values.pop("pid")
+    # Linux lets a wait end up to 50 us late to save wake-ups; the open loop must send on time.
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{os.getpid()}/timerslack_ns").write_text("1")
+    # Nothing here makes reference cycles, and a collection would show in the latencies.
+    gc.disable()
+    try:
+        print(json.dumps(drive(address, Load(**values), pid)))
+    except (LoadError, OSError) as error:
+        sys.exit(f"drive: {address}: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""When the driver sends: as fast as answers come (closed loop), or at a rate, come what may (open loop)."""
+
+import time
+from array import array
+from collections.abc import Sequence
+from typing import Final
+
+from bench.load.client import Client, LoadError
+from bench.load.poller import Poller
+
+PATIENCE_SECONDS: Final = 30.0
+
+
+class Schedule:
+    """Keeps `clients` busy and notes the latency of every answer, in seconds."""
+
+    def __init__(self, poller: Poller) -> None:
+        self._poller = poller
+        self._to_offer = 0
+        self.latencies = array("d")
+
+    def answered(self, client: Client, due: float) -> None:
+        """Notes an answer to a request that was due at `due`; in the closed loop the next request follows."""
+        now = time.perf_counter()
+        self.latencies.append(now - due)
+        if self._to_offer:
+            self._to_offer -= 1
+            client.offer(now)
+
+    def closed_loop(self, clients: Sequence[Client], requests: int, depth: int) -> None:
+        """Sends `requests` in all, `depth` in flight on each connection. Latency counts from sending."""
+        self.latencies = array("d")
+        first = min(requests, depth * len(clients))
+        self._to_offer = requests - first
+        for n in range(first):
+            clients[n % len(clients)].offer(time.perf_counter())
+        while len(self.latencies) < requests:
+            if not self._poller.wait(PATIENCE_SECONDS):
+                self._give_up(requests)
+
+    def open_loop(self, clients: Sequence[Client], requests: int, rate: float) -> None:
+        """Sends `rate` requests a second, over the connections in turn, whatever is still in flight.
+
+        Latency counts from the intended time: a stall delays what was due meanwhile, and that is counted too.
+        """
+        self.latencies = array("d")
+        self._to_offer = 0
+        begin = time.perf_counter()
+        offered = 0
+        while len(self.latencies) < requests:
+            now = time.perf_counter()
+            while offered < requests and begin + offered / rate <= now:
+                clients[offered % len(clients)].offer(begin + offered / rate)
+                offered += 1
+            if offered < requests:
+                self._poller.wait_until_due(begin + offered / rate - time.perf_counter())
+            elif not self._poller.wait(PATIENCE_SECONDS):
+                self._give_up(requests)
+
+    def _give_up(self, requests: int) -> None:
+        raise LoadError(
+            f"no answer for {PATIENCE_SECONDS:.0f} s; {len(self.latencies)} of {requests} were answered"
+        )

@@ -1,0 +1,90 @@
+"""The fake broker's side of one connection."""
+
+import socket
+import struct
+import sys
+from collections import deque
+from typing import Final
+
+from bench.load.canned import HEAD, RefusedRequest, answer
+from bench.load.cold import ColdAnswers
+from bench.load.frames import CORRELATION, REQUEST_CORRELATION, RESPONSE_CORRELATION
+from bench.load.poller import WRITE, Poller
+
+_I32: Final = struct.Struct("!i")
+
+
+class Session:
+    """Answers requests in order, each by a system call of its own. Nothing stays in the shared `buffer`."""
+
+    def __init__(self, sock: socket.socket, poller: Poller, cold: ColdAnswers, buffer: bytearray) -> None:
+        self._sock = sock
+        self._poller = poller
+        self._cold = cold
+        self._buffer = buffer
+        self._view = memoryview(buffer)
+        self._rest = b""
+        self._unsent: deque[tuple[bytearray, int]] = deque()
+        self._offset = 0
+        self._blocked = False
+
+    def on_events(self, mask: int) -> None:
+        """Reads, answers, writes; ends the connection on its end or on a request without an answer."""
+        try:
+            if mask & WRITE:
+                self._flush()
+            if mask & ~WRITE:
+                self._read()
+        except RefusedRequest as refusal:
+            print(f"fake broker: connection ended: {refusal}", file=sys.stderr, flush=True)
+            self._close()
+        except (OSError, EOFError):
+            self._close()
+
+    def _close(self) -> None:
+        self._poller.remove(self._sock)
+        self._sock.close()
+
+    def _read(self) -> None:
+        start = len(self._rest)
+        self._buffer[:start] = self._rest
+        count = self._sock.recv_into(self._view[start:])
+        if count == 0:
+            raise EOFError
+        end = start + count
+        at = 0
+        while end - at >= 4:
+            (size,) = _I32.unpack_from(self._buffer, at)
+            if not HEAD.size - 4 <= size <= len(self._buffer) - 4:
+                raise RefusedRequest(f"a frame of {size} bytes; the most is {len(self._buffer) - 4}")
+            if end - at < 4 + size:
+                break
+            self._answer(at, size)
+            at += 4 + size
+        self._rest = bytes(self._view[at:end])
+
+    def _answer(self, at: int, size: int) -> None:
+        (correlation_id,) = CORRELATION.unpack_from(self._buffer, at + REQUEST_CORRELATION)
+        self._unsent.append((answer(self._buffer, at, size, self._cold), correlation_id))
+        if not self._blocked:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Sends what it can. Connections share the canned frames, so each sets its own correlation id."""
+        while self._unsent:
+            response, correlation_id = self._unsent[0]
+            CORRELATION.pack_into(response, RESPONSE_CORRELATION, correlation_id)
+            try:
+                self._offset += self._sock.send(memoryview(response)[self._offset :])
+            except BlockingIOError:
+                self._watch_writes(True)
+                return
+            if self._offset == len(response):
+                self._offset = 0
+                self._unsent.popleft()
+        self._watch_writes(False)
+
+    def _watch_writes(self, wanted: bool) -> None:
+        if wanted != self._blocked:
+            self._blocked = wanted
+            self._poller.watch_writes(self._sock, wanted)
