@@ -1,0 +1,110 @@
+"""Bytes per second of a user, a client id, or both, on each broker (KIP-13, KIP-55, KIP-219).
+
+    pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q
+    window    wait = (rate - Q) / Q x window, Kafka's own (rate: SampledRate)
+
+producer_byte_rate charges a Produce request's frame, once, as it is read: a client that waits as told starts
+its next request without a debt. consumer_byte_rate charges the response of a consumer's Fetch and of
+ShareFetch: four bytes and the body, as Kafka counts. A breach makes the client wait; nothing is refused. A
+consumer's request is bounded as well, so that one response cannot take it seconds over. Followers' fetches
+pass: they have quotas of their own (KIP-73).
+"""
+
+from typing import Final, final
+
+from proxy.quota.bucket import Bucket, BucketState, Rule
+from proxy.quota.buckets import Buckets
+from proxy.quota.identity import Identity
+from proxy.quota.limits import PACE, Limits
+from proxy.quota.quota import LONG, PER_BROKER, Quota, QuotaKey, QuotaKind
+from proxy.quota.verdict import PASS, Verdict
+from proxy.wire.views import RequestView, ResponseView
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+SHARE_FETCH: Final = 78
+API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
+
+PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
+CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
+
+_SIZE_FIELD: Final = 4
+"""Kafka's fetch quota counts a response with its four-byte length, the header left out."""
+_LEAST_FETCH_SECONDS: Final = 0.25
+"""What a paced consumer without tokens may still ask for: four responses a second, not a trickle."""
+
+
+@final
+class ClientBytes(Quota):
+    """The byte rates of one broker's clients."""
+
+    def __init__(self) -> None:
+        super().__init__(API_KEYS)
+        limits = Limits({})
+        rule = _rule(limits)
+        self._rule = rule
+        self._produced: Final = Buckets(PRODUCER_BYTE_RATE, limits, rule)
+        self._consumed: Final = Buckets(CONSUMER_BYTE_RATE, limits, rule)
+
+    def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
+        if request.api_key == PRODUCE:
+            bucket = self._produced.find(who, now)
+            return PASS if bucket is None else _use(bucket, request.size, now)
+        if request.replica_id >= 0:
+            return PASS
+        bucket = self._consumed.find(who, now)
+        if bucket is None:
+            return PASS
+        most = self._most(bucket, now)
+        if 0 <= request.max_bytes <= most:
+            return PASS
+        return Verdict(max_bytes=most, bucket=bucket)
+
+    def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
+        if request.api_key == PRODUCE or request.replica_id >= 0:
+            return PASS
+        bucket = self._consumed.find(who, now)
+        return PASS if bucket is None else _use(bucket, response.body_size + _SIZE_FIELD, now)
+
+    def _most(self, bucket: Bucket, now: float) -> int:
+        """The most that a response may bring: what the tokens allow, or Kafka's whole window (KAFKA-9677).
+
+        At least 1: a broker returns one batch however small the bound, so a consumer always gets on.
+        """
+        tokens = bucket.tokens
+        if tokens is None:
+            rule = self._rule
+            return max(int(bucket.limit * (rule.samples - 1) * rule.window_seconds), 1)
+        return max(int(max(tokens.measure(now), bucket.limit * _LEAST_FETCH_SECONDS)), 1)
+
+    def configure(self, limits: Limits, now: float) -> None:
+        self._rule = _rule(limits)
+        self._produced.configure(limits, self._rule, now)
+        self._consumed.configure(limits, self._rule, now)
+
+    def buckets(self, now: float) -> list[BucketState]:
+        return self._produced.states(now) + self._consumed.states(now)
+
+    def forget_idle(self, now: float) -> None:
+        self._produced.forget_idle(now)
+        self._consumed.forget_idle(now)
+
+
+def _rule(limits: Limits) -> Rule:
+    burst_seconds = limits.burst_seconds if limits.algorithm == PACE else 0.0
+    return Rule(burst_seconds, limits.samples, limits.window_seconds)
+
+
+def _use(bucket: Bucket, size: int, now: float) -> Verdict:
+    seconds = bucket.record(size, now)
+    return PASS if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
+
+
+KIND: Final = QuotaKind(
+    name="client_bytes",
+    keys=(QuotaKey(PRODUCER_BYTE_RATE, LONG), QuotaKey(CONSUMER_BYTE_RATE, LONG)),
+    api_keys=API_KEYS,
+    scope=PER_BROKER,
+    build=ClientBytes,
+    help="Bytes per second that a user, a client id or both may produce and consume on each broker.",
+)

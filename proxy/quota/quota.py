@@ -1,0 +1,106 @@
+"""Quota: what a kind of quota does; QuotaKind: what a kind says about itself."""
+
+import math
+from collections.abc import Callable
+from typing import Final, final
+
+from proxy.quota.bucket import BucketState
+from proxy.quota.identity import Identity
+from proxy.quota.limits import Limits
+from proxy.quota.verdict import PASS, Verdict
+from proxy.wire.views import RequestView, ResponseView
+
+LONG: Final = "LONG"
+INT: Final = "INT"
+DOUBLE: Final = "DOUBLE"
+PER_BROKER: Final = "broker"
+"""Each broker has its own state, as every quota of Kafka's."""
+PER_CLUSTER: Final = "cluster"
+"""All brokers share one state."""
+
+_LARGEST: Final[dict[str, float]] = {LONG: float(2**63 - 1), INT: float(2**31 - 1)}
+_FRACTION: Final = 1e-6
+
+
+class Quota:
+    """The state and rules of one kind of quota. A kind overrides what it needs; the rest passes everything.
+
+    One instance may serve several brokers (PER_CLUSTER), so configure() may come twice with the same limits.
+    """
+
+    def __init__(self, api_keys: tuple[int, ...]) -> None:
+        self.api_keys: Final = api_keys
+        """The APIs (Kafka's keys) whose requests and responses this quota is asked about."""
+
+    def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
+        """Judge a request when it has been read, before it goes to the broker."""
+        return PASS
+
+    def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
+        """Judge a response when it has come from the broker, before it goes to the client."""
+        return PASS
+
+    def configure(self, limits: Limits, now: float) -> None:
+        """Take new limits; what was used so far still counts."""
+
+    def buckets(self, now: float) -> list[BucketState]:
+        """Every bucket that has been used and has a limit."""
+        return []
+
+    def forget_idle(self, now: float) -> None:
+        """Drop the state that nobody has used for an hour, as Kafka does."""
+
+
+@final
+class QuotaKey:
+    """A quota's name and the values that it takes, as in AlterClientQuotas (KIP-546)."""
+
+    __slots__ = ("name", "type")
+
+    def __init__(self, name: str, type: str) -> None:
+        self.name: Final = name
+        self.type: Final = type
+        """LONG, INT or DOUBLE, as Kafka names them."""
+
+    def problem(self, value: object) -> str:
+        """What is wrong with a value, in a sentence; empty when it is fine."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return f"{self.name} is {value!r}; it must be a number greater than 0"
+        number = float(value)
+        if not math.isfinite(number) or number <= 0.0:
+            return f"{self.name} is {value!r}; it must be greater than 0, and finite"
+        largest = _LARGEST.get(self.type)
+        if largest is None:
+            return ""
+        if number > largest:
+            return (
+                f"{self.name} is {value!r}; it is too large for a {self.type}, which ends at {int(largest)}"
+            )
+        if abs(number - math.floor(number)) > _FRACTION:
+            return f"{self.name} is {value!r}; it must be a whole number"
+        return ""
+
+
+@final
+class QuotaKind:
+    """What a kind of quota says about itself; settings, admin APIs, metrics and docs are made from it."""
+
+    def __init__(
+        self,
+        name: str,
+        keys: tuple[QuotaKey, ...],
+        api_keys: tuple[int, ...],
+        scope: str,
+        build: Callable[[], Quota],
+        help: str,
+    ) -> None:
+        self.name: Final = name
+        self.keys: Final = keys
+        """The quotas that can be configured, by Kafka's names."""
+        self.api_keys: Final = api_keys
+        self.scope: Final = scope
+        """PER_BROKER or PER_CLUSTER."""
+        self.build: Final = build
+        """Makes a Quota of this kind, without limits until it is configured."""
+        self.help: Final = help
+        """One sentence for people."""

@@ -1,0 +1,73 @@
+"""Verdict: what the quotas say about one request."""
+
+from typing import Final, final
+
+from proxy.quota.bucket import Bucket
+
+NOTHING_HELD: Final[list[int]] = []
+"""Shared by every verdict that holds nothing back; never changed."""
+NO_BOUND: Final = -1
+
+
+@final
+class Verdict:
+    """A wait, items held back, or both; immutable."""
+
+    __slots__ = ("bucket", "error_code", "held", "max_bytes", "throttle_seconds")
+
+    def __init__(
+        self,
+        throttle_seconds: float = 0.0,
+        held: list[int] = NOTHING_HELD,
+        error_code: int = 0,
+        max_bytes: int = NO_BOUND,
+        bucket: Bucket | None = None,
+    ) -> None:
+        self.throttle_seconds: Final = throttle_seconds
+        """How long the client has to wait, from the `now` of the call on."""
+        self.held: Final = held
+        """Indexes into the request's items of those that are held back, ascending."""
+        self.error_code: Final = error_code
+        """What to say about the held items; 0: leave them out without a word."""
+        self.max_bytes: Final = max_bytes
+        """The most that the response may bring; NO_BOUND where no quota bounds it."""
+        self.bucket: Final = bucket
+        """The bucket that makes the wait."""
+
+
+PASS: Final = Verdict()
+"""Go ahead. Every request without a limit gets this one object."""
+
+
+def combine(first: Verdict, second: Verdict) -> Verdict:
+    """Both: the longest wait and its bucket (the first's on a tie), all that is held, the first error code,
+    the
+    least max_bytes."""
+    if second is PASS:
+        return first
+    if first is PASS:
+        return second
+    longest = second if second.throttle_seconds > first.throttle_seconds else first
+    return Verdict(
+        longest.throttle_seconds,
+        _union(first.held, second.held),
+        first.error_code or second.error_code,
+        _least(first.max_bytes, second.max_bytes),
+        longest.bucket,
+    )
+
+
+def _union(first: list[int], second: list[int]) -> list[int]:
+    if not second:
+        return first
+    if not first:
+        return second
+    return sorted(set(first) | set(second))
+
+
+def _least(first: int, second: int) -> int:
+    if first == NO_BOUND:
+        return second
+    if second == NO_BOUND:
+        return first
+    return min(first, second)
