@@ -1,0 +1,3 @@
+"""One client connection and its broker connection, without sockets: bytes in, bytes out, and when to call
+again.
+"""

@@ -1,10 +1,14 @@
 """Views: the few fields that the proxy reads from a message, each with its place in the frame.
 
-An *item* is one partition of a Produce or Fetch message (or one topic of an admin request). Offsets count from the
-frame's first byte after its four-byte length, where the header begins.
+An *item* is one partition of a Produce or Fetch message. Offsets count from the first byte of the frame,
+which is the first of the four that give its length. A view is filled as the bytes of its frame arrive: see
+proxy.wire.walk.
 """
 
 from typing import Final, final
+
+from proxy.wire.edit import Edit
+from proxy.wire.reader import Mark
 
 NO_ID: Final = b"\0" * 16
 """Kafka's null topic id."""
@@ -14,9 +18,9 @@ NO_ID: Final = b"\0" * 16
 class Item:
     """One partition's part of a message."""
 
-    __slots__ = ("end", "partition", "size", "start", "topic", "topic_id")
+    __slots__ = ("partition", "size", "topic", "topic_id")
 
-    def __init__(self, topic: str, topic_id: bytes, partition: int, size: int, start: int, end: int) -> None:
+    def __init__(self, topic: str, topic_id: bytes, partition: int, size: int) -> None:
         self.topic: Final = topic
         """The topic's name; empty where the version names topics by id."""
         self.topic_id: Final = topic_id
@@ -24,50 +28,85 @@ class Item:
         self.partition: Final = partition
         self.size: Final = size
         """Bytes of record batches that the message carries for this partition."""
-        self.start: Final = start
-        self.end: Final = end
+
+
+class View:
+    """What requests and responses have in common, and how far the reading of one has come."""
+
+    def __init__(self, api_version: int, flexible: bool, want_items: bool) -> None:
+        self.api_version = api_version
+        self.flexible = flexible
+        """Whether this version has compact strings and tagged fields."""
+        self.want_items = want_items
+        self.items: list[Item] = []
+        """Filled only where `want_items`."""
+        self.edits: list[Edit] = []
+        """What has to change in the frame before it goes on."""
+        self.done = False
+        """Whether all that the proxy wants to know has been read."""
+        self.partial = False
+        """Whether the frame is cut through: its end is not there yet."""
+        self.length_sent = False
+        """Whether the frame's length is already on its way, so that no further edit may change it."""
+        self.mark: Mark | None = None
+        """In a partial frame: where the next step begins; what stands before may go on."""
+        self.marked_edits = 0
+        """How many edits belong to the steps before the mark."""
+        self.phase = 0
+        self.topics_left = 0
+        self.partitions_left = 0
+        self.records_left = 0
+        self.topic = ""
+        self.topic_id = NO_ID
+        self.partition = 0
+        self.records_size = 0
 
 
 @final
-class RequestView:
+class RequestView(View):
     """What the proxy reads of a request."""
 
-    __slots__ = (
-        "acks", "api_key", "api_version", "client_id", "correlation_id", "items", "max_bytes", "max_bytes_at",
-        "min_bytes_at", "replica_id", "size",
-    )  # fmt: skip
-
-    def __init__(self, api_key: int, api_version: int, correlation_id: int, client_id: str, size: int) -> None:
-        self.api_key: Final = api_key
-        self.api_version: Final = api_version
-        self.correlation_id: Final = correlation_id
-        self.client_id: Final = client_id
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str,
+        size: int,
+        flexible: bool = False,
+        want_items: bool = False,
+    ) -> None:
+        super().__init__(api_version, flexible, want_items)
+        self.api_key = api_key
+        self.correlation_id = correlation_id
+        self.client_id = client_id
         """Empty for a null client id, as Kafka's quotas take it."""
-        self.size: Final = size
-        """Bytes of header and body: the frame without its four-byte length (what Kafka's produce quota counts)."""
-        self.items: list[Item] = []
-        """Filled only where the caller asked for items."""
+        self.size = size
+        """Bytes of header and body: the frame without its four-byte length (what Kafka's produce quota
+        counts).
+        """
         self.acks = 1
         """Produce: 0 means that no response comes."""
         self.replica_id = -1
-        """Fetch: 0 and above where the request says that it comes from a follower."""
+        """Fetch on a replication listener: 0 and above is a follower. On a client listener always -1."""
         self.max_bytes = -1
         """Fetch: the most that the response may bring; -1 where the version has no such field."""
         self.max_bytes_at = -1
+        self.min_bytes = 0
         self.min_bytes_at = -1
+        self.partition_max_bytes_at: list[int] = []
+        """Fetch before version 3, which has no max_bytes: where each partition's own limit stands."""
 
 
 @final
-class ResponseView:
+class ResponseView(View):
     """What the proxy reads of a response."""
 
-    __slots__ = ("body_size", "items", "throttle_at", "throttle_time_ms")
-
-    def __init__(self, body_size: int) -> None:
-        self.body_size: Final = body_size
+    def __init__(self, api_version: int, flexible: bool, body_size: int, want_items: bool = False) -> None:
+        super().__init__(api_version, flexible, want_items)
+        self.body_size = body_size
         """Bytes after the response header (Kafka's fetch quota counts these and four more)."""
         self.throttle_at = -1
         """Where the int32 throttle_time_ms stands; -1 where the version has no such field."""
         self.throttle_time_ms = 0
         """The broker's own throttle_time_ms."""
-        self.items: list[Item] = []

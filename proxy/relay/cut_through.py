@@ -1,0 +1,94 @@
+"""CutThrough: a frame that is too large to be held. It is read as it passes, and edited on the way."""
+
+from typing import Final, final
+
+from proxy.relay.exchange import Exchange
+from proxy.wire.edit import LENGTH_SIZE, apply, with_length
+from proxy.wire.frames import Frame
+from proxy.wire.reader import Reader
+from proxy.wire.views import View
+
+
+@final
+class CutThrough:
+    """What of a frame has come and not yet gone on.
+
+    Bytes go on as soon as the view's mark is behind them, or the view is done. What the edits made before
+    that do to the frame's length is announced with the first of them; later edits keep the length.
+    """
+
+    def __init__(self, frame: Frame, exchange: Exchange, reader: Reader, view: View | None) -> None:
+        self.frame: Final = frame
+        self.exchange: Final = exchange
+        self.reader: Final = reader
+        self.view: Final = view
+        """None where nobody reads the frame."""
+        self.settled = False
+        """Whether the quotas have judged it."""
+        self._start: Final = reader.mark()
+        """Where reading begins again as long as the view has no mark."""
+        self._waiting: list[bytes] = list(frame.pieces)
+        self._sent = 0
+        self._edits_sent = 0
+
+    def feed(self, pieces: list[bytes]) -> None:
+        """Take the next part of the frame; reading goes on before the step that ran out of bytes."""
+        self._waiting.extend(pieces)
+        view = self.view
+        if view is None or view.done:
+            return
+        mark = view.mark
+        if mark is None:
+            self.reader.back_to(self._start)
+        else:
+            self.reader.back_to(mark)
+            self.reader.release()
+            view.mark = self.reader.mark()
+        self.reader.pieces.extend(pieces)
+        del view.edits[view.marked_edits :]
+
+    def take(self) -> list[bytes]:
+        """What may go on now."""
+        view = self.view
+        if view is None or (view.done and not view.edits):
+            ready = self._waiting
+            self._waiting = []
+            return ready
+        limit = self._limit(view)
+        if limit <= self._sent:
+            return []
+        edits = [edit for edit in view.edits[self._edits_sent :] if edit.start < limit]
+        self._edits_sent += len(edits)
+        if self._sent == 0:
+            edits = with_length(edits, self.frame.size - LENGTH_SIZE)
+            view.length_sent = True
+        ready = self._split(limit)
+        start = self._sent
+        self._sent = limit
+        return apply(ready, edits, start) if edits else ready
+
+    def _limit(self, view: View) -> int:
+        """The offset in the frame before which everything may go on."""
+        if view.done:
+            limit = self._sent
+            for piece in self._waiting:
+                limit += len(piece)
+            return limit
+        mark = view.mark
+        return 0 if mark is None else mark.base + mark.pos
+
+    def _split(self, limit: int) -> list[bytes]:
+        """Remove the waiting bytes before `limit` and return them."""
+        ready: list[bytes] = []
+        left = limit - self._sent
+        while left > 0:
+            piece = self._waiting[0]
+            if len(piece) <= left:
+                ready.append(piece)
+                self._waiting.pop(0)
+                left -= len(piece)
+            else:
+                ready.append(piece[:left])
+                self._waiting[0] = piece[left:]
+                left = 0
+        return ready

@@ -1,0 +1,16 @@
+"""Why a connection ends. The values are the label `reason` of connections_closed_total."""
+
+from typing import Final
+
+CLIENT_CLOSED: Final = "client_closed"
+BROKER_CLOSED: Final = "broker_closed"
+CLIENT_PROTOCOL_ERROR: Final = "client_protocol_error"
+BROKER_PROTOCOL_ERROR: Final = "broker_protocol_error"
+
+
+class RelayError(Exception):
+    """The connection has to end; `reason` names the guilty side, the text says why."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason: Final = reason

@@ -1,0 +1,43 @@
+"""Exchange: one request and its place in the order of answers; a broker answers a connection's requests in
+order.
+"""
+
+from typing import Final, final
+
+from proxy.quota.identity import Identity
+from proxy.quota.verdict import PASS, Verdict
+from proxy.relay.traffic import Bytes
+from proxy.wire.apis import Api
+from proxy.wire.views import RequestView
+
+
+@final
+class Client:
+    """Who sends on a connection under one client id, and its counters."""
+
+    __slots__ = ("traffic", "who")
+
+    def __init__(self, who: Identity, traffic: Bytes) -> None:
+        self.who: Final = who
+        self.traffic: Final = traffic
+
+
+@final
+class Exchange:
+    """A request that awaits its answer."""
+
+    __slots__ = ("admitted", "answer", "api", "client", "correlation_id", "request", "throttled_until")
+
+    def __init__(
+        self, correlation_id: int, client: Client, api: Api | None, request: RequestView | None
+    ) -> None:
+        self.correlation_id: Final = correlation_id
+        self.client: Final = client
+        self.api: Final = api
+        """None where the proxy does not read the API: the answer passes as it is."""
+        self.request: Final = request
+        self.answer: bytes | None = None
+        """The whole answer, where the proxy gives it: it waits here for its turn."""
+        self.admitted: Verdict = PASS
+        self.throttled_until = 0.0
+        """Until when the request makes its client wait."""

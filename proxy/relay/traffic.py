@@ -1,0 +1,70 @@
+"""Traffic: what passes through a listener, counted in plain integers and read when somebody scrapes."""
+
+from typing import Final, final
+
+from proxy.wire.views import NO_ID, Item
+
+API_KEYS: Final = 256
+"""Kafka's highest key is below 100; what a client sends above this is counted as the last."""
+MAX_CLIENTS: Final = 10_000
+"""Beyond so many (user, client id) pairs, and so many partitions, the rest is counted as one."""
+MAX_PARTITIONS: Final = 100_000
+REST: Final = "<rest>"
+"""The name under which that rest is counted; no Kafka topic can be called so."""
+
+
+@final
+class Bytes:
+    """Bytes towards the broker (in) and towards the client (out), frames as they are."""
+
+    __slots__ = ("bytes_in", "bytes_out")
+
+    def __init__(self) -> None:
+        self.bytes_in = 0
+        self.bytes_out = 0
+
+
+@final
+class Traffic:
+    """The counters of one listener; its connections share them."""
+
+    def __init__(self, topic_partitions: bool = False) -> None:
+        self.topic_partitions: Final = topic_partitions
+        """Whether bytes are counted by topic and partition."""
+        self.requests: Final = [0] * API_KEYS
+        """By API key."""
+        self.total: Final = Bytes()
+        self.clients: Final[dict[tuple[str, str], Bytes]] = {}
+        """By (user, client id)."""
+        self.partitions: Final[dict[tuple[str, bytes, int], Bytes]] = {}
+        """By (topic, topic id, partition), where one of the first two is empty; bytes of record batches."""
+
+    def count_request(self, api_key: int) -> None:
+        self.requests[api_key if api_key < API_KEYS else API_KEYS - 1] += 1
+
+    def client(self, user: str, client_id: str) -> Bytes:
+        """The counters of a client; one for all the rest when there are too many."""
+        key = (user, client_id)
+        counters = self.clients.get(key)
+        if counters is None:
+            if len(self.clients) >= MAX_CLIENTS:
+                key = (REST, REST)
+            counters = self.clients.setdefault(key, Bytes())
+        return counters
+
+    def count_in(self, items: list[Item]) -> None:
+        for item in items:
+            self._partition(item).bytes_in += item.size
+
+    def count_out(self, items: list[Item]) -> None:
+        for item in items:
+            self._partition(item).bytes_out += item.size
+
+    def _partition(self, item: Item) -> Bytes:
+        key = (item.topic, item.topic_id, item.partition)
+        counters = self.partitions.get(key)
+        if counters is None:
+            if len(self.partitions) >= MAX_PARTITIONS:
+                key = (REST, NO_ID, -1)
+            counters = self.partitions.setdefault(key, Bytes())
+        return counters

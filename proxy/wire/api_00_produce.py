@@ -1,0 +1,90 @@
+"""Produce: v0-13.
+
+v1 throttle_time_ms, last in the response; v3 transactional_id; v9 flexible; v10 NodeEndpoints and current
+leader in tags (KIP-951); v13 topic ids (KIP-516). With acks=0 no response comes. Up to v2 the records are
+message sets.
+"""
+
+from typing import Final, cast, final
+
+from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
+from proxy.wire.apis import Api
+from proxy.wire.reader import Reader
+from proxy.wire.views import RequestView, ResponseView, View
+from proxy.wire.walk import Partitioned, walk
+
+TOPIC_ID_FROM: Final = 13
+
+
+@final
+class ProduceRequest(Partitioned):
+    topic_id_from = TOPIC_ID_FROM
+
+    def read_head(self, reader: Reader, view: View) -> bool:
+        if view.api_version >= 3:
+            reader.skip_string(view.flexible)  # transactional_id
+        cast("RequestView", view).acks = reader.i16()
+        reader.take(4)  # timeout_ms
+        view.topics_left = reader.count(view.flexible)
+        return view.want_items
+
+    def read_partition(self, reader: Reader, view: View) -> int:
+        return reader.bytes_length(view.flexible)
+
+
+@final
+class ProduceResponse(Partitioned):
+    topic_id_from = TOPIC_ID_FROM
+
+    def __init__(self, addresses: Addresses) -> None:
+        self.addresses: Final = addresses
+
+    def read_head(self, reader: Reader, view: View) -> bool:
+        view.topics_left = reader.count(view.flexible)
+        return True
+
+    def read_partition(self, reader: Reader, view: View) -> int:
+        version = view.api_version
+        reader.take(10)  # error_code, base_offset
+        if version >= 2:
+            reader.take(8)  # log_append_time_ms
+        if version >= 5:
+            reader.take(8)  # log_start_offset
+        if version >= 8:
+            left = reader.count(view.flexible)
+            while left > 0:  # record_errors: batch_index, batch_index_error_message
+                reader.take(4)
+                reader.skip_string(view.flexible)
+                if view.flexible:
+                    reader.skip_tags()
+                left -= 1
+            reader.skip_string(view.flexible)  # error_message
+        return 0
+
+    def read_tail(self, reader: Reader, view: View) -> None:
+        response = cast("ResponseView", view)
+        if view.api_version >= 1:
+            response.throttle_at = reader.offset
+            response.throttle_time_ms = reader.i32()
+        if view.api_version >= 10:
+            rewrite_endpoints_tag(reader, response, self.addresses)
+
+
+@final
+class Produce(Api):
+    key = 0
+    name = "Produce"
+    oldest = 0
+    newest = 13
+    flexible_from = 9
+
+    def __init__(self) -> None:
+        self._request: Final = ProduceRequest()
+
+    def read_request(self, reader: Reader, view: RequestView) -> None:
+        walk(self._request, reader, view)
+
+    def read_response(
+        self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses
+    ) -> None:
+        walk(ProduceResponse(addresses), reader, view)

@@ -1,0 +1,44 @@
+"""FindCoordinator: v0-6. Read for the coordinators' addresses.
+
+v1 throttle_time_ms, first in the response, and error_message; v3 flexible; v4 an array of coordinators
+(KIP-699).
+"""
+
+from typing import final
+
+from proxy.wire.addresses import Addresses, rewrite_address
+from proxy.wire.apis import Api
+from proxy.wire.reader import Reader
+from proxy.wire.views import RequestView, ResponseView
+
+
+@final
+class FindCoordinator(Api):
+    key = 10
+    name = "FindCoordinator"
+    oldest = 0
+    newest = 6
+    flexible_from = 3
+
+    def read_response(
+        self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses
+    ) -> None:
+        version = view.api_version
+        if version >= 1:
+            view.throttle_at = reader.offset
+            view.throttle_time_ms = reader.i32()
+        if version < 4:
+            reader.take(2)  # error_code
+            if version >= 1:
+                reader.skip_string(view.flexible)  # error_message
+            rewrite_address(reader, view, addresses)
+        else:
+            left = reader.count(True)
+            while left > 0:
+                reader.skip_string(True)  # key
+                rewrite_address(reader, view, addresses)
+                reader.take(2)  # error_code
+                reader.skip_string(True)  # error_message
+                reader.skip_tags()
+                left -= 1
+        view.done = True

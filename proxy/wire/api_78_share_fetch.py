@@ -1,0 +1,65 @@
+"""ShareFetch: v1-2 (KIP-932; v0 was a preview, in Kafka 4.0 only). Read for its size and NodeEndpoints.
+
+throttle_time_ms first in the response; flexible and with topic ids from the first version; NodeEndpoints in
+an ordinary array at the end.
+"""
+
+from typing import Final, cast, final
+
+from proxy.wire.addresses import Addresses, rewrite_endpoints_array
+from proxy.wire.apis import Api
+from proxy.wire.reader import Reader
+from proxy.wire.views import RequestView, ResponseView, View
+from proxy.wire.walk import Partitioned, walk
+
+
+@final
+class ShareFetchResponse(Partitioned):
+    topic_id_from = 0
+
+    def __init__(self, addresses: Addresses) -> None:
+        self.addresses: Final = addresses
+
+    def read_head(self, reader: Reader, view: View) -> bool:
+        response = cast("ResponseView", view)
+        response.throttle_at = reader.offset
+        response.throttle_time_ms = reader.i32()
+        reader.take(2)  # error_code
+        reader.skip_string(True)  # error_message
+        reader.take(4)  # acquisition_lock_timeout_ms
+        view.topics_left = reader.count(True)
+        return True
+
+    def read_partition(self, reader: Reader, view: View) -> int:
+        reader.take(2)  # error_code
+        reader.skip_string(True)  # error_message
+        reader.take(2)  # acknowledge_error_code
+        reader.skip_string(True)  # acknowledge_error_message
+        reader.take(8)  # current_leader: leader_id, leader_epoch
+        reader.skip_tags()
+        return reader.bytes_length(True)
+
+    def read_after_records(self, reader: Reader, view: View) -> None:
+        left = reader.count(True)
+        while left > 0:  # acquired_records: first_offset, last_offset, delivery_count
+            reader.take(18)
+            reader.skip_tags()
+            left -= 1
+        reader.skip_tags()
+
+    def read_tail(self, reader: Reader, view: View) -> None:
+        rewrite_endpoints_array(reader, cast("ResponseView", view), self.addresses)
+
+
+@final
+class ShareFetch(Api):
+    key = 78
+    name = "ShareFetch"
+    oldest = 1
+    newest = 2
+    flexible_from = 0
+
+    def read_response(
+        self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses
+    ) -> None:
+        walk(ShareFetchResponse(addresses), reader, view)

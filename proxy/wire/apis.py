@@ -1,0 +1,56 @@
+"""What the proxy knows of the APIs that it reads. An API that is not here passes through opaque, at any
+version.
+"""
+
+from typing import Final
+
+from proxy.wire.addresses import Addresses
+from proxy.wire.errors import Malformed
+from proxy.wire.reader import Reader
+from proxy.wire.views import RequestView, ResponseView
+
+
+class Api:
+    """One API: which of its versions the proxy reads, and how."""
+
+    key: int
+    name: str
+    oldest: int
+    newest: int
+    flexible_from: int
+    """The first version with compact strings and tagged fields, in the body and in both headers."""
+
+    def flexible_response_header(self, api_version: int) -> bool:
+        return api_version >= self.flexible_from
+
+    def read_request(self, reader: Reader, view: RequestView) -> None:
+        """Fill the view from the body; sets `view.done`."""
+        view.done = True
+
+    def read_response(
+        self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses
+    ) -> None:
+        """Fill the view from the body, with the edits that hide the brokers' addresses; sets `view.done`."""
+        view.done = True
+
+
+class RequestHeader:
+    """RequestHeader v1 and later: api_key, api_version, correlation_id, client_id (nullable; empty here)."""
+
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int, client_id: str) -> None:
+        self.api_key: Final = api_key
+        self.api_version: Final = api_version
+        self.correlation_id: Final = correlation_id
+        self.client_id: Final = client_id
+
+
+def read_request_header(reader: Reader) -> RequestHeader:
+    """Read the header up to its client id, alike in every version; tags are left to the caller."""
+    api_key = reader.i16()
+    api_version = reader.i16()
+    correlation_id = reader.i32()
+    if api_key < 0 or api_version < 0:
+        raise Malformed(f"a request with api_key {api_key} and api_version {api_version}")
+    return RequestHeader(api_key, api_version, correlation_id, reader.string(False))

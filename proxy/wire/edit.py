@@ -1,0 +1,97 @@
+"""Edit: change a frame in its pieces, without decoding or joining it."""
+
+from typing import Final, final
+
+LENGTH_SIZE: Final = 4
+"""Every frame begins with its length, an int32 that does not count itself."""
+
+
+def i16(value: int) -> bytes:
+    return value.to_bytes(2, "big", signed=True)
+
+
+def i32(value: int) -> bytes:
+    return value.to_bytes(4, "big", signed=True)
+
+
+def uvarint(value: int) -> bytes:
+    """An unsigned varint."""
+    out = b""
+    while value > 0x7F:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def string(value: str, flexible: bool) -> bytes:
+    """A string, never null."""
+    raw = value.encode()
+    return (uvarint(len(raw) + 1) if flexible else i16(len(raw))) + raw
+
+
+def count(value: int, flexible: bool) -> bytes:
+    """The number of elements in front of an array."""
+    return uvarint(value + 1) if flexible else i32(value)
+
+
+@final
+class Edit:
+    """Bytes `start` to `end` of a frame become `new`."""
+
+    __slots__ = ("end", "new", "start")
+
+    def __init__(self, start: int, end: int, new: bytes) -> None:
+        self.start: Final = start
+        self.end: Final = end
+        self.new: Final = new
+
+    @property
+    def growth(self) -> int:
+        """By how many bytes the frame becomes longer."""
+        return len(self.new) - (self.end - self.start)
+
+
+def insert(edits: list[Edit], edit: Edit) -> None:
+    """Put an edit in its place among others, which are in order."""
+    at = len(edits)
+    while at > 0 and edits[at - 1].start > edit.start:
+        at -= 1
+    edits.insert(at, edit)
+
+
+def apply(pieces: list[bytes], edits: list[Edit], offset: int = 0) -> list[bytes]:
+    """The pieces, of which the first begins at `offset` of the frame, with the edits (in order, not
+    overlapping) made.
+    """
+    out: list[bytes] = []
+    base = offset
+    which = 0
+    for piece in pieces:
+        at = 0
+        size = len(piece)
+        while which < len(edits) and edits[which].start < base + size:
+            edit = edits[which]
+            if edit.start >= base:
+                if edit.start - base > at:
+                    out.append(piece[at : edit.start - base])
+                if edit.new:
+                    out.append(edit.new)
+            if edit.end > base + size:
+                at = size
+                break
+            at = max(at, edit.end - base)
+            which += 1
+        if at == 0:
+            out.append(piece)
+        elif at < size:
+            out.append(piece[at:])
+        base += size
+    return out
+
+
+def with_length(edits: list[Edit], size: int) -> list[Edit]:
+    """The edits, after the one that sets the frame's length right; `size` is its length until now."""
+    growth = 0
+    for edit in edits:
+        growth += edit.growth
+    return [Edit(0, LENGTH_SIZE, i32(size + growth)), *edits] if growth else edits

@@ -1,0 +1,222 @@
+"""Reader: the one checked cursor over a frame.
+
+A frame arrives in pieces (as the socket delivered it) and is never joined: the reader walks over their
+borders, and joins only the few bytes of a field that lies across one. Record batches are skipped without
+being touched.
+"""
+
+from typing import Final, final
+
+from proxy.wire.errors import Malformed, Short
+
+MAX_LENGTH: Final = 2**31 - 1
+
+
+@final
+class Mark:
+    """A place to which a reader can go back."""
+
+    __slots__ = ("base", "data", "next_at", "next_piece", "pos")
+
+    def __init__(self, data: bytes, pos: int, base: int, next_piece: int, next_at: int) -> None:
+        self.data: Final = data
+        self.pos: Final = pos
+        self.base: Final = base
+        self.next_piece: Final = next_piece
+        self.next_at: Final = next_at
+
+
+@final
+class Reader:
+    """Reads field after field; each read is checked against what is there, and raises Short beyond it."""
+
+    __slots__ = ("base", "data", "end", "next_at", "next_piece", "pieces", "pos")
+
+    def __init__(self, pieces: list[bytes], start: int = 0) -> None:
+        self.pieces = pieces
+        """May grow at its end while the frame is on its way."""
+        self.data = pieces[0]
+        self.pos = 0
+        self.end = len(self.data)
+        self.base = 0
+        """The offset of data[0] in the frame."""
+        self.next_piece = 1
+        self.next_at = 0
+        """Where, after data, reading goes on: pieces[next_piece][next_at]."""
+        if start:
+            self.skip(start)
+
+    @property
+    def offset(self) -> int:
+        """The offset in the frame of the next byte to be read."""
+        return self.base + self.pos
+
+    def mark(self) -> Mark:
+        return Mark(self.data, self.pos, self.base, self.next_piece, self.next_at)
+
+    def back_to(self, mark: Mark) -> None:
+        self.data = mark.data
+        self.pos = mark.pos
+        self.end = len(mark.data)
+        self.base = mark.base
+        self.next_piece = mark.next_piece
+        self.next_at = mark.next_at
+
+    def release(self) -> None:
+        """Let go of the pieces that lie behind; marks set before this are void."""
+        del self.pieces[: self.next_piece]
+        self.next_piece = 0
+
+    def take(self, size: int) -> int:
+        """Step over `size` bytes and return where, in `data`, they begin."""
+        start = self.pos
+        stop = start + size
+        if stop <= self.end:
+            self.pos = stop
+            return start
+        return self._take_across(size)
+
+    def _take_across(self, size: int) -> int:
+        if size > MAX_LENGTH:
+            raise Malformed(f"a length of {size} bytes")
+        if self.pos == self.end:
+            self._advance()
+            if size <= self.end - self.pos:
+                start = self.pos
+                self.pos = start + size
+                return start
+        joined = self.data[self.pos : self.end]
+        next_piece = self.next_piece
+        next_at = self.next_at
+        while len(joined) < size:
+            if next_piece >= len(self.pieces):
+                raise Short(f"{size} bytes wanted at offset {self.offset}, {len(joined)} are there")
+            piece = self.pieces[next_piece]
+            stop = next_at + size - len(joined)
+            if stop < len(piece):
+                joined += piece[next_at:stop]
+                next_at = stop
+            else:
+                joined += piece[next_at:]
+                next_piece += 1
+                next_at = 0
+        self.base += self.pos
+        self.data = joined
+        self.pos = self.end = size
+        self.next_piece = next_piece
+        self.next_at = next_at
+        return 0
+
+    def _advance(self) -> None:
+        """Make the next piece the current one; `data` is used up."""
+        if self.next_piece >= len(self.pieces):
+            raise Short(f"nothing is there at offset {self.offset}")
+        piece = self.pieces[self.next_piece]
+        self.base += self.end - self.next_at
+        self.data = piece
+        self.pos = self.next_at
+        self.end = len(piece)
+        self.next_piece += 1
+        self.next_at = 0
+
+    def skip(self, size: int) -> None:
+        """Step over `size` bytes without looking at them."""
+        left = size
+        while left > self.end - self.pos:
+            left -= self.end - self.pos
+            self.pos = self.end
+            self._advance()
+        self.pos += left
+
+    def skip_available(self, size: int) -> int:
+        """Step over up to `size` bytes, as many as are there; return how many are still to come."""
+        left = size
+        while left > self.end - self.pos:
+            left -= self.end - self.pos
+            self.pos = self.end
+            if self.next_piece >= len(self.pieces):
+                return left
+            self._advance()
+        self.pos += left
+        return 0
+
+    def u8(self) -> int:
+        return self.data[self.take(1)]
+
+    def i16(self) -> int:
+        at = self.take(2)
+        data = self.data
+        value = (data[at] << 8) | data[at + 1]
+        return value - 0x10000 if value & 0x8000 else value
+
+    def i32(self) -> int:
+        at = self.take(4)
+        data = self.data
+        value = (data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3]
+        return value - 0x100000000 if value & 0x80000000 else value
+
+    def uvarint(self) -> int:
+        """An unsigned varint of at most five bytes and 31 bits (lengths, counts and tags are no larger)."""
+        byte = self.data[self.take(1)]
+        if byte < 0x80:
+            return byte
+        value = byte & 0x7F
+        shift = 7
+        while shift <= 28:
+            byte = self.data[self.take(1)]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                if value > MAX_LENGTH:
+                    break
+                return value
+            shift += 7
+        raise Malformed(f"a varint over 31 bits before offset {self.offset}")
+
+    def length(self, flexible: bool) -> int:
+        """The length of a string (int16, or compact); -1 is null."""
+        size = self.uvarint() - 1 if flexible else self.i16()
+        if size < -1:
+            raise Malformed(f"a string of length {size} before offset {self.offset}")
+        return size
+
+    def string(self, flexible: bool) -> str:
+        """A string; null reads as empty."""
+        size = self.length(flexible)
+        if size <= 0:
+            return ""
+        at = self.take(size)
+        try:
+            return self.data[at : at + size].decode()
+        except UnicodeDecodeError as error:
+            raise Malformed(f"a string before offset {self.offset} is not UTF-8: {error.reason}") from error
+
+    def skip_string(self, flexible: bool) -> None:
+        size = self.length(flexible)
+        if size > 0:
+            self.skip(size)
+
+    def count(self, flexible: bool) -> int:
+        """The number of an array's elements; null reads as none."""
+        count = self.uvarint() - 1 if flexible else self.i32()
+        if count < -1:
+            raise Malformed(f"an array of {count} elements before offset {self.offset}")
+        return count if count > 0 else 0
+
+    def bytes_length(self, flexible: bool) -> int:
+        """The length of a bytes or records field; null reads as empty."""
+        size = self.uvarint() - 1 if flexible else self.i32()
+        if size < -1:
+            raise Malformed(f"bytes of length {size} before offset {self.offset}")
+        return size if size > 0 else 0
+
+    def uuid(self) -> bytes:
+        at = self.take(16)
+        return self.data[at : at + 16]
+
+    def skip_tags(self) -> None:
+        """Step over a tagged-field section."""
+        count = self.uvarint()
+        while count > 0:
+            self.uvarint()
+            self.skip(self.uvarint())
+            count -= 1
