@@ -2,6 +2,7 @@
 
 from typing import Final, final
 
+from proxy.quota.limits import UNLIMITED
 from proxy.quota.rates import SampledRate, TokenBucket
 
 IDLE_SECONDS: Final = 3600.0
@@ -83,11 +84,17 @@ class Bucket:
         self._set_tokens(rule, now)
 
     def configure(self, limit: float, rule: Rule, now: float) -> None:
-        """Take a new limit or rule in place: what was used so far still counts."""
+        """Take a new limit or rule in place: what was used so far still counts.
+
+        Without a limit nothing is recorded; the tokens go on refilling at the last one, for the case that it
+        comes back.
+        """
+        self.limit = limit
+        if limit == UNLIMITED:
+            return
         old = self._rule
         if rule.samples != old.samples or rule.window_seconds != old.window_seconds:
             self.sampled = SampledRate(rule.samples, rule.window_seconds)
-        self.limit = limit
         self._rule = rule
         self._set_tokens(rule, now)
 
