@@ -1,0 +1,101 @@
+"""The `quota-proxy` command. Exit codes: 0 done, 1 failed while running, 2 the configuration is wrong."""
+
+import logging
+import platform
+import resource
+import sys
+from pathlib import Path
+from typing import Final, NoReturn
+
+import click
+
+import proxy
+from proxy.check import describe
+from proxy.errors import QuotaProxyError, SettingsError
+from proxy.settings import Settings, load
+from proxy.telemetry import log
+
+OTHER_FILES: Final = 256
+"""File descriptors for what is not a client's or a broker's socket: listening ports, libraries, the log."""
+
+config_option = click.option(
+    "--config",
+    "path",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The configuration, YAML.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(proxy.__version__, prog_name="quota-proxy")
+def main() -> None:
+    """Quota proxy for Apache Kafka."""
+
+
+@main.command()
+@config_option
+@click.option("--log-level", type=click.Choice(log.LEVELS), default="info", show_default=True)
+def run(path: Path, log_level: str) -> None:
+    """Serve until SIGTERM or SIGINT, then drain."""
+    settings = _load(path)
+    log.set_up(log_level)
+    allow_files(2 * settings.limits.max_connections + OTHER_FILES)
+    from proxy.server import app
+
+    try:
+        sys.exit(app.run(settings, path))
+    except QuotaProxyError as error:
+        _fail(error)
+
+
+@main.command()
+@config_option
+def check(path: Path) -> None:
+    """Validate a configuration and print what it comes to."""
+    for line in describe(_load(path)):
+        click.echo(line)
+
+
+@main.command()
+def version() -> None:
+    """Print the version, and whether the pure rings run compiled."""
+    build = "compiled" if proxy.COMPILED else "interpreted"
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    click.echo(f"quota-proxy {proxy.__version__} ({python}, {build})")
+
+
+@main.command()
+def demo() -> None:
+    """Start a real Apache Kafka and the proxy, and show tenants held to their quotas."""
+    from proxy.demo.demo import main as run_demo
+
+    sys.exit(run_demo())
+
+
+def allow_files(wanted: int) -> None:
+    """Lifts this process's limit of open files as far as it may, and says so where that is not enough."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted:
+        logging.getLogger(__name__).warning(
+            "at most %d files may be open, fewer than the %d that limits.max_connections can need; "
+            "raise the hard limit (ulimit -Hn, LimitNOFILE) or lower limits.max_connections",
+            allowed,
+            wanted,
+        )
+
+
+def _load(path: Path) -> Settings:
+    try:
+        return load(path)
+    except SettingsError as error:
+        _fail(error)
+
+
+def _fail(error: QuotaProxyError) -> NoReturn:
+    click.echo(f"quota-proxy: {error}", err=True)
+    sys.exit(2 if isinstance(error, SettingsError) else 1)

@@ -1,0 +1,97 @@
+"""YAML that knows its lines, and refuses what a reader of the file would misread.
+
+PyYAML takes the last of two equal keys without a word; here that is an error, since the other would look
+as if it held. Lines are found when an error needs one, by following the key through the parsed nodes.
+"""
+
+from pathlib import Path
+
+import yaml
+
+from proxy.errors import Key, SettingsError
+
+
+class Document:
+    """A configuration file, parsed: `value` is its content as plain Python values."""
+
+    def __init__(self, file: Path, root: yaml.Node | None, value: object) -> None:
+        self.file = file
+        self.value = value
+        self._root = root
+
+    def line(self, key: Key) -> int | None:
+        """Line (from 1) of the key, or of the closest key around it that the file has."""
+        node, line = self._root, None
+        for part in key:
+            found = _child(node, part)
+            if found is None:
+                break
+            line, node = found
+        return line
+
+    def locate(self, error: SettingsError) -> SettingsError:
+        """The error with this file, and the line of its key."""
+        return error.at(self.file, self.line(error.key))
+
+
+def read(file: Path) -> Document:
+    """Parses a file of one YAML document; SettingsError for a file that cannot be read or is no YAML."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"cannot be read: {error.strerror}", file=file) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"is not UTF-8 text: {error.reason} at byte {error.start}", file=file) from error
+    try:
+        root, value = _parse(text, file)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else None
+        raise SettingsError(f"is no YAML: {error.problem or error.context}", file=file, line=line) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise SettingsError(f"is no YAML: {error}", file=file) from error
+    return Document(file, root, value)
+
+
+def _parse(text: str, file: Path) -> tuple[yaml.Node | None, object]:
+    loader = yaml.SafeLoader(text)
+    try:
+        root = loader.get_single_node()
+        _refuse_duplicates(root, file)
+        return root, None if root is None else loader.construct_document(root)
+    finally:
+        loader.dispose()
+
+
+def _child(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        for name, value in node.value:
+            if name.value == str(part):
+                return name.start_mark.line + 1, value
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        value = node.value[part]
+        return value.start_mark.line + 1, value
+    return None
+
+
+def _refuse_duplicates(root: yaml.Node | None, file: Path) -> None:
+    """An iterative walk; a node that several aliases share is looked at once."""
+    waiting: list[tuple[Key, yaml.Node | None]] = [((), root)]
+    seen: set[int] = set()
+    while waiting:
+        key, node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += [((*key, place), item) for place, item in enumerate(node.value)]
+        elif isinstance(node, yaml.MappingNode):
+            lines: dict[tuple[str, str], int] = {}
+            for name, value in node.value:
+                text, line = str(name.value), name.start_mark.line + 1
+                first = lines.get((name.tag, text))
+                if first is not None:
+                    problem = f"given twice, first on line {first}; keep one of them"
+                    raise SettingsError(problem, (*key, text), file, line)
+                lines[name.tag, text] = line
+                waiting.append(((*key, text), value))

@@ -1,0 +1,47 @@
+"""Keys that this version does not take, and what to say about them.
+
+A key of the configuration whose feature is missing is refused, never skipped: nothing may look enforced that
+is not. The table is asked only about keys that nothing else takes, so a feature that comes with its key works
+without an edit here; a test fails for the entry that it leaves behind.
+"""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+from proxy.errors import Key, SettingsError, spell
+
+NOT_YET: Final = {
+    "listeners[].principal": "reading the principal from TLS or SASL",
+    "listeners[].replication": "a listener for followers, with replication quotas,",
+    "listeners[].sni": "serving all brokers on one port by SNI",
+    "listeners[].tls": "TLS towards clients",
+    "listeners[].upstream.brokers": "a static map of brokers",
+    "listeners[].upstream.tls": "TLS towards brokers",
+    "quotas.brokers": "quotas of brokers",
+    "quotas.clients[].connection_creation_rate": "the connection rate quota",
+    "quotas.clients[].controller_mutation_rate": "the controller mutation quota (KIP-599)",
+    "quotas.clients[].entity.ip": "quotas of IP addresses",
+    "quotas.clients[].request_percentage": "the request quota (KIP-124)",
+    "quotas.controller": "the controller mutation quota (KIP-599)",
+    "quotas.exempt": "a list of exempt users and client ids",
+    "quotas.mode": "choosing between enforce and observe",
+    "quotas.replication": "replication quotas (KIP-73)",
+    "quotas.store": "a store of quotas beside this file",
+    "quotas.topics": "quotas of topics",
+    "usage": "sending usage events",
+}
+"""Key (`[]` for any place in a list) to the feature, as the subject of "... is not in this version yet"."""
+
+
+def unknown(key: Key, known: Iterable[str]) -> SettingsError:
+    """The error for a key that is not among the `known` ones at its place."""
+    feature = NOT_YET.get(re.sub(r"\[\d+\]", "[]", spell(key)))
+    if feature is not None:
+        advice = "remove the key, so that nothing looks enforced that is not"
+        return SettingsError(f"{feature} is not in this version yet; {advice}", key)
+    names = sorted(known)
+    close = get_close_matches(str(key[-1]), names, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(names)}"
+    return SettingsError(f"unknown key; {hint}", key)

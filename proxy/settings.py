@@ -1,0 +1,251 @@
+"""The configuration file, as types. `load` reads it; docs/configuration.md is made from the docstrings here.
+
+A port of 0 is any free port. Unknown keys are refused, and so is a file that contradicts itself.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
+
+from proxy.config_file import document
+from proxy.config_file.convert import convert
+from proxy.errors import Key, SettingsError, spell
+from proxy.quota.limits import Limits
+from proxy.store.yaml_file import read_clients
+
+Port = Annotated[int, Meta(ge=0, le=65535)]
+Text = Annotated[str, Meta(min_length=1)]
+Seconds = Annotated[float, Meta(gt=0, le=86400)]
+WILDCARDS: Final = ("0.0.0.0", "::")  # noqa: S104 - compared with, never bound
+BROKER_PORTS_AT_LEAST: Final = 10
+"""With fewer ports before the next one in use, a broker_port_base is taken for a slip."""
+
+
+class Upstream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """The cluster behind a listener."""
+
+    bootstrap: Annotated[tuple[Text, ...], Meta(min_length=1)]
+    """Brokers (HOST:PORT) to learn the cluster from; the first that answers is enough."""
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        """`bootstrap` as (host, port)."""
+        return tuple(split_address(text) for text in self.bootstrap)
+
+
+class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """One cluster, as clients see it: a bootstrap port, and a port for each broker."""
+
+    name: Text = "clients"
+    """The listener's name in metrics and logs; no two listeners share one."""
+    bind: Text = "127.0.0.1"
+    """Address on which its ports listen."""
+    advertised_host: str = ""
+    """Host that clients are told to connect to; the address in `bind` where left out."""
+    bootstrap_port: Port = 29092
+    """Port that clients have in their bootstrap.servers."""
+    broker_port_base: Port = 29100
+    """The broker with node id N is served at this port + N; with 0, each broker at any free port."""
+    broker_port_count: Annotated[int, Meta(ge=1)] | None = None
+    """How many ports, from broker_port_base on, are kept for brokers: node ids below it have a port, and
+    nothing else may use one of them. Where left out: up to the next port that this file uses on the same
+    address."""
+    upstream: Upstream
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "advertised_host", self.advertised_host or self.bind)
+
+
+class Admin(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Where /metrics, /healthz, /readyz and /api/quotas are served."""
+
+    bind: Text = "127.0.0.1"
+    """Address of the admin port. It asks for no password: keep it off networks that clients are on."""
+    port: Port = 9644
+    """The admin port."""
+
+
+class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """What the proxy takes from its clients at most, and for how long."""
+
+    max_connections: Annotated[int, Meta(ge=1)] = 20000
+    """Client connections at a time, all listeners together. Each has one broker connection, so the process
+    needs twice as many file descriptors."""
+    max_connections_per_ip: Annotated[int, Meta(ge=0)] = 0
+    """Client connections at a time from one address; 0 for no such limit."""
+    max_frame_bytes: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 104857600
+    """Bytes of the largest request, as in Kafka's socket.request.max.bytes; a larger one ends the
+    connection."""
+    idle_seconds: Seconds = 600
+    """Seconds without a byte from either side after which a connection ends, as in Kafka's
+    connections.max.idle.ms."""
+    handshake_seconds: Seconds = 10
+    """Seconds that a new client has until its first whole request is here."""
+    connect_seconds: Seconds = 5
+    """Seconds to wait for a broker to take a connection."""
+    drain_seconds: Annotated[float, Meta(ge=0, le=86400)] = 20
+    """Seconds that a shutdown waits for answers in flight."""
+
+
+class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """How rates are measured, and the limits."""
+
+    algorithm: Literal["pace", "window"] = "pace"
+    """`pace` keeps every second near the quota (token bucket); `window` is Kafka's sampled rate, with its
+    bursts."""
+    burst_seconds: Annotated[float, Meta(gt=0, le=3600)] = 1
+    """`pace`: seconds of quota that an idle client saves up."""
+    window_num: Annotated[int, Meta(ge=1, le=3600)] = 11
+    """`window`: samples kept, as in Kafka's quota.window.num."""
+    window_size_seconds: Annotated[int, Meta(ge=1, le=3600)] = 1
+    """`window`: seconds of each sample, as in Kafka's quota.window.size.seconds."""
+    clients: tuple[dict[str, object], ...] = ()
+    """Limits of users and client ids: each has an `entity` and its quotas, see below."""
+
+
+class Metrics(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """What /metrics shows beyond the standard families."""
+
+    topic_partitions: bool = False
+    """Whether the families with topic and partition labels are served; they can be many."""
+
+
+class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """The whole file."""
+
+    cluster: Text = "kafka"
+    """The cluster's name in metrics and logs."""
+    listeners: Annotated[tuple[Listener, ...], Meta(min_length=1)]
+    """At least one; each is a cluster's set of ports."""
+    admin: Admin = Admin()
+    """The admin port."""
+    limits: ConnectionLimits = ConnectionLimits()
+    """Limits of connections and frames."""
+    quotas: Quotas = Quotas()
+    """The quotas."""
+    metrics: Metrics = Metrics()
+    """Choices about /metrics."""
+
+    def broker_ports(self, listener: Listener) -> range:
+        """Ports that this listener's brokers may have, that of node id 0 first.
+
+        Empty where broker_port_base is 0: each broker then has any free port.
+        """
+        base = listener.broker_port_base
+        if base == 0:
+            return range(0)
+        if listener.broker_port_count is not None:
+            return range(base, base + listener.broker_port_count)
+        others = [port for _, bind, port in _ports(self) if port > base and _meet(bind, listener.bind)]
+        return range(base, min(others, default=65536))
+
+
+def load(path: Path) -> Settings:
+    """Reads and checks the file; SettingsError says what is wrong, with file, line and key."""
+    file = document.read(path)
+    try:
+        if file.value is None:
+            raise SettingsError("is empty; it takes at least a listener with upstream.bootstrap")
+        settings = convert(file.value, Settings)
+        _check_listeners(settings)
+        _check_ports(settings)
+        limits(settings)
+    except SettingsError as error:
+        raise file.locate(error) from error
+    return settings
+
+
+def limits(settings: Settings) -> Limits:
+    """The file's quotas as the snapshot that the quota engine takes."""
+    quotas = settings.quotas
+    return Limits(
+        read_clients(quotas.clients, ("quotas", "clients")),
+        algorithm=quotas.algorithm,
+        burst_seconds=quotas.burst_seconds,
+        samples=quotas.window_num,
+        window_seconds=quotas.window_size_seconds,
+    )
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """HOST:PORT as its parts, an IPv6 host in brackets; ValueError for anything else."""
+    match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/\[\]]+)):(\d{1,5})", text)
+    if match is None or not 1 <= int(match[3]) <= 65535:
+        raise ValueError(f"expected HOST:PORT, got {text!r}")
+    return match[1] or match[2], int(match[3])
+
+
+def _check_listeners(settings: Settings) -> None:
+    names: dict[str, int] = {}
+    for place, listener in enumerate(settings.listeners):
+        key: Key = ("listeners", place)
+        first = names.setdefault(listener.name, place)
+        if first != place:
+            other = spell(("listeners", first))
+            problem = f"{listener.name!r} is the name of {other} too; give each listener its own"
+            raise SettingsError(problem, (*key, "name"))
+        if listener.advertised_host in WILDCARDS:
+            problem = (
+                f"no client can connect to {listener.advertised_host}; set the host that clients shall use"
+            )
+            raise SettingsError(problem, (*key, "advertised_host"))
+        _check_upstream(settings, listener, (*key, "upstream", "bootstrap"))
+
+
+def _check_upstream(settings: Settings, listener: Listener, key: Key) -> None:
+    own = [(own.bind, own.bootstrap_port) for own in settings.listeners]
+    own += [(own.advertised_host, own.bootstrap_port) for own in settings.listeners]
+    for place, text in enumerate(listener.upstream.bootstrap):
+        try:
+            address = split_address(text)
+        except ValueError as error:
+            raise SettingsError(str(error), (*key, place)) from error
+        if address in own:
+            raise SettingsError(f"{text} is this proxy itself; expected a broker", (*key, place))
+
+
+def _ports(settings: Settings) -> list[tuple[Key, str, int]]:
+    """Every port that the file gives by its number: key, address, port."""
+    ports: list[tuple[Key, str, int]] = [(("admin", "port"), settings.admin.bind, settings.admin.port)]
+    for place, listener in enumerate(settings.listeners):
+        ports.append((("listeners", place, "bootstrap_port"), listener.bind, listener.bootstrap_port))
+        ports.append((("listeners", place, "broker_port_base"), listener.bind, listener.broker_port_base))
+    return [port for port in ports if port[2] != 0]
+
+
+def _meet(one: str, other: str) -> bool:
+    """Whether two addresses to bind can be the same one."""
+    one, other = (host.replace("localhost", "127.0.0.1") for host in (one, other))
+    return one == other or one in WILDCARDS or other in WILDCARDS
+
+
+def _check_ports(settings: Settings) -> None:
+    ports = _ports(settings)
+    for place, (key, bind, port) in enumerate(ports):
+        for other_key, other_bind, other_port in ports[:place]:
+            if port == other_port and _meet(bind, other_bind):
+                raise SettingsError(f"port {port} is {spell(other_key)} too; give each its own", key)
+    for place, listener in enumerate(settings.listeners):
+        _check_broker_ports(settings, listener, ("listeners", place))
+
+
+def _check_broker_ports(settings: Settings, listener: Listener, key: Key) -> None:
+    """The listener's broker ports are enough of them, and hold nobody else's port."""
+    base, count = listener.broker_port_base, listener.broker_port_count
+    if base == 0:
+        if count is not None:
+            raise SettingsError("means nothing where broker_port_base is 0", (*key, "broker_port_count"))
+        return
+    end = base + (BROKER_PORTS_AT_LEAST if count is None else count)
+    kept = f"ports {base} to {end - 1} are kept for brokers (base + node id)"
+    for other_key, bind, port in _ports(settings):
+        if base < port < end and _meet(bind, listener.bind):
+            advice = "move one of them, or set broker_port_count to as many as this cluster needs"
+            raise SettingsError(
+                f"{kept}, but {port} is {spell(other_key)}; {advice}", (*key, "broker_port_base")
+            )
+    if end > 65536:
+        raise SettingsError(f"{kept}, but 65535 is the last; lower the base", (*key, "broker_port_base"))
