@@ -1,0 +1,101 @@
+"""Prints the tables of docs/configuration.md, made from proxy/settings.py and from the kinds of quota.
+
+    python docs/configuration_table.py
+
+Put the output in the page, from its first table on; a test fails while they differ.
+"""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from itertools import pairwise
+
+import msgspec
+from msgspec.inspect import (
+    BoolType,
+    Field,
+    FloatType,
+    IntType,
+    LiteralType,
+    StructType,
+    Type,
+    UnionType,
+    VarTupleType,
+)
+
+from proxy.quota.kinds import load_kinds
+from proxy.settings import Settings
+
+KEYS = "| key | takes | default | meaning |\n|---|---|---|---|"
+QUOTAS = "| quota | takes | kind |\n|---|---|---|"
+
+
+def key_rows(kind: type = Settings, prefix: str = "") -> Iterator[str]:
+    """A row per key, depth first, in the order of the file."""
+    shape = msgspec.inspect.type_info(kind)
+    assert isinstance(shape, StructType)
+    meanings = docstrings(kind)
+    for field in shape.fields:
+        key = prefix + field.encode_name
+        inner = field.type.item_type if isinstance(field.type, VarTupleType) else field.type
+        if isinstance(inner, StructType):
+            yield from key_rows(inner.cls, key + ("." if inner is field.type else "[]."))
+        else:
+            yield f"| `{key}` | {takes(field.type)} | {default(field)} | {meanings[field.name]} |"
+
+
+def quota_rows() -> Iterator[str]:
+    """A row per quota, by kind."""
+    for kind in load_kinds():
+        for key in kind.keys:
+            yield f"| `{key.name}` | {key.type} | {kind.help} |"
+
+
+def docstrings(kind: type) -> dict[str, str]:
+    """Each field's docstring: the string that stands right under it in the source."""
+    body = next(
+        node for node in ast.parse(inspect.getsource(kind)).body if isinstance(node, ast.ClassDef)
+    ).body
+    return {
+        str(field.target.id): " ".join(str(below.value.value).split())
+        for field, below in pairwise(body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+    }
+
+
+def takes(kind: Type) -> str:
+    """The values of a key."""
+    if isinstance(kind, UnionType):
+        kind = kind.types[0]
+    if isinstance(kind, LiteralType):
+        return " or ".join(f"`{value}`" for value in kind.values)
+    if isinstance(kind, BoolType):
+        return "true or false"
+    if isinstance(kind, IntType | FloatType):
+        lowest = (
+            f"above {kind.gt}" if kind.gt is not None else f"{kind.ge}" if kind.le else f"{kind.ge} or more"
+        )
+        highest = f" to {kind.le}" if kind.le else ""
+        return ("integer, " if isinstance(kind, IntType) else "number, ") + lowest + highest
+    return "list" if isinstance(kind, VarTupleType) else "text"
+
+
+def default(field: Field) -> str:
+    """The value of a key that is left out."""
+    if field.required:
+        return "required"
+    if isinstance(field.default, bool):
+        return str(field.default).lower()
+    return "" if field.default in (None, "", ()) else f"`{field.default}`"
+
+
+def tables() -> list[str]:
+    """Both tables, each a text without a newline at its end."""
+    return ["\n".join([KEYS, *key_rows()]), "\n".join([QUOTAS, *quota_rows()])]
+
+
+if __name__ == "__main__":
+    print("\n\n".join(tables()))

@@ -1,0 +1,109 @@
+"""The compose files agree with one another: names, ports, addresses, and how long a drain may take."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from proxy.settings import Settings, load
+
+COMPOSE = Path(__file__).parents[3] / "deploy/compose"
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    services: dict[str, Any] = yaml.safe_load((COMPOSE / "docker-compose.yaml").read_text())["services"]
+    return services
+
+
+@pytest.fixture(scope="module")
+def kafka(services: dict[str, Any]) -> dict[str, Any]:
+    environment: dict[str, Any] = services["kafka"]["environment"]
+    return environment
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    return load(COMPOSE / "quota-proxy.yaml")
+
+
+def published(service: dict[str, Any]) -> dict[int, tuple[str, int]]:
+    """Port in the container -> (address, port) on the machine."""
+    ports = [str(entry).split(":") for entry in service["ports"]]
+    return {int(inside): (address, int(outside)) for address, outside, inside in ports}
+
+
+def listener_ports(listeners: str) -> dict[str, str]:
+    """`NAME://host:port,...` of Kafka's listeners as name -> host:port."""
+    return dict(entry.split("://") for entry in listeners.split(","))
+
+
+def test_proxy_finds_the_broker_where_it_advertises_itself(kafka: dict[str, Any], settings: Settings) -> None:
+    [listener] = settings.listeners
+    advertised = listener_ports(kafka["KAFKA_ADVERTISED_LISTENERS"])
+    assert listener.upstream.bootstrap == (advertised["PLAINTEXT"],)
+    host, port = advertised["PLAINTEXT"].split(":")
+    assert host == "kafka"
+    assert listener_ports(kafka["KAFKA_LISTENERS"])["PLAINTEXT"] == f":{port}"
+
+
+def test_broker_is_its_own_controller(kafka: dict[str, Any]) -> None:
+    node, _, address = str(kafka["KAFKA_CONTROLLER_QUORUM_VOTERS"]).partition("@")
+    assert node == str(kafka["KAFKA_NODE_ID"])
+    port = listener_ports(kafka["KAFKA_LISTENERS"])[kafka["KAFKA_CONTROLLER_LISTENER_NAMES"]]
+    assert address == f"kafka{port}"
+    protocols = kafka["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")
+    assert {entry.split(":")[0] for entry in protocols} == set(listener_ports(kafka["KAFKA_LISTENERS"]))
+
+
+def test_health_check_asks_the_brokers_listener(services: dict[str, Any], settings: Settings) -> None:
+    assert services["kafka"]["healthcheck"]["test"][-1] == settings.listeners[0].upstream.bootstrap[0]
+    assert services["quota-proxy"]["depends_on"] == {"kafka": {"condition": "service_healthy"}}
+
+
+def test_every_port_of_the_proxy_is_published_under_its_own_number(
+    services: dict[str, Any], kafka: dict[str, Any], settings: Settings
+) -> None:
+    [listener] = settings.listeners
+    broker = settings.broker_ports(listener)[int(kafka["KAFKA_NODE_ID"])]
+    expected = {port: ("127.0.0.1", port) for port in (listener.bootstrap_port, broker, settings.admin.port)}
+    assert published(services["quota-proxy"]) == expected
+
+
+def test_clients_on_the_machine_and_in_the_namespace_reach_what_is_advertised(
+    services: dict[str, Any], settings: Settings
+) -> None:
+    [listener] = settings.listeners
+    assert (listener.bind, listener.advertised_host) == ("0.0.0.0", "localhost")
+    assert services["tools"]["network_mode"] == "service:quota-proxy"
+
+
+def test_prometheus_scrapes_the_admin_port(services: dict[str, Any], settings: Settings) -> None:
+    [mount] = services["prometheus"]["volumes"]
+    scrape = yaml.safe_load((COMPOSE / mount.split(":")[0]).read_text())
+    [target] = scrape["scrape_configs"][0]["static_configs"][0]["targets"]
+    host, port = target.split(":")
+    assert host in services
+    assert (settings.admin.bind, settings.admin.port) == ("0.0.0.0", int(port))
+
+
+def test_mounted_files_are_there(services: dict[str, Any]) -> None:
+    for service in services.values():
+        for mount in service.get("volumes", []):
+            assert (COMPOSE / mount.split(":")[0]).is_file()
+    [mount] = services["quota-proxy"]["volumes"]
+    assert mount.split(":")[1] == "/etc/quota-proxy/quota-proxy.yaml"
+    assert (COMPOSE / services["quota-proxy"]["build"] / "Dockerfile").is_file()
+
+
+def test_stop_waits_for_the_drain(services: dict[str, Any], settings: Settings) -> None:
+    assert int(services["quota-proxy"]["stop_grace_period"].removesuffix("s")) > settings.limits.drain_seconds
+
+
+def test_files_suffice_for_the_connections(services: dict[str, Any], settings: Settings) -> None:
+    assert services["quota-proxy"]["ulimits"]["nofile"] > 2 * settings.limits.max_connections
+
+
+def test_tools_are_of_the_brokers_version(services: dict[str, Any]) -> None:
+    assert services["tools"]["image"] == services["kafka"]["image"]

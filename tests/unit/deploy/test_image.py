@@ -1,0 +1,64 @@
+"""The Dockerfile agrees with the settings' defaults and with the files that it copies."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from proxy.settings import Admin, Listener, Upstream
+
+ROOT = Path(__file__).parents[3]
+TEXT = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text())
+
+
+def instructions(name: str) -> list[str]:
+    return re.findall(rf"^\s*{name}\s+(.*)$", TEXT, re.MULTILINE)
+
+
+def allowed() -> set[str]:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    return {line[1:] for line in lines if line.startswith("!")}
+
+
+def test_everything_copied_reaches_the_build() -> None:
+    copied = {source for line in instructions("COPY") if "--from" not in line for source in line.split()[:-1]}
+    assert copied == allowed()
+
+
+@pytest.mark.parametrize("file", sorted(allowed()))
+def test_copied_files_are_there(file: str) -> None:
+    assert (ROOT / file).exists()
+
+
+def test_image_is_built_with_a_compiler_and_runs_without() -> None:
+    build, runtime = re.split(r"^FROM ", TEXT, flags=re.MULTILINE)[1:]
+    assert "gcc" in build
+    assert "QUOTA_PROXY_BUILD=require" in build
+    assert "gcc" not in runtime
+    assert build.split()[0] == runtime.split()[0]
+
+
+def test_user_is_a_number_that_is_not_root() -> None:
+    [user] = instructions("USER")
+    assert all(int(part) > 0 for part in user.split(":"))
+
+
+def test_exposed_ports_are_the_defaults() -> None:
+    listener = Listener(upstream=Upstream(bootstrap=("k:9092",)))
+    base = listener.broker_port_base
+    [ports] = instructions("EXPOSE")
+    assert ports == f"{listener.bootstrap_port} {base}-{base + 9} {Admin().port}"
+
+
+def test_health_check_asks_the_default_admin_port() -> None:
+    [check] = instructions("HEALTHCHECK")
+    command = json.loads(check.partition(" CMD ")[2])
+    assert command[:2] == ["python", "-c"]
+    compile(command[2], "health check", "exec")
+    assert f"http://127.0.0.1:{Admin().port}/healthz" in command[2]
+
+
+def test_default_command_runs_the_proxy() -> None:
+    assert json.loads(instructions("ENTRYPOINT")[0]) == ["quota-proxy"]
+    assert json.loads(instructions("CMD")[0]) == ["run", "--config", "/etc/quota-proxy/quota-proxy.yaml"]

@@ -1,0 +1,59 @@
+"""docs/configuration.md says what the settings and the kinds of quota say."""
+
+import runpy
+from pathlib import Path
+
+import yaml
+
+from proxy.settings import Settings, load
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs/configuration.md").read_text()
+SCRIPT = runpy.run_path(str(ROOT / "docs/configuration_table.py"))
+
+
+def test_page_has_the_tables_as_they_are_made() -> None:
+    for table in SCRIPT["tables"]():
+        assert f"\n\n{table}\n\n" in PAGE, "run docs/configuration_table.py and put its output in the page"
+
+
+def test_table_has_each_key_with_type_default_and_meaning() -> None:
+    rows = list(SCRIPT["key_rows"]())
+    for start in (
+        "| `admin.port` | integer, 0 to 65535 | `9644` | The admin port. |",
+        "| `quotas.algorithm` | `pace` or `window` | `pace` | ",
+        "| `listeners[].upstream.bootstrap` | list | required | ",
+    ):
+        assert [row for row in rows if row.startswith(start)] != [], start
+    assert all(len(row.split(" | ")) == 4 for row in rows)
+
+
+def test_commented_file_has_every_key() -> None:
+    """A key of the table that config/quota-proxy.yaml lacks is not in the file that shows every key."""
+    content = yaml.safe_load((ROOT / "config/quota-proxy.yaml").read_text())
+    for row in SCRIPT["key_rows"]():
+        place = content
+        for part in row.split("`")[1].replace("[]", ".0").split("."):
+            place = place[0 if part == "0" else part]
+
+
+def test_commented_file_has_the_defaults() -> None:
+    shown = load(ROOT / "config/quota-proxy.yaml")
+    plain = Settings(listeners=shown.listeners)
+    assert (shown.admin, shown.limits, shown.metrics) == (plain.admin, plain.limits, plain.metrics)
+    for name in ("algorithm", "burst_seconds", "window_num", "window_size_seconds"):
+        assert getattr(shown.quotas, name) == getattr(plain.quotas, name)
+
+
+def test_smallest_file_of_the_page_works(tmp_path: Path) -> None:
+    text = PAGE.split("```yaml\n")[1].split("```")[0]
+    file = tmp_path / "smallest.yaml"
+    file.write_text(text)
+    assert load(file).listeners[0].upstream.bootstrap == ("127.0.0.1:19092",)
+
+
+def test_quotas_of_the_page_work(tmp_path: Path) -> None:
+    smallest, quotas = (part.split("```")[0] for part in PAGE.split("```yaml\n")[1:])
+    file = tmp_path / "quotas.yaml"
+    file.write_text(smallest + quotas)
+    assert len(load(file).quotas.clients) == 2
