@@ -1,0 +1,103 @@
+"""The server.properties of an embedded broker: Kafka's defaults, but for what one small machine needs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+CLIENTS: Final = "PLAINTEXT"
+INTERNAL: Final = "INTERNAL"
+CONTROLLER: Final = "CONTROLLER"
+LISTENERS: Final = (CLIENTS, INTERNAL, CONTROLLER)
+
+_HOST: Final = "127.0.0.1"
+_MOST_CONTROLLERS: Final = 3  # a quorum of three outlives the restart of any one of them
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker's place: its ports by listener name, and a folder of its own."""
+
+    node_id: int
+    ports: Mapping[str, int]
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        """What the broker writes to standard output and error, over all its starts."""
+        return self.folder / "broker.log"
+
+    @property
+    def properties_file(self) -> Path:
+        return self.folder / "server.properties"
+
+    @property
+    def data(self) -> Path:
+        """`log.dirs`: the records, and the metadata log."""
+        return self.folder / "data"
+
+
+def server_properties(
+    node: Node, nodes: Sequence[Node], advertised: Mapping[str, str], overrides: Mapping[str, str]
+) -> str:
+    """The file's text for one of `nodes`.
+
+    `advertised` has HOST:PORT by listener name where it differs from where the broker listens; `overrides`
+    wins over everything else.
+    """
+    own = {listener: f"{_HOST}:{port}" for listener, port in node.ports.items()}
+    controllers = _controllers(nodes)
+    is_controller = node in controllers
+    listeners = [name for name in LISTENERS if is_controller or name != CONTROLLER]
+    properties = {
+        "node.id": str(node.node_id),
+        "process.roles": "broker,controller" if is_controller else "broker",
+        "controller.quorum.voters": ",".join(
+            f"{voter.node_id}@{_HOST}:{voter.ports[CONTROLLER]}" for voter in controllers
+        ),
+        "listeners": _spell(listeners, own),
+        "advertised.listeners": _spell((CLIENTS, INTERNAL), {**own, **advertised}),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in LISTENERS),
+        "inter.broker.listener.name": INTERNAL,
+        "controller.listener.names": CONTROLLER,
+        "log.dirs": str(node.data),
+        **_one_machine(len(nodes)),
+        **overrides,
+    }
+    # A backslash is an escape in a properties file.
+    return "".join(f"{key}={value}\n" for key, value in properties.items()).replace("\\", "\\\\")
+
+
+def _controllers(nodes: Sequence[Node]) -> Sequence[Node]:
+    return nodes[:_MOST_CONTROLLERS] if len(nodes) >= _MOST_CONTROLLERS else nodes[:1]
+
+
+def _spell(listeners: Sequence[str], addresses: Mapping[str, str]) -> str:
+    return ",".join(f"{name}://{addresses[name]}" for name in listeners)
+
+
+def _one_machine(brokers: int) -> dict[str, str]:
+    replicas = str(min(3, brokers))
+    properties = {
+        "auto.create.topics.enable": "false",
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        # The default takes 128 MiB of the heap.
+        "log.cleaner.dedupe.buffer.size": str(4 << 20),
+        # A broker that ended keeps its successor out until its session is over (by default 9 s).
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
+        # Consumers that join one after the other wait for nobody, and rebalance within a heartbeat.
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "1000",
+    }
+    for kind in ("consumer", "share"):
+        properties[f"group.{kind}.heartbeat.interval.ms"] = "500"
+        properties[f"group.{kind}.min.heartbeat.interval.ms"] = "500"
+        properties[f"group.{kind}.min.session.timeout.ms"] = "1000"
+    for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
+        properties[f"{topic}.num.partitions"] = "4"
+        properties[f"{topic}.replication.factor"] = replicas
+    for topic in ("transaction.state.log", "share.coordinator.state.topic"):
+        properties[f"{topic}.min.isr"] = "1"
+    return properties

@@ -1,0 +1,235 @@
+"""A real Apache Kafka on loopback ports, for as long as a `with` block lasts.
+
+    with EmbeddedKafka(brokers=3) as kafka:
+        kafka.run_tool("kafka-topics", "--bootstrap-server", kafka.bootstrap, "--create", "--topic", "orders")
+
+KRaft, node ids from 1 on. With three brokers or more, nodes 1 to 3 are controllers as well, and the cluster
+outlives the restart of any one node; with fewer, node 1 is the only controller. Every broker has a PLAINTEXT
+listener for clients and an INTERNAL one for its fellows.
+
+The processes die with this one, even when it is killed (see `children`). Everything lies in one temporary
+folder, which is removed at the end, and kept, with its path printed, when the block ends by an exception.
+"""
+
+import atexit
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Self
+
+from proxy.demo import kafka_distribution, kafka_tools
+from proxy.demo.broker_probe import live_brokers
+from proxy.demo.broker_properties import CLIENTS, LISTENERS, Node, server_properties
+from proxy.demo.children import Children
+from proxy.demo.ports import free_ports
+from proxy.errors import QuotaProxyError
+
+_START_TIMEOUT: Final = 120.0  # seconds; a start takes two, but a busy machine can hold it up for long
+_STOP_TIMEOUT: Final = 60.0
+_POLL: Final = 0.05
+_LOG_TAIL: Final = 30  # lines
+
+
+class BrokerFailed(QuotaProxyError):
+    """A broker died or did not get ready; str() holds the end of its log."""
+
+
+class EmbeddedKafka:
+    """A cluster of `brokers` nodes of one Kafka version.
+
+    properties         of every broker, as in server.properties; they win over those of `broker_properties`
+    broker_properties  of single brokers, by node id; they win over `properties`
+    ports              client ports by node id where they must not be chosen freely
+    advertised         HOST:PORT by node id and listener name (PLAINTEXT, INTERNAL), such as those of a proxy
+    jvm_flags          for the brokers, after those for a quick start
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        version: str = kafka_distribution.DEFAULT_VERSION,
+        *,
+        properties: Mapping[str, str] | None = None,
+        broker_properties: Mapping[int, Mapping[str, str]] | None = None,
+        ports: Mapping[int, int] | None = None,
+        advertised: Mapping[int, Mapping[str, str]] | None = None,
+        jvm_flags: Sequence[str] = (),
+    ) -> None:
+        self.version = version
+        self.folder = Path(tempfile.mkdtemp(prefix="kafka-quota-proxy-"))
+        self.keep_folder = False
+        """Set it to have the logs (and the data) survive the end."""
+        self._properties = properties or {}
+        self._broker_properties = broker_properties or {}
+        self._advertised = advertised or {}
+        self._jvm_flags = tuple(jvm_flags)
+        self._nodes = {node_id: self._place(node_id, ports or {}) for node_id in range(1, brokers + 1)}
+        self._running: dict[int, subprocess.Popen[str]] = {}
+        self._children = Children()
+
+    def _place(self, node_id: int, fixed: Mapping[int, int]) -> Node:
+        ports = dict(zip(LISTENERS, free_ports(len(LISTENERS)), strict=True))
+        if node_id in fixed:
+            ports[CLIENTS] = fixed[node_id]
+        return Node(node_id, ports, self.folder / f"node-{node_id}")
+
+    def __enter__(self) -> Self:
+        """Formats and starts every broker. Raises BrokerFailed, and what `kafka_distribution.ensure` does."""
+        atexit.register(self.close)
+        try:
+            self._distribution = kafka_distribution.ensure(self.version)
+            self._tools = kafka_tools.KafkaTools(self._distribution, self._children, self.folder)
+            self._format()
+            for node_id in self._nodes:
+                self._launch(node_id)
+            self._await_ready()
+        except BaseException:
+            self.keep_folder = True
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.keep_folder = self.keep_folder or kind is not None
+        self.close()
+
+    def close(self) -> None:
+        """Kills what still runs, and removes the folder unless it is to be kept."""
+        atexit.unregister(self.close)
+        self._children.kill_all()
+        self._running.clear()
+        if self.keep_folder:
+            print(f"Kafka's logs are kept in {self.folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def bootstrap(self) -> str:
+        """HOST:PORT of every broker's client listener, for `bootstrap.servers`."""
+        return ",".join(f"127.0.0.1:{node.ports[CLIENTS]}" for node in self._nodes.values())
+
+    @property
+    def node_ids(self) -> Iterable[int]:
+        """Every broker, running or not."""
+        return self._nodes.keys()
+
+    def port(self, node_id: int, listener: str = CLIENTS) -> int:
+        """Where the broker listens; known before it starts."""
+        return self._nodes[node_id].ports[listener]
+
+    def pid(self, node_id: int) -> int:
+        """The process id of a running broker."""
+        return self._running[node_id].pid
+
+    def log(self, node_id: int) -> Path:
+        """The broker's log, over all its starts."""
+        return self._nodes[node_id].log
+
+    def start(self, node_id: int) -> None:
+        """Starts a broker again at its old ports and with its data, and waits until it serves.
+
+        That takes until the session of its last run is over (`broker.session.timeout.ms`).
+        """
+        self._launch(node_id)
+        self._await_ready()
+
+    def stop(self, node_id: int) -> None:
+        """Shuts a broker down as an operator would (SIGTERM): its leaders move first."""
+        process = self._running.pop(node_id)
+        process.terminate()
+        try:
+            process.wait(_STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise BrokerFailed(self._tell(node_id, f"did not stop within {_STOP_TIMEOUT:.0f} s")) from None
+
+    def kill(self, node_id: int) -> None:
+        """Kills a broker (SIGKILL), as a crash would."""
+        process = self._running.pop(node_id)
+        process.kill()
+        process.wait()
+
+    def run_tool(
+        self, tool: str, *arguments: str, input: str | None = None, timeout: float = 60.0, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs one of Kafka's own tools; see `KafkaTools.run`."""
+        return self._tools.run(tool, *arguments, input=input, timeout=timeout, check=check)
+
+    def start_tool(self, tool: str, *arguments: str) -> subprocess.Popen[str]:
+        """Starts one of Kafka's own tools; see `KafkaTools.start`. It ends with the cluster at the latest."""
+        return self._tools.start(tool, *arguments)
+
+    def _format(self) -> None:
+        """Writes every server.properties and formats every `log.dirs`: one run of the tool, then copies."""
+        nodes = list(self._nodes.values())
+        for node in nodes:
+            node.folder.mkdir()
+            overrides = {**self._properties, **self._broker_properties.get(node.node_id, {})}
+            advertised = self._advertised.get(node.node_id, {})
+            node.properties_file.write_text(server_properties(node, nodes, advertised, overrides))
+        first, *others = nodes
+        cluster_id = _random_id()
+        self.run_tool("kafka-storage", "format", "-t", cluster_id, "-c", str(first.properties_file))
+        for node in others:
+            shutil.copytree(first.data, node.data)
+            meta = {
+                "version": "1",
+                "cluster.id": cluster_id,
+                "node.id": str(node.node_id),
+                "directory.id": _random_id(),
+            }
+            (node.data / "meta.properties").write_text(
+                "".join(f"{key}={value}\n" for key, value in meta.items())
+            )
+
+    def _launch(self, node_id: int) -> None:
+        node = self._nodes[node_id]
+        flags = (
+            *kafka_tools.JVM_FLAGS,
+            *("-Xms128m", "-Xmx512m"),
+            # Compression libraries unpack themselves there, and a killed broker would leave them behind.
+            f"-Djava.io.tmpdir={node.folder}",
+            "-Dorg.slf4j.simpleLogger.showDateTime=true",
+            "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
+            *self._jvm_flags,
+        )
+        command = self._distribution.command("kafka.Kafka", str(node.properties_file), jvm_flags=flags)
+        with node.log.open("ab") as log:
+            self._running[node_id] = self._children.spawn(command, stdout=log, stderr=subprocess.STDOUT)
+
+    def _await_ready(self) -> None:
+        """Waits until every running broker serves clients and lists all of them as alive."""
+        deadline = time.monotonic() + _START_TIMEOUT
+        waiting = list(self._running)
+        while waiting:
+            node_id = waiting[0]
+            if self._running[node_id].poll() is not None:
+                status = self._running.pop(node_id).returncode
+                raise BrokerFailed(self._tell(node_id, f"ended with status {status}"))
+            if self._is_ready(node_id):
+                waiting.pop(0)
+            elif time.monotonic() > deadline:
+                raise BrokerFailed(self._tell(node_id, f"was not ready within {_START_TIMEOUT:.0f} s"))
+            else:
+                time.sleep(_POLL)
+
+    def _is_ready(self, node_id: int) -> bool:
+        try:
+            return live_brokers(self.port(node_id), timeout=1.0) >= self._running.keys()
+        except OSError:
+            return False
+
+    def _tell(self, node_id: int, what: str) -> str:
+        tail = "\n".join(self.log(node_id).read_text(errors="replace").splitlines()[-_LOG_TAIL:])
+        return f"Kafka {self.version}'s broker {node_id} {what}; its log ({self.log(node_id)}) ends:\n{tail}"
+
+
+def _random_id() -> str:
+    """An id as Kafka's Uuid spells it."""
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -1,0 +1,102 @@
+"""Fetches jars from Maven Central with Apache Ivy: PySpark carries it, and the pipeline needs that anyway."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Self
+
+from proxy.errors import QuotaProxyError
+
+_ATTEMPTS: Final = 3  # Ivy gives up at a registry's first hiccup, and keeps what it has got so far
+
+
+class ResolveFailed(QuotaProxyError):
+    """Something could not be fetched; str() says why and what to do."""
+
+
+def retrieve(what: str, request: Path, into: Path, *, cache: Path, launcher: Path) -> None:
+    """Puts the jars that `request` (an ivy.xml) asks for, and those they depend on, into the folder `into`.
+
+    `what` names it all to the user; `launcher` is the java to run. Ivy keeps its metadata and downloads in
+    `cache`, and no file of the user's matters to it. Prints a line on standard error. Raises ResolveFailed.
+    """
+    command = [
+        str(launcher),
+        f"-Divy.default.ivy.user.dir={cache}",
+        *("-jar", str(_ivy_jar(what)), "-novalidate", "-cache", str(cache)),
+        *("-ivy", str(request), "-confs", "default", "-types", "jar", "bundle"),
+        *("-retrieve", f"{into}/[artifact]-[revision](-[classifier]).[ext]"),
+    ]
+    log = cache.with_suffix(".log")
+    with _Progress(f"{what}: fetching it from Maven Central into {cache.parent}, once") as progress:
+        for _ in range(_ATTEMPTS):
+            if _run(command, log, progress) == 0:
+                log.unlink()
+                return
+    raise ResolveFailed(
+        f"{what} could not be fetched from Maven Central: {_reason(log)} (the whole story is in {log}; "
+        "behind a web proxy, set JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT')"
+    )
+
+
+class _Progress:
+    """A line on standard error; on a terminal it counts the jars fetched."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._jars = 0
+
+    def __enter__(self) -> Self:
+        _say(self._text)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _say("\n")
+
+    def jar(self) -> None:
+        self._jars += 1
+        if sys.stderr.isatty():
+            _say(f"\r{self._text}: {self._jars} jars")
+
+
+def _say(text: str) -> None:
+    print(text, end="", file=sys.stderr, flush=True)
+
+
+def _run(command: Sequence[str], log: Path, progress: _Progress) -> int:
+    """Ivy's exit status; what it says goes to the log."""
+    with (
+        log.open("w") as file,
+        subprocess.Popen(  # noqa: S603 (the user's own java)
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            file.write(line)
+            if "[SUCCESSFUL ]" in line:
+                progress.jar()
+    return process.returncode
+
+
+def _reason(log: Path) -> str:
+    """What went wrong, in Ivy's words: trouble with the network before what it led to."""
+    lines = [line.strip() for line in log.read_text().splitlines()]
+    for sign in ("Server access error", "[FAILED", "module not found", "Exception"):
+        for line in lines:
+            if sign in line:
+                return line
+    return "Apache Ivy failed"
+
+
+def _ivy_jar(what: str) -> Path:
+    package = find_spec("pyspark")
+    jars = sorted(Path(package.origin).parent.glob("jars/ivy-*.jar")) if package and package.origin else []
+    if not jars:
+        raise ResolveFailed(
+            f"{what} has to be fetched, which takes the Apache Ivy that PySpark carries: "
+            "run make setup, or install kafka-quota-proxy[pipeline]"
+        )
+    return jars[-1]
