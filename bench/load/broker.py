@@ -19,8 +19,8 @@ PARTITIONS: Final = 64
 BACKLOG: Final = 4096
 
 
-def serve(address: str) -> NoReturn:
-    """Serves at HOST:PORT until the process is told to end."""
+def serve(address: str, join: bool) -> NoReturn:
+    """Serves at HOST:PORT until the process is told to end; Session says what `join` does."""
     host, _, port = address.rpartition(":")
     listener = socket.create_server((host, int(port)), backlog=BACKLOG)
     cold = ColdAnswers(host, int(port), PARTITIONS)
@@ -31,7 +31,7 @@ def serve(address: str) -> NoReturn:
         sock, _ = listener.accept()
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        poller.add(sock, Session(sock, poller, cold, buffer).on_events)
+        poller.add(sock, Session(sock, poller, cold, buffer, join).on_events)
 
     poller.add(listener, accept)
     # Nothing here makes reference cycles, and a collection would show in the latencies.
@@ -44,7 +44,9 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.load.broker", description="A fake Kafka broker.")
     parser.add_argument("--listen", default="127.0.0.1:19092", metavar="HOST:PORT")
-    serve(parser.parse_args().listen)
+    parser.add_argument("--join", action="store_true", help="answer what one read brought in one write")
+    options = parser.parse_args()
+    serve(options.listen, options.join)
 
 
 if __name__ == "__main__":

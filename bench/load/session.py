@@ -15,14 +15,20 @@ _I32: Final = struct.Struct("!i")
 
 
 class Session:
-    """Answers requests in order, each by a system call of its own. Nothing stays in the shared `buffer`."""
+    """Answers requests in order, each by a system call of its own. Nothing stays in the shared `buffer`.
 
-    def __init__(self, sock: socket.socket, poller: Poller, cold: ColdAnswers, buffer: bytearray) -> None:
+    With `join`, the answers to what one read brought leave in one system call.
+    """
+
+    def __init__(
+        self, sock: socket.socket, poller: Poller, cold: ColdAnswers, buffer: bytearray, join: bool
+    ) -> None:
         self._sock = sock
         self._poller = poller
         self._cold = cold
         self._buffer = buffer
         self._view = memoryview(buffer)
+        self._join = join
         self._rest = b""
         self._unsent: deque[tuple[bytearray, int]] = deque()
         self._offset = 0
@@ -62,12 +68,24 @@ class Session:
             self._answer(at, size)
             at += 4 + size
         self._rest = bytes(self._view[at:end])
+        if self._join and self._unsent and not self._blocked:
+            self._join_unsent()
+            self._flush()
 
     def _answer(self, at: int, size: int) -> None:
         (correlation_id,) = CORRELATION.unpack_from(self._buffer, at + REQUEST_CORRELATION)
         self._unsent.append((answer(self._buffer, at, size, self._cold), correlation_id))
-        if not self._blocked:
+        if not self._join and not self._blocked:
             self._flush()
+
+    def _join_unsent(self) -> None:
+        first_id = self._unsent[0][1]
+        joined = bytearray()
+        for response, correlation_id in self._unsent:
+            CORRELATION.pack_into(response, RESPONSE_CORRELATION, correlation_id)
+            joined += response
+        self._unsent.clear()
+        self._unsent.append((joined, first_id))
 
     def _flush(self) -> None:
         """Sends what it can. Connections share the canned frames, so each sets its own correlation id."""

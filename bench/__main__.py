@@ -1,0 +1,117 @@
+"""`python -m bench`: every scenario on every peer, as ratios in one run. README.md says how to read it."""
+
+import argparse
+import resource
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from bench import machine
+from bench.peers import quota_proxy
+from bench.peers.direct import Direct
+from bench.peers.haproxy import HaProxy
+from bench.peers.peer import Peer, Setting, StartFailed, Unavailable
+from bench.peers.relay import Relay
+from bench.report import Report
+from bench.rounds import DriveFailed, Sample, fake_broker, run
+from bench.scenarios import SCENARIOS
+from bench.summary import reference, summarize
+
+RESULTS: Final = Path(__file__).parent / "results"
+ROUNDS: Final = 5
+QUICK_ROUNDS: Final = 2
+OPEN_FILES: Final = 8192
+
+
+def find_peers(folder: Path, wanted: set[str]) -> tuple[list[Peer], list[str]]:
+    """The peers that can run here, and a remark for each that cannot. `wanted` names them; empty: all."""
+    makers: tuple[Callable[[], Peer], ...] = (
+        Direct,
+        Relay,
+        HaProxy,
+        quota_proxy.installed,
+        lambda: quota_proxy.interpreted(folder / "interpreted"),
+    )
+    peers: list[Peer] = []
+    remarks: list[str] = []
+    for make in makers:
+        try:
+            peers.append(make())
+        except Unavailable as reason:
+            remarks.append(f"left out: {reason}")
+    return [peer for peer in peers if not wanted or peer.name in wanted], remarks
+
+
+def measure(options: argparse.Namespace, console: Console) -> Report:
+    """Runs what the options name."""
+    scenarios = [each for each in SCENARIOS if not options.scenario or each.name in options.scenario]
+    if options.quick:
+        scenarios = [scenario.quick() for scenario in scenarios]
+    rounds: int = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    samples: dict[str, dict[str, list[Sample]]] = {}
+    with tempfile.TemporaryDirectory(prefix="bench-") as name, console.status("starting") as status:
+        folder = Path(name)
+        peers, remarks = find_peers(folder, set(options.peer))
+        facts = machine.facts(peers)
+        remarks = [*machine.warnings(), *remarks]
+        for remark in remarks:
+            console.print(remark, highlight=False, markup=False, soft_wrap=True)
+        with fake_broker(folder, join=False) as port, fake_broker(folder, join=True) as joining_port:
+            for scenario in scenarios:
+                setting = Setting(joining_port if scenario.joined else port, scenario.tenants, folder)
+                samples[scenario.name] = run(scenario, peers, rounds, setting, status.update)
+    return Report(
+        name=options.name,
+        rounds=rounds,
+        reference=reference([peer.name for peer in peers]) or "nothing",
+        machine=facts,
+        remarks=remarks,
+        scenarios=scenarios,
+        samples=samples,
+        summaries={each.name: summarize(each, samples[each.name]) for each in scenarios},
+    )
+
+
+def arguments() -> argparse.Namespace:
+    """The command line, parsed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="What the proxy costs beside others."
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the requests and 2 rounds: does it run?"
+    )
+    parser.add_argument(
+        "--rounds", type=int, help=f"rounds of each scenario; {ROUNDS}, or {QUICK_ROUNDS} if quick"
+    )
+    parser.add_argument("--scenario", action="append", default=[], choices=[each.name for each in SCENARIOS])
+    parser.add_argument(
+        "--peer", action="append", default=[], metavar="NAME", help="only this one; repeatable"
+    )
+    parser.add_argument(
+        "--name", default=f"{datetime.now():%Y%m%d-%H%M%S}", help="of the files in bench/results"
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    """The command line; exits 1 with a sentence where a peer failed."""
+    # A thousand connections take two descriptors each in a proxy; the peers inherit the limit.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(OPEN_FILES, most), most))
+    console = Console()
+    try:
+        report = measure(arguments(), console)
+    except (StartFailed, DriveFailed) as error:
+        sys.exit(f"bench: {error}")
+    report.show(console)
+    for path in report.save(RESULTS):
+        console.print(f"written: {path}", highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

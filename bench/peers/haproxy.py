@@ -1,0 +1,47 @@
+"""HAProxy in TCP mode: the measure of what a proxy in C costs that looks at nothing."""
+
+import shutil
+import subprocess
+from typing import Final
+
+from bench.peers.peer import HOST, Running, Setting, Unavailable, free_ports, launch
+
+# One thread, as the quota proxy has one; else what HAProxy does by default.
+CONFIGURATION: Final = """\
+global
+    nbthread 1
+    maxconn 2000
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 1h
+    timeout server 1h
+listen kafka
+    bind {host}:{port}
+    server broker {host}:{broker_port}
+"""
+
+
+class HaProxy:
+    """Debian's package `haproxy`, run in the foreground."""
+
+    name = "haproxy"
+
+    def __init__(self) -> None:
+        path = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
+        if path is None:
+            raise Unavailable("haproxy is not installed; `apt-get install haproxy` brings it")
+        self._path = path
+
+    @property
+    def version(self) -> str:
+        """The first line of `haproxy -v`."""
+        done = subprocess.run([self._path, "-v"], capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()[0]
+
+    def start(self, setting: Setting) -> Running:
+        """Writes a configuration and serves it."""
+        (port,) = free_ports(1)
+        file = setting.folder / "haproxy.cfg"
+        file.write_text(CONFIGURATION.format(host=HOST, port=port, broker_port=setting.broker_port))
+        return launch(self.name, [self._path, "-db", "-f", str(file)], setting, port)

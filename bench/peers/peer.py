@@ -1,0 +1,138 @@
+"""What a peer is, and how its process is started, awaited and ended."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+HOST: Final = "127.0.0.1"
+START_SECONDS: Final = 30.0
+STOP_SECONDS: Final = 10.0
+LAST_LINES: Final = 20
+
+
+class Unavailable(Exception):
+    """A peer cannot run here; the text says why, and what to do about it."""
+
+
+class StartFailed(Exception):
+    """A process did not come up; the text has the end of its log."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a peer is started for: the broker's port, how many client ids have quotas, a folder to use."""
+
+    broker_port: int
+    tenants: int
+    folder: Path
+
+
+class Running:
+    """A started peer: clients connect to `port`. `pid` is None where there is no process to measure."""
+
+    def __init__(
+        self,
+        name: str,
+        port: int,
+        process: "subprocess.Popen[bytes] | None" = None,
+        log: Path | None = None,
+    ) -> None:
+        self.name = name
+        self.port = port
+        self.process = process
+        self._log = log
+
+    @property
+    def pid(self) -> int | None:
+        """The process whose CPU and memory count, its children included."""
+        return None if self.process is None else self.process.pid
+
+    def last_words(self) -> str:
+        """The end of what the process printed."""
+        if self._log is None:
+            return ""
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-LAST_LINES:])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends the process: SIGTERM, then SIGKILL after a while."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Peer(Protocol):
+    """Something to measure."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the results."""
+
+    def start(self, setting: Setting) -> Running:
+        """Starts it and returns when it serves; StartFailed where it does not."""
+
+
+def free_ports(count: int) -> list[int]:
+    """So many free loopback ports, in ascending order."""
+    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
+    ports = sorted(sock.getsockname()[1] for sock in sockets)
+    for sock in sockets:
+        sock.close()
+    return ports
+
+
+def accepts(port: int) -> bool:
+    """Whether something takes connections at the loopback port."""
+    try:
+        socket.create_connection((HOST, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def launch(
+    name: str,
+    command: Sequence[str],
+    setting: Setting,
+    port: int,
+    *,
+    environment: Mapping[str, str] | None = None,
+    ready: Callable[[], bool] = lambda: True,
+) -> Running:
+    """Runs the command with its output in `name`.log; returns once `ready` and `port` takes connections."""
+    log = setting.folder / f"{name}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
+        )
+    running = Running(name, port, process, log)
+    deadline = time.monotonic() + START_SECONDS
+    try:
+        while not (ready() and accepts(port)):
+            if process.poll() is not None:
+                raise _failed(running, f"ended with exit code {process.returncode}")
+            if time.monotonic() > deadline:
+                raise _failed(running, f"does not serve port {port} after {START_SECONDS:.0f} s")
+            time.sleep(0.02)
+    except BaseException as error:
+        running.__exit__(type(error), error, error.__traceback__)
+        raise
+    return running
+
+
+def _failed(running: Running, what: str) -> StartFailed:
+    return StartFailed(f"{running.name} {what}; its output ends with:\n{running.last_words()}")

@@ -1,0 +1,75 @@
+"""Runs a scenario on every peer in turn, round after round: what else the machine does meets all of them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from bench.peers.peer import HOST, Peer, Running, Setting, free_ports, launch
+from bench.peers.quota_proxy import TENANT
+from bench.scenarios import Scenario
+
+DRIVE_SECONDS: Final = 300.0
+Sample = dict[str, Any]
+
+
+class DriveFailed(Exception):
+    """A peer did not carry its load; the text says which one, and the driver's own words."""
+
+
+@contextmanager
+def fake_broker(folder: Path, *, join: bool) -> Iterator[int]:
+    """A fake broker at a free port, which is the value; with `join` it writes answers in bundles."""
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "bench.load.broker", "--listen", f"{HOST}:{port}"]
+    if join:
+        command.append("--join")
+    with launch(f"broker-{port}", command, Setting(port, 0, folder), port):
+        yield port
+
+
+def run(
+    scenario: Scenario,
+    peers: Sequence[Peer],
+    rounds: int,
+    setting: Setting,
+    progress: Callable[[str], None],
+) -> dict[str, list[Sample]]:
+    """Every peer's samples, one of each round, as the driver prints them. Raises StartFailed, DriveFailed."""
+    samples: dict[str, list[Sample]] = {peer.name: [] for peer in peers}
+    with ExitStack() as stack:
+        started = [stack.enter_context(peer.start(setting)) for peer in peers]
+        for number in range(rounds):
+            for running in started:
+                progress(f"{scenario.name}, round {number + 1} of {rounds}: {running.name}")
+                samples[running.name].append(drive(scenario, running))
+    return samples
+
+
+def drive(scenario: Scenario, running: Running) -> Sample:
+    """One run of the driver against one peer."""
+    command = [sys.executable, "-m", "bench.load.drive", "--address", f"{HOST}:{running.port}"]
+    options = {
+        "kind": scenario.kind,
+        "size": scenario.size,
+        "partitions": scenario.partitions,
+        "connections": scenario.connections,
+        "depth": scenario.depth,
+        "rate": scenario.rate,
+        "requests": scenario.requests,
+        "client-id": TENANT,
+        "client-ids": scenario.tenants,
+    }
+    for option, value in options.items():
+        command += [f"--{option}", str(value)]
+    if running.pid is not None:
+        command += ["--pid", str(running.pid)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DRIVE_SECONDS, check=False)
+    if done.returncode != 0:
+        failure = f"{scenario.name} on {running.name}: {done.stderr.strip()}"
+        raise DriveFailed(f"{failure}\n{running.last_words()}")
+    sample: Sample = json.loads(done.stdout)
+    return sample

@@ -1,0 +1,44 @@
+"""What is asked of every peer. The order is the order of the tables."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+QUICK_PART: Final = 10
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One load. `tenants` client ids have byte quotas; `rate` is in requests a second, 0 the closed loop.
+
+    `joined`: the broker writes its answers in bundles, so that a proxy has few system calls and many frames.
+    """
+
+    name: str
+    title: str
+    kind: str
+    size: int
+    requests: int
+    partitions: int = 1
+    connections: int = 4
+    depth: int = 8
+    rate: float = 0.0
+    tenants: int = 1000
+    joined: bool = False
+
+    def quick(self) -> "Scenario":
+        """The same with a tenth of the requests, to see that everything runs."""
+        return replace(self, requests=max(self.requests // QUICK_PART, self.connections))
+
+
+SCENARIOS: Final = (
+    Scenario("produce_bare", "Produce, 100 B, no quotas", "produce", 100, 100_000, tenants=0),
+    Scenario("produce_small", "Produce, 100 B, byte quotas of 1,000 tenants", "produce", 100, 100_000),
+    Scenario("produce_joined", "The same, answers in bundles", "produce", 100, 100_000, joined=True),
+    Scenario("produce_24", "Produce, 24 partitions of 1 KiB", "produce", 1024, 40_000, partitions=24),
+    Scenario("fetch_1mb", "Fetch, 1 MB, 5 in flight", "fetch", 1_000_000, 4_000, depth=5),
+    Scenario("fetch_1mib", "Fetch, 1 MiB, 1 in flight, as consumers do", "fetch", 1 << 20, 4_000, depth=1),
+    Scenario("open_loop", "Produce, 100 B, 3,000 requests/s", "produce", 100, 15_000, rate=3000.0),
+    Scenario(
+        "connections", "Produce, 100 B, 1,000 connections", "produce", 100, 50_000, connections=1000, depth=1
+    ),
+)

@@ -1,0 +1,39 @@
+"""What the project promises of its cost, held against a run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bench.summary import Summary
+
+
+@dataclass(frozen=True)
+class Target:
+    """The compiled proxy's CPU in a scenario, as a multiple of HAProxy's, is at most `limit`."""
+
+    scenario: str
+    text: str
+    limit: float
+
+
+TARGETS: Final = (
+    Target("produce_small", "CPU per small request, byte quotas of 1,000 tenants", 1.6),
+    Target("produce_joined", "the same, answers in bundles", 1.6),
+    Target("fetch_1mb", "CPU per GiB of large fetches, byte quotas of 1,000 tenants", 1.0),
+)
+
+
+def verdicts(results: Mapping[str, Sequence[Summary]]) -> list[str]:
+    """A line for each target: what was measured beside what it takes, or why it could not be said."""
+    return [f"{target.text}: {_verdict(target, results.get(target.scenario, ()))}" for target in TARGETS]
+
+
+def _verdict(target: Target, summaries: Sequence[Summary]) -> str:
+    aim = f"target at most {target.limit:g} times HAProxy's"
+    by_name = {summary.peer: summary for summary in summaries}
+    measured = by_name.get("proxy")
+    if measured is None or measured.cpu_ratio is None or "haproxy" not in by_name:
+        return f"not measured ({aim}; it takes the compiled proxy and HAProxy)"
+    ratio = measured.cpu_ratio
+    word = "met" if ratio.best <= target.limit else "missed"
+    return f"{ratio.best:.2f} times HAProxy's (median {ratio.median:.2f}); {aim}: {word}"
