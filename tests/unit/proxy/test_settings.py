@@ -208,8 +208,8 @@ class TestPorts:
                 f"listeners[1].bootstrap_port: port 29092 is listeners[0].bootstrap_port too{EACH}",
             ),
             (
-                "bootstrap_port: 29093, broker_port_base: 65530",
-                f"listeners[1].broker_port_base: ports 65530 to 65539{KEPT}, but "
+                "bootstrap_port: 29093, broker_port_base: 65527",
+                f"listeners[1].broker_port_base: ports 65527 to 65536{KEPT}, but "
                 "65535 is the last; lower the base",
             ),
             (
@@ -227,6 +227,7 @@ class TestPorts:
         [
             "bind: 127.0.0.2, bootstrap_port: 29092, broker_port_base: 29100",
             "bootstrap_port: 29192, broker_port_base: 29200",
+            "bootstrap_port: 29192, broker_port_base: 65526",
             "bootstrap_port: 0, broker_port_base: 0",
         ],
     )
