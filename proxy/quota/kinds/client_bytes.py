@@ -58,7 +58,7 @@ class ClientBytes(Quota):
         most = self._most(bucket, now)
         if 0 <= request.max_bytes <= most:
             return PASS
-        return Verdict(max_bytes=most, bucket=bucket)
+        return Verdict(max_bytes=most)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE or request.replica_id >= 0:

@@ -1,0 +1,217 @@
+import pytest
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.kinds.client_bytes import KIND
+from proxy.quota.limits import PACE, WINDOW, Limits
+from proxy.quota.verdict import NO_BOUND, PASS
+from proxy.wire.views import RequestView, ResponseView
+
+PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
+EACH_CLIENT = QuotaEntity(None, DEFAULT)
+WHO = Identity("ANONYMOUS", "c", "127.0.0.1")
+MB = 1_000_000
+
+
+def limits(algorithm=PACE, producer=1000.0, consumer=2000.0, burst_seconds=1.0, samples=11):
+    quotas = {EACH_CLIENT: {"producer_byte_rate": producer, "consumer_byte_rate": consumer}}
+    return Limits(quotas, algorithm, burst_seconds, samples)
+
+
+def quota_of(configured):
+    quota = KIND.build()
+    quota.configure(configured, 0.0)
+    return quota
+
+
+def produce(size):
+    return RequestView(PRODUCE, 9, 1, "c", size)
+
+
+def fetch(api_key=FETCH, max_bytes=50 << 20, replica_id=-1):
+    request = RequestView(api_key, 12, 1, "c", 100)
+    request.max_bytes = max_bytes
+    request.replica_id = replica_id
+    return request
+
+
+def response(body_size):
+    return ResponseView(12, True, body_size)
+
+
+def shown(quota, now=0.0):
+    return {state.quota: state for state in quota.buckets(now)}
+
+
+# algorithm, size of the request, seconds to wait at 1000 B/s
+PRODUCED = [(PACE, 1000, 0.0), (PACE, 1500, 0.5), (WINDOW, 10_000, 0.0), (WINDOW, 15_000, 5.0)]
+
+
+@pytest.mark.parametrize(("algorithm", "size", "wait"), PRODUCED)
+def test_produce_is_charged_its_frame_once_when_it_is_read(algorithm, size, wait):
+    quota = quota_of(limits(algorithm))
+    verdict = quota.admit(produce(size), WHO, 5.0)
+    assert verdict.throttle_seconds == pytest.approx(wait)
+    assert (verdict is PASS) == (wait == 0.0)
+    assert quota.charge(produce(size), response(10**6), WHO, 5.0) is PASS
+    assert shown(quota, 5.0)["producer_byte_rate"].rate == pytest.approx(size / 10)
+
+
+# algorithm, bytes of the response's body, seconds to wait at 2000 B/s
+CONSUMED = [(PACE, 1996, 0.0), (PACE, 2996, 0.5), (WINDOW, 19_996, 0.0), (WINDOW, 29_996, 5.0)]
+
+
+@pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])
+@pytest.mark.parametrize(("algorithm", "body", "wait"), CONSUMED)
+def test_a_consumers_fetch_is_charged_its_response_and_four_bytes(api_key, algorithm, body, wait):
+    quota = quota_of(limits(algorithm))
+    assert quota.admit(fetch(api_key), WHO, 5.0).throttle_seconds == 0.0
+    verdict = quota.charge(fetch(api_key), response(body), WHO, 5.0)
+    assert verdict.throttle_seconds == pytest.approx(wait)
+    assert (verdict.bucket is None) == (wait == 0.0)
+    assert shown(quota, 5.0)["consumer_byte_rate"].rate == pytest.approx((body + 4) / 10)
+
+
+# limits, bytes fetched before, the request's max_bytes, what the verdict says
+BOUNDS = [
+    (limits(), 0, 50 << 20, 2000),
+    (limits(), 0, 2001, 2000),
+    (limits(), 0, 2000, NO_BOUND),
+    (limits(), 0, 0, NO_BOUND),
+    (limits(), 0, -1, 2000),
+    (limits(), 1200, 50 << 20, 800),
+    (limits(), 1800, 50 << 20, 500),
+    (limits(), 100_000, 50 << 20, 500),
+    (limits(consumer=1.0), 100_000, 50 << 20, 1),
+    (limits(burst_seconds=0.1), 0, 50 << 20, 500),
+    (limits(WINDOW), 0, 50 << 20, 20_000),
+    (limits(WINDOW), 100_000, 50 << 20, 20_000),
+    (limits(WINDOW, samples=1), 0, 50 << 20, 1),
+]
+
+
+@pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])
+@pytest.mark.parametrize(("configured", "before", "max_bytes", "bound"), BOUNDS)
+def test_a_consumer_may_ask_for_what_its_quota_allows_and_always_for_something(
+    api_key, configured, before, max_bytes, bound
+):
+    quota = quota_of(configured)
+    quota.charge(fetch(api_key), response(before - 4), WHO, 0.0)
+    assert quota.admit(fetch(api_key, max_bytes), WHO, 0.0).max_bytes == bound
+
+
+def test_followers_are_left_alone():
+    quota = quota_of(limits())
+    assert quota.admit(fetch(replica_id=2), WHO, 0.0) is PASS
+    assert quota.charge(fetch(replica_id=2), response(MB), WHO, 0.0) is PASS
+    assert quota.buckets(0.0) == []
+
+
+def test_each_direction_has_its_own_bucket():
+    quota = quota_of(limits())
+    quota.admit(produce(10_000), WHO, 0.0)
+    assert quota.charge(fetch(), response(1000), WHO, 0.0) is PASS
+
+
+@pytest.mark.parametrize("missing", ["producer_byte_rate", "consumer_byte_rate"])
+def test_without_a_quota_nothing_is_recorded(missing):
+    present = {"producer_byte_rate": 1.0, "consumer_byte_rate": 1.0}
+    del present[missing]
+    quota = quota_of(Limits({EACH_CLIENT: present}))
+    if missing == "producer_byte_rate":
+        assert quota.admit(produce(MB), WHO, 0.0) is PASS
+    else:
+        assert quota.admit(fetch(), WHO, 0.0) is PASS
+        assert quota.charge(fetch(), response(MB), WHO, 0.0) is PASS
+    assert quota.buckets(0.0) == []
+
+
+def test_a_changed_algorithm_applies_to_buckets_in_use():
+    quota = quota_of(limits(WINDOW))
+    quota.admit(produce(5000), WHO, 0.0)
+    quota.configure(limits(PACE), 0.0)
+    assert quota.admit(produce(2000), WHO, 0.0).throttle_seconds == pytest.approx(1.0)
+    assert quota.admit(fetch(), WHO, 0.0).max_bytes == 2000
+
+
+def test_buckets_idle_for_an_hour_are_forgotten():
+    quota = quota_of(limits())
+    quota.admit(produce(5000), WHO, 0.0)
+    quota.charge(fetch(), response(5000), WHO, 1.0)
+    quota.forget_idle(3600.0)
+    assert list(shown(quota, 3600.0)) == ["consumer_byte_rate"]
+    quota.forget_idle(3601.0)
+    assert shown(quota, 3601.0) == {}
+
+
+def second_by_second(uses, seconds):
+    """Bytes of each second out of (time, bytes)."""
+    rates = [0] * seconds
+    for at, size in uses:
+        if at < seconds:
+            rates[int(at)] += size
+    return rates
+
+
+def drive(send, connections, seconds):
+    """(time, connection) of each request of connections that each wait as told; send(now) says how long."""
+    sent = []
+    free_at = [index * 0.001 for index in range(connections)]
+    while min(free_at) < seconds:
+        now = min(free_at)
+        turn = free_at.index(now)
+        sent.append((now, turn))
+        free_at[turn] = now + max(send(now), 0.000_2)
+    return sent
+
+
+def producer(quota_bytes, size):
+    engine = QuotaEngine([quota_of(limits(producer=quota_bytes))])
+    return lambda now: engine.admit(produce(size), WHO, now).throttle_seconds
+
+
+def test_a_producer_that_waits_as_told_is_near_its_quota_in_every_second():
+    sent = drive(producer(MB, 16_384), 1, 40)
+    rates = second_by_second([(at, 16_384) for at, _ in sent], 40)
+    assert all(rate == pytest.approx(MB, rel=0.03) for rate in rates[3:])
+    assert max(rates[3:]) < 1.3 * MB
+
+
+def test_a_producer_is_never_more_than_its_burst_ahead():
+    sent = drive(producer(MB, 16_384), 1, 40)
+    for index, (at, _) in enumerate(sent):
+        assert (index + 1) * 16_384 <= MB * (at + 1) + 16_384 + 1
+
+
+@pytest.mark.parametrize("connections", [2, 5])
+def test_connections_of_one_bucket_share_it_equally(connections):
+    sent = drive(producer(MB, 16_384), connections, 40)
+    total = len(sent) * 16_384
+    assert total == pytest.approx(MB * 41, rel=0.03)
+    for connection in range(connections):
+        own = sum(16_384 for _, turn in sent if turn == connection)
+        assert own == pytest.approx(total / connections, rel=0.05)
+    rates = second_by_second([(at, 16_384) for at, _ in sent], 40)
+    assert all(rate == pytest.approx(MB, rel=0.06) for rate in rates[3:])
+
+
+def test_a_consumer_that_asks_for_all_it_may_is_near_its_quota_in_every_second():
+    engine = QuotaEngine([quota_of(limits(consumer=MB))])
+    got = []
+
+    def send(now):
+        most = engine.admit(fetch(), WHO, now).max_bytes
+        got.append((now, most))
+        return engine.charge(fetch(), response(most - 4), WHO, now).throttle_seconds
+
+    drive(send, 1, 40)
+    rates = second_by_second(got, 40)
+    assert sum(rates[3:]) / 37 == pytest.approx(MB, rel=0.03)
+    assert max(rates[3:]) <= 1.3 * MB
+
+
+def test_a_batch_larger_than_the_quota_gets_through_and_is_paid_for():
+    quota = quota_of(limits())
+    assert quota.admit(fetch(), WHO, 0.0).max_bytes >= 1
+    assert quota.charge(fetch(), response(19_996), WHO, 0.0).throttle_seconds == pytest.approx(9.0)
+    assert quota.admit(fetch(), WHO, 9.0).max_bytes == 500

@@ -1,0 +1,99 @@
+from proxy.quota.bucket import Rule
+from proxy.quota.buckets import Buckets
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.limits import Limits
+
+KEY = "producer_byte_rate"
+RULE = Rule(1.0, 11, 1.0)
+EACH_USER = {QuotaEntity(DEFAULT, None): {KEY: 1000.0}}
+
+
+def buckets(quotas):
+    return Buckets(KEY, Limits(quotas), RULE)
+
+
+def who(user="u", client_id="c"):
+    return Identity(user, client_id, "127.0.0.1")
+
+
+def names(found):
+    return sorted((state.user, state.client_id, state.limit) for state in found.states(0.0))
+
+
+def test_a_client_without_a_quota_has_no_bucket():
+    found = buckets({QuotaEntity("v", None): {KEY: 1000.0}})
+    assert found.find(who("u"), 0.0) is None
+    assert found.find(who("u"), 0.0) is None
+    assert buckets({}).find(who("u"), 0.0) is None
+    assert found.states(0.0) == []
+
+
+def test_a_bucket_is_one_object_however_it_is_found():
+    found = buckets(EACH_USER)
+    bucket = found.find(who("u", "c"), 0.0)
+    assert (bucket.quota, bucket.user, bucket.client_id, bucket.limit) == (KEY, "u", "", 1000.0)
+    assert found.find(who("u", "c"), 1.0) is bucket
+    assert found.find(who("u", "d"), 1.0) is bucket
+    assert found.find(who("v", "c"), 1.0) is not bucket
+    assert names(found) == [("u", "", 1000.0), ("v", "", 1000.0)]
+
+
+def test_a_changed_limit_applies_in_place():
+    found = buckets(EACH_USER)
+    bucket = found.find(who(), 0.0)
+    bucket.record(3000, 0.0)
+    found.configure(Limits({QuotaEntity(DEFAULT, None): {KEY: 500.0}}), RULE, 0.0)
+    assert names(found) == [("u", "", 500.0)]
+    assert found.find(who(), 0.0) is bucket
+    assert bucket.record(0, 0.0) == 4.0
+
+
+def test_a_new_rule_reaches_buckets_old_and_new():
+    found = buckets(EACH_USER)
+    found.find(who("u"), 0.0)
+    found.configure(Limits(EACH_USER), Rule(0.0, 11, 1.0), 0.0)
+    assert found.find(who("u"), 0.0).tokens is None
+    assert found.find(who("v"), 0.0).tokens is None
+
+
+def test_another_level_is_another_bucket_and_going_back_finds_the_old_one():
+    found = buckets(EACH_USER)
+    old = found.find(who(), 0.0)
+    old.record(3000, 0.0)
+    pair = {QuotaEntity("u", "c"): {KEY: 10.0}}
+    found.configure(Limits(EACH_USER | pair), RULE, 0.0)
+    new = found.find(who(), 0.0)
+    assert (new.user, new.client_id, new.limit) == ("u", "c", 10.0)
+    assert new.record(0, 0.0) == 0.0
+    assert found.find(who("u", "d"), 0.0) is old
+    found.configure(Limits(EACH_USER), RULE, 0.0)
+    assert found.find(who(), 0.0) is old
+    assert old.record(0, 0.0) == 2.0
+    assert names(found) == [("u", "", 1000.0)]
+
+
+def test_a_deleted_quota_limits_nobody_and_shows_nothing():
+    found = buckets(EACH_USER)
+    bucket = found.find(who(), 0.0)
+    found.configure(Limits({}), RULE, 0.0)
+    assert found.find(who(), 0.0) is None
+    assert found.states(0.0) == []
+    found.configure(Limits(EACH_USER), RULE, 0.0)
+    assert found.find(who(), 0.0) is bucket
+
+
+def test_a_new_quota_reaches_a_client_that_had_none():
+    found = buckets({QuotaEntity("v", None): {KEY: 1000.0}})
+    assert found.find(who("u"), 0.0) is None
+    found.configure(Limits(EACH_USER), RULE, 0.0)
+    assert found.find(who("u"), 0.0) is not None
+
+
+def test_the_idle_are_forgotten_and_the_used_are_not():
+    found = buckets(EACH_USER)
+    idle, used = found.find(who("u"), 0.0), found.find(who("v"), 0.0)
+    used.record(1, 1000.0)
+    found.forget_idle(3600.0)
+    assert names(found) == [("v", "", 1000.0)]
+    assert found.find(who("v"), 3600.0) is used
+    assert found.find(who("u"), 3600.0) is not idle

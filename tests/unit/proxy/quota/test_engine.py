@@ -1,0 +1,139 @@
+import pytest
+
+from proxy.quota.bucket import Bucket, Rule
+from proxy.quota.engine import QuotaEngine, QuotaEngines
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.limits import Limits
+from proxy.quota.quota import LONG, PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
+from proxy.quota.verdict import PASS, Verdict
+from proxy.wire.views import RequestView, ResponseView
+
+WHO = Identity("u", "c", "127.0.0.1")
+RESPONSE = ResponseView(9, True, 50)
+SOME = Limits({QuotaEntity(DEFAULT, None): {"q": 1.0}})
+
+
+class Fixed(Quota):
+    """Says what it is told to, and remembers what it was told."""
+
+    def __init__(self, api_keys, name="q", admit=0.0, charge=0.0):
+        super().__init__(api_keys)
+        self.bucket = Bucket(name, "u", "", 1.0, Rule(1.0, 11, 1.0), 0.0)
+        self.admit_seconds = admit
+        self.charge_seconds = charge
+        self.limits = []
+        self.forgotten = []
+
+    def admit(self, request, who, now):
+        return Verdict(self.admit_seconds, [], 0, -1, self.bucket)
+
+    def charge(self, request, response, who, now):
+        return Verdict(self.charge_seconds, [], 0, -1, self.bucket)
+
+    def configure(self, limits, now):
+        self.limits.append(limits)
+
+    def buckets(self, now):
+        return [self.bucket.state(now)]
+
+    def forget_idle(self, now):
+        self.forgotten.append(now)
+
+
+def request(api_key=0):
+    return RequestView(api_key, 9, 1, "c", 100)
+
+
+def counted(quota):
+    return quota.bucket.throttled_requests, quota.bucket.throttle_seconds
+
+
+@pytest.mark.parametrize(
+    ("api_key", "seconds"), [(0, 1.0), (1, 2.0), (3, 0.0), (78, 2.0), (79, 0.0), (1000, 0.0), (-1, 0.0)]
+)
+def test_only_the_quotas_of_an_api_are_asked(api_key, seconds):
+    engine = QuotaEngine([Fixed((0,), admit=1.0), Fixed((1, 78), admit=2.0)])
+    assert engine.admit(request(api_key), WHO, 0.0).throttle_seconds == seconds
+    assert engine.asks(api_key) == (seconds > 0)
+
+
+def test_without_quotas_everything_passes():
+    engine = QuotaEngine([])
+    assert engine.admit(request(), WHO, 0.0) is PASS
+    assert engine.charge(request(), RESPONSE, WHO, 0.0) is PASS
+    assert not engine.asks(0)
+
+
+def test_the_longest_wait_binds_and_only_its_bucket_counts_it():
+    short, long = Fixed((0,), admit=1.0, charge=4.0), Fixed((0,), admit=2.0, charge=3.0)
+    engine = QuotaEngine([short, long])
+    verdict = engine.admit(request(), WHO, 10.0)
+    assert (verdict.throttle_seconds, verdict.bucket) == (2.0, long.bucket)
+    assert (counted(short), counted(long)) == ((0, 0.0), (1, 2.0))
+    assert long.bucket.throttled_until == 12.0
+    verdict = engine.charge(request(), RESPONSE, WHO, 20.0)
+    assert (verdict.throttle_seconds, verdict.bucket) == (4.0, short.bucket)
+    assert (counted(short), counted(long)) == ((1, 4.0), (1, 2.0))
+
+
+def test_a_request_that_waits_twice_counts_once_and_with_the_longer_wait():
+    early, late = Fixed((0,), admit=1.0), Fixed((0,), charge=1.5)
+    engine = QuotaEngine([early, late])
+    admitted = engine.admit(request(), WHO, 0.0)
+    verdict = engine.charge(request(), RESPONSE, WHO, 0.0, admitted)
+    assert (verdict.throttle_seconds, verdict.bucket) == (1.5, late.bucket)
+    assert (counted(early), counted(late)) == ((1, 1.0), (0, 0.5))
+    engine.charge(request(), RESPONSE, WHO, 0.0, Verdict(2.0))
+    assert counted(late) == (0, 0.5)
+
+
+def test_no_wait_is_not_counted():
+    quota = Fixed((0,))
+    engine = QuotaEngine([quota])
+    engine.admit(request(), WHO, 10.0)
+    engine.charge(request(), RESPONSE, WHO, 10.0)
+    assert counted(quota) == (0, 0.0)
+    assert quota.bucket.throttled_until == 0.0
+
+
+def test_all_quotas_are_configured_shown_and_swept():
+    quotas = [Fixed((0,), "one"), Fixed((1,), "two")]
+    engine = QuotaEngine(quotas)
+    engine.configure(SOME, 1.0)
+    engine.forget_idle(2.0)
+    assert [quota.limits for quota in quotas] == [[SOME], [SOME]]
+    assert [quota.forgotten for quota in quotas] == [[2.0], [2.0]]
+    assert [state.quota for state in engine.buckets(3.0)] == ["one", "two"]
+
+
+def kind(name, scope):
+    made = []
+
+    def build():
+        made.append(Fixed((0,), name))
+        return made[-1]
+
+    return QuotaKind(name, (QuotaKey("q", LONG),), (0,), scope, build, "For tests."), made
+
+
+def test_each_broker_has_its_own_quotas_but_for_those_of_the_cluster():
+    (broker, own), (cluster, shared) = kind("own", PER_BROKER), kind("shared", PER_CLUSTER)
+    engines = QuotaEngines([broker, cluster], SOME)
+    one, two = engines.engine(1, 0.0), engines.engine(2, 0.0)
+    assert engines.engine(1, 5.0) is one
+    assert engines.engines() == {1: one, 2: two}
+    assert len(own) == 2
+    assert len(shared) == 1
+    assert [quota.limits for quota in own] == [[SOME], [SOME]]
+
+
+def test_a_change_of_limits_reaches_brokers_old_and_new():
+    broker, made = kind("own", PER_BROKER)
+    engines = QuotaEngines([broker], SOME)
+    engines.engine(1, 0.0)
+    more = Limits({})
+    engines.configure(more, 1.0)
+    engines.engine(2, 2.0)
+    engines.forget_idle(3.0)
+    assert [quota.limits for quota in made] == [[SOME, more], [more]]
+    assert [quota.forgotten for quota in made] == [[3.0], [3.0]]

@@ -1,0 +1,74 @@
+import pytest
+
+from proxy.quota.identity import DEFAULT, QuotaEntity, limit_precedence, parse_entity, precedence
+
+PARSED = [
+    ({"user": "alice", "client-id": "billing"}, QuotaEntity("alice", "billing")),
+    ({"user": "alice", "client-id": "<default>"}, QuotaEntity("alice", DEFAULT)),
+    ({"user": "alice"}, QuotaEntity("alice", None)),
+    ({"user": "<default>", "client-id": "billing"}, QuotaEntity(DEFAULT, "billing")),
+    ({"user": "<default>", "client-id": "<default>"}, QuotaEntity(DEFAULT, DEFAULT)),
+    ({"user": "<default>"}, QuotaEntity(DEFAULT, None)),
+    ({"client-id": "billing"}, QuotaEntity(None, "billing")),
+    ({"client-id": "<default>"}, QuotaEntity(None, DEFAULT)),
+]
+
+
+@pytest.mark.parametrize(("parts", "entity"), PARSED)
+def test_an_entity_is_read_from_its_parts_and_gives_them_back(parts, entity):
+    assert parse_entity(parts) == entity
+    assert parse_entity(parts).parts() == parts
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ({}, "the entity is empty; it has user, client-id or both"),
+        ({"client_id": "c"}, "'client_id' is no part of a quota entity; it has user, client-id or both"),
+        ({"user": ""}, "user is ''; it takes a name, or <default> for Kafka's default entity"),
+        ({"user": None}, "user is None; it takes a name, or <default> for Kafka's default entity"),
+        ({"client-id": 7}, "client-id is 7; it takes a name, or <default> for Kafka's default entity"),
+    ],
+)
+def test_what_is_no_entity_is_refused_with_a_sentence(parts, sentence):
+    with pytest.raises(ValueError, match="^" + sentence.replace("(", r"\(") + "$"):
+        parse_entity(parts)
+
+
+def test_entities_differ_in_every_part():
+    entities = {entity for _, entity in PARSED}
+    assert len(entities) == len(PARSED)
+    assert QuotaEntity("alice", None) in entities
+    assert QuotaEntity(None, "alice") not in entities
+    assert QuotaEntity("alice", None) != "alice"
+
+
+def test_entities_read_well():
+    assert str(QuotaEntity("alice", DEFAULT)) == "user alice, client-id <default>"
+    assert repr(QuotaEntity("alice", None)) == "QuotaEntity('alice', None)"
+
+
+def test_precedence_is_kafkas():
+    assert precedence("alice", "billing") == [
+        QuotaEntity("alice", "billing"),
+        QuotaEntity("alice", DEFAULT),
+        QuotaEntity("alice", None),
+        QuotaEntity(DEFAULT, "billing"),
+        QuotaEntity(DEFAULT, DEFAULT),
+        QuotaEntity(DEFAULT, None),
+        QuotaEntity(None, "billing"),
+        QuotaEntity(None, DEFAULT),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("user", "client_id", "entities"),
+    [
+        ("u", "c", [("u", "c"), ("u", DEFAULT), (DEFAULT, "c"), (DEFAULT, DEFAULT)]),
+        ("u", "", [("u", None), (DEFAULT, None)]),
+        ("", "c", [(None, "c"), (None, DEFAULT)]),
+        ("", "", []),
+    ],
+)
+def test_a_buckets_own_names_decide_who_may_limit_it(user, client_id, entities):
+    assert limit_precedence(user, client_id) == [QuotaEntity(*names) for names in entities]

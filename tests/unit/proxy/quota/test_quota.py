@@ -1,0 +1,58 @@
+import math
+
+import pytest
+
+from proxy.quota.identity import Identity
+from proxy.quota.limits import Limits
+from proxy.quota.quota import DOUBLE, INT, LONG, Quota, QuotaKey
+from proxy.quota.verdict import PASS
+from proxy.wire.views import RequestView, ResponseView
+
+
+@pytest.mark.parametrize(
+    ("type", "value"),
+    [
+        (LONG, 1),
+        (LONG, 1048576.0),
+        (LONG, 5.0000001),
+        (LONG, 2**63 - 1),
+        (INT, 2**31 - 1),
+        (DOUBLE, 0.01),
+        (DOUBLE, 1e300),
+    ],
+)
+def test_a_value_that_kafka_takes_is_fine(type, value):
+    assert QuotaKey("q", type).problem(value) == ""
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "sentence"),
+    [
+        (LONG, 0, "q is 0; it must be greater than 0"),
+        (DOUBLE, -0.5, "q is -0.5; it must be greater than 0"),
+        (DOUBLE, math.nan, "q is nan; it must be greater than 0"),
+        (DOUBLE, math.inf, "q is inf; it is too large for Kafka's DOUBLE"),
+        (LONG, 4.9999999, "q is 4.9999999; it must be a whole number"),
+        (LONG, 1.5, "q is 1.5; it must be a whole number"),
+        (INT, 1.00001, "q is 1.00001; it must be a whole number"),
+        (INT, 2**31, "q is 2147483648; it is too large for Kafka's INT"),
+        (LONG, 1e19, "q is 1e+19; it is too large for Kafka's LONG"),
+        (LONG, 10**400, f"q is {10**400}; it is too large for Kafka's LONG"),
+        (DOUBLE, 10**400, f"q is {10**400}; it is too large for Kafka's DOUBLE"),
+        (LONG, "10", "q is '10'; it must be a number greater than 0"),
+        (LONG, True, "q is True; it must be a number greater than 0"),
+        (DOUBLE, None, "q is None; it must be a number greater than 0"),
+    ],
+)
+def test_any_other_value_gets_a_sentence(type, value, sentence):
+    assert QuotaKey("q", type).problem(value) == sentence
+
+
+def test_a_quota_that_overrides_nothing_passes_everything():
+    quota, who = Quota((0,)), Identity("u", "c", "127.0.0.1")
+    request = RequestView(0, 9, 1, "c", 100)
+    quota.configure(Limits({}), 0.0)
+    assert quota.admit(request, who, 0.0) is PASS
+    assert quota.charge(request, ResponseView(9, True, 50), who, 0.0) is PASS
+    quota.forget_idle(0.0)
+    assert quota.buckets(0.0) == []

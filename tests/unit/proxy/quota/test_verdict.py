@@ -1,0 +1,58 @@
+import itertools
+
+import pytest
+
+from proxy.quota.bucket import Bucket, Rule
+from proxy.quota.verdict import NO_BOUND, PASS, Verdict, combine
+
+
+def bucket(name):
+    return Bucket("producer_byte_rate", name, "", 1.0, Rule(1.0, 11, 1.0), 0.0)
+
+
+SHORT, LONG = bucket("short"), bucket("long")
+
+
+def fields(verdict):
+    return verdict.throttle_seconds, verdict.held, verdict.error_code, verdict.max_bytes, verdict.bucket
+
+
+# first, second, both: (throttle seconds, held, error code, max bytes, bucket)
+COMBINED = [
+    ((0.0, [], 0, -1, None), (0.0, [], 0, -1, None), (0.0, [], 0, -1, None)),
+    ((1.0, [], 0, -1, SHORT), (2.0, [], 0, -1, LONG), (2.0, [], 0, -1, LONG)),
+    ((2.0, [], 0, -1, LONG), (1.0, [], 0, -1, SHORT), (2.0, [], 0, -1, LONG)),
+    ((2.0, [], 0, -1, LONG), (2.0, [], 0, -1, SHORT), (2.0, [], 0, -1, LONG)),
+    ((0.0, [0, 2], 0, -1, None), (0.0, [], 0, -1, None), (0.0, [0, 2], 0, -1, None)),
+    ((0.0, [], 0, -1, None), (0.0, [3], 89, -1, None), (0.0, [3], 89, -1, None)),
+    ((0.0, [2, 5], 0, -1, None), (0.0, [0, 2], 0, -1, None), (0.0, [0, 2, 5], 0, -1, None)),
+    ((0.0, [1], 89, -1, None), (0.0, [2], 40, -1, None), (0.0, [1, 2], 89, -1, None)),
+    ((0.0, [], 0, 100, None), (0.0, [], 0, -1, None), (0.0, [], 0, 100, None)),
+    ((0.0, [], 0, -1, None), (0.0, [], 0, 100, None), (0.0, [], 0, 100, None)),
+    ((0.0, [], 0, 100, None), (0.0, [], 0, 7, None), (0.0, [], 0, 7, None)),
+    ((1.5, [1], 89, 100, SHORT), (0.5, [], 0, 7, LONG), (1.5, [1], 89, 7, SHORT)),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "both"), COMBINED)
+def test_combine(first, second, both):
+    assert fields(combine(Verdict(*first), Verdict(*second))) == both
+
+
+def test_combining_with_pass_makes_nothing_new():
+    verdict = Verdict(1.0, [1], 89, 5, SHORT)
+    assert combine(PASS, verdict) is verdict
+    assert combine(verdict, PASS) is verdict
+    assert combine(PASS, PASS) is PASS
+
+
+def test_combining_changes_neither():
+    verdicts = [Verdict(*row) for rows in COMBINED for row in rows[:2]]
+    before = [(fields(verdict), list(verdict.held)) for verdict in verdicts]
+    for first, second in itertools.product(verdicts, verdicts):
+        combine(first, second)
+    assert [(fields(verdict), list(verdict.held)) for verdict in verdicts] == before
+
+
+def test_pass_asks_for_nothing():
+    assert fields(PASS) == (0.0, [], 0, NO_BOUND, None)
