@@ -42,10 +42,10 @@ def run(path: Path, log_level: str) -> None:
     settings = _load(path)
     log.set_up(log_level)
     allow_files(2 * settings.limits.max_connections + OTHER_FILES)
-    from proxy.server import app
+    from proxy.server.app import run as serve
 
     try:
-        sys.exit(app.run(settings, path))
+        sys.exit(serve(settings, path))
     except QuotaProxyError as error:
         _fail(error)
 

@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 
 import proxy
-import proxy.server
 from proxy.cli import allow_files, main
 from proxy.errors import QuotaProxyError
 from proxy.settings import Settings, load
@@ -37,9 +36,7 @@ def log_set_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def serve_with(monkeypatch: pytest.MonkeyPatch, run: object) -> None:
     """Puts a stand-in in the place of proxy.server.app."""
-    app = SimpleNamespace(run=run)
-    monkeypatch.setitem(sys.modules, "proxy.server.app", app)
-    monkeypatch.setattr(proxy.server, "app", app, raising=False)
+    monkeypatch.setitem(sys.modules, "proxy.server.app", SimpleNamespace(run=run))
 
 
 @pytest.mark.parametrize("code", [0, 1])
