@@ -6,6 +6,12 @@ CLIENT_CLOSED: Final = "client_closed"
 BROKER_CLOSED: Final = "broker_closed"
 CLIENT_PROTOCOL_ERROR: Final = "client_protocol_error"
 BROKER_PROTOCOL_ERROR: Final = "broker_protocol_error"
+BROKER_UNAVAILABLE: Final = "broker_unavailable"
+HANDSHAKE_TIMEOUT: Final = "handshake_timeout"
+IDLE: Final = "idle"
+TOO_MANY_CONNECTIONS: Final = "too_many_connections"
+DRAINED: Final = "drained"
+DRAIN_TIMEOUT: Final = "drain_timeout"
 
 
 class RelayError(Exception):

@@ -65,6 +65,7 @@ class Relay:
         """Answers for clients that cannot be told to wait, and all behind them."""
         self._held_until = 0.0
         self._muted_until = 0.0
+        self._greeted = False
 
     # What the shell asks
 
@@ -82,6 +83,11 @@ class Relay:
     def request_unfinished(self) -> bool:
         """Whether bytes of a request are there, and not yet all of them on their way to the broker."""
         return self._requests.buffered > 0 or self._requests.in_frame
+
+    @property
+    def greeted(self) -> bool:
+        """Whether the client has sent a whole request."""
+        return self._greeted
 
     def take_to_client(self) -> list[bytes]:
         taken = self._to_client
@@ -151,6 +157,7 @@ class Relay:
     def _read_request(self, frame: Frame, now: float) -> None:
         reader = Reader(frame.pieces if frame.complete else list(frame.pieces), LENGTH_SIZE)
         header = read_request_header(reader)
+        self._greeted = True
         self._traffic.count_request(header.api_key)
         client = self._client
         if client.who.client_id != header.client_id:

@@ -1,0 +1,146 @@
+"""ClusterRefresh: keeps the view of a cluster fresh, over a connection of the proxy's own."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+from kio.schema.api_versions.v0.request import ApiVersionsRequest
+from kio.schema.api_versions.v0.response import ApiVersionsResponse
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v12.response import MetadataResponse
+
+from proxy.cluster.view import NOTHING_KNOWN, ClusterView, Node
+from proxy.errors import BadAnswer, UpstreamUnavailable
+from proxy.messages import BrokerConnection
+
+log = logging.getLogger(__name__)
+REFRESH_SECONDS: Final = 5.0
+RETRY_SECONDS: Final = 0.5
+METADATA: Final = 3
+METADATA_VERSION: Final = 12
+"""Since Kafka 3.1; the first that can be asked by topic id."""
+
+
+class ClusterRefresh:
+    """Asks one broker after another for the cluster's brokers, every few seconds and when poked."""
+
+    def __init__(
+        self,
+        name: str,
+        bootstrap: Sequence[tuple[str, int]],
+        connect_seconds: float,
+        changed: Callable[[ClusterView], None],
+    ) -> None:
+        """`name` is for the log; `changed` gets each view that differs in its brokers from the one before."""
+        self.view: ClusterView = NOTHING_KNOWN
+        self.problem = "the cluster has not been asked yet"
+        """Why the cluster could not be asked the last time; empty when it answered."""
+        self._name: Final = name
+        self._bootstrap: Final = tuple(bootstrap)
+        self._connect_seconds: Final = connect_seconds
+        self._changed: Final = changed
+        self._poked: Final = asyncio.Event()
+        self._broker: BrokerConnection | None = None
+        self._topic_names: Final[dict[bytes, str]] = {}
+        self._wanted_ids: Final[set[bytes]] = set()
+
+    def poke(self) -> None:
+        """Ask again now: something that passed by says that the view is stale."""
+        self._poked.set()
+
+    def want_names(self, topic_ids: Iterable[bytes]) -> None:
+        """Have the names of these topics in a later view, where the cluster has them."""
+        unknown = [topic_id for topic_id in topic_ids if topic_id not in self._topic_names]
+        if unknown:
+            self._wanted_ids.update(unknown)
+            self._poked.set()
+
+    async def run(self) -> None:
+        """Ask for ever."""
+        while True:
+            try:
+                await self._ask()
+            except (OSError, EOFError, UpstreamUnavailable) as error:
+                self._disconnect()
+                problem = str(error) or type(error).__name__
+                if problem != self.problem:
+                    log.warning("%s: the cluster does not say what brokers it has: %s", self._name, problem)
+                self.problem = problem
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            self._poked.clear()
+            await self._wait()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(REFRESH_SECONDS):
+                await self._poked.wait()
+        except TimeoutError:
+            pass
+
+    async def _ask(self) -> None:
+        async with asyncio.timeout(self._connect_seconds * 2):
+            broker = await self._connected()
+            wanted = tuple(self._wanted_ids)
+            topics = tuple(
+                MetadataRequestTopic(topic_id=UUID(bytes=topic_id), name=None) for topic_id in wanted
+            )
+            request = MetadataRequest(
+                topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+            )
+            answer = await broker.ask(request, MetadataResponse)
+        self._wanted_ids.difference_update(wanted)
+        for topic in answer.topics:
+            if topic.topic_id is not None and topic.name is not None and topic.error_code == 0:
+                self._topic_names[topic.topic_id.bytes] = topic.name
+        if not answer.brokers:
+            raise BadAnswer("the broker knows of no brokers")
+        self._take(answer)
+
+    def _take(self, answer: MetadataResponse) -> None:
+        nodes = {int(node.node_id): Node(int(node.node_id), node.host, node.port) for node in answer.brokers}
+        before = self.view
+        self.view = ClusterView(answer.cluster_id or "", nodes, self._topic_names)
+        if self.problem:
+            log.info("%s: cluster %s has brokers %s", self._name, answer.cluster_id, sorted(nodes))
+        self.problem = ""
+        if _addresses(before) != _addresses(self.view):
+            self._changed(self.view)
+
+    async def _connected(self) -> BrokerConnection:
+        if self._broker is not None:
+            return self._broker
+        known = [(node.host, node.port) for node in self.view.nodes.values()]
+        reasons: list[str] = []
+        for host, port in (*known, *self._bootstrap):
+            try:
+                async with asyncio.timeout(self._connect_seconds):
+                    self._broker = await BrokerConnection.open(host, port)
+                    await _check(self._broker)
+                    return self._broker
+            except (OSError, EOFError, BadAnswer) as error:
+                self._disconnect()
+                reasons.append(f"{host}:{port}: {str(error) or type(error).__name__}")
+        raise UpstreamUnavailable("; ".join(reasons))
+
+    def _disconnect(self) -> None:
+        if self._broker is not None:
+            self._broker.close()
+            self._broker = None
+
+    def close(self) -> None:
+        self._disconnect()
+
+
+async def _check(broker: BrokerConnection) -> None:
+    """The broker has to know the version of Metadata that the proxy asks with."""
+    answer = await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
+    newest = max((api.max_version for api in answer.api_keys if api.api_key == METADATA), default=-1)
+    if newest < METADATA_VERSION:
+        raise BadAnswer(f"the broker knows Metadata up to v{newest}; Kafka 3.1 or newer knows v12")
+
+
+def _addresses(view: ClusterView) -> dict[int, tuple[str, int]]:
+    return {node.node_id: (node.host, node.port) for node in view.nodes.values()}

@@ -1,0 +1,70 @@
+"""Whole messages, through kio: for what the proxy itself asks brokers. The data path never comes here."""
+
+import asyncio
+import io
+from typing import Final, TypeVar
+
+from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
+from kio.static.primitive import i32
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from proxy.errors import BadAnswer
+
+Response = TypeVar("Response", bound=ResponsePayload)
+CLIENT_ID: Final = "quota-proxy"
+MAX_ANSWER_BYTES: Final = 100 << 20
+
+
+class BrokerConnection:
+    """A connection of the proxy's own to one broker; one request at a time."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._correlation_id = 0
+
+    @classmethod
+    async def open(cls, host: str, port: int) -> "BrokerConnection":
+        """Connect; OSError where nobody answers."""
+        return cls(*await asyncio.open_connection(host, port))
+
+    async def ask(self, request: RequestPayload, answer: type[Response]) -> Response:
+        """Send a request and return its answer, whose version must be the request's.
+
+        Raises OSError or EOFError when the connection ends, BadAnswer when what comes is no answer to it.
+        """
+        self._correlation_id += 1
+        frame = io.BytesIO()
+        header = request.__header_schema__
+        entity_writer(header)(
+            frame,
+            header(
+                request_api_key=request.__api_key__,
+                request_api_version=request.__version__,
+                correlation_id=i32(self._correlation_id),
+                client_id=CLIENT_ID,
+            ),
+        )
+        entity_writer(type(request))(frame, request)
+        payload = frame.getvalue()
+        self._writer.write(len(payload).to_bytes(4, "big") + payload)
+        await self._writer.drain()
+        return await self._answer(answer)
+
+    async def _answer(self, schema: type[Response]) -> Response:
+        size = int.from_bytes(await self._reader.readexactly(4), "big", signed=True)
+        if not 4 <= size <= MAX_ANSWER_BYTES:
+            raise BadAnswer(f"an answer of {size} bytes")
+        frame = await self._reader.readexactly(size)
+        try:
+            header, at = entity_reader(schema.__header_schema__)(frame, 0)
+            response, _ = entity_reader(schema)(frame, at)
+        except (SerialError, ValueError) as error:
+            raise BadAnswer(f"{schema.__name__} v{schema.__version__} does not parse: {error}") from error
+        if header.correlation_id != self._correlation_id:
+            raise BadAnswer(f"an answer with correlation_id {header.correlation_id}")
+        return response
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,117 @@
+"""The proxy process: builds everything from the settings, runs it, and drains."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import uvloop
+from aiohttp import web
+
+from proxy.quota.bucket import BucketState
+from proxy.quota.engine import QuotaEngines
+from proxy.quota.kinds import load_kinds
+from proxy.server.admission import Admission
+from proxy.server.gateway import Gateway
+from proxy.server.ports import BACKLOG, bind
+from proxy.server.tasks import Tasks
+from proxy.settings import Settings, limits
+from proxy.telemetry.http import AdminSite
+from proxy.telemetry.metrics import ProxyCollector
+
+log = logging.getLogger(__name__)
+DRAIN_POLL_SECONDS: Final = 0.02
+DRAIN_SENDING_SECONDS: Final = 1.0
+"""How long, in a drain, clients that go on sending are read from."""
+FORGET_EVERY_SECONDS: Final = 60.0
+
+
+def run(settings: Settings, path: Path) -> int:
+    """Serve until SIGTERM or SIGINT, then drain; returns the exit code. PortInUse where a port is taken."""
+    uvloop.run(Proxy(settings).serve())
+    return 0
+
+
+class Proxy:
+    """All listeners and the admin port."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings: Final = settings
+        self._engines: Final = QuotaEngines(load_kinds(), limits(settings))
+        self._gateways: list[Gateway] = []
+        self._draining = False
+
+    async def serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
+        tasks = Tasks()
+        admission = Admission(
+            self._settings.limits.max_connections, self._settings.limits.max_connections_per_ip
+        )
+        for listener in self._settings.listeners:
+            self._gateways.append(Gateway(self._settings, listener, self._engines, admission, tasks))
+        admin = await self._serve_admin(loop)
+        for gateway in self._gateways:
+            gateway.start()
+        tasks.start(self._forget_idle(loop))
+        await stop.wait()
+        await self._drain(loop)
+        await tasks.cancel()
+        for gateway in self._gateways:
+            gateway.close()
+        await admin.cleanup()
+
+    async def _serve_admin(self, loop: asyncio.AbstractEventLoop) -> web.AppRunner:
+        site = AdminSite(
+            ProxyCollector(self._gateways, self._buckets), self._problems, self._buckets, loop.time
+        )
+        runner = web.AppRunner(site.application(), access_log=None)
+        await runner.setup()
+        bound = bind(self._settings.admin.bind, self._settings.admin.port)
+        await web.SockSite(runner, bound, backlog=BACKLOG).start()
+        log.info("admin port: http://%s:%d", self._settings.admin.bind, bound.getsockname()[1])
+        return runner
+
+    def _buckets(self) -> Iterator[tuple[int, BucketState]]:
+        now = asyncio.get_running_loop().time()
+        for node_id, engine in self._engines.engines().items():
+            for state in engine.buckets(now):
+                yield node_id, state
+
+    def _problems(self) -> list[str]:
+        draining = ["shutting down"] if self._draining else []
+        return draining + [problem for gateway in self._gateways for problem in gateway.problems()]
+
+    def _refuse_reload(self) -> None:
+        log.warning("SIGHUP: this version does not reload its configuration; restart it to apply a change")
+
+    async def _forget_idle(self, loop: asyncio.AbstractEventLoop) -> None:
+        while True:
+            await asyncio.sleep(FORGET_EVERY_SECONDS)
+            self._engines.forget_idle(loop.time())
+
+    async def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take no more connections, deliver the answers that are due, and close what is idle."""
+        self._draining = True
+        started = loop.time()
+        deadline = started + self._settings.limits.drain_seconds
+        for gateway in self._gateways:
+            gateway.stop_listening()
+        count = sum(len(gateway.connections) for gateway in self._gateways)
+        log.info("draining %d connections", count)
+        while any(gateway.connections for gateway in self._gateways):
+            now = loop.time()
+            for gateway in self._gateways:
+                for connection in list(gateway.connections):
+                    if now >= deadline:
+                        connection.abort()
+                    else:
+                        connection.drain(now, now - started < DRAIN_SENDING_SECONDS)
+            await asyncio.sleep(DRAIN_POLL_SECONDS)
+        cut = sum(gateway.closed.get("drain_timeout", 0) for gateway in self._gateways)
+        log.info("drained in %.1f s; %d of %d connections were cut off", loop.time() - started, cut, count)

@@ -1,0 +1,324 @@
+"""Connection: a client's socket, the broker's socket, and the relay between them.
+
+Four steps, the same on both sides: feed the relay, mute or unmute the client, flush what the relay has for
+each side, arm its timer. A side is not read from while the other cannot take more, so that memory stays
+bounded. The broker is connected when there is something to send to it.
+"""
+
+import asyncio
+import logging
+from typing import Final, Protocol, cast
+
+from proxy.errors import UpstreamUnavailable
+from proxy.relay.errors import (
+    BROKER_CLOSED,
+    BROKER_UNAVAILABLE,
+    CLIENT_CLOSED,
+    CLIENT_PROTOCOL_ERROR,
+    DRAIN_TIMEOUT,
+    DRAINED,
+    RelayError,
+)
+from proxy.relay.relay import Relay
+
+log = logging.getLogger(__name__)
+MUTED: Final = 1
+BROKER_FULL: Final = 2
+CONNECTING: Final = 4
+DRAINING: Final = 8
+"""Why the client is not read from."""
+WRITE_BUFFER_BYTES: Final = 256 << 10
+LINGER_SECONDS: Final = 5.0
+"""How long a broker may take to read the rest and close after its client has gone."""
+QUIET_SECONDS: Final = 0.1
+"""A client from which nothing has come for so long is not in the middle of sending."""
+
+
+class Owner(Protocol):
+    """Where connections come from and go to."""
+
+    def opened(self, connection: "Connection", address: str) -> Relay | None:
+        """A client has connected from this address; None: it is one too many."""
+
+    async def connect(self, connection: "Connection", broker: asyncio.Protocol) -> None:
+        """Connect to the broker; UpstreamUnavailable says why not."""
+
+    def ended(self, connection: "Connection", reason: str) -> None:
+        """The connection is over; `reason` is the metric's label."""
+
+    def start_connecting(self, connection: "Connection", broker: asyncio.Protocol) -> None:
+        """Have `connection.reach_broker` run in the background."""
+
+
+class Connection(asyncio.Protocol):
+    """The client's side is this protocol itself; the broker's is a Broker."""
+
+    def __init__(self, owner: Owner, node_id: int | None, loop: asyncio.AbstractEventLoop) -> None:
+        self.node_id = node_id
+        """The broker behind the port; None for the bootstrap port, until a broker is chosen."""
+        self.address = ""
+        """The client's IP address; `peer` has the port too."""
+        self.peer = ""
+        self.heard_at = loop.time()
+        self._owner: Final = owner
+        self._loop: Final = loop
+        self._time: Final = loop.time
+        self._client: asyncio.Transport | None = None
+        self._broker: asyncio.Transport | None = None
+        self._connecting = False
+        self._relay: Relay | None = None
+        self._for_broker: list[bytes] = []
+        self._paused = 0
+        self._due = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._client_ended = False
+        self._over = False
+
+    # The client's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        client = cast("asyncio.Transport", transport)
+        peer = client.get_extra_info("peername") or ("?", 0)
+        self.address = str(peer[0])
+        self.peer = f"{peer[0]}:{peer[1]}"
+        self._client = client
+        client.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self._relay = self._owner.opened(self, self.address)
+        if self._relay is None:
+            self._over = True
+            client.abort()
+
+    def data_received(self, data: bytes) -> None:
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        now = self._time()
+        self.heard_at = now
+        try:
+            relay.receive_from_client(data, now)
+        except RelayError as error:
+            self._fail(error)
+            return
+        self._pump(relay)
+
+    def eof_received(self) -> bool:
+        """The client sends no more; what it has sent is still answered."""
+        relay = self._relay
+        if relay is None or self._over:
+            return False
+        if relay.request_unfinished:
+            self._fail(RelayError(CLIENT_PROTOCOL_ERROR, "the client closed in the middle of a request"))
+            return False
+        self._client_ended = True
+        self._finish_if_idle(relay, CLIENT_CLOSED)
+        return not self._over
+
+    def pause_writing(self) -> None:
+        if self._broker is not None:
+            self._broker.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._broker is not None:
+            self._broker.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.close(CLIENT_CLOSED)
+
+    # The broker's side
+
+    def broker_connected(self, transport: asyncio.Transport) -> None:
+        self._connecting = False
+        self._broker = transport
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        transport.writelines(self._for_broker)
+        self._for_broker = []
+        if self._over:
+            self._end_broker()
+        else:
+            self._pause(CONNECTING, False)
+
+    def broker_sent(self, data: bytes) -> None:
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        now = self._time()
+        self.heard_at = now
+        try:
+            relay.receive_from_broker(data, now)
+        except RelayError as error:
+            self._fail(error)
+            return
+        self._pump(relay)
+
+    def broker_full(self, full: bool) -> None:
+        self._pause(BROKER_FULL, full)
+
+    def broker_lost(self) -> None:
+        self._broker = None
+        self.close(BROKER_CLOSED)
+
+    async def reach_broker(self, broker: asyncio.Protocol) -> None:
+        """Connect the broker's side, or end the connection with the reason."""
+        try:
+            await self._owner.connect(self, broker)
+        except UpstreamUnavailable as error:
+            self._connecting = False
+            self._fail(RelayError(BROKER_UNAVAILABLE, str(error)))
+
+    # Between them
+
+    def _pump(self, relay: Relay) -> None:
+        muted = relay.client_muted
+        if muted != (self._paused & MUTED != 0):
+            self._pause(MUTED, muted)
+        out = relay.take_to_broker()
+        if out:
+            if self._broker is not None:
+                self._broker.writelines(out)
+            else:
+                self._send_when_connected(out)
+        out = relay.take_to_client()
+        if out and self._client is not None:
+            self._client.writelines(out)
+        due = relay.next_timer()
+        if due != self._due:
+            self._arm(due)
+        if self._client_ended:
+            self._finish_if_idle(relay, CLIENT_CLOSED)
+
+    def _send_when_connected(self, pieces: list[bytes]) -> None:
+        self._for_broker.extend(pieces)
+        if not self._connecting:
+            self._connecting = True
+            self._pause(CONNECTING, True)
+            self._owner.start_connecting(self, Broker(self))
+
+    def _pause(self, why: int, on: bool) -> None:
+        before = self._paused
+        self._paused = before | why if on else before & ~why
+        client = self._client
+        if client is None or client.is_closing():
+            return
+        if self._paused and not before:
+            client.pause_reading()
+        elif before and not self._paused:
+            client.resume_reading()
+
+    def _arm(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._due = due
+        if due > 0.0:
+            self._timer = self._loop.call_at(due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._due = 0.0
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        try:
+            # The loop's clock may be a little early for its own timers.
+            relay.handle_timer(max(self._time(), relay.next_timer()))
+        except RelayError as error:
+            self._fail(error)
+            return
+        self._pump(relay)
+
+    # The end
+
+    def drain(self, now: float, may_send: bool) -> None:
+        """The proxy shuts down: close as soon as nothing is on its way; called again until then.
+
+        `may_send`: what the client still sends is taken; later no more.
+        """
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        if not may_send:
+            self._pause(DRAINING, True)
+        try:
+            relay.drain(now)
+        except RelayError as error:
+            self._fail(error)
+            return
+        self._pump(relay)
+        if not may_send or now - self.heard_at >= QUIET_SECONDS:
+            self._finish_if_idle(relay, DRAINED)
+
+    @property
+    def waits_for_broker(self) -> bool:
+        """Whether the client cannot be blamed for silence: it is muted, or an answer is due."""
+        relay = self._relay
+        return relay is not None and (relay.client_muted or not relay.idle)
+
+    @property
+    def greeted(self) -> bool:
+        """Whether the client has sent a whole request."""
+        return self._relay is not None and self._relay.greeted
+
+    def _finish_if_idle(self, relay: Relay, reason: str) -> None:
+        if relay.idle and not self._over:
+            self.close(reason)
+
+    def _fail(self, error: RelayError) -> None:
+        if self._over:
+            return
+        log.warning("%s -> %s: connection closed: %s", self.peer, self._behind(), error)
+        self.close(error.reason)
+
+    def _behind(self) -> str:
+        return "bootstrap" if self.node_id is None else f"broker {self.node_id}"
+
+    def close(self, reason: str) -> None:
+        """End both sides once what has been written to them has left; later calls do nothing."""
+        if self._over:
+            return
+        self._over = True
+        self._arm(0.0)
+        if self._client is not None:
+            self._client.close()
+        self._end_broker()
+        self._owner.ended(self, reason)
+
+    def _end_broker(self) -> None:
+        """Let the broker read to the end: closing at once, with an answer unread, could reset what it has not
+        read.
+        """
+        broker = self._broker
+        if broker is None:
+            return
+        if broker.can_write_eof() and not broker.is_closing():
+            broker.write_eof()
+            broker.resume_reading()
+        self._loop.call_later(LINGER_SECONDS, broker.abort)
+
+    def abort(self) -> None:
+        """Time is up: end both sides now."""
+        self.close(DRAIN_TIMEOUT)
+        for transport in (self._client, self._broker):
+            if transport is not None:
+                transport.abort()
+
+
+class Broker(asyncio.Protocol):
+    """The broker's socket."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection: Final = connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._connection.broker_connected(cast("asyncio.Transport", transport))
+
+    def data_received(self, data: bytes) -> None:
+        self._connection.broker_sent(data)
+
+    def pause_writing(self) -> None:
+        self._connection.broker_full(True)
+
+    def resume_writing(self) -> None:
+        self._connection.broker_full(False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connection.broker_lost()

@@ -1,0 +1,191 @@
+"""Gateway: one listener with its ports, its cluster and its connections."""
+
+import asyncio
+import logging
+import socket
+import time
+from functools import partial
+from typing import Final
+
+from proxy.cluster.refresh import ClusterRefresh
+from proxy.cluster.view import ClusterView
+from proxy.errors import UpstreamUnavailable
+from proxy.quota.engine import QuotaEngines
+from proxy.quota.identity import ANONYMOUS
+from proxy.relay.errors import HANDSHAKE_TIMEOUT, IDLE, TOO_MANY_CONNECTIONS
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.server.admission import Admission
+from proxy.server.connection import Connection
+from proxy.server.ports import BACKLOG, BrokerPorts, bind
+from proxy.server.tasks import Tasks
+from proxy.settings import ConnectionLimits, Listener, Settings
+
+log = logging.getLogger(__name__)
+SWEEP_SECONDS: Final = 1.0
+LOG_REFUSALS_EVERY_SECONDS: Final = 10.0
+
+
+class Gateway:
+    """Serves one listener of the settings."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        listener: Listener,
+        engines: QuotaEngines,
+        admission: Admission,
+        tasks: Tasks,
+    ) -> None:
+        self.listener: Final = listener
+        self.traffic: Final = Traffic(settings.metrics.topic_partitions)
+        self.connections: Final[set[Connection]] = set()
+        self.closed: Final[dict[str, int]] = {}
+        """Connections that have ended, by reason."""
+        self.cluster: Final = ClusterRefresh(
+            listener.name, listener.upstream.addresses, settings.limits.connect_seconds, self._cluster_changed
+        )
+        self.ports: Final = BrokerPorts(
+            listener, settings.broker_ports(listener), self._learned, self._serve_broker
+        )
+        self._limits: Final[ConnectionLimits] = settings.limits
+        self._engines: Final = engines
+        self._admission: Final = admission
+        self._tasks: Final = tasks
+        self._loop: Final = asyncio.get_running_loop()
+        self._bootstrap = bind(listener.bind, listener.bootstrap_port)
+        self._servers: Final[list[asyncio.Server]] = []
+        self._listening = False
+        self._draining = False
+        self._turn = 0
+        self._refusals_logged_at = float("-inf")
+
+    # Starting and stopping
+
+    def start(self) -> None:
+        """Ask the cluster, and serve as soon as it has answered."""
+        self._tasks.start(self.cluster.run())
+        self._tasks.start(self._sweep())
+
+    @property
+    def bootstrap_port(self) -> int:
+        port: int = self._bootstrap.getsockname()[1]
+        return port
+
+    def problems(self) -> list[str]:
+        """Why clients cannot be served right now; empty when they can."""
+        problems = []
+        if self.cluster.problem:
+            problems.append(f"{self.listener.name}: {self.cluster.problem}")
+        elif not self._listening:
+            problems.append(f"{self.listener.name}: not listening yet")
+        return problems
+
+    def _cluster_changed(self, view: ClusterView) -> None:
+        self.ports.retry()
+        for node in view.nodes.values():
+            self.ports.advertised(node.node_id, node.host, node.port)
+        if not self._listening and not self._draining:
+            self._listening = True
+            self._bootstrap.listen(BACKLOG)
+            self._serve(None, self._bootstrap)
+            log.info(
+                "%s: serving at %s:%d for %s",
+                self.listener.name,
+                self.listener.bind,
+                self.bootstrap_port,
+                view.cluster_id,
+            )
+
+    def _learned(self, node_id: int, host: str, port: int) -> None:
+        log.info("%s: broker %d is at %s:%d", self.listener.name, node_id, host, port)
+
+    def _serve_broker(self, node_id: int, bound: socket.socket) -> None:
+        if self._draining:
+            bound.close()
+            return
+        log.info("%s: broker %d is served at port %d", self.listener.name, node_id, bound.getsockname()[1])
+        self._serve(node_id, bound)
+
+    def _serve(self, node_id: int | None, bound: socket.socket) -> None:
+        self._tasks.start(self._accept(node_id, bound))
+
+    async def _accept(self, node_id: int | None, bound: socket.socket) -> None:
+        factory = partial(Connection, self, node_id, self._loop)
+        server = await self._loop.create_server(factory, sock=bound, backlog=BACKLOG)
+        self._servers.append(server)
+
+    def stop_listening(self) -> None:
+        """Take no more connections; those that are here go on."""
+        self._draining = True
+        for server in self._servers:
+            server.close()
+        self._bootstrap.close()
+
+    def close(self) -> None:
+        self.cluster.close()
+
+    # What connections ask for
+
+    def opened(self, connection: Connection, address: str) -> Relay | None:
+        refusal = self._admission.enter(address)
+        if refusal:
+            self._count_closed(TOO_MANY_CONNECTIONS)
+            self._log_refusal(connection, refusal)
+            return None
+        self.connections.add(connection)
+        if connection.node_id is None:
+            connection.node_id = self._next_broker()
+        engine = self._engines.engine(connection.node_id, self._loop.time())
+        return Relay(engine, self.ports, self.traffic, ANONYMOUS, address, self._limits.max_frame_bytes)
+
+    def _next_broker(self) -> int:
+        """Brokers take turns in serving the bootstrap port."""
+        nodes = sorted(self.cluster.view.nodes)
+        self._turn += 1
+        return nodes[self._turn % len(nodes)]
+
+    def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        self._tasks.start(connection.reach_broker(broker))
+
+    async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        node_id = connection.node_id
+        address = self.ports.upstream(node_id) if node_id is not None else None
+        if address is None:
+            raise UpstreamUnavailable(f"broker {node_id} is not known any more")
+        host, port = address
+        try:
+            async with asyncio.timeout(self._limits.connect_seconds):
+                await self._loop.create_connection(lambda: broker, host, port)
+        except OSError as error:
+            self.cluster.poke()
+            why = str(error) or f"no answer in {self._limits.connect_seconds:g} s"
+            raise UpstreamUnavailable(
+                f"broker {node_id} at {host}:{port} cannot be reached: {why}"
+            ) from error
+
+    def ended(self, connection: Connection, reason: str) -> None:
+        self.connections.discard(connection)
+        self._admission.leave(connection.address)
+        self._count_closed(reason)
+
+    def _count_closed(self, reason: str) -> None:
+        self.closed[reason] = self.closed.get(reason, 0) + 1
+
+    def _log_refusal(self, connection: Connection, refusal: str) -> None:
+        now = time.monotonic()
+        if now - self._refusals_logged_at >= LOG_REFUSALS_EVERY_SECONDS:
+            self._refusals_logged_at = now
+            log.warning("%s: %s refused: %s", self.listener.name, connection.peer, refusal)
+
+    async def _sweep(self) -> None:
+        """End connections on which nothing happens."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            now = self._loop.time()
+            for connection in list(self.connections):
+                silent = now - connection.heard_at
+                if not connection.greeted and silent > self._limits.handshake_seconds:
+                    connection.close(HANDSHAKE_TIMEOUT)
+                elif silent > self._limits.idle_seconds and not connection.waits_for_broker:
+                    connection.close(IDLE)

@@ -1,0 +1,33 @@
+"""Tasks: background work that keeps a reference to itself, and whose failure is not lost."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, Final
+
+log = logging.getLogger(__name__)
+
+
+class Tasks:
+    """A set of running tasks."""
+
+    def __init__(self) -> None:
+        self._running: Final[set[asyncio.Task[None]]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("%s failed", task.get_coro(), exc_info=task.exception())
+
+    async def cancel(self) -> None:
+        """Cancel all and wait until they have ended."""
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

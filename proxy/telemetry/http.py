@@ -1,0 +1,82 @@
+"""The admin port: /metrics, /healthz, /readyz, /api/quotas."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from proxy.quota.bucket import BucketState
+
+INDEX: Final = """<!doctype html><title>quota-proxy</title><h1>quota-proxy</h1>
+<ul><li><a href="metrics">metrics</a><li><a href="healthz">healthz</a><li><a href="readyz">readyz</a>
+<li><a href="api/quotas">api/quotas</a></ul>
+"""
+
+
+class AdminSite:
+    """The admin port's pages."""
+
+    def __init__(
+        self,
+        collector: Collector,
+        problems: Callable[[], list[str]],
+        buckets: Callable[[], Iterable[tuple[int, BucketState]]],
+        time: Callable[[], float],
+    ) -> None:
+        """`problems` says why clients cannot be served; `time` is the clock of `buckets`' throttled_until."""
+        self._registry: Final = CollectorRegistry()
+        self._registry.register(collector)
+        self._problems: Final = problems
+        self._buckets: Final = buckets
+        self._time: Final = time
+
+    def application(self) -> web.Application:
+        application = web.Application()
+        application.add_routes(
+            [
+                web.get("/", self._index),
+                web.get("/metrics", self._metrics),
+                web.get("/healthz", self._healthz),
+                web.get("/readyz", self._readyz),
+                web.get("/api/quotas", self._quotas),
+            ]
+        )
+        return application
+
+    async def _index(self, request: web.Request) -> web.Response:
+        return web.Response(text=INDEX, content_type="text/html")
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        problems = self._problems()
+        return web.json_response(
+            {"ready": not problems, "problems": problems}, status=503 if problems else 200
+        )
+
+    async def _quotas(self, request: web.Request) -> web.Response:
+        now = self._time()
+        return web.json_response({"quotas": [_shown(*bucket, now) for bucket in self._buckets()]})
+
+
+def _shown(broker: int, state: BucketState, now: float) -> dict[str, object]:
+    """A bucket as JSON; an entity has the parts that the bucket is made of."""
+    entity = {"user": state.user, "client-id": state.client_id}
+    return {
+        "kind": state.quota,
+        "broker": broker,
+        "entity": {part: name for part, name in entity.items() if name},
+        "limit": state.limit,
+        "rate": state.rate,
+        "throttled": state.throttled_until > now,
+        "throttled_requests": state.throttled_requests,
+        "throttle_seconds": state.throttle_seconds,
+    }

@@ -1,0 +1,153 @@
+"""Metrics: a collector that reads the counters when somebody scrapes; nothing is formatted per request."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from kio.schema.index import api_key_map
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+import proxy
+from proxy.quota.bucket import BucketState
+from proxy.relay.traffic import REST
+from proxy.server.gateway import Gateway
+
+PREFIX: Final = "quota_proxy_"
+MAX_SERIES: Final = 1000
+"""Series of one family with entity or partition labels; the smallest beyond that are added up under REST."""
+ENTITY: Final = ("quota", "user", "client_id")
+CLIENT: Final = ("direction", "user", "client_id")
+PARTITION: Final = ("direction", "topic", "partition")
+
+Series = dict[tuple[str, ...], float]
+
+
+class ProxyCollector(Collector):
+    """Everything that /metrics shows."""
+
+    def __init__(
+        self, gateways: Iterable[Gateway], buckets: Callable[[], Iterable[tuple[int, BucketState]]]
+    ) -> None:
+        """`buckets` gives every active quota bucket with its broker's node id."""
+        self._gateways: Final = tuple(gateways)
+        self._buckets: Final = buckets
+        self._left_out: dict[str, int] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        self._left_out = {}
+        build = GaugeMetricFamily(PREFIX + "build_info", "Always 1.", labels=("version", "compiled"))
+        build.add_metric((proxy.__version__, str(proxy.COMPILED).lower()), 1)
+        yield build
+        yield from self._listeners()
+        yield from self._clients()
+        yield from self._quotas()
+        if any(gateway.traffic.topic_partitions for gateway in self._gateways):
+            yield self._partitions()
+        left_out = GaugeMetricFamily(
+            PREFIX + "series_left_out", f"Series added up under {REST}, by family.", labels=("family",)
+        )
+        for family, count in self._left_out.items():
+            left_out.add_metric((family,), count)
+        yield left_out
+
+    def _listeners(self) -> Iterator[Metric]:
+        connections = GaugeMetricFamily(PREFIX + "connections", "Client connections.", labels=("listener",))
+        without_port = GaugeMetricFamily(
+            PREFIX + "brokers_without_port", "Brokers for which no port could be had.", labels=("listener",)
+        )
+        closed = CounterMetricFamily(
+            PREFIX + "connections_closed", "Client connections that ended.", labels=("listener", "reason")
+        )
+        requests = CounterMetricFamily(
+            PREFIX + "requests", "Requests, by Kafka API.", labels=("listener", "api")
+        )
+        sizes = CounterMetricFamily(
+            PREFIX + "bytes",
+            "Bytes from clients (in) and to clients (out).",
+            labels=("listener", "direction"),
+        )
+        for gateway in self._gateways:
+            name = gateway.listener.name
+            connections.add_metric((name,), len(gateway.connections))
+            without_port.add_metric((name,), len(gateway.ports.without_port))
+            for reason, count in gateway.closed.items():
+                closed.add_metric((name, reason), count)
+            for api_key, count in enumerate(gateway.traffic.requests):
+                if count:
+                    requests.add_metric((name, api_name(api_key)), count)
+            sizes.add_metric((name, "in"), gateway.traffic.total.bytes_in)
+            sizes.add_metric((name, "out"), gateway.traffic.total.bytes_out)
+        yield from (connections, without_port, closed, requests, sizes)
+
+    def _clients(self) -> Iterator[Metric]:
+        series: Series = {}
+        for gateway in self._gateways:
+            for (user, client_id), count in gateway.traffic.clients.items():
+                add(series, ("in", user, client_id), count.bytes_in)
+                add(series, ("out", user, client_id), count.bytes_out)
+        yield self._counter("client_bytes", "Bytes of requests (in) and responses (out).", CLIENT, series)
+
+    def _quotas(self) -> Iterator[Metric]:
+        requests: Series = {}
+        seconds: Series = {}
+        limits: Series = {}
+        for _, state in self._buckets():
+            entity = (state.quota, state.user, state.client_id)
+            add(requests, entity, state.throttled_requests)
+            add(seconds, entity, state.throttle_seconds)
+            limits[entity] = state.limit
+        yield self._counter("throttled_requests", "Requests that had to wait.", ENTITY, requests)
+        yield self._counter("throttle_seconds", "Seconds that requests had to wait.", ENTITY, seconds)
+        limit = GaugeMetricFamily(
+            PREFIX + "quota_limit", "The limit of an active bucket, per broker and second.", labels=ENTITY
+        )
+        for labels, value in list(limits.items())[:MAX_SERIES]:
+            limit.add_metric(labels, value)
+        self._note("quota_limit", limits)
+        yield limit
+
+    def _partitions(self) -> Metric:
+        series: Series = {}
+        for gateway in self._gateways:
+            view = gateway.cluster.view
+            counted = gateway.traffic.partitions
+            gateway.cluster.want_names(topic_id for topic, topic_id, _ in counted if not topic)
+            for (topic, topic_id, partition), count in counted.items():
+                # Until the cluster has said what the topic is called, its id stands for it.
+                name = topic or view.topic_name(topic_id) or topic_id.hex()
+                add(series, ("in", name, str(partition)), count.bytes_in)
+                add(series, ("out", name, str(partition)), count.bytes_out)
+        text = "Bytes of record batches produced (in) and fetched (out)."
+        return self._counter("topic_partition_bytes", text, PARTITION, series)
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...], series: Series) -> Metric:
+        family = CounterMetricFamily(PREFIX + name, text, labels=labels)
+        self._note(name, series)
+        for key, value in bounded(series).items():
+            family.add_metric(key, value)
+        return family
+
+    def _note(self, family: str, series: Mapping[tuple[str, ...], float]) -> None:
+        if len(series) > MAX_SERIES:
+            self._left_out[PREFIX + family] = len(series) - MAX_SERIES
+
+
+def add(series: Series, key: tuple[str, ...], value: float) -> None:
+    series[key] = series.get(key, 0) + value
+
+
+def bounded(series: Series) -> Series:
+    """The largest MAX_SERIES, and the rest added up by first label, with REST for the others."""
+    if len(series) <= MAX_SERIES:
+        return series
+    ranked = sorted(series.items(), key=lambda item: item[1], reverse=True)
+    result = dict(ranked[:MAX_SERIES])
+    for key, value in ranked[MAX_SERIES:]:
+        add(result, (key[0], *(REST for _ in key[1:])), value)
+    return result
+
+
+def api_name(api_key: int) -> str:
+    """Kafka's name of an API, such as ApiVersions; the key where it has none that is known."""
+    name = api_key_map.get(api_key)
+    return "".join(part.capitalize() for part in name.split("_")) if name else f"api_{api_key}"
