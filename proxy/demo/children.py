@@ -48,8 +48,14 @@ class Children:
         for process in self._processes:
             process.kill()
         for process in self._processes:
-            process.wait()
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                if pipe is not None:
-                    with suppress(BrokenPipeError):  # what is still buffered for its stdin
-                        pipe.close()
+            reap(process)
+
+
+def reap(process: subprocess.Popen[str]) -> None:
+    """Kills the process if it still runs, and gives up all that is held for it."""
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with suppress(BrokenPipeError):  # what is still buffered for its standard input
+                pipe.close()

@@ -8,7 +8,7 @@ outlives the restart of any one node; with fewer, node 1 is the only controller.
 listener for clients and an INTERNAL one for its fellows.
 
 The processes die with this one, even when it is killed (see `children`). Everything lies in one temporary
-folder, which is removed at the end, and kept, with its path printed, when the block ends by an exception.
+folder, which is removed at the end, and kept, with its path printed, when the block ends by an error.
 """
 
 import atexit
@@ -33,11 +33,11 @@ from proxy.errors import QuotaProxyError
 _START_TIMEOUT: Final = 120.0  # seconds; a start takes two, but a busy machine can hold it up for long
 _STOP_TIMEOUT: Final = 60.0
 _POLL: Final = 0.05
-_LOG_TAIL: Final = 30  # lines
+_EXCERPT: Final = 20  # lines
 
 
 class BrokerFailed(QuotaProxyError):
-    """A broker died or did not get ready; str() holds the end of its log."""
+    """A broker died or did not get ready; str() holds what its log says of the reason."""
 
 
 class EmbeddedKafka:
@@ -89,14 +89,14 @@ class EmbeddedKafka:
             for node_id in self._nodes:
                 self._launch(node_id)
             self._await_ready()
-        except BaseException:
-            self.keep_folder = True
-            self.close()
+        except BaseException as error:
+            self.__exit__(type(error))
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.keep_folder = self.keep_folder or kind is not None
+        # Ctrl-C and exit() are no failures: nobody will look for their reason in a log.
+        self.keep_folder = self.keep_folder or (kind is not None and issubclass(kind, Exception))
         self.close()
 
     def close(self) -> None:
@@ -226,8 +226,13 @@ class EmbeddedKafka:
             return False
 
     def _tell(self, node_id: int, what: str) -> str:
-        tail = "\n".join(self.log(node_id).read_text(errors="replace").splitlines()[-_LOG_TAIL:])
-        return f"Kafka {self.version}'s broker {node_id} {what}; its log ({self.log(node_id)}) ends:\n{tail}"
+        lines = self.log(node_id).read_text(errors="replace").splitlines()
+        # A broker that gives up shuts down at length, so the reason is rarely at the end.
+        errors = [line for line in lines if " ERROR " in line or "Exception: " in line]
+        excerpt = "\n".join((errors or lines)[-_EXCERPT:])
+        return (
+            f"Kafka {self.version}'s broker {node_id} {what}; from its log ({self.log(node_id)}):\n{excerpt}"
+        )
 
 
 def _random_id() -> str:

@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from proxy.demo.children import Children
+from proxy.demo.children import Children, reap
 from proxy.demo.kafka_distribution import KafkaDistribution
 from proxy.errors import QuotaProxyError
 
@@ -87,8 +87,7 @@ class KafkaTools:
         try:
             output, _ = process.communicate(input, timeout)
         finally:
-            process.kill()
-            process.wait()
+            reap(process)
         done = subprocess.CompletedProcess(process.args, process.returncode, output, errors.read_text())
         if check and done.returncode != 0:
             said = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
