@@ -60,8 +60,8 @@ def insert(edits: list[Edit], edit: Edit) -> None:
 
 
 def apply(pieces: list[bytes], edits: list[Edit], offset: int = 0) -> list[bytes]:
-    """The pieces, of which the first begins at `offset` of the frame, with the edits (in order, not
-    overlapping) made.
+    """The pieces, of which the first begins at `offset` of the frame, with the edits made: they are in order,
+    do not overlap, and each begins before the pieces end.
     """
     out: list[bytes] = []
     base = offset

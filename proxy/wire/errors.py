@@ -7,6 +7,8 @@ ProtocolError
   UnsupportedVersion   a version, of an API that the proxy reads, that it cannot read
 """
 
+from typing import Final
+
 
 class ProtocolError(Exception):
     """A peer broke Kafka's protocol; the connection it did so on has to end."""
@@ -22,6 +24,11 @@ class Short(Malformed):
 
 class FrameTooLarge(ProtocolError):
     """A frame announces a length that is negative or over the limit."""
+
+    def __init__(self, text: str, head: bytes) -> None:
+        super().__init__(text)
+        self.head: Final = head
+        """The four bytes that stand where a length should: they tell what else the peer may be speaking."""
 
 
 class UnsupportedVersion(ProtocolError):

@@ -4,7 +4,7 @@ A frame up to CUT_THROUGH_BYTES is handed out whole. A larger one is cut through
 of it are there, and again whenever more has come, so that memory per connection is bounded by neither the
 frame's length nor what a peer announces. Nothing of a frame is handed out before `hold_bytes` of it are
 there: a broker allocates a frame's whole length as soon as it reads it, so a bare length must never be passed
-on.
+on. Nor is how many pieces a frame has left to the peer: small chunks are joined.
 """
 
 from typing import Final, final
@@ -13,6 +13,8 @@ from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import FrameTooLarge
 
 CUT_THROUGH_BYTES: Final = 1 << 20
+JOINED_BYTES: Final = 4096
+"""Chunks below this are joined while they wait, and no less of a large frame is handed out at a time."""
 
 
 @final
@@ -58,7 +60,11 @@ class FrameSplitter:
         return self._open is not None
 
     def feed(self, chunk: bytes) -> None:
-        self._chunks.append(chunk)
+        chunks = self._chunks
+        if chunks and len(chunk) < JOINED_BYTES and len(chunks[-1]) < JOINED_BYTES:
+            chunks[-1] += chunk
+        else:
+            chunks.append(chunk)
         self._buffered += len(chunk)
 
     def next(self) -> Frame | None:
@@ -67,9 +73,11 @@ class FrameSplitter:
             return self._next_part(self._open)
         if self._buffered < LENGTH_SIZE:
             return None
-        length = self._peek_length()
+        head = self._peek(LENGTH_SIZE)
+        length = int.from_bytes(head, "big", signed=True)
         if length < 0 or length > self._max_frame_bytes:
-            raise FrameTooLarge(f"a frame announces {length} bytes; the limit is {self._max_frame_bytes}")
+            limit = self._max_frame_bytes
+            raise FrameTooLarge(f"a frame announces {length} bytes; the limit is {limit}", head)
         size = LENGTH_SIZE + length
         if self._buffered >= size:
             return Frame(self._take(size), size, True)
@@ -80,7 +88,7 @@ class FrameSplitter:
         return None
 
     def _next_part(self, frame: Frame) -> Frame | None:
-        if self._buffered == 0:
+        if self._buffered < JOINED_BYTES and self._buffered < self._missing:
             return None
         ready = self._buffered if self._buffered < self._missing else self._missing
         frame.pieces = self._take(ready)
@@ -90,13 +98,14 @@ class FrameSplitter:
             self._open = None
         return frame
 
-    def _peek_length(self) -> int:
-        head = self._chunks[0][self._at : self._at + LENGTH_SIZE]
+    def _peek(self, size: int) -> bytes:
+        """The next `size` bytes, which are there."""
+        head = self._chunks[0][self._at : self._at + size]
         which = 1
-        while len(head) < LENGTH_SIZE:
-            head += self._chunks[which][: LENGTH_SIZE - len(head)]
+        while len(head) < size:
+            head += self._chunks[which][: size - len(head)]
             which += 1
-        return int.from_bytes(head, "big", signed=True)
+        return head
 
     def _take(self, size: int) -> list[bytes]:
         """The next `size` bytes, which are there, as pieces; a whole chunk is not copied."""

@@ -141,7 +141,8 @@ class Reader:
         return 0
 
     def u8(self) -> int:
-        return self.data[self.take(1)]
+        at = self.take(1)  # may change `data`
+        return self.data[at]
 
     def i16(self) -> int:
         at = self.take(2)
@@ -157,13 +158,13 @@ class Reader:
 
     def uvarint(self) -> int:
         """An unsigned varint of at most five bytes and 31 bits (lengths, counts and tags are no larger)."""
-        byte = self.data[self.take(1)]
+        byte = self.u8()
         if byte < 0x80:
             return byte
         value = byte & 0x7F
         shift = 7
         while shift <= 28:
-            byte = self.data[self.take(1)]
+            byte = self.u8()
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 if value > MAX_LENGTH:

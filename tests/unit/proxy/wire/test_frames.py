@@ -1,0 +1,170 @@
+import pytest
+
+from proxy.wire.errors import FrameTooLarge
+from proxy.wire.frames import CUT_THROUGH_BYTES, JOINED_BYTES, FrameSplitter
+from tests.support.messages import framed
+
+LIMIT = 100 << 20
+
+
+def splitter(hold_bytes=CUT_THROUGH_BYTES):
+    return FrameSplitter(LIMIT, hold_bytes)
+
+
+def head(size):
+    """The length in front of a frame of `size` bytes in all."""
+    return (size - 4).to_bytes(4, "big")
+
+
+def frames(found):
+    out = []
+    while (frame := found.next()) is not None:
+        assert sum(map(len, frame.pieces)) == frame.size
+        assert frame.complete
+        out.append(b"".join(frame.pieces))
+    return out
+
+
+def test_frames_come_whole_however_they_are_split():
+    sent = [framed(b""), framed(b"a"), framed(b"bcd"), framed(b"")]
+    stream = b"".join(sent)
+    for first in range(len(stream) + 1):
+        for second in range(first, len(stream) + 1):
+            found = splitter()
+            got = []
+            for chunk in (stream[:first], stream[first:second], stream[second:]):
+                found.feed(chunk)
+                got += frames(found)
+            assert got == sent
+            assert (found.buffered, found.in_frame) == (0, False)
+
+
+def test_a_frame_is_not_handed_out_before_its_last_byte():
+    found = splitter()
+    for byte in framed(b"abc")[:-1]:
+        found.feed(bytes([byte]))
+        assert found.next() is None
+    assert found.buffered == 6
+    found.feed(b"c")
+    assert frames(found) == [framed(b"abc")]
+    assert found.buffered == 0
+
+
+def test_a_chunk_that_is_one_frame_is_not_copied():
+    found = splitter()
+    chunk = framed(b"abc")
+    found.feed(chunk)
+    assert found.next().pieces[0] is chunk
+
+
+def test_a_frame_of_exactly_the_limit_is_held_until_it_is_whole():
+    found = splitter()
+    found.feed(head(CUT_THROUGH_BYTES) + bytes(CUT_THROUGH_BYTES - 5))
+    assert found.next() is None
+    assert not found.in_frame
+    found.feed(b"\0")
+    frame = found.next()
+    assert (frame.size, frame.complete) == (CUT_THROUGH_BYTES, True)
+
+
+def test_a_larger_frame_is_cut_through_once_the_hold_is_there():
+    found = splitter()
+    size = CUT_THROUGH_BYTES + 10_000
+    found.feed(head(size))
+    found.feed(bytes(CUT_THROUGH_BYTES - 5))
+    assert found.next() is None
+    assert found.buffered == CUT_THROUGH_BYTES - 1
+    found.feed(b"\0")
+    frame = found.next()
+    assert (frame.size, frame.complete, found.in_frame) == (size, False, True)
+    assert sum(map(len, frame.pieces)) == CUT_THROUGH_BYTES
+    assert found.next() is None
+    found.feed(b"a" * 6000)
+    assert found.next() is frame
+    assert (frame.pieces, frame.complete, found.in_frame) == ([b"a" * 6000], False, True)
+    found.feed(b"b" * 4000 + framed(b"next"))
+    assert found.next() is frame
+    assert (frame.pieces, frame.complete, found.in_frame) == ([b"b" * 4000], True, False)
+    assert frames(found) == [framed(b"next")]
+
+
+def test_a_large_frame_that_is_there_at_once_is_whole():
+    found = splitter()
+    body = bytes(CUT_THROUGH_BYTES)
+    found.feed(framed(body) + framed(b"next"))
+    assert frames(found) == [framed(body), framed(b"next")]
+
+
+def test_the_hold_may_be_small_and_small_frames_are_held_all_the_same():
+    found = splitter(hold_bytes=100)
+    found.feed(head(1000) + bytes(995))
+    assert found.next() is None
+    found.feed(b"\0" + head(CUT_THROUGH_BYTES + 1) + bytes(95))
+    assert found.next().size == 1000
+    assert found.next() is None
+    found.feed(b"\0")
+    frame = found.next()
+    assert (sum(map(len, frame.pieces)), frame.complete) == (100, False)
+
+
+def test_the_end_of_a_large_frame_is_handed_out_however_little_it_is():
+    found = splitter(hold_bytes=100)
+    size = CUT_THROUGH_BYTES + 1
+    found.feed(head(size) + bytes(size - 5))
+    assert not found.next().complete
+    found.feed(b"z")
+    frame = found.next()
+    assert (frame.pieces, frame.complete) == ([b"z"], True)
+
+
+@pytest.mark.parametrize("size", [CUT_THROUGH_BYTES, 2 * CUT_THROUGH_BYTES])
+def test_bytes_that_come_in_dribbles_make_few_pieces(size):
+    """Each chunk has its cost in memory and in time: a peer must not choose how many there are."""
+    dribble = 16
+    found = splitter()
+    most = 0
+    got = bytearray()
+    stream = (head(size) + bytes(range(256)) * (size // 256))[:size]
+    for at in range(0, size, dribble):
+        found.feed(stream[at : at + dribble])
+        frame = found.next()
+        if frame is not None:
+            most = max(most, len(frame.pieces))
+            got += b"".join(frame.pieces)
+            if not frame.complete:
+                assert sum(map(len, frame.pieces)) >= JOINED_BYTES
+    assert got == stream
+    assert most <= 2 * CUT_THROUGH_BYTES // JOINED_BYTES + 1
+
+
+@pytest.mark.parametrize("before", [b"", framed(b"a good one")])
+@pytest.mark.parametrize("length", [-1, -(2**31), LIMIT + 1, 2**31 - 1])
+def test_a_length_that_cannot_be_ends_it(before, length):
+    found = splitter()
+    found.feed(before)
+    if before:
+        assert frames(found) == [before]
+    raw = length.to_bytes(4, "big", signed=True)
+    found.feed(raw[:3])
+    assert found.next() is None
+    found.feed(raw[3:])
+    with pytest.raises(FrameTooLarge, match=f"announces {length} bytes; the limit is {LIMIT}") as caught:
+        found.next()
+    assert caught.value.head == raw
+
+
+def test_the_longest_frame_is_allowed():
+    found = FrameSplitter(10)
+    found.feed(framed(b"0123456789"))
+    assert frames(found) == [framed(b"0123456789")]
+    found.feed(framed(b"0123456789a"))
+    with pytest.raises(FrameTooLarge):
+        found.next()
+
+
+def test_empty_chunks_are_nothing():
+    found = splitter()
+    for chunk in (b"", b"\0\0", b"", b"\0\3", b"", b"abc", b"", b"\0"):
+        found.feed(chunk)
+    assert frames(found) == [framed(b"abc")]
+    assert found.buffered == 1

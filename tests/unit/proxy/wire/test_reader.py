@@ -1,0 +1,194 @@
+"""The reader over every split of its bytes: where a border lies must never matter."""
+
+import pytest
+
+from proxy.wire.errors import Malformed, Short
+from proxy.wire.reader import Reader
+
+FIELDS = [
+    ("u8", lambda reader: reader.u8(), b"\xfe", 254),
+    ("i16", lambda reader: reader.i16(), b"\x01\x02", 0x102),
+    ("i16 below zero", lambda reader: reader.i16(), b"\xff\xfe", -2),
+    ("i32", lambda reader: reader.i32(), b"\x01\x02\x03\x04", 0x1020304),
+    ("i32 below zero", lambda reader: reader.i32(), b"\x80\x00\x00\x00", -(2**31)),
+    ("uvarint of one byte", lambda reader: reader.uvarint(), b"\x7f", 127),
+    ("uvarint of two", lambda reader: reader.uvarint(), b"\xac\x02", 300),
+    ("the largest uvarint", lambda reader: reader.uvarint(), b"\xff\xff\xff\xff\x07", 2**31 - 1),
+    ("uvarint longer than it need be", lambda reader: reader.uvarint(), b"\x81\x80\x80\x00", 1),
+    ("string", lambda reader: reader.string(False), b"\x00\x05gr\xc3\xbcn", "grün"),
+    ("null string", lambda reader: reader.string(False), b"\xff\xff", ""),
+    ("compact string", lambda reader: reader.string(True), b"\x06gr\xc3\xbcn", "grün"),
+    ("empty compact string", lambda reader: reader.string(True), b"\x01", ""),
+    ("null compact string", lambda reader: reader.string(True), b"\x00", ""),
+    ("string left out", lambda reader: reader.skip_string(False), b"\x00\x03abc", None),
+    ("null string left out", lambda reader: reader.skip_string(False), b"\xff\xff", None),
+    ("compact string left out", lambda reader: reader.skip_string(True), b"\x04abc", None),
+    ("count", lambda reader: reader.count(False), b"\x00\x00\x00\x07", 7),
+    ("null array", lambda reader: reader.count(False), b"\xff\xff\xff\xff", 0),
+    ("compact count", lambda reader: reader.count(True), b"\x08", 7),
+    ("null compact array", lambda reader: reader.count(True), b"\x00", 0),
+    ("length of bytes", lambda reader: reader.bytes_length(False), b"\x00\x00\x01\x00", 256),
+    ("null bytes", lambda reader: reader.bytes_length(False), b"\xff\xff\xff\xff", 0),
+    ("length of compact bytes", lambda reader: reader.bytes_length(True), b"\x81\x02", 256),
+    ("null compact bytes", lambda reader: reader.bytes_length(True), b"\x00", 0),
+    ("uuid", lambda reader: reader.uuid(), bytes(range(16)), bytes(range(16))),
+    ("tags", lambda reader: reader.skip_tags(), b"\x02\x00\x01x\xac\x02\x03abc", None),
+    ("no tags", lambda reader: reader.skip_tags(), b"\x00", None),
+    ("skipped bytes", lambda reader: reader.skip(6), b"abcdef", None),
+    ("nothing skipped", lambda reader: reader.skip(0), b"", None),
+]
+BEFORE = b"\x11\x22"
+AFTER = b"\x33\x44"
+
+
+def ids(rows):
+    return [row[0] for row in rows]
+
+
+def splits(data):
+    """The data in one, two and three pieces, in single bytes, and with empty pieces between."""
+    yield [data]
+    for first in range(len(data) + 1):
+        for second in range(first, len(data) + 1):
+            yield [data[:first], data[first:second], data[second:]]
+    yield [data[at : at + 1] for at in range(len(data))]
+    yield [piece for at in range(len(data)) for piece in (b"", data[at : at + 1], b"")]
+
+
+@pytest.mark.parametrize(("name", "read", "data", "value"), FIELDS, ids=ids(FIELDS))
+def test_a_field_reads_the_same_however_it_is_split(name, read, data, value):
+    for pieces in splits(BEFORE + data + AFTER):
+        reader = Reader(pieces, len(BEFORE))
+        assert read(reader) == value, pieces
+        assert reader.offset == len(BEFORE + data), pieces
+        assert (reader.u8(), reader.u8()) == (0x33, 0x44), pieces
+        assert reader.offset == len(BEFORE + data + AFTER), pieces
+
+
+@pytest.mark.parametrize(("name", "read", "data", "value"), FIELDS, ids=ids(FIELDS))
+def test_a_field_that_is_not_all_there_is_short(name, read, data, value):
+    for there in range(len(data)):
+        for pieces in splits(BEFORE + data[:there]):
+            with pytest.raises(Short):
+                read(Reader(pieces, len(BEFORE)))
+
+
+@pytest.mark.parametrize(("name", "read", "data", "value"), FIELDS, ids=ids(FIELDS))
+def test_a_field_is_read_again_from_a_mark_when_the_rest_has_come(name, read, data, value):
+    whole = BEFORE + data + AFTER
+    for there in range(len(BEFORE), len(BEFORE + data)):
+        for release in (False, True):
+            for pieces in splits(whole[:there]):
+                reader = Reader(list(pieces))
+                assert [reader.u8(), reader.u8()] == list(BEFORE)
+                mark = reader.mark()
+                with pytest.raises(Short):
+                    read(reader)
+                reader.back_to(mark)
+                assert reader.offset == len(BEFORE)
+                if release:
+                    reader.release()
+                reader.pieces.extend([whole[there : there + 1], whole[there + 1 :]])
+                assert read(reader) == value, (pieces, release)
+                assert (reader.u8(), reader.u8()) == (0x33, 0x44)
+                assert reader.offset == len(whole)
+
+
+def test_every_field_one_after_the_other_over_every_two_splits():
+    fields = [field for field in FIELDS if field[2]]
+    data = b"".join(field[2] for field in fields)
+    for first in range(len(data)):
+        reader = Reader([data[:first], data[first : first + 3], data[first + 3 :]])
+        assert [field[1](reader) for field in fields] == [field[3] for field in fields], first
+        assert reader.offset == len(data)
+        with pytest.raises(Short):
+            reader.u8()
+
+
+@pytest.mark.parametrize(
+    ("read", "data", "words"),
+    [
+        (lambda reader: reader.uvarint(), b"\xff\xff\xff\xff\x08", "31 bits"),
+        (lambda reader: reader.uvarint(), b"\xff\xff\xff\xff\x7f", "31 bits"),
+        (lambda reader: reader.uvarint(), b"\xff\xff\xff\xff\xff\x01", "31 bits"),
+        (lambda reader: reader.uvarint(), b"\x80\x80\x80\x80\x80\x00", "31 bits"),
+        (lambda reader: reader.string(False), b"\xff\xfe", "a string of length -2"),
+        (lambda reader: reader.skip_string(False), b"\x80\x00", "a string of length -32768"),
+        (lambda reader: reader.string(False), b"\x00\x02\xc3\x28", "not UTF-8"),
+        (lambda reader: reader.string(True), b"\x02\xff", "not UTF-8"),
+        (lambda reader: reader.count(False), b"\xff\xff\xff\xfe", "an array of -2 elements"),
+        (lambda reader: reader.bytes_length(False), b"\x80\x00\x00\x00", "bytes of length -2147483648"),
+        (lambda reader: reader.take(2**31), b"abc", "a length of 2147483648 bytes"),
+    ],
+)
+def test_what_the_protocol_forbids_is_malformed_and_not_merely_short(read, data, words):
+    for pieces in splits(data + AFTER):
+        with pytest.raises(Malformed, match=words) as caught:
+            read(Reader(pieces))
+        assert not isinstance(caught.value, Short)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda reader: reader.string(True),
+        lambda reader: reader.skip_string(True),
+        lambda reader: reader.skip_tags(),
+        lambda reader: reader.skip(2**31 - 1),
+    ],
+)
+def test_a_huge_length_is_short_at_once(read):
+    with pytest.raises(Short):
+        read(Reader([b"\xff\xff\xff\xff\x07", b"abc"]))
+
+
+def test_short_says_where_and_how_much():
+    reader = Reader([b"ab", b"cd"], 3)
+    with pytest.raises(Short, match="4 bytes wanted at offset 3, 1 are there"):
+        reader.i32()
+    with pytest.raises(Short, match="nothing is there at offset 4"):
+        Reader([b"ab", b"cd"], 4).u8()
+
+
+def test_take_says_where_in_data_the_bytes_begin():
+    for pieces in splits(b"0123456789"):
+        reader = Reader(pieces, 3)
+        at = reader.take(4)
+        assert reader.data[at : at + 4] == b"3456"
+
+
+def test_bytes_are_skipped_as_they_come():
+    for pieces in splits(b"0123456789"):
+        reader = Reader(pieces, 4)
+        assert reader.skip_available(20) == 14
+        assert reader.offset == 10
+        assert reader.skip_available(14) == 14
+        reader.pieces.extend([b"", b"abcdefghij", b"kl", b"mnop"])
+        assert reader.skip_available(14) == 0
+        assert reader.offset == 24
+        at = reader.take(2)
+        assert reader.data[at : at + 2] == b"op"
+
+
+def test_a_released_reader_holds_only_what_lies_ahead():
+    reader = Reader([b"0123", b"4567", b"89ab", b"cdef"], 6)
+    reader.release()
+    assert reader.pieces == [b"89ab", b"cdef"]
+    at = reader.take(4)
+    assert (reader.data[at : at + 4], reader.offset) == (b"6789", 10)
+    reader.release()
+    assert reader.pieces == [b"89ab", b"cdef"]
+    at = reader.take(4)
+    assert (reader.data[at : at + 4], reader.offset) == (b"abcd", 14)
+
+
+def test_a_mark_inside_joined_bytes_is_good_after_a_release():
+    reader = Reader([b"0", b"123", b"456"])
+    reader.i16()
+    mark = reader.mark()
+    assert reader.i32() == int.from_bytes(b"2345", "big")
+    reader.back_to(mark)
+    reader.release()
+    assert reader.offset == 2
+    assert reader.i32() == int.from_bytes(b"2345", "big")
+    assert reader.u8() == ord("6")
