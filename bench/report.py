@@ -62,7 +62,7 @@ class Report:
             table = Table(title=scenario.title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
             columns = self._columns(scenario)
             for number, column in enumerate(columns):
-                table.add_column(column, justify="right" if number else "left")
+                table.add_column(column, justify="right" if number else "left", no_wrap=not number)
             for summary in self.summaries[scenario.name]:
                 table.add_row(*(cell(summary) for cell in columns.values()))
             console.print(table)

@@ -2,7 +2,7 @@
 
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from bench.load.client import Client, LoadError
@@ -14,14 +14,15 @@ PATIENCE_SECONDS: Final = 30.0
 class Schedule:
     """Keeps `clients` busy and notes the latency of every answer, in seconds."""
 
-    def __init__(self, poller: Poller) -> None:
+    def __init__(self, poller: Poller, clock: Callable[[], float] = time.perf_counter) -> None:
         self._poller = poller
+        self._clock = clock
         self._to_offer = 0
         self.latencies = array("d")
 
     def answered(self, client: Client, due: float) -> None:
         """Notes an answer to a request that was due at `due`; in the closed loop the next request follows."""
-        now = time.perf_counter()
+        now = self._clock()
         self.latencies.append(now - due)
         if self._to_offer:
             self._to_offer -= 1
@@ -33,7 +34,7 @@ class Schedule:
         first = min(requests, depth * len(clients))
         self._to_offer = requests - first
         for n in range(first):
-            clients[n % len(clients)].offer(time.perf_counter())
+            clients[n % len(clients)].offer(self._clock())
         while len(self.latencies) < requests:
             if not self._poller.wait(PATIENCE_SECONDS):
                 self._give_up(requests)
@@ -45,15 +46,15 @@ class Schedule:
         """
         self.latencies = array("d")
         self._to_offer = 0
-        begin = time.perf_counter()
+        begin = self._clock()
         offered = 0
         while len(self.latencies) < requests:
-            now = time.perf_counter()
+            now = self._clock()
             while offered < requests and begin + offered / rate <= now:
                 clients[offered % len(clients)].offer(begin + offered / rate)
                 offered += 1
             if offered < requests:
-                self._poller.wait_until_due(begin + offered / rate - time.perf_counter())
+                self._poller.wait_until_due(begin + offered / rate - self._clock())
             elif not self._poller.wait(PATIENCE_SECONDS):
                 self._give_up(requests)
 

@@ -1,0 +1,29 @@
+"""The configuration that the benchmark writes is one that the proxy takes."""
+
+from pathlib import Path
+
+import yaml
+
+from bench.load.cold import NODE_ID
+from bench.peers.peer import Setting, free_ports
+from bench.peers.quota_proxy import configuration
+from proxy.settings import load
+
+
+def test_the_proxy_takes_it_with_a_quota_for_every_tenant(tmp_path: Path) -> None:
+    bootstrap, admin, port = free_ports(3)
+    setting = Setting(19092, 1000, tmp_path)
+    document = configuration(setting, bootstrap=bootstrap, admin=admin, broker_port_base=port - NODE_ID)
+    file = tmp_path / "proxy.yaml"
+    file.write_text(yaml.safe_dump(document))
+    settings = load(file)
+    (listener,) = settings.listeners
+    assert listener.broker_port_base + NODE_ID == port
+    assert listener.upstream.bootstrap == ("127.0.0.1:19092",)
+    assert len(settings.quotas.clients) == 1000
+    assert settings.quotas.clients[999]["entity"] == {"client-id": "bench-999"}
+
+
+def test_no_tenants_no_quotas(tmp_path: Path) -> None:
+    document = configuration(Setting(19092, 0, tmp_path), bootstrap=1, admin=2, broker_port_base=3)
+    assert "quotas" not in document
