@@ -40,6 +40,8 @@ def test_entities_differ_in_every_part():
     assert len(entities) == len(PARSED)
     assert QuotaEntity("alice", None) in entities
     assert QuotaEntity(None, "alice") not in entities
+    assert QuotaEntity("alice", "billing") != QuotaEntity("alice", "shop")
+    assert QuotaEntity("alice", "billing") != QuotaEntity("bob", "billing")
     assert QuotaEntity("alice", None) != "alice"
 
 

@@ -143,7 +143,7 @@ SAMPLED = [
     ("longer windows", 3, 10, [(0.0, 6000)], 5.0, 240.0, 200, 5.0),
     ("half a millisecond of wait rounds up", 3, 1, [(0.0, 4001)], 0.0, 2000.5, 2000, 0.001),
     ("less than half rounds down", 11, 1, [(0.0, 30_001)], 0.0, 3000.1, 3000, 0.0),
-    ("time is taken to the nearest millisecond", 2, 1, [(0.0006, 3)], 1.0, 3 / 1.999, 9, 0.0),
+    ("time is taken to the nearest millisecond", 2, 1, [(0.000_55, 3)], 1.0, 3 / 1.999, 9, 0.0),
     ("a negative value gives back", 11, 1, [(0.0, 9000), (0.0, -4000)], 0.0, 500.0, 1000, 0.0),
     ("nothing may pass", 11, 1, [(0.0, 1)], 0.0, 0.1, 0, math.inf),
 ]

@@ -13,9 +13,11 @@ WHO = Identity("ANONYMOUS", "c", "127.0.0.1")
 MB = 1_000_000
 
 
-def limits(algorithm=PACE, producer=1000.0, consumer=2000.0, burst_seconds=1.0, samples=11):
+def limits(
+    algorithm=PACE, producer=1000.0, consumer=2000.0, burst_seconds=1.0, samples=11, window_seconds=1.0
+):
     quotas = {EACH_CLIENT: {"producer_byte_rate": producer, "consumer_byte_rate": consumer}}
-    return Limits(quotas, algorithm, burst_seconds, samples)
+    return Limits(quotas, algorithm, burst_seconds, samples, window_seconds)
 
 
 def quota_of(configured):
@@ -86,6 +88,7 @@ BOUNDS = [
     (limits(burst_seconds=0.1), 0, 50 << 20, 500),
     (limits(WINDOW), 0, 50 << 20, 20_000),
     (limits(WINDOW), 100_000, 50 << 20, 20_000),
+    (limits(WINDOW, samples=3, window_seconds=2.0), 0, 50 << 20, 8000),
     (limits(WINDOW, samples=1), 0, 50 << 20, 1),
 ]
 
@@ -100,10 +103,11 @@ def test_a_consumer_may_ask_for_what_its_quota_allows_and_always_for_something(
     assert quota.admit(fetch(api_key, max_bytes), WHO, 0.0).max_bytes == bound
 
 
-def test_followers_are_left_alone():
+@pytest.mark.parametrize("replica_id", [0, 2])
+def test_followers_are_left_alone(replica_id):
     quota = quota_of(limits())
-    assert quota.admit(fetch(replica_id=2), WHO, 0.0) is PASS
-    assert quota.charge(fetch(replica_id=2), response(MB), WHO, 0.0) is PASS
+    assert quota.admit(fetch(replica_id=replica_id), WHO, 0.0) is PASS
+    assert quota.charge(fetch(replica_id=replica_id), response(MB), WHO, 0.0) is PASS
     assert quota.buckets(0.0) == []
 
 
