@@ -15,6 +15,7 @@ from proxy.quota.engine import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.server.admission import Admission
 from proxy.server.gateway import Gateway
+from proxy.server.malloc import keep_freed_memory
 from proxy.server.ports import BACKLOG, bind
 from proxy.server.tasks import Tasks
 from proxy.settings import Settings, limits
@@ -30,6 +31,7 @@ FORGET_EVERY_SECONDS: Final = 60.0
 
 def run(settings: Settings, path: Path) -> int:
     """Serve until SIGTERM or SIGINT, then drain; returns the exit code. PortInUse where a port is taken."""
+    keep_freed_memory()
     uvloop.run(Proxy(settings).serve())
     return 0
 
