@@ -64,7 +64,8 @@ def measure(options: argparse.Namespace, console: Console) -> Report:
         with fake_broker(folder, join=False) as port, fake_broker(folder, join=True) as joining_port:
             for scenario in scenarios:
                 setting = Setting(joining_port if scenario.joined else port, scenario.tenants, folder)
-                samples[scenario.name] = run(scenario, peers, rounds, setting, status.update)
+                samples[scenario.name], doubts = run(scenario, peers, rounds, setting, status.update)
+                remarks += doubts
     return Report(
         name=options.name,
         rounds=rounds,

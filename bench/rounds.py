@@ -37,8 +37,11 @@ def run(
     rounds: int,
     setting: Setting,
     progress: Callable[[str], None],
-) -> dict[str, list[Sample]]:
-    """Every peer's samples, one of each round, as the driver prints them. Raises StartFailed, DriveFailed."""
+) -> tuple[dict[str, list[Sample]], list[str]]:
+    """Every peer's samples, one of each round, as the driver prints them, and doubts about them.
+
+    Raises StartFailed or DriveFailed.
+    """
     samples: dict[str, list[Sample]] = {peer.name: [] for peer in peers}
     with ExitStack() as stack:
         started = [stack.enter_context(peer.start(setting)) for peer in peers]
@@ -46,7 +49,8 @@ def run(
             for running in started:
                 progress(f"{scenario.name}, round {number + 1} of {rounds}: {running.name}")
                 samples[running.name].append(drive(scenario, running))
-    return samples
+        doubts = [f"{scenario.name}: {doubt}" for running in started for doubt in running.doubts()]
+    return samples, doubts
 
 
 def drive(scenario: Scenario, running: Running) -> Sample:
@@ -67,9 +71,12 @@ def drive(scenario: Scenario, running: Running) -> Sample:
         command += [f"--{option}", str(value)]
     if running.pid is not None:
         command += ["--pid", str(running.pid)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=DRIVE_SECONDS, check=False)
+    what = f"{scenario.name} on {running.name}"
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DRIVE_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise DriveFailed(f"{what}: not done after {DRIVE_SECONDS:.0f} s\n{running.last_words()}") from error
     if done.returncode != 0:
-        failure = f"{scenario.name} on {running.name}: {done.stderr.strip()}"
-        raise DriveFailed(f"{failure}\n{running.last_words()}")
+        raise DriveFailed(f"{what}: {done.stderr.strip()}\n{running.last_words()}")
     sample: Sample = json.loads(done.stdout)
     return sample

@@ -32,8 +32,18 @@ class Setting:
     folder: Path
 
 
+def no_doubts() -> list[str]:
+    """Nothing speaks against the figures."""
+    return []
+
+
 class Running:
-    """A started peer: clients connect to `port`. `pid` is None where there is no process to measure."""
+    """A started peer: clients connect to `port`. `pid` is None where there is no process to measure.
+
+    `doubts`, asked after the load, says in sentences why its figures would not mean what they should.
+    """
+
+    doubts: Callable[[], list[str]] = staticmethod(no_doubts)
 
     def __init__(
         self,

@@ -1,10 +1,10 @@
 """The quota proxy itself, as it is installed, and interpreted where the installed one is compiled."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -35,7 +35,7 @@ class QuotaProxy:
         file = setting.folder / f"{self.name}.yaml"
         document = configuration(setting, bootstrap=bootstrap, admin=admin, broker_port_base=port - NODE_ID)
         file.write_text(yaml.safe_dump(document, sort_keys=False))
-        return launch(
+        running = launch(
             self.name,
             [str(self._command), "run", "--config", str(file)],
             setting,
@@ -43,6 +43,9 @@ class QuotaProxy:
             environment=self._environment,
             ready=lambda: _is_ready(admin),
         )
+        if setting.tenants:
+            running.doubts = lambda: doubts(self.name, _get(admin, "/api/quotas"))
+        return running
 
 
 def configuration(
@@ -76,12 +79,30 @@ def _clients(tenants: int) -> Iterator[dict[str, object]]:
         }
 
 
+def doubts(name: str, quotas: bytes) -> list[str]:
+    """What `/api/quotas` says that spoils the figures: quotas must have been asked, and held nobody back."""
+    active = [each for each in json.loads(quotas)["quotas"] if each["entity"] == {"client-id": f"{TENANT}-0"}]
+    found = []
+    if not active:
+        found.append(f"{name}: no byte quota of {TENANT}-0 was asked")
+    if any(each["throttle_seconds"] > 0 for each in active):
+        found.append(f"{name}: {TENANT}-0 was throttled; its quota must be out of reach")
+    return found
+
+
 def _is_ready(admin_port: int) -> bool:
     try:
-        with urllib.request.urlopen(f"http://{HOST}:{admin_port}/readyz", timeout=1) as reply:
-            return bool(reply.status == 200)
-    except (urllib.error.URLError, OSError):
+        _get(admin_port, "/readyz")
+    except OSError:
         return False
+    return True
+
+
+def _get(admin_port: int, path: str) -> bytes:
+    """The body of a page of the admin port; OSError where it is not there, or not with status 2xx."""
+    with urllib.request.urlopen(f"http://{HOST}:{admin_port}{path}", timeout=5) as reply:
+        body: bytes = reply.read()
+    return body
 
 
 def installed() -> QuotaProxy:

@@ -16,8 +16,9 @@ SMALL = Scenario("small", "Small", "produce", 100, 400, tenants=10)
 def test_every_peer_has_its_turn_in_every_round(tmp_path: Path) -> None:
     turns: list[str] = []
     with fake_broker(tmp_path, join=False) as port:
-        samples = run(SMALL, [Direct(), Relay()], 2, Setting(port, 10, tmp_path), turns.append)
+        samples, doubts = run(SMALL, [Direct(), Relay()], 2, Setting(port, 10, tmp_path), turns.append)
     assert [turn.rpartition(" ")[2] for turn in turns] == ["direct", "relay", "direct", "relay"]
+    assert doubts == []
     assert [sample["requests"] for sample in samples["relay"]] == [400, 400]
     assert all(sample["cpu_s"] == 0 for sample in samples["direct"])
     assert all(sample["cpu_s"] > 0 and sample["peak_rss_mib"] > 5 for sample in samples["relay"])
@@ -26,7 +27,7 @@ def test_every_peer_has_its_turn_in_every_round(tmp_path: Path) -> None:
 def test_a_large_fetch_comes_through_the_relay_whole(tmp_path: Path) -> None:
     fetch = Scenario("fetch", "Fetch", "fetch", 3_000_000, 20, depth=2)
     with fake_broker(tmp_path, join=False) as port:
-        samples = run(fetch, [Relay()], 1, Setting(port, 0, tmp_path), print)
+        samples, _ = run(fetch, [Relay()], 1, Setting(port, 0, tmp_path), print)
     assert samples["relay"][0]["bytes"] > 20 * 3_000_000
 
 

@@ -1,12 +1,14 @@
 """The configuration that the benchmark writes is one that the proxy takes."""
 
+import json
 from pathlib import Path
 
+import pytest
 import yaml
 
 from bench.load.cold import NODE_ID
 from bench.peers.peer import Setting, free_ports
-from bench.peers.quota_proxy import configuration
+from bench.peers.quota_proxy import configuration, doubts
 from proxy.settings import load
 
 
@@ -27,3 +29,18 @@ def test_the_proxy_takes_it_with_a_quota_for_every_tenant(tmp_path: Path) -> Non
 def test_no_tenants_no_quotas(tmp_path: Path) -> None:
     document = configuration(Setting(19092, 0, tmp_path), bootstrap=1, admin=2, broker_port_base=3)
     assert "quotas" not in document
+
+
+@pytest.mark.parametrize(
+    ("client_id", "throttle_seconds", "expected"),
+    [
+        ("bench-0", 0.0, []),
+        ("bench-1", 0.0, ["proxy: no byte quota of bench-0 was asked"]),
+        ("bench-0", 0.5, ["proxy: bench-0 was throttled; its quota must be out of reach"]),
+    ],
+)
+def test_quotas_that_were_not_asked_or_held_back_spoil_the_figures(
+    client_id: str, throttle_seconds: float, expected: list[str]
+) -> None:
+    bucket = {"entity": {"client-id": client_id}, "throttle_seconds": throttle_seconds}
+    assert doubts("proxy", json.dumps({"quotas": [bucket]}).encode()) == expected
