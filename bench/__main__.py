@@ -23,6 +23,7 @@ from bench.scenarios import SCENARIOS
 from bench.summary import reference, summarize
 
 RESULTS: Final = Path(__file__).parent / "results"
+PEERS: Final = ("direct", "relay", "haproxy", "proxy", "proxy-interpreted")
 ROUNDS: Final = 5
 QUICK_ROUNDS: Final = 2
 OPEN_FILES: Final = 8192
@@ -91,7 +92,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--scenario", action="append", default=[], choices=[each.name for each in SCENARIOS])
     parser.add_argument(
-        "--peer", action="append", default=[], metavar="NAME", help="only this one; repeatable"
+        "--peer", action="append", default=[], choices=PEERS, help="only this one; repeatable"
     )
     parser.add_argument(
         "--name", default=f"{datetime.now():%Y%m%d-%H%M%S}", help="of the files in bench/results"
