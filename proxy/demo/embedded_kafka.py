@@ -236,5 +236,8 @@ class EmbeddedKafka:
 
 
 def _random_id() -> str:
-    """An id as Kafka's Uuid spells it."""
-    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """An id as Kafka's Uuid spells it; as there, none begins with a dash, which a tool takes for an option."""
+    while True:
+        spelt = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not spelt.startswith("-"):
+            return spelt

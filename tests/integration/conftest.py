@@ -1,12 +1,19 @@
-"""Real Kafkas for the tests; each starts when the first test asks for it, and is shared by all."""
+"""Real Kafkas, and the proxy in front of them; each starts when the first test asks for it.
 
-from collections.abc import Iterator
+Kafkas and the proxy `proxy` are shared by all tests of a session: use topics, groups and client ids of your
+own.
+"""
+
+from collections.abc import Generator, Iterator
+from typing import Final
 
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.proxy_process import ProxyProcess, ProxyRunner
 
 _KEPT = pytest.StashKey[list[str]]()
+_LOG_LINES: Final = 60
 
 
 def _run(kafka: EmbeddedKafka, session: pytest.Session) -> Iterator[EmbeddedKafka]:
@@ -19,7 +26,7 @@ def _run(kafka: EmbeddedKafka, session: pytest.Session) -> Iterator[EmbeddedKafk
 
 @pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
-    """One broker of the newest Kafka. Use topics and groups of your own, and leave no quota behind."""
+    """One broker of the newest Kafka; leave no quota behind."""
     yield from _run(EmbeddedKafka(), request.session)
 
 
@@ -33,6 +40,36 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
 def kafka_391(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
     """One broker of the last Kafka 3."""
     yield from _run(EmbeddedKafka(version="3.9.1"), request.session)
+
+
+@pytest.fixture(scope="session")
+def proxy(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
+    """A proxy without quotas in front of `kafka`."""
+    with ProxyProcess(tmp_path_factory.mktemp("proxy"), kafka.bootstrap) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def run_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyRunner]:
+    """Runs proxies with settings of the test's own; they end with the module's tests."""
+    with ProxyRunner(tmp_path_factory.mktemp("proxies")) as runner:
+        yield runner
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shows the end of the proxies' logs where a test failed."""
+    report = yield
+    if report.failed:
+        for value in getattr(item, "funcargs", {}).values():
+            proxies = value.proxies if isinstance(value, ProxyRunner) else [value]
+            for proxy in proxies:
+                if isinstance(proxy, ProxyProcess):
+                    tail = "\n".join(proxy.log.splitlines()[-_LOG_LINES:])
+                    report.sections.append((f"the proxy's log, {proxy.log_file}", tail))
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -1,0 +1,150 @@
+"""Requests at any version that kio has, from what they are about."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
+
+from tests.support.messages import request_type
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+METADATA: Final = 3
+FIND_COORDINATOR: Final = 10
+API_VERSIONS: Final = 18
+CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
+DESCRIBE_CLUSTER: Final = 60
+TOPIC_IDS_FROM: Final = 13
+"""The first version of Produce and of Fetch that names topics by id."""
+MAX_WAIT: Final = timedelta(milliseconds=500)
+
+
+def build(schema: Any, /, **values: Any) -> Any:
+    """An entity with those of the values whose fields this version has."""
+    names = {field.name for field in fields(schema)}
+    return schema(**{name: value for name, value in values.items() if name in names})
+
+
+def part(schema: Any, entity: str, /, **values: Any) -> Any:
+    """One of the entities that a message is made of."""
+    return build(getattr(sys.modules[schema.__module__], entity), **values)
+
+
+def batch(values: Iterable[bytes], magic: int = 2) -> bytes:
+    """One record batch (magic 2), or a message set (0, 1), that holds these values without keys."""
+    builder = MemoryRecordsBuilder(magic, 0, 1 << 30)
+    for value in values:
+        assert builder.append(timestamp=0, key=None, value=value)
+    builder.close()
+    return bytes(builder.buffer())
+
+
+def values(records: bytes) -> list[bytes]:
+    """The values in the batches of a Fetch response; a batch that is cut off is left out."""
+    batches = MemoryRecords(records)
+    found: list[bytes] = []
+    while batches.has_next():
+        one = batches.next_batch()
+        assert one is not None
+        found.extend(record.value or b"" for record in one)
+    return found
+
+
+def produce(
+    topic: str,
+    records: bytes,
+    version: int = 9,
+    *,
+    topic_id: UUID | None = None,
+    partition: int = 0,
+    acks: int = -1,
+) -> Any:
+    """A Produce request with one partition."""
+    schema = request_type(PRODUCE, version)
+    data = part(schema, "PartitionProduceData", index=partition, records=records)
+    to = part(schema, "TopicProduceData", name=topic, topic_id=topic_id, partition_data=(data,))
+    return build(schema, acks=acks, timeout=timedelta(seconds=30), topic_data=(to,))
+
+
+def fetch(
+    topic: str,
+    offset: int = 0,
+    version: int = 12,
+    *,
+    topic_id: UUID | None = None,
+    partition: int = 0,
+    max_bytes: int = 1 << 20,
+) -> Any:
+    """A consumer's Fetch request of one partition, outside any session."""
+    schema = request_type(FETCH, version)
+    wanted = part(
+        schema,
+        "FetchPartition",
+        partition=partition,
+        fetch_offset=offset,
+        log_start_offset=-1,
+        partition_max_bytes=max_bytes,
+    )
+    of = part(schema, "FetchTopic", topic=topic, topic_id=topic_id, partitions=(wanted,))
+    return build(
+        schema,
+        replica_id=-1,
+        max_wait=MAX_WAIT,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        topics=(of,),
+        forgotten_topics_data=(),
+    )
+
+
+def metadata(topics: Iterable[str] | None = None, version: int = 12) -> Any:
+    """A Metadata request; None asks for every topic."""
+    schema = request_type(METADATA, version)
+    wanted = (
+        None
+        if topics is None
+        else tuple(part(schema, "MetadataRequestTopic", name=name, topic_id=None) for name in topics)
+    )
+    if wanted is None and version == 0:
+        wanted = ()
+    return build(
+        schema,
+        topics=wanted,
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+
+
+def api_versions(version: int = 3) -> Any:
+    return build(
+        request_type(API_VERSIONS, version), client_software_name="tests", client_software_version="1"
+    )
+
+
+def create_topic(name: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> Any:
+    schema = request_type(CREATE_TOPICS, 7)
+    settings = tuple(
+        part(schema, "CreatableTopicConfig", name=key, value=value) for key, value in configs.items()
+    )
+    topic = part(
+        schema,
+        "CreatableTopic",
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replicas,
+        assignments=(),
+        configs=tuple(settings),
+    )
+    return build(schema, topics=(topic,), timeout=timedelta(seconds=30))
+
+
+def delete_topic(name: str) -> Any:
+    schema = request_type(DELETE_TOPICS, 6)
+    topic = part(schema, "DeleteTopicState", name=name, topic_id=None)
+    return build(schema, topics=(topic,), timeout=timedelta(seconds=30))

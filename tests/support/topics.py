@@ -1,0 +1,65 @@
+"""Topics, made and asked for at the brokers themselves, past the proxy."""
+
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.raw_client import RawClient
+from tests.support.requests import create_topic, delete_topic, metadata
+from tests.support.waiting import wait_until
+
+
+def make_topic(
+    kafka: EmbeddedKafka, name: str, partitions: int = 1, replicas: int = 1, **configs: str | int
+) -> UUID:
+    """Create a topic, and wait until every broker knows the leaders of all its partitions; its topic id.
+
+    Configs have Kafka's names with `_` in place of the dots.
+    """
+    settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
+    with RawClient(kafka.port(1)) as client:
+        answer = client.ask(create_topic(name, partitions, replicas, settings)).topics[0]
+    assert answer.error_code == ErrorCode.none, f"{name}: {answer.error_code!r} {answer.error_message}"
+    for node_id in kafka.node_ids:
+        wait_until(partial(_is_there, kafka, node_id, name, partitions), f"{name} at broker {node_id}")
+    topic_id = answer.topic_id
+    assert isinstance(topic_id, UUID)
+    return topic_id
+
+
+def _is_there(kafka: EmbeddedKafka, node_id: int, name: str, partitions: int) -> bool:
+    topic = describe_topic(kafka.port(node_id), name)
+    return len(topic.partitions) == partitions and all(found.leader_id >= 0 for found in topic.partitions)
+
+
+def drop_topic(kafka: EmbeddedKafka, name: str) -> None:
+    """Delete a topic, and wait until no broker knows it."""
+    with RawClient(kafka.port(1)) as client:
+        answer = client.ask(delete_topic(name)).responses[0]
+    assert answer.error_code == ErrorCode.none, f"{name}: {answer.error_code!r}"
+    for node_id in kafka.node_ids:
+        wait_until(partial(_is_gone, kafka, node_id, name), f"no {name} at broker {node_id}")
+
+
+def _is_gone(kafka: EmbeddedKafka, node_id: int, name: str) -> bool:
+    unknown: bool = (
+        describe_topic(kafka.port(node_id), name).error_code == ErrorCode.unknown_topic_or_partition
+    )
+    return unknown
+
+
+def describe_topic(port: int, name: str) -> Any:
+    """A topic as the Metadata response of the broker or proxy at this port has it."""
+    with RawClient(port) as client:
+        return client.ask(metadata([name])).topics[0]
+
+
+def leaders(kafka: EmbeddedKafka, name: str) -> dict[int, int]:
+    """The node id of each partition's leader, as the first broker knows it."""
+    first = next(iter(kafka.node_ids))
+    return {
+        found.partition_index: found.leader_id for found in describe_topic(kafka.port(first), name).partitions
+    }
