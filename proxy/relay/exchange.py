@@ -26,18 +26,25 @@ class Client:
 class Exchange:
     """A request that awaits its answer."""
 
-    __slots__ = ("admitted", "answer", "api", "client", "correlation_id", "request", "throttled_until")
+    __slots__ = ("admitted", "answer", "api", "client", "correlation_id", "own", "request", "throttled_until")
 
     def __init__(
-        self, correlation_id: int, client: Client, api: Api | None, request: RequestView | None
+        self,
+        correlation_id: int,
+        client: Client,
+        api: Api | None = None,
+        request: RequestView | None = None,
+        own: bool = False,
     ) -> None:
         self.correlation_id: Final = correlation_id
         self.client: Final = client
         self.api: Final = api
         """None where the proxy does not read the API: the answer passes as it is."""
         self.request: Final = request
+        self.own: Final = own
+        """Whether the proxy answers, and no broker hears of it."""
         self.answer: bytes | None = None
-        """The whole answer, where the proxy gives it: it waits here for its turn."""
+        """The proxy's own answer, a whole frame: it waits here for its turn."""
         self.admitted: Verdict = PASS
         self.throttled_until = 0.0
         """Until when the request makes its client wait."""

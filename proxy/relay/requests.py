@@ -1,0 +1,215 @@
+"""Requests: the direction from the client to the broker."""
+
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import Identity
+from proxy.relay.cut_through import CutThrough
+from proxy.relay.exchange import Client, Exchange
+from proxy.relay.local import unsupported_api_versions
+from proxy.relay.traffic import Traffic
+from proxy.relay.turns import Turns
+from proxy.wire.apis import Api, RequestHeader, read_request_header
+from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32
+from proxy.wire.errors import Short, UnsupportedVersion
+from proxy.wire.frames import Frame, FrameSplitter
+from proxy.wire.reader import Reader
+from proxy.wire.registry import BY_KEY
+from proxy.wire.views import RequestView
+from proxy.wire.walk import HEAD
+
+API_VERSIONS: Final = 18
+
+
+@final
+class Intercepted:
+    """A request that the proxy answers itself: somebody outside makes the answer and gives it to
+    Relay.answer().
+    """
+
+    __slots__ = ("exchange", "frame", "header")
+
+    def __init__(self, exchange: Exchange, header: RequestHeader, frame: bytes) -> None:
+        self.exchange: Final = exchange
+        self.header: Final = header
+        self.frame: Final = frame
+        """Header and body, without the length."""
+
+
+@final
+class Requests:
+    """Raises ProtocolError, the client's fault."""
+
+    def __init__(
+        self,
+        engine: QuotaEngine,
+        traffic: Traffic,
+        turns: Turns,
+        who: Identity,
+        max_frame_bytes: int,
+        own_api_keys: frozenset[int],
+    ) -> None:
+        self._engine: Final = engine
+        self._traffic: Final = traffic
+        self._turns: Final = turns
+        self._own_api_keys: Final = own_api_keys
+        self._splitter: Final = FrameSplitter(max_frame_bytes)
+        self._client = Client(who, traffic.client(who.principal, who.client_id))
+        self._passing: CutThrough | None = None
+        self._to_broker: list[bytes] = []
+        self._intercepted: list[Intercepted] = []
+        self.greeted = False
+        """Whether a request has been read."""
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the next request may be read; a frame that is half through always goes on."""
+        turns = self._turns
+        return (turns.muted_until == 0.0 and not turns.awaiting_own) or self._splitter.in_frame
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether bytes of a request are there, and not yet all of them on their way to the broker."""
+        return self._splitter.buffered > 0 or self._splitter.in_frame
+
+    def take(self) -> list[bytes]:
+        """What may leave for the broker now."""
+        taken = self._to_broker
+        if taken:
+            self._to_broker = []
+        return taken
+
+    def take_intercepted(self) -> list[Intercepted]:
+        taken = self._intercepted
+        if taken:
+            self._intercepted = []
+        return taken
+
+    def feed(self, data: bytes) -> None:
+        self._traffic.total.bytes_in += len(data)
+        self._splitter.feed(data)
+
+    def read(self, now: float) -> None:
+        """Read what has come, as far as it may be read."""
+        while self.may_read:
+            frame = self._splitter.next()
+            if frame is None:
+                return
+            passing = self._passing
+            if passing is None:
+                self._read_request(frame, now)
+            else:
+                self._pass(passing, frame)
+
+    def _read_request(self, frame: Frame, now: float) -> None:
+        reader = Reader(frame.pieces if frame.complete else list(frame.pieces), LENGTH_SIZE)
+        header = read_request_header(reader)
+        self.greeted = True
+        self._traffic.count_request(header.api_key)
+        client = self._client
+        if client.who.client_id != header.client_id:
+            client = self._change_client(header.client_id)
+        client.traffic.bytes_in += frame.size
+        api = BY_KEY[header.api_key] if header.api_key < len(BY_KEY) else None
+        if api is not None:
+            if header.api_version < api.oldest or header.api_version > api.newest:
+                self._refuse_version(header, api)
+            else:
+                self._read_body(frame, reader, header, api, now)
+        elif header.api_key in self._own_api_keys and frame.complete:
+            exchange = Exchange(header.correlation_id, client, own=True)
+            self._intercepted.append(Intercepted(exchange, header, b"".join(frame.pieces)[LENGTH_SIZE:]))
+            self._turns.add(exchange)
+        else:
+            exchange = Exchange(header.correlation_id, client)
+            self._turns.add(exchange)
+            self._forward(frame, exchange, reader, None)
+
+    def _change_client(self, client_id: str) -> Client:
+        who = self._client.who
+        who = Identity(who.principal, client_id, who.address)
+        self._client = Client(who, self._traffic.client(who.principal, client_id))
+        return self._client
+
+    def _refuse_version(self, header: RequestHeader, api: Api) -> None:
+        """As brokers do: ApiVersions says which versions there are, any other request ends the connection."""
+        if header.api_key != API_VERSIONS:
+            raise UnsupportedVersion(
+                f"{api.name} v{header.api_version} is not supported; ApiVersions offers up to v{api.newest}"
+            )
+        exchange = Exchange(header.correlation_id, self._client, own=True)
+        exchange.answer = unsupported_api_versions(header.correlation_id, api.oldest, api.newest)
+        self._turns.add(exchange)
+
+    def _read_body(self, frame: Frame, reader: Reader, header: RequestHeader, api: Api, now: float) -> None:
+        version = header.api_version
+        view = RequestView(
+            header.api_key,
+            version,
+            header.correlation_id,
+            header.client_id,
+            frame.size - LENGTH_SIZE,
+            version >= api.flexible_from,
+            self._traffic.topic_partitions,
+        )
+        view.partial = not frame.complete
+        if view.flexible:
+            reader.skip_tags()
+        try:
+            api.read_request(reader, view)
+        except Short:
+            if frame.complete or view.phase == HEAD:
+                raise
+        exchange = Exchange(header.correlation_id, self._client, api, view)
+        self._admit(exchange, view, now)
+        if view.acks != 0:
+            self._turns.add(exchange)
+        self._forward(frame, exchange, reader, view)
+
+    def _admit(self, exchange: Exchange, view: RequestView, now: float) -> None:
+        verdict = self._engine.admit(view, exchange.client.who, now)
+        exchange.admitted = verdict
+        if verdict.max_bytes >= 0:
+            _lower_max_bytes(view, verdict.max_bytes)
+        if verdict.throttle_seconds > 0.0:
+            exchange.throttled_until = now + verdict.throttle_seconds
+            self._turns.mute(exchange.throttled_until)
+
+    def _forward(self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None) -> None:
+        if not frame.complete:
+            self._passing = CutThrough(frame, exchange, reader, view)
+            self._to_broker.extend(self._passing.take())
+        elif view is None or not view.edits:
+            self._to_broker.extend(frame.pieces)
+        else:
+            self._to_broker.extend(apply(frame.pieces, view.edits))
+        if frame.complete and view is not None and view.items:
+            self._traffic.count_in(view.items)
+
+    def _pass(self, passing: CutThrough, frame: Frame) -> None:
+        passing.feed(frame.pieces)
+        view = passing.exchange.request
+        api = passing.exchange.api
+        if view is not None and api is not None and not view.done:
+            try:
+                api.read_request(passing.reader, view)
+            except Short:
+                if frame.complete:
+                    raise
+        self._to_broker.extend(passing.take())
+        if frame.complete:
+            self._passing = None
+            if view is not None:
+                self._traffic.count_in(view.items)
+
+
+def _lower_max_bytes(view: RequestView, max_bytes: int) -> None:
+    """Let the broker send no more than the quota allows, and not wait for more than that (KAFKA-9677)."""
+    if view.max_bytes <= max_bytes:
+        return
+    if view.min_bytes > max_bytes:
+        view.edits.append(Edit(view.min_bytes_at, view.min_bytes_at + 4, i32(max_bytes)))
+    if view.max_bytes_at >= 0:
+        view.edits.append(Edit(view.max_bytes_at, view.max_bytes_at + 4, i32(max_bytes)))
+    for at in view.partition_max_bytes_at:
+        view.edits.append(Edit(at, at + 4, i32(max_bytes)))

@@ -1,0 +1,125 @@
+"""Responses: the direction from the broker to the client."""
+
+import math
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.cut_through import CutThrough
+from proxy.relay.exchange import Exchange
+from proxy.relay.traffic import Traffic
+from proxy.relay.turns import Turns
+from proxy.wire.addresses import Addresses
+from proxy.wire.apis import Api
+from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
+from proxy.wire.errors import Short
+from proxy.wire.frames import Frame, FrameSplitter
+from proxy.wire.reader import Reader
+from proxy.wire.views import RequestView, ResponseView
+
+HOLD_BYTES: Final = 4096
+"""A large response passes once so much is there: enough for its header and what stands before its topics."""
+MAX_RESPONSE_BYTES: Final = 2**31 - 1
+MAX_THROTTLE_MS: Final = 2**31 - 1
+
+
+@final
+class Responses:
+    """Raises ProtocolError, the broker's fault."""
+
+    def __init__(self, engine: QuotaEngine, addresses: Addresses, traffic: Traffic, turns: Turns) -> None:
+        self._engine: Final = engine
+        self._addresses: Final = addresses
+        self._traffic: Final = traffic
+        self._turns: Final = turns
+        self._splitter: Final = FrameSplitter(MAX_RESPONSE_BYTES, HOLD_BYTES)
+        self._passing: CutThrough | None = None
+
+    def receive(self, data: bytes, now: float) -> None:
+        self._traffic.total.bytes_out += len(data)
+        self._splitter.feed(data)
+        frame = self._splitter.next()
+        while frame is not None:
+            passing = self._passing
+            if passing is None:
+                self._read_response(frame, now)
+            else:
+                passing.feed(frame.pieces)
+                self._pass(passing, now)
+            frame = self._splitter.next()
+
+    def _read_response(self, frame: Frame, now: float) -> None:
+        reader = Reader(frame.pieces if frame.complete else list(frame.pieces), LENGTH_SIZE)
+        exchange = self._turns.answered(reader.i32())
+        exchange.client.traffic.bytes_out += frame.size
+        api = exchange.api
+        request = exchange.request
+        if api is not None and request is not None:
+            self._read_body(frame, reader, exchange, api, request, now)
+        elif frame.complete:
+            self._turns.send(frame.pieces)
+            self._turns.send_own()
+        else:
+            self._passing = CutThrough(frame, exchange, reader, None)
+            self._pass(self._passing, now)
+
+    def _read_body(
+        self, frame: Frame, reader: Reader, exchange: Exchange, api: Api, request: RequestView, now: float
+    ) -> None:
+        if api.flexible_response_header(request.api_version):
+            reader.skip_tags()
+        view = ResponseView(
+            request.api_version, request.flexible, frame.size - reader.offset, self._traffic.topic_partitions
+        )
+        if frame.complete:
+            api.read_response(reader, request, view, self._addresses)
+            self._settle(exchange, request, view, now)
+            pieces = frame.pieces
+            if view.edits:
+                pieces = apply(pieces, with_length(view.edits, frame.size - LENGTH_SIZE))
+            self._turns.send(pieces)
+            self._end(view)
+        else:
+            view.partial = True
+            self._passing = CutThrough(frame, exchange, reader, view)
+            self._pass(self._passing, now)
+
+    def _pass(self, passing: CutThrough, now: float) -> None:
+        view = passing.view
+        exchange = passing.exchange
+        request = exchange.request
+        api = exchange.api
+        if isinstance(view, ResponseView) and request is not None and api is not None:
+            if not view.done:
+                try:
+                    api.read_response(passing.reader, request, view, self._addresses)
+                except Short:
+                    if passing.frame.complete:
+                        raise
+            if not passing.settled and (view.done or view.throttle_at >= 0):
+                passing.settled = True
+                self._settle(exchange, request, view, now)
+        self._turns.send(passing.take())
+        if passing.frame.complete:
+            self._passing = None
+            self._end(view if isinstance(view, ResponseView) else None)
+
+    def _settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
+        """Charge a response, announce the wait in it, and mute its client."""
+        until = exchange.throttled_until
+        verdict = self._engine.charge(request, view, exchange.client.who, now, exchange.admitted)
+        if verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
+            until = now + verdict.throttle_seconds
+            self._turns.mute(until)
+        if until <= now:
+            return
+        if view.throttle_at < 0:
+            self._turns.hold(until)
+            return
+        throttle_time_ms = min(math.ceil((until - now) * 1000.0), MAX_THROTTLE_MS)
+        if throttle_time_ms > view.throttle_time_ms:
+            insert(view.edits, Edit(view.throttle_at, view.throttle_at + 4, i32(throttle_time_ms)))
+
+    def _end(self, view: ResponseView | None) -> None:
+        if view is not None and view.items:
+            self._traffic.count_out(view.items)
+        self._turns.send_own()
