@@ -15,11 +15,13 @@ from proxy.wire.views import RequestView
 class Client:
     """Who sends on a connection under one client id, and its counters."""
 
-    __slots__ = ("traffic", "who")
+    __slots__ = ("raw_client_id", "traffic", "who")
 
-    def __init__(self, who: Identity, traffic: Bytes) -> None:
+    def __init__(self, who: Identity, traffic: Bytes, raw_client_id: bytes) -> None:
         self.who: Final = who
         self.traffic: Final = traffic
+        self.raw_client_id: Final = raw_client_id
+        """The client id as it stands in the requests, so that it is decoded only when it changes."""
 
 
 @final

@@ -13,7 +13,7 @@ from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32
 from proxy.wire.errors import Short, UnsupportedVersion
 from proxy.wire.frames import Frame, FrameSplitter
-from proxy.wire.reader import Reader
+from proxy.wire.reader import Reader, text
 from proxy.wire.registry import BY_KEY
 from proxy.wire.views import RequestView
 from proxy.wire.walk import HEAD
@@ -54,7 +54,7 @@ class Requests:
         self._turns: Final = turns
         self._own_api_keys: Final = own_api_keys
         self._splitter: Final = FrameSplitter(max_frame_bytes)
-        self._client = Client(who, traffic.client(who.principal, who.client_id))
+        self._client = Client(who, traffic.client(who.principal, who.client_id), b"")
         self._passing: CutThrough | None = None
         self._to_broker: list[bytes] = []
         self._intercepted: list[Intercepted] = []
@@ -107,15 +107,15 @@ class Requests:
         self.greeted = True
         self._traffic.count_request(header.api_key)
         client = self._client
-        if client.who.client_id != header.client_id:
-            client = self._change_client(header.client_id)
+        if client.raw_client_id != header.raw_client_id:
+            client = self._change_client(header.raw_client_id)
         client.traffic.bytes_in += frame.size
         api = BY_KEY[header.api_key] if header.api_key < len(BY_KEY) else None
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
                 self._refuse_version(header, api)
             else:
-                self._read_body(frame, reader, header, api, now)
+                self._read_body(frame, reader, header, client, api, now)
         elif header.api_key in self._own_api_keys and frame.complete:
             exchange = Exchange(header.correlation_id, client, own=True)
             self._intercepted.append(Intercepted(exchange, header, b"".join(frame.pieces)[LENGTH_SIZE:]))
@@ -125,10 +125,10 @@ class Requests:
             self._turns.add(exchange)
             self._forward(frame, exchange, reader, None)
 
-    def _change_client(self, client_id: str) -> Client:
+    def _change_client(self, raw_client_id: bytes) -> Client:
         who = self._client.who
-        who = Identity(who.principal, client_id, who.address)
-        self._client = Client(who, self._traffic.client(who.principal, client_id))
+        who = Identity(who.principal, text(raw_client_id), who.address)
+        self._client = Client(who, self._traffic.client(who.principal, who.client_id), raw_client_id)
         return self._client
 
     def _refuse_version(self, header: RequestHeader, api: Api) -> None:
@@ -141,13 +141,15 @@ class Requests:
         exchange.answer = unsupported_api_versions(header.correlation_id, api.oldest, api.newest)
         self._turns.add(exchange)
 
-    def _read_body(self, frame: Frame, reader: Reader, header: RequestHeader, api: Api, now: float) -> None:
+    def _read_body(
+        self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float
+    ) -> None:
         version = header.api_version
         view = RequestView(
             header.api_key,
             version,
             header.correlation_id,
-            header.client_id,
+            client.who.client_id,
             frame.size - LENGTH_SIZE,
             version >= api.flexible_from,
             self._traffic.topic_partitions,
@@ -160,7 +162,7 @@ class Requests:
         except Short:
             if frame.complete or view.phase == HEAD:
                 raise
-        exchange = Exchange(header.correlation_id, self._client, api, view)
+        exchange = Exchange(header.correlation_id, client, api, view)
         self._admit(exchange, view, now)
         if view.acks != 0:
             self._turns.add(exchange)

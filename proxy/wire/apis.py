@@ -37,13 +37,14 @@ class Api:
 class RequestHeader:
     """RequestHeader v1 and later: api_key, api_version, correlation_id, client_id (nullable; empty here)."""
 
-    __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
+    __slots__ = ("api_key", "api_version", "correlation_id", "raw_client_id")
 
-    def __init__(self, api_key: int, api_version: int, correlation_id: int, client_id: str) -> None:
+    def __init__(self, api_key: int, api_version: int, correlation_id: int, raw_client_id: bytes) -> None:
         self.api_key: Final = api_key
         self.api_version: Final = api_version
         self.correlation_id: Final = correlation_id
-        self.client_id: Final = client_id
+        self.raw_client_id: Final = raw_client_id
+        """UTF-8, not checked."""
 
 
 def read_request_header(reader: Reader) -> RequestHeader:
@@ -53,4 +54,4 @@ def read_request_header(reader: Reader) -> RequestHeader:
     correlation_id = reader.i32()
     if api_key < 0 or api_version < 0:
         raise Malformed(f"a request with api_key {api_key} and api_version {api_version}")
-    return RequestHeader(api_key, api_version, correlation_id, reader.string(False))
+    return RequestHeader(api_key, api_version, correlation_id, reader.raw_string(False))

@@ -73,11 +73,17 @@ class FrameSplitter:
             return self._next_part(self._open)
         if self._buffered < LENGTH_SIZE:
             return None
-        head = self._peek(LENGTH_SIZE)
-        length = int.from_bytes(head, "big", signed=True)
-        if length < 0 or length > self._max_frame_bytes:
-            limit = self._max_frame_bytes
-            raise FrameTooLarge(f"a frame announces {length} bytes; the limit is {limit}", head)
+        head = self._chunks[0]
+        at = self._at
+        if len(head) - at < LENGTH_SIZE:
+            head = self._peek(LENGTH_SIZE)
+            at = 0
+        length = (head[at] << 24) | (head[at + 1] << 16) | (head[at + 2] << 8) | head[at + 3]
+        if length > self._max_frame_bytes:
+            raise FrameTooLarge(
+                f"a frame announces {_signed(length)} bytes; the limit is {self._max_frame_bytes}",
+                head[at : at + LENGTH_SIZE],
+            )
         size = LENGTH_SIZE + length
         if self._buffered >= size:
             return Frame(self._take(size), size, True)
@@ -125,3 +131,7 @@ class FrameSplitter:
             self._at = 0
             left -= ready
         return pieces
+
+
+def _signed(length: int) -> int:
+    return length - (1 << 32) if length >> 31 else length

@@ -180,16 +180,17 @@ class Reader:
             raise Malformed(f"a string of length {size} before offset {self.offset}")
         return size
 
-    def string(self, flexible: bool) -> str:
-        """A string; null reads as empty."""
+    def raw_string(self, flexible: bool) -> bytes:
+        """A string's bytes; null reads as empty."""
         size = self.length(flexible)
         if size <= 0:
-            return ""
+            return b""
         at = self.take(size)
-        try:
-            return self.data[at : at + size].decode()
-        except UnicodeDecodeError as error:
-            raise Malformed(f"a string before offset {self.offset} is not UTF-8: {error.reason}") from error
+        return self.data[at : at + size]
+
+    def string(self, flexible: bool) -> str:
+        """A string; null reads as empty."""
+        return text(self.raw_string(flexible))
 
     def skip_string(self, flexible: bool) -> None:
         size = self.length(flexible)
@@ -221,3 +222,11 @@ class Reader:
             self.uvarint()
             self.skip(self.uvarint())
             count -= 1
+
+
+def text(raw: bytes) -> str:
+    """UTF-8 as Kafka's strings are; Malformed where it is not."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise Malformed(f"a string is not UTF-8: {error.reason}") from error
