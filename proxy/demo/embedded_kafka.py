@@ -236,7 +236,7 @@ class EmbeddedKafka:
 
 
 def _random_id() -> str:
-    """An id as Kafka's Uuid spells it; as there, none begins with a dash, which a tool takes for an option."""
+    """An id as Kafka's Uuid spells it: none begins with a dash, which a tool takes for an option."""
     while True:
         spelt = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not spelt.startswith("-"):

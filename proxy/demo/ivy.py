@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Self
 
+from proxy.demo.children import Children, reap
 from proxy.errors import QuotaProxyError
 
 _ATTEMPTS: Final = 3  # Ivy gives up at a registry's first hiccup, and keeps what it has got so far
@@ -67,18 +68,17 @@ def _say(text: str) -> None:
 
 def _run(command: Sequence[str], log: Path, progress: _Progress) -> int:
     """Ivy's exit status; what it says goes to the log."""
-    with (
-        log.open("w") as file,
-        subprocess.Popen(  # noqa: S603 (the user's own java)
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as process,
-    ):
+    process = Children().spawn(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
         assert process.stdout is not None
-        for line in process.stdout:
-            file.write(line)
-            if "[SUCCESSFUL ]" in line:
-                progress.jar()
-    return process.returncode
+        with log.open("w") as file:
+            for line in process.stdout:
+                file.write(line)
+                if "[SUCCESSFUL ]" in line:
+                    progress.jar()
+        return process.wait()
+    finally:
+        reap(process)
 
 
 def _reason(log: Path) -> str:

@@ -4,7 +4,8 @@ They go into a cache outside the tree, `$XDG_CACHE_HOME/kafka-quota-proxy` (`~/.
 
     kafka-4.3.1/    one version: its jars, and ivy.xml, the request that they answer
     ivy/            Apache Ivy's own cache while it works: an interrupted fetch goes on where it stopped
-    lock            held while something is fetched
+    unfinished/     what is on its way to one of the folders above
+    lock            held while anything here changes
 
 A version's folder is renamed into place when it is whole: what is there can be used without a further look.
 """
@@ -13,7 +14,6 @@ import fcntl
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ def ensure(version: str = DEFAULT_VERSION) -> KafkaDistribution:
     """
     distribution = KafkaDistribution(version, cache_folder() / f"kafka-{version}", java.find())
     if not _is_whole(distribution):
-        with _lock():
+        with lock():
             if not _is_whole(distribution):
                 _fetch(distribution)
     return distribution
@@ -91,29 +91,30 @@ def _is_whole(distribution: KafkaDistribution) -> bool:
 
 
 @contextmanager
-def _lock() -> Iterator[None]:
+def lock() -> Iterator[None]:
+    """Keeps other processes from changing the cache."""
     cache_folder().mkdir(parents=True, exist_ok=True)
     with (cache_folder() / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("Waiting for another process that fetches Apache Kafka", file=sys.stderr)
+            print("Waiting for another process that sets up Apache Kafka", file=sys.stderr)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _fetch(distribution: KafkaDistribution) -> None:
     ivy_cache = cache_folder() / "ivy"
-    with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="unfinished-") as unfinished:
-        jars = Path(unfinished) / "jars"
-        jars.mkdir()
-        request = jars / "ivy.xml"
-        request.write_text(_REQUEST.format(version=distribution.version))
-        what = f"Apache Kafka {distribution.version}"
-        ivy.retrieve(what, request, jars, cache=ivy_cache, launcher=distribution.java.executable)
-        shutil.rmtree(distribution.folder, ignore_errors=True)
-        jars.rename(distribution.folder)
-    shutil.rmtree(ivy_cache, ignore_errors=True)
+    unfinished = cache_folder() / "unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    request = unfinished / "ivy.xml"
+    request.write_text(_REQUEST.format(version=distribution.version))
+    what = f"Apache Kafka {distribution.version}"
+    ivy.retrieve(what, request, unfinished, cache=ivy_cache, launcher=distribution.java.executable)
+    shutil.rmtree(distribution.folder, ignore_errors=True)
+    unfinished.rename(distribution.folder)
+    shutil.rmtree(ivy_cache)
 
 
 def main(versions: Sequence[str]) -> None:

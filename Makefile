@@ -1,0 +1,123 @@
+# Python 3.11+ and Java 17+ are all that must be there; every target sets up what is missing first.
+# QUOTA_PROXY_BUILD=auto|pure|require says whether the pure rings are compiled (see setup.py).
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+export QUOTA_PROXY_BUILD ?= auto
+
+RINGS := $(shell sed -n 's/^compiled = \[\(.*\)\]$$/\1/p' pyproject.toml | tr -d '",')
+ifeq ($(RINGS),)
+$(error pyproject.toml names no rings to compile, or on more than one line)
+endif
+RING_SOURCES := $(shell find $(RINGS) -name '*.py')
+# Files in .venv say what is done: the tools, and the build of the rings in each mode that it answers.
+INSTALLED := $(VENV)/.installed
+BUILT := $(VENV)/.built
+
+FAST_TESTS := $(wildcard tests/unit tests/relay tests/property)
+SLOW_TESTS := $(wildcard tests/integration tests/pipeline)
+
+.PHONY: help setup demo test lint format compiled pure test-pure test-compiled integration bench image clean
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(BUILT)-$(QUOTA_PROXY_BUILD) ## Make .venv with the project and its tools, and fetch Apache Kafka
+	@$(PYTHON) -m proxy.demo.kafka_distribution
+
+demo: setup ## Show tenants held to their quotas on a real Kafka
+	@$(VENV)/bin/quota-proxy demo
+
+test: setup ## Run every check and every test
+	@$(MAKE) --no-print-directory --keep-going lint test-pure test-compiled integration
+
+lint: setup ## Check style, types and imports
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+format: setup ## Put the style right
+	$(VENV)/bin/ruff check --fix
+	$(VENV)/bin/ruff format
+
+compiled: ## Compile the pure rings in place
+	@$(MAKE) --no-print-directory QUOTA_PROXY_BUILD=require $(BUILT)-require
+
+pure: ## Remove the compiled rings: the sources run as they are
+	@$(MAKE) --no-print-directory QUOTA_PROXY_BUILD=pure $(BUILT)-pure
+
+# Python prefers a compiled module to its source, so this build is tested in a copy that has none.
+test-pure: setup ## Run the unit, relay and property tests on the interpreted rings
+	@rm -rf build/pure && mkdir -p build/pure
+	@tar -cf - --exclude='*.so' --exclude=./.venv --exclude=./.git --exclude=./build . | tar -xf - -C build/pure
+	cd build/pure && ../../$(PYTHON) -m pytest $(FAST_TESTS)
+
+test-compiled: setup ## Run the same tests on the compiled rings
+	@if [ $(QUOTA_PROXY_BUILD) = pure ]; then \
+		echo "The compiled rings are not tested: QUOTA_PROXY_BUILD is pure"; \
+	elif ! $(PYTHON) tests/support/has_compiler.py; then \
+		echo "The compiled rings are not tested: there is no C compiler with Python's headers"; \
+	else \
+		$(MAKE) --no-print-directory compiled && set -x && $(PYTHON) -m pytest $(FAST_TESTS); \
+	fi
+
+integration: setup ## Run the tests on a real Kafka
+	$(PYTHON) -m pytest $(SLOW_TESTS)
+
+bench: setup ## Measure what the proxy costs, as ratios, into bench/results
+	@$(PYTHON) -m bench
+
+image: ## Build the container image with docker or podman
+	$$(command -v docker || command -v podman || echo docker) build --tag kafka-quota-proxy .
+
+clean: ## Remove what was built in the tree, but neither .venv nor the fetched Kafka
+	rm -rf build bench/results .hypothesis .mypy_cache .ruff_cache .import_linter_cache $(BUILT)-*
+	find . -path ./$(VENV) -prune -o \( -name '*.so' -o -name __pycache__ \) -exec rm -rf {} +
+
+# Java is looked for before anything large is fetched. `--group` takes a pip of 2025.
+$(INSTALLED): pyproject.toml setup.py
+	@set -eu; \
+	for python in $${BASE_PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11 none; do \
+		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then break; fi; \
+	done; \
+	if [ "$$python" = none ]; then \
+		echo "Python 3.11 or newer is needed, and python3 is $$(python3 --version 2>/dev/null || echo missing):" \
+			"install one (Debian and Ubuntu: apt install python3 python3-venv; macOS: brew install python)" \
+			"or name it in BASE_PYTHON" >&2; \
+		exit 1; \
+	fi; \
+	"$$python" -m proxy.demo.java; \
+	echo "Installing the project and its tools into $(VENV)"; \
+	$(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
+	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'
+	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --editable '.[pipeline]' --group dev
+	@rm -f $(BUILT)-*
+	@touch $@
+
+# Built with the tools in .venv instead of fetching the same ones anew each time. What cannot be imported was not
+# built: setup.py takes each failed extension for an optional one, and they need each other.
+INSTALL_RINGS := $(PYTHON) -m pip install -qq --no-deps --no-build-isolation --editable .
+IMPORT_RINGS := $(PYTHON) -c 'import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]' \
+	$(subst /,.,$(patsubst %/__init__,%,$(basename $(RING_SOURCES))))
+ARE_PURE := [ -z "$$(find proxy -name '*.so')" ]
+REMOVE_RINGS := find . -path ./$(VENV) -prune -o -name '*.so' -exec rm -f {} +
+
+$(BUILT)-%: $(INSTALLED) $(RING_SOURCES)
+	@rm -f $(BUILT)-*
+	@$(REMOVE_RINGS)
+	@set -eu; \
+	build=$*; \
+	if [ $$build = auto ] && ! $(PYTHON) tests/support/has_compiler.py; then build=pure; fi; \
+	if [ $$build != pure ]; then echo "Compiling the pure rings"; fi; \
+	if ! { QUOTA_PROXY_BUILD=$$build $(INSTALL_RINGS) && $(IMPORT_RINGS); }; then \
+		if [ $* != auto ]; then exit 1; fi; \
+		$(REMOVE_RINGS); \
+		QUOTA_PROXY_BUILD=pure $(INSTALL_RINGS); \
+	fi; \
+	if [ $* = auto ] && $(ARE_PURE); then \
+		echo "The pure rings run interpreted, slower, for want of a C compiler with Python's headers"; \
+	fi
+	@if $(ARE_PURE); then touch $@; else touch $(BUILT)-auto $(BUILT)-require; fi
