@@ -31,6 +31,22 @@ class CutThrough:
         self._sent = 0
         self._edits_sent = 0
 
+    @property
+    def waiting(self) -> int:
+        """Bytes that have come and not gone on."""
+        size = 0
+        for piece in self._waiting:
+            size += len(piece)
+        return size
+
+    def has_read(self, at: int) -> bool:
+        """Whether what stands at this offset has been read for good, or all that the proxy wants to know."""
+        view = self.view
+        if view is None or view.done:
+            return True
+        mark = view.mark
+        return mark is not None and 0 <= at < mark.base + mark.pos
+
     def feed(self, pieces: list[bytes]) -> None:
         """Take the next part of the frame; reading goes on before the step that ran out of bytes."""
         self._waiting.extend(pieces)
@@ -70,10 +86,7 @@ class CutThrough:
     def _limit(self, view: View) -> int:
         """The offset in the frame before which everything may go on."""
         if view.done:
-            limit = self._sent
-            for piece in self._waiting:
-                limit += len(piece)
-            return limit
+            return self._sent + self.waiting
         mark = view.mark
         return 0 if mark is None else mark.base + mark.pos
 

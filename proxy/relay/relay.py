@@ -41,7 +41,7 @@ class Relay:
     ) -> None:
         """`own_api_keys`: the APIs whose requests are not for the broker; see take_intercepted()."""
         who = Identity(principal, "", client_address)
-        self._turns: Final = Turns()
+        self._turns: Final = Turns(traffic.total)
         self._requests: Final = Requests(engine, traffic, self._turns, who, max_frame_bytes, own_api_keys)
         self._responses: Final = Responses(engine, addresses, traffic, self._turns)
 
@@ -52,7 +52,7 @@ class Relay:
 
     @property
     def idle(self) -> bool:
-        """Whether no answer is due and no part of a request is there."""
+        """Whether no answer is due or half through, and no part of a request is there."""
         return self._turns.empty and not self._requests.unfinished
 
     @property
@@ -67,13 +67,16 @@ class Relay:
 
     def receive_from_client(self, data: bytes, now: float) -> None:
         self._requests.feed(data)
-        self._read_requests(now, data)
+        self._read_requests(now)
 
     def receive_from_broker(self, data: bytes, now: float) -> None:
         try:
             self._responses.receive(data, now)
         except ProtocolError as error:
             raise RelayError(BROKER_PROTOCOL_ERROR, str(error)) from error
+        if self._requests.unfinished:
+            # There may have been no room for it among the requests in flight.
+            self._read_requests(now)
 
     def take_to_client(self) -> list[bytes]:
         return self._turns.take()
@@ -113,9 +116,9 @@ class Relay:
         if turns.held_until > 0.0:
             turns.release()
 
-    def _read_requests(self, now: float, data: bytes = b"") -> None:
+    def _read_requests(self, now: float) -> None:
         try:
             self._requests.read(now)
         except ProtocolError as error:
-            hint = looks_like(data[:4]) if isinstance(error, FrameTooLarge) else ""
+            hint = looks_like(error.head) if isinstance(error, FrameTooLarge) else ""
             raise RelayError(CLIENT_PROTOCOL_ERROR, f"{error}; {hint}" if hint else str(error)) from error

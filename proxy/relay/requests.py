@@ -11,8 +11,8 @@ from proxy.relay.traffic import Traffic
 from proxy.relay.turns import Turns
 from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32
-from proxy.wire.errors import Short, UnsupportedVersion
-from proxy.wire.frames import Frame, FrameSplitter
+from proxy.wire.errors import Malformed, Short, UnsupportedVersion
+from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter
 from proxy.wire.reader import Reader, text
 from proxy.wire.registry import BY_KEY
 from proxy.wire.views import RequestView
@@ -65,7 +65,8 @@ class Requests:
     def may_read(self) -> bool:
         """Whether the next request may be read; a frame that is half through always goes on."""
         turns = self._turns
-        return (turns.muted_until == 0.0 and not turns.awaiting_own) or self._splitter.in_frame
+        may = turns.muted_until == 0.0 and not turns.awaiting_own and not turns.full
+        return may or self._splitter.in_frame
 
     @property
     def unfinished(self) -> bool:
@@ -113,17 +114,25 @@ class Requests:
         api = BY_KEY[header.api_key] if header.api_key < len(BY_KEY) else None
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
-                self._refuse_version(header, api)
+                self._refuse_version(frame, header, api)
             else:
                 self._read_body(frame, reader, header, client, api, now)
-        elif header.api_key in self._own_api_keys and frame.complete:
-            exchange = Exchange(header.correlation_id, client, own=True)
-            self._intercepted.append(Intercepted(exchange, header, b"".join(frame.pieces)[LENGTH_SIZE:]))
-            self._turns.add(exchange)
+        elif header.api_key in self._own_api_keys:
+            self._intercept(frame, header, client)
         else:
             exchange = Exchange(header.correlation_id, client)
             self._turns.add(exchange)
             self._forward(frame, exchange, reader, None)
+
+    def _intercept(self, frame: Frame, header: RequestHeader, client: Client) -> None:
+        if not frame.complete:
+            raise Malformed(
+                f"a request of API {header.api_key} has {frame.size} bytes; "
+                f"the proxy answers it itself and takes {CUT_THROUGH_BYTES} at most"
+            )
+        exchange = Exchange(header.correlation_id, client, own=True)
+        self._intercepted.append(Intercepted(exchange, header, b"".join(frame.pieces)[LENGTH_SIZE:]))
+        self._turns.add(exchange)
 
     def _change_client(self, raw_client_id: bytes) -> Client:
         who = self._client.who
@@ -131,9 +140,12 @@ class Requests:
         self._client = Client(who, self._traffic.client(who.principal, who.client_id), raw_client_id)
         return self._client
 
-    def _refuse_version(self, header: RequestHeader, api: Api) -> None:
-        """As brokers do: ApiVersions says which versions there are, any other request ends the connection."""
-        if header.api_key != API_VERSIONS:
+    def _refuse_version(self, frame: Frame, header: RequestHeader, api: Api) -> None:
+        """As brokers do: ApiVersions says which versions there are, any other request ends the connection.
+
+        So does an ApiVersions request that is cut through: nobody is there to take its rest.
+        """
+        if header.api_key != API_VERSIONS or not frame.complete:
             raise UnsupportedVersion(
                 f"{api.name} v{header.api_version} is not supported; ApiVersions offers up to v{api.newest}"
             )
@@ -199,10 +211,13 @@ class Requests:
                 if frame.complete:
                     raise
         self._to_broker.extend(passing.take())
+        if view is not None:
+            if passing.waiting > CUT_THROUGH_BYTES:
+                raise Malformed(f"a field of the request is longer than {CUT_THROUGH_BYTES} bytes")
+            self._traffic.count_in(view.items)
+            view.items = []
         if frame.complete:
             self._passing = None
-            if view is not None:
-                self._traffic.count_in(view.items)
 
 
 def _lower_max_bytes(view: RequestView, max_bytes: int) -> None:
@@ -213,5 +228,6 @@ def _lower_max_bytes(view: RequestView, max_bytes: int) -> None:
         view.edits.append(Edit(view.min_bytes_at, view.min_bytes_at + 4, i32(max_bytes)))
     if view.max_bytes_at >= 0:
         view.edits.append(Edit(view.max_bytes_at, view.max_bytes_at + 4, i32(max_bytes)))
-    for at in view.partition_max_bytes_at:
-        view.edits.append(Edit(at, at + 4, i32(max_bytes)))
+    for at, most in view.partition_max_bytes:
+        if most > max_bytes:
+            view.edits.append(Edit(at, at + 4, i32(max_bytes)))

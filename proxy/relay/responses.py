@@ -59,8 +59,7 @@ class Responses:
             self._turns.send(frame.pieces)
             self._turns.send_own()
         else:
-            self._passing = CutThrough(frame, exchange, reader, None)
-            self._pass(self._passing, now)
+            self._start_passing(CutThrough(frame, exchange, reader, None), now)
 
     def _read_body(
         self, frame: Frame, reader: Reader, exchange: Exchange, api: Api, request: RequestView, now: float
@@ -80,8 +79,12 @@ class Responses:
             self._end(view)
         else:
             view.partial = True
-            self._passing = CutThrough(frame, exchange, reader, view)
-            self._pass(self._passing, now)
+            self._start_passing(CutThrough(frame, exchange, reader, view), now)
+
+    def _start_passing(self, passing: CutThrough, now: float) -> None:
+        self._passing = passing
+        self._turns.passing = True
+        self._pass(passing, now)
 
     def _pass(self, passing: CutThrough, now: float) -> None:
         view = passing.view
@@ -95,12 +98,13 @@ class Responses:
                 except Short:
                     if passing.frame.complete:
                         raise
-            if not passing.settled and (view.done or view.throttle_at >= 0):
+            if not passing.settled and passing.has_read(view.throttle_at):
                 passing.settled = True
                 self._settle(exchange, request, view, now)
         self._turns.send(passing.take())
         if passing.frame.complete:
             self._passing = None
+            self._turns.passing = False
             self._end(view if isinstance(view, ResponseView) else None)
 
     def _settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
@@ -118,6 +122,7 @@ class Responses:
         throttle_time_ms = min(math.ceil((until - now) * 1000.0), MAX_THROTTLE_MS)
         if throttle_time_ms > view.throttle_time_ms:
             insert(view.edits, Edit(view.throttle_at, view.throttle_at + 4, i32(throttle_time_ms)))
+            view.marked_edits += 1
 
     def _end(self, view: ResponseView | None) -> None:
         if view is not None and view.items:

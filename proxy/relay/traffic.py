@@ -9,6 +9,8 @@ API_KEYS: Final = 256
 MAX_CLIENTS: Final = 10_000
 """Beyond so many (user, client id) pairs, and so many partitions, the rest is counted as one."""
 MAX_PARTITIONS: Final = 100_000
+MAX_TOPIC_NAME: Final = 249
+"""Kafka's own bound; what a client makes up beyond it is rest as well."""
 REST: Final = "<rest>"
 """The name under which that rest is counted; no Kafka topic can be called so."""
 
@@ -64,7 +66,7 @@ class Traffic:
         key = (item.topic, item.topic_id, item.partition)
         counters = self.partitions.get(key)
         if counters is None:
-            if len(self.partitions) >= MAX_PARTITIONS:
+            if len(self.partitions) >= MAX_PARTITIONS or len(item.topic) > MAX_TOPIC_NAME:
                 key = (REST, NO_ID, -1)
             counters = self.partitions.setdefault(key, Bytes())
         return counters

@@ -5,19 +5,29 @@ wait.
 from typing import Final, final
 
 from proxy.relay.exchange import Exchange
+from proxy.relay.traffic import Bytes
 from proxy.wire.errors import Malformed
+
+MAX_IN_FLIGHT: Final = 1024
+"""Requests of one connection that await their answers; a client that pipelines more is read no faster than it
+is answered.
+"""
 
 
 @final
 class Turns:
     """Shared by the two directions of a relay. Times are the relay's `now`; 0 is no time."""
 
-    def __init__(self) -> None:
+    def __init__(self, total: Bytes) -> None:
+        """`total` counts all bytes for clients; the proxy's own answers are added to it here."""
+        self._total: Final = total
         self.muted_until = 0.0
         """No further request is read before this."""
         self.held_until = 0.0
         """No answer leaves before this: it is for a client that cannot be told to wait, or behind such a one.
         """
+        self.passing = False
+        """Whether an answer of the broker's is half through: nothing may come between its parts."""
         self.awaiting_own = False
         """Whether an answer of the proxy's own is being made; until it is there, no further request is read.
         """
@@ -28,8 +38,13 @@ class Turns:
 
     @property
     def empty(self) -> bool:
-        """Whether no answer is due."""
-        return not self._exchanges and not self._held_back
+        """Whether no answer is due or half through."""
+        return not self._exchanges and not self.passing and not self._held_back
+
+    @property
+    def full(self) -> bool:
+        """Whether so many answers are due that no further request is read before some of them are there."""
+        return len(self._exchanges) >= MAX_IN_FLIGHT
 
     def add(self, exchange: Exchange) -> None:
         """A request has been read."""
@@ -58,12 +73,13 @@ class Turns:
 
     def send_own(self) -> None:
         """Send the proxy's own answers whose turn it is."""
-        while self._exchanges:
+        while self._exchanges and not self.passing:
             exchange = self._exchanges[0]
             answer = exchange.answer
             if answer is None:
                 return
             self._exchanges.pop(0)
+            self._total.bytes_out += len(answer)
             exchange.client.traffic.bytes_out += len(answer)
             self.send([answer])
 

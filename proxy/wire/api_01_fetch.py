@@ -71,21 +71,25 @@ class Fetch(Api):
         if version >= 3:
             view.max_bytes_at = reader.offset
             view.max_bytes = reader.i32()
-        else:
+        elif not view.partial:
             self._read_partition_limits(reader, view)
         view.done = True
 
     def _read_partition_limits(self, reader: Reader, view: RequestView) -> None:
-        """v0-2: topics, each with partitions: partition, fetch_offset, partition_max_bytes."""
-        view.partition_max_bytes_at = []
+        """v0-2: topics, each with partitions: partition, fetch_offset, partition_max_bytes.
+
+        A request that is cut through names tens of thousands of partitions: it is left as it is.
+        """
         topics = reader.count(False)
         while topics > 0:
             reader.skip_string(False)
             partitions = reader.count(False)
             while partitions > 0:
                 reader.take(12)
-                view.partition_max_bytes_at.append(reader.offset)
-                view.max_bytes = max(view.max_bytes, reader.i32())
+                at = reader.offset
+                most = reader.i32()
+                view.partition_max_bytes.append((at, most))
+                view.max_bytes = max(view.max_bytes, most)
                 partitions -= 1
             topics -= 1
 

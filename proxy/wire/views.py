@@ -51,7 +51,7 @@ class View:
         self.mark: Mark | None = None
         """In a partial frame: where the next step begins; what stands before may go on."""
         self.marked_edits = 0
-        """How many edits belong to the steps before the mark."""
+        """How many edits lie before the mark; the rest are made anew when the next step is read again."""
         self.phase = 0
         self.topics_left = 0
         self.partitions_left = 0
@@ -94,8 +94,9 @@ class RequestView(View):
         self.max_bytes_at = -1
         self.min_bytes = 0
         self.min_bytes_at = -1
-        self.partition_max_bytes_at: list[int] = []
-        """Fetch before version 3, which has no max_bytes: where each partition's own limit stands."""
+        self.partition_max_bytes: list[tuple[int, int]] = []
+        """Fetch before version 3, which has no max_bytes: where each partition's own stands, and its value.
+        """
 
 
 @final

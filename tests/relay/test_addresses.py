@@ -1,0 +1,140 @@
+"""Wherever a broker's address may stand, the client reads the proxy's."""
+
+from dataclasses import replace
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.wire.registry import BY_KEY
+from tests.support.exchanges import milliseconds, opaque, produced
+from tests.support.messages import (
+    BROKER_HOST,
+    PROXY_HOST,
+    PROXY_PORT,
+    read_frame,
+    response_frame,
+    response_type,
+    through_proxy,
+    versions,
+)
+from tests.support.playbook import Playbook, new_relay
+
+NODES = [(1, BROKER_HOST, 9092), (2, f"{BROKER_HOST}.{'far' * 40}", 9093), (-1, "", -1)]
+
+
+def element(message, field):
+    return message.__annotations__[field].__args__[0]
+
+
+def nodes(type_, **more):
+    """The nodes as this type has them."""
+    name = "broker_id" if "broker_id" in type_.__annotations__ else "node_id"
+    return tuple(type_(**{name: node_id}, host=host, port=port, **more) for node_id, host, port in NODES)
+
+
+def metadata(version):
+    message = response_type(3, version)
+    fields = {"brokers": nodes(element(message, "brokers")), "topics": ()}
+    if version >= 3:
+        fields["throttle_time"] = milliseconds(0)
+    if version >= 13:
+        fields["error_code"] = ErrorCode.none
+    return message(**fields)
+
+
+def find_coordinator(version):
+    message = response_type(10, version)
+    fields = {"throttle_time": milliseconds(0)} if version >= 1 else {}
+    error = {"error_code": ErrorCode.none, **({"error_message": None} if version >= 1 else {})}
+    if version >= 4:
+        return message(coordinators=nodes(element(message, "coordinators"), key="g", **error), **fields)
+    node_id, host, port = NODES[0]
+    return message(node_id=node_id, host=host, port=port, **error, **fields)
+
+
+def describe_cluster(version):
+    message = response_type(60, version)
+    more = {"is_fenced": False} if version >= 2 else {}
+    return message(
+        throttle_time=milliseconds(0),
+        error_code=ErrorCode.none,
+        cluster_id="c",
+        brokers=nodes(element(message, "brokers"), **more),
+    )
+
+
+def with_endpoints(api_key, version):
+    message = response_type(api_key, version)
+    fields = {"responses": (), "node_endpoints": nodes(element(message, "node_endpoints"))}
+    if api_key != 0:
+        fields |= {"throttle_time": milliseconds(0), "error_code": ErrorCode.none}
+    if "acquisition_lock_timeout" in message.__annotations__:
+        fields["acquisition_lock_timeout"] = milliseconds(0)
+    return message(**fields)
+
+
+RESPONSES = [
+    *[metadata(version) for version in versions(3)],
+    *[find_coordinator(version) for version in versions(10)],
+    *[describe_cluster(version) for version in versions(60)],
+    *[
+        with_endpoints(key, version)
+        for key, first in ((0, 10), (1, 16), (78, 1), (79, 1))
+        for version in versions(key)
+        if version >= first
+    ],
+]
+
+
+def passed(response):
+    """The response as the client gets it."""
+    key, version = response.__api_key__, response.__version__
+    request = opaque(1, key, version, body(key, version))
+    story = Playbook(new_relay()).client(request).to_broker(request).broker(response_frame(response))
+    return b"".join(story.relay.take_to_client())
+
+
+def body(key, version):
+    """As much of a request as the proxy reads: tags of the header, and the fields of Produce and Fetch."""
+    tags = b"\0" if version >= BY_KEY[key].flexible_from else b""
+    fields = {0: b"\0" + b"\0\1" + bytes(5), 1: bytes(16)}
+    return tags + fields.get(key, b"")
+
+
+@pytest.mark.parametrize(
+    "response", RESPONSES, ids=lambda response: f"{response.__api_key__}v{response.__version__}"
+)
+def test_every_address_is_the_proxys(response):
+    frame = passed(response)
+    assert BROKER_HOST.encode() not in frame
+    assert frame.count(PROXY_HOST.encode()) == (
+        1 if 0 <= response.__version__ < 4 and response.__api_key__ == 10 else 2
+    )
+    assert read_frame(type(response), frame) == through_proxy(response)
+
+
+def test_a_node_keeps_its_id():
+    brokers = read_frame(response_type(3, 12), passed(metadata(12))).brokers
+    assert [(node.node_id, node.host, node.port) for node in brokers] == [
+        (1, PROXY_HOST, PROXY_PORT + 1),
+        (2, PROXY_HOST, PROXY_PORT + 2),
+        (-1, "", -1),
+    ]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_controllers_are_left_alone(version):
+    response = replace(describe_cluster(version), endpoint_type=2)
+    assert passed(response) == response_frame(response)
+
+
+def test_a_coordinator_that_was_not_found_is_left_alone():
+    response = replace(find_coordinator(3), node_id=-1, host="", port=-1, error_code=ErrorCode(15))
+    assert passed(response) == response_frame(response)
+
+
+def test_an_answer_without_addresses_is_not_copied():
+    story = Playbook(new_relay()).client(opaque(1, 0, 7, b"\xff\xff\0\1" + bytes(8)))
+    answer = produced(1)
+    story.broker(answer)
+    assert story.relay.take_to_client()[0] is answer

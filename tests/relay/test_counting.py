@@ -1,0 +1,100 @@
+"""What passes is counted: by API, by client, by partition, and in all."""
+
+import uuid
+from dataclasses import replace
+
+import kio.schema.produce.v13.request as produce_v13
+
+from proxy.relay.local import unsupported_api_versions
+from proxy.relay.traffic import Traffic
+from proxy.wire.views import NO_ID
+from tests.support.exchanges import (
+    PRODUCE,
+    TOPIC,
+    answered,
+    api_versions,
+    fetch,
+    fetch_response,
+    fetched,
+    milliseconds,
+    opaque,
+    produce,
+    produced,
+)
+from tests.support.messages import read_frame, request_frame, request_type, response_frame
+from tests.support.playbook import Playbook, new_relay
+
+
+def counted(counters):
+    return {key: (value.bytes_in, value.bytes_out) for key, value in counters.items()}
+
+
+def test_requests_are_counted_by_api():
+    traffic = Traffic()
+    story = Playbook(new_relay(traffic=traffic))
+    story.client(produce(1) + produce(2) + fetch(3) + opaque(4, 42) + opaque(5, 255) + opaque(6, 32767))
+    assert {key: number for key, number in enumerate(traffic.requests) if number} == {
+        0: 2,
+        1: 1,
+        42: 1,
+        255: 2,
+    }
+
+
+def test_bytes_are_counted_in_all_and_by_client():
+    traffic = Traffic()
+    one, other = produce(1, size=500, client_id="one"), produce(2, size=900, client_id="other")
+    story = Playbook(new_relay(traffic=traffic)).client(one + other).broker(produced(1) + produced(2))
+    assert (traffic.total.bytes_in, traffic.total.bytes_out) == (len(one + other), 2 * len(produced(1)))
+    by_client = counted(traffic.clients)
+    assert by_client[("ANONYMOUS", "one")] == (504, len(produced(1)))
+    assert by_client[("ANONYMOUS", "other")] == (904, len(produced(2)))
+    story.client(one)
+    assert counted(traffic.clients)[("ANONYMOUS", "one")] == (1008, len(produced(1)))
+
+
+def test_an_opaque_answer_is_its_clients():
+    traffic = Traffic()
+    Playbook(new_relay(traffic=traffic)).client(opaque(1)).broker(answered(1))
+    assert counted(traffic.clients)[("ANONYMOUS", "client")] == (len(opaque(1)), len(answered(1)))
+
+
+def test_the_proxys_own_answers_are_counted():
+    traffic = Traffic()
+    Playbook(new_relay(traffic=traffic)).client(api_versions(1))
+    size = len(unsupported_api_versions(1, 0, 4))
+    assert traffic.total.bytes_out == size
+    assert counted(traffic.clients)[("ANONYMOUS", "client")] == (len(api_versions(1)), size)
+
+
+def test_partitions_are_not_counted_unless_asked_for():
+    traffic = Traffic()
+    Playbook(new_relay(traffic=traffic)).client(produce(1) + fetch(2)).broker(produced(1) + fetched(2))
+    assert traffic.partitions == {}
+
+
+def test_records_are_counted_by_partition():
+    traffic = Traffic(topic_partitions=True)
+    story = Playbook(new_relay(traffic=traffic)).client(produce(1, size=500) + fetch(2, version=4))
+    answer = fetch_response(4, bytes(700))
+    answer = replace(answer, responses=answer.responses * 2)
+    story.broker(produced(1) + response_frame(answer, 2))
+    (topic,) = read_frame(request_type(PRODUCE, 7), produce(1, size=500)).topic_data
+    sent = len(topic.partition_data[0].records)
+    assert counted(traffic.partitions) == {(TOPIC, NO_ID, 0): (sent, 1400)}
+
+
+def test_records_are_counted_by_topic_id_where_there_is_no_name():
+    traffic = Traffic(topic_partitions=True)
+    topic_id = uuid.uuid4()
+    partitions = (
+        produce_v13.PartitionProduceData(index=0, records=bytes(70)),
+        produce_v13.PartitionProduceData(index=3, records=None),
+    )
+    request = produce_v13.ProduceRequest(
+        acks=0,
+        timeout=milliseconds(0),
+        topic_data=(produce_v13.TopicProduceData(topic_id=topic_id, partition_data=partitions),),
+    )
+    Playbook(new_relay(traffic=traffic)).client(request_frame(request))
+    assert counted(traffic.partitions) == {("", topic_id.bytes, 0): (70, 0), ("", topic_id.bytes, 3): (0, 0)}

@@ -1,0 +1,163 @@
+"""How a connection ends that cannot go on: a reason that names the guilty side, and a text that says why."""
+
+import pytest
+
+from proxy.relay.errors import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR
+from tests.support.exchanges import API_VERSIONS, answered, fetch, opaque, produce, produced
+from tests.support.messages import framed
+from tests.support.playbook import EVERYONE, Playbook, new_relay
+
+TLS_HELLO = bytes.fromhex("160301020001000001fc0303") + bytes(32)
+HTTP = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+LIMIT = 100 << 20
+
+
+def client_fails(*chunks, says):
+    Playbook(new_relay()).client_fails(*chunks, reason=CLIENT_PROTOCOL_ERROR, says=says)
+
+
+def test_a_tls_hello_is_named():
+    client_fails(TLS_HELLO, says="announces 369295618 bytes.*TLS hello.*security.protocol")
+
+
+def test_http_is_named():
+    client_fails(HTTP, says="HTTP on a Kafka port")
+
+
+@pytest.mark.parametrize(("hello", "name"), [(TLS_HELLO, "TLS"), (HTTP, "HTTP")], ids=["TLS", "HTTP"])
+@pytest.mark.parametrize("cut", [1, 2, 3, 4, 5])
+def test_it_is_named_however_it_is_cut(hello, name, cut):
+    client_fails(hello[:cut], hello[cut:], says=name)
+
+
+def test_what_is_merely_too_long_is_not_called_anything_else():
+    with pytest.raises(Exception, match="announces 104857601 bytes; the limit is 104857600") as caught:
+        Playbook(new_relay()).client((LIMIT + 1).to_bytes(4, "big"))
+    assert "looks like" not in str(caught.value)
+
+
+def test_a_negative_length():
+    client_fails(b"\xff\xff\xff\xff", says="announces -1 bytes")
+
+
+def test_the_limit_is_the_listeners_own():
+    story = Playbook(new_relay(max_frame_bytes=1000)).client(opaque(1)).to_broker(opaque(1))
+    request = produce(2, size=1001)
+    story.client_fails(request[:4], reason=CLIENT_PROTOCOL_ERROR, says="1001 bytes; the limit is 1000")
+
+
+def test_garbage_behind_a_good_request():
+    story = Playbook(new_relay()).client(opaque(1)).to_broker(opaque(1))
+    story.client_fails(TLS_HELLO, reason=CLIENT_PROTOCOL_ERROR, says="TLS")
+
+
+def test_garbage_behind_a_muted_request_is_found_when_the_wait_is_over():
+    slow = new_relay({EVERYONE: {"producer_byte_rate": 1000.0}})
+    story = Playbook(slow).client(produce(1, size=3000) + HTTP).to_broker(produce(1, size=3000)).muted(2.0)
+    story.fails_at(2.0, CLIENT_PROTOCOL_ERROR, "HTTP on a Kafka port")
+
+
+def test_a_malformed_request_behind_a_muted_one_is_found_when_the_wait_is_over():
+    slow = new_relay({EVERYONE: {"producer_byte_rate": 1000.0}})
+    story = Playbook(slow).client(produce(1, size=3000) + framed(b"x")).to_broker(produce(1, size=3000))
+    story.fails_at(2.0, CLIENT_PROTOCOL_ERROR, "bytes wanted at offset")
+
+
+def test_garbage_behind_a_muted_request_is_found_by_a_drain():
+    slow = new_relay({EVERYONE: {"producer_byte_rate": 1000.0}})
+    story = Playbook(slow).client(produce(1, size=3000) + HTTP).to_broker(produce(1, size=3000))
+    with pytest.raises(Exception, match="HTTP") as caught:
+        story.drain()
+    assert caught.value.reason == CLIENT_PROTOCOL_ERROR
+
+
+@pytest.mark.parametrize("size", range(10))
+def test_a_frame_that_is_no_header(size):
+    client_fails(framed(bytes(size)), says="at offset")
+
+
+def test_a_header_that_cannot_be():
+    client_fails(framed(b"\xff\xff\0\0" + bytes(6)), says="api_key -1 and api_version 0")
+    client_fails(framed(b"\0\0\xff\xff" + bytes(6)), says="api_key 0 and api_version -1")
+
+
+def test_a_client_id_that_is_not_utf_8():
+    client_fails(framed(b"\0\2\0\0" + bytes(4) + b"\0\1\xff"), says="not UTF-8")
+
+
+def test_a_body_that_ends_too_early():
+    request = produce(1)
+    client_fails(framed(request[4:24]), says="at offset")
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "says"),
+    [
+        (0, 14, "Produce v14 is not supported; ApiVersions offers up to v13"),
+        (1, 19, "Fetch v19 is not supported"),
+        (3, 14, "Metadata v14 is not supported"),
+        (10, 32767, "FindCoordinator v32767 is not supported"),
+        (60, 3, "DescribeCluster v3 is not supported"),
+        (78, 0, "ShareFetch v0 is not supported"),
+        (79, 3, "ShareAcknowledge v3 is not supported"),
+    ],
+)
+def test_a_version_that_nobody_offered(key, version, says):
+    client_fails(opaque(1, key, version), says=says)
+
+
+def test_a_version_that_nobody_offered_ends_it_after_what_was_before():
+    story = Playbook(new_relay())
+    story.client_fails(fetch(1) + opaque(2, 0, 14), reason=CLIENT_PROTOCOL_ERROR, says="Produce v14")
+    story.to_broker(fetch(1))
+
+
+def test_no_request_hides_in_an_api_versions_request_that_is_cut_through():
+    """What follows the first part of a large frame is not a frame of its own."""
+    hidden = produce(2, size=5000)
+    request = opaque(1, API_VERSIONS, 99, bytes((1 << 20) + len(hidden)))
+    story = Playbook(new_relay())
+    story.client_fails(
+        request[: -len(hidden)], hidden, reason=CLIENT_PROTOCOL_ERROR, says="ApiVersions v99 is not supported"
+    )
+    story.to_broker()
+
+
+def broker_fails(story, *chunks, says):
+    story.broker_fails(*chunks, reason=BROKER_PROTOCOL_ERROR, says=says)
+
+
+def test_an_answer_to_no_request():
+    broker_fails(Playbook(new_relay()), answered(7), says=r"correlation_id 7\) to no request")
+
+
+def test_an_answer_to_a_request_without_one():
+    story = Playbook(new_relay()).client(produce(7, acks=0))
+    broker_fails(story, produced(7), says="to no request")
+
+
+def test_a_second_answer():
+    story = Playbook(new_relay()).client(produce(7)).broker(produced(7)).to_client(produced(7))
+    broker_fails(story, produced(7), says="to no request")
+
+
+def test_an_answer_out_of_turn():
+    story = Playbook(new_relay()).client(produce(7) + produce(8))
+    broker_fails(story, produced(8), says="correlation_id 8; it is the turn of request 7")
+
+
+def test_a_broker_that_speaks_something_else():
+    story = Playbook(new_relay()).client(produce(7))
+    broker_fails(story, b"\xff\xff\xff\xff", says="announces -1 bytes")
+
+
+def test_an_answer_that_ends_too_early():
+    story = Playbook(new_relay()).client(produce(7))
+    broker_fails(story, framed(produced(7)[4:-1]), says="at offset")
+    story = Playbook(new_relay()).client(opaque(7))
+    broker_fails(story, framed(b"\0\0\0"), says="at offset 4")
+
+
+def test_an_answer_that_does_not_parse():
+    story = Playbook(new_relay()).client(produce(7))
+    broker_fails(story, answered(7, b"\xff\xff\xff\xfe"), says="an array of -2 elements")

@@ -1,0 +1,86 @@
+"""A consumer under quota asks for no more than its quota allows, so that no answer takes it seconds over."""
+
+import pytest
+
+from tests.support.exchanges import TOPIC, fetch, fetched
+from tests.support.old_messages import fetch_request
+from tests.support.playbook import EVERYONE, Playbook, new_relay
+
+KILOBYTE = {EVERYONE: {"consumer_byte_rate": 1000.0}}
+
+
+def slow():
+    return Playbook(new_relay(KILOBYTE))
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 15, 18])
+def test_max_bytes_is_lowered_to_the_tokens(version):
+    asked = fetch(1, max_bytes=50 << 20, version=version)
+    slow().client(asked).to_broker(fetch(1, max_bytes=1000, version=version))
+
+
+@pytest.mark.parametrize("version", [4, 18])
+def test_min_bytes_is_lowered_with_it(version):
+    """Or the broker would wait for more than it may send (KAFKA-9677)."""
+    asked = fetch(1, max_bytes=50 << 20, min_bytes=5000, version=version)
+    slow().client(asked).to_broker(fetch(1, max_bytes=1000, min_bytes=1000, version=version))
+
+
+def test_min_bytes_below_the_bound_stays():
+    asked = fetch(1, max_bytes=50 << 20, min_bytes=999)
+    slow().client(asked).to_broker(fetch(1, max_bytes=1000, min_bytes=999))
+
+
+@pytest.mark.parametrize("max_bytes", [0, 1, 999, 1000])
+def test_a_smaller_wish_passes_as_it_is(max_bytes):
+    asked = fetch(1, max_bytes=max_bytes)
+    slow().client(asked).to_broker(asked)
+
+
+def test_a_wish_below_zero_is_left_to_the_broker():
+    asked = fetch(1, max_bytes=-1)
+    slow().client(asked).to_broker(asked)
+
+
+def test_a_consumer_without_tokens_still_gets_on():
+    story = slow().client(fetch(1)).to_broker(fetch(1, max_bytes=1000))
+    story.broker(fetched(1, size=2000)).to_client(fetched(1, size=2000, throttle_ms=1000))
+    story.at(1.0).client(fetch(2)).to_broker(fetch(2, max_bytes=250))
+    slowest = {EVERYONE: {"consumer_byte_rate": 0.5}}
+    Playbook(new_relay(slowest)).client(fetch(1)).to_broker(fetch(1, max_bytes=1))
+
+
+def test_without_a_quota_the_wish_passes():
+    Playbook(new_relay()).client(fetch(1)).to_broker(fetch(1))
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_before_v3_each_partition_is_bounded(version):
+    asked = fetch_request(version, 1, {"a": {0: 5000, 1: 1000}, "b": {0: 1001}, "c": {}}, min_bytes=2000)
+    bounded = fetch_request(version, 1, {"a": {0: 1000, 1: 1000}, "b": {0: 1000}, "c": {}}, min_bytes=1000)
+    slow().client(asked).to_broker(bounded)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_before_v3_no_partition_is_given_more_than_it_asked_for(version):
+    asked = fetch_request(version, 1, {"a": {0: 5000, 1: 10}, "b": {0: 999}})
+    bounded = fetch_request(version, 1, {"a": {0: 1000, 1: 10}, "b": {0: 999}})
+    slow().client(asked).to_broker(bounded)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_before_v3_small_partitions_pass_as_they_are(version):
+    asked = fetch_request(version, 1, {TOPIC: {0: 1000, 1: 10}})
+    slow().client(asked).to_broker(asked)
+
+
+def test_v3_is_bounded_as_a_whole():
+    asked = fetch_request(3, 1, {TOPIC: {0: 5000}}, max_bytes=9000)
+    slow().client(asked).to_broker(fetch_request(3, 1, {TOPIC: {0: 5000}}, max_bytes=1000))
+
+
+def test_any_cut_of_the_request_is_bounded_alike():
+    asked, bounded = fetch(1, min_bytes=5000), fetch(1, max_bytes=1000, min_bytes=1000)
+    for first in range(len(asked)):
+        story = slow().client(asked[:first], asked[first : first + 2], asked[first + 2 :])
+        story.to_broker(bounded)

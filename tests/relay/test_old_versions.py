@@ -1,0 +1,94 @@
+"""Versions without throttle_time_ms: the answer itself is held until the wait is over."""
+
+import pytest
+
+from proxy.relay.local import unsupported_api_versions
+from tests.support.exchanges import TOPIC, answered, api_versions, opaque, produce, produced
+from tests.support.messages import framed
+from tests.support.old_messages import fetch_request, fetch_response
+from tests.support.playbook import EVERYONE, Playbook, new_relay
+
+KILOBYTE = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
+
+
+def fetch(correlation_id, version=0):
+    return fetch_request(version, correlation_id, {TOPIC: {0: 100}}, max_bytes=100)
+
+
+def fetched(correlation_id, size, version=0, throttle_ms=0):
+    empty = fetch_response(version, correlation_id, {TOPIC: {0: b""}})
+    # What quotas count: the frame without the correlation id.
+    records = bytes(size - len(empty) + 4)
+    return fetch_response(version, correlation_id, {TOPIC: {0: records}}, throttle_ms)
+
+
+def slow():
+    return Playbook(new_relay(KILOBYTE))
+
+
+def test_produce_v0_is_answered_when_the_wait_is_over():
+    request = produce(1, size=3500, version=0)
+    story = slow().client(request).to_broker(request).muted(2.5)
+    story.at(1).broker(produced(1, version=0)).to_client().muted(2.5).busy()
+    story.at(2.499).to_client().at(2.5).to_client(produced(1, version=0)).unmuted().timer(None).idle()
+
+
+def test_produce_v0_that_the_broker_answers_late_is_not_held():
+    request = produce(1, size=3500, version=0)
+    story = slow().client(request).to_broker(request)
+    story.at(2.5).broker(produced(1, version=0)).to_client(produced(1, version=0)).idle()
+
+
+def test_fetch_v0_is_held_for_its_own_size():
+    story = slow().client(fetch(1)).to_broker(fetch(1)).unmuted()
+    story.broker(fetched(1, size=3500)).to_client().muted(2.5)
+    story.at(2.5).to_client(fetched(1, size=3500)).unmuted().idle()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_produce_v1_and_v2_are_told(version):
+    request = produce(1, size=3500, version=version)
+    story = slow().client(request).to_broker(request).muted(2.5)
+    story.broker(produced(1, version=version)).to_client(produced(1, 2500, version)).muted(2.5).idle()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_fetch_v1_to_v3_are_told(version):
+    story = slow().client(fetch(1, version)).to_broker(fetch(1, version))
+    answer = fetched(1, 3500, version)
+    story.broker(answer).to_client(fetched(1, 3500, version, throttle_ms=2500)).muted(2.5).idle()
+
+
+def test_what_is_behind_a_held_answer_is_held_with_it():
+    old = produce(4, size=3500, version=0)
+    story = (
+        slow().client(opaque(1) + fetch(2) + opaque(3) + old).to_broker(opaque(1), fetch(2), opaque(3), old)
+    )
+    story.broker(answered(1)).to_client(answered(1))
+    story.broker(fetched(2, size=3000)).to_client().timer(2.0)
+    story.broker(answered(3)).to_client()
+    story.at(2.0).to_client(fetched(2, size=3000), answered(3)).muted(2.5)
+    story.broker(produced(4, version=0)).to_client()
+    story.at(2.5).to_client(produced(4, version=0)).idle()
+
+
+def test_a_local_answer_behind_a_held_one_is_held_with_it():
+    story = slow().client(fetch(1) + api_versions(2)).to_broker(fetch(1))
+    story.broker(fetched(1, size=3000)).to_client().busy()
+    story.at(2.0).to_client(fetched(1, size=3000), unsupported_api_versions(2, 0, 4)).idle()
+
+
+def test_an_answer_that_comes_as_the_hold_ends_stays_behind_what_is_held():
+    story = slow().client(fetch(1) + opaque(2)).to_broker(fetch(1), opaque(2))
+    story.broker(fetched(1, size=3000)).to_client()
+    relay = story.relay
+    # The shell's timer is late: the broker's bytes are there first.
+    relay.receive_from_broker(answered(2), relay.next_timer())
+    story.to_client().at(2.0).to_client(fetched(1, size=3000), answered(2)).idle()
+
+
+def test_the_oldest_of_other_apis_pass():
+    """Metadata v0, FindCoordinator v0 and ApiVersions v0 have no throttle_time_ms, and nothing waits."""
+    for key, body in ((3, bytes(8)), (10, b"\0\x0f" + b"\xff\xff\xff\xff" + bytes(6)), (18, bytes(6))):
+        story = slow().client(opaque(1, key, 0)).to_broker(opaque(1, key, 0))
+        story.broker(framed(b"\0\0\0\1" + body)).to_client(framed(b"\0\0\0\1" + body)).unmuted().idle()

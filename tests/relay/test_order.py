@@ -1,0 +1,110 @@
+"""Order, pipelining, acks=0, and answers that the proxy gives itself."""
+
+from proxy.relay.local import unsupported_api_versions
+from proxy.relay.turns import MAX_IN_FLIGHT
+from tests.support.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
+from tests.support.playbook import EVERYONE, Playbook, new_relay
+
+
+def test_a_request_and_its_answer_pass():
+    story = Playbook(new_relay()).idle()
+    story.client(produce(1)).to_broker(produce(1)).busy()
+    story.broker(produced(1)).to_client(produced(1)).to_broker().unmuted().timer(None).idle()
+
+
+def test_pipelined_requests_pass_at_once_and_are_answered_in_order():
+    story = Playbook(new_relay())
+    story.client(produce(1) + fetch(2) + opaque(3)).to_broker(produce(1), fetch(2), opaque(3)).to_client()
+    story.broker(produced(1) + fetched(2)).to_client(produced(1), fetched(2)).busy()
+    story.broker(answered(3)).to_client(answered(3)).idle()
+
+
+def test_half_a_request_waits_for_the_rest():
+    story = Playbook(new_relay())
+    request = produce(1)
+    story.client(request[:3]).to_broker().busy()
+    story.client(request[3:50]).to_broker().busy()
+    assert story.relay.request_unfinished
+    story.client(request[50:]).to_broker(request)
+    assert not story.relay.request_unfinished
+    answer = produced(1)
+    story.broker(answer[:10]).to_client().broker(answer[10:]).to_client(answer).idle()
+
+
+def test_any_cut_of_the_bytes_gives_the_same_bytes():
+    requests = produce(1) + fetch(2) + opaque(3)
+    answers = produced(1) + fetched(2) + answered(3)
+    story = Playbook(new_relay())
+    story.client(*[requests[at : at + 1] for at in range(len(requests))]).to_broker(requests)
+    story.broker(*[answers[at : at + 1] for at in range(len(answers))]).to_client(answers).idle()
+
+
+def test_acks_0_expects_no_answer():
+    story = Playbook(new_relay())
+    story.client(produce(1, acks=0)).to_broker(produce(1, acks=0)).idle()
+    story.client(produce(2) + produce(3, acks=0) + produce(4))
+    story.to_broker(produce(2), produce(3, acks=0), produce(4))
+    story.broker(produced(2) + produced(4)).to_client(produced(2), produced(4)).idle()
+
+
+def test_acks_all_expects_one():
+    story = Playbook(new_relay()).client(produce(1, acks=-1)).to_broker(produce(1, acks=-1)).busy()
+    story.broker(produced(1)).to_client(produced(1)).idle()
+
+
+def test_a_local_answer_comes_at_once_when_nothing_is_before_it():
+    story = Playbook(new_relay()).client(api_versions(7)).to_broker()
+    story.to_client(unsupported_api_versions(7, 0, 4)).idle()
+
+
+def test_a_local_answer_waits_for_its_turn_between_two_others():
+    story = Playbook(new_relay())
+    story.client(produce(1) + api_versions(2) + fetch(3)).to_broker(produce(1), fetch(3)).to_client()
+    story.broker(produced(1)).to_client(produced(1), unsupported_api_versions(2, 0, 4)).busy()
+    story.broker(fetched(3)).to_client(fetched(3)).idle()
+
+
+def test_several_local_answers_keep_their_places():
+    story = Playbook(new_relay())
+    story.client(api_versions(1) + api_versions(2) + produce(3) + api_versions(4) + api_versions(5))
+    story.to_broker(produce(3))
+    story.to_client(unsupported_api_versions(1, 0, 4), unsupported_api_versions(2, 0, 4))
+    answers = [unsupported_api_versions(4, 0, 4), unsupported_api_versions(5, 0, 4)]
+    story.broker(produced(3)).to_client(produced(3), *answers).idle()
+
+
+def test_an_opaque_api_passes_untouched_at_any_version():
+    story = Playbook(new_relay())
+    for correlation_id, (key, version) in enumerate([(2, 0), (17, 1), (127, 32767), (128, 5), (32767, 0)]):
+        request = opaque(correlation_id, key, version, bytes(range(256)))
+        answer = answered(correlation_id, bytes(range(256)))
+        story.client(request).to_broker(request).broker(answer).to_client(answer).idle()
+
+
+def test_a_client_without_a_client_id_passes():
+    request = produce(1, client_id=None)
+    Playbook(new_relay()).client(request).to_broker(request).broker(produced(1)).to_client(produced(1)).idle()
+
+
+def test_a_greeting_is_a_whole_request():
+    story = Playbook(new_relay())
+    request = opaque(1)
+    assert not story.client(request[:-1]).relay.greeted
+    assert story.client(request[-1:]).relay.greeted
+
+
+def test_a_client_that_pipelines_without_end_is_read_as_fast_as_it_is_answered():
+    requests = [opaque(number, body=b"") for number in range(MAX_IN_FLIGHT + 3)]
+    story = Playbook(new_relay()).client(b"".join(requests)).to_broker(*requests[:MAX_IN_FLIGHT])
+    assert story.relay.client_muted
+    story.timer(None).broker(answered(0)).to_client(answered(0)).to_broker(requests[MAX_IN_FLIGHT])
+    assert story.relay.client_muted
+    story.broker(answered(1) + answered(2) + answered(3)).to_broker(*requests[MAX_IN_FLIGHT + 1 :]).unmuted()
+
+
+def test_what_waits_for_room_waits_for_the_end_of_a_mute_too():
+    requests = [opaque(number, body=b"") for number in range(MAX_IN_FLIGHT - 1)]
+    slow = produce(5000, size=3000)
+    story = Playbook(new_relay({EVERYONE: {"producer_byte_rate": 1000.0}}))
+    story.client(b"".join([*requests, slow, opaque(6000)])).to_broker(*requests, slow).muted(2.0)
+    story.broker(answered(0) + answered(1)).to_broker().at(2.0).to_broker(opaque(6000)).unmuted()

@@ -1,0 +1,177 @@
+"""Respond, then mute: the wait is announced in the answer, and reading from the client stops for it."""
+
+from proxy.quota.identity import QuotaEntity
+from proxy.quota.limits import WINDOW
+from proxy.relay.local import unsupported_api_versions
+from tests.support.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
+from tests.support.playbook import EACH_CLIENT, EVERYONE, Playbook, new_relay
+
+KILOBYTE_IN = {EVERYONE: {"producer_byte_rate": 1000.0}}
+KILOBYTE_OUT = {EVERYONE: {"consumer_byte_rate": 1000.0}}
+
+
+def producing():
+    return Playbook(new_relay(KILOBYTE_IN))
+
+
+def consuming():
+    return Playbook(new_relay(KILOBYTE_OUT))
+
+
+def bounded_fetch(correlation_id, **more):
+    """A fetch that asks for no more than a quota of 1000 B/s lets it: it passes as it is."""
+    return fetch(correlation_id, max_bytes=100, **more)
+
+
+def test_a_request_over_the_quota_passes_and_its_client_is_muted():
+    story = producing().client(produce(1, size=3500)).to_broker(produce(1, size=3500)).muted(2.5)
+    story.broker(produced(1)).to_client(produced(1, throttle_ms=2500)).muted(2.5)
+    story.at(2.499).muted(2.5).at(2.5).unmuted().timer(None).idle()
+
+
+def test_the_answer_announces_what_is_left_of_the_wait():
+    story = producing().client(produce(1, size=3500)).to_broker(produce(1, size=3500))
+    story.at(1.75).broker(produced(1)).to_client(produced(1, throttle_ms=750)).muted(2.5)
+
+
+def test_what_is_left_is_rounded_up_to_whole_milliseconds():
+    story = producing().client(produce(1, size=3500)).to_broker(produce(1, size=3500))
+    story.at(1.7496).broker(produced(1)).to_client(produced(1, throttle_ms=751))
+
+
+def test_an_answer_after_the_wait_announces_none():
+    story = producing().client(produce(1, size=3500)).to_broker(produce(1, size=3500))
+    story.at(2.5).unmuted().at(4).broker(produced(1)).to_client(produced(1)).unmuted()
+
+
+def test_within_the_quota_nothing_happens():
+    story = producing()
+    for second in range(5):
+        story.at(second).client(produce(second, size=1000)).to_broker(produce(second, size=1000)).unmuted()
+        story.broker(produced(second)).to_client(produced(second)).timer(None)
+
+
+def test_a_wait_as_told_leaves_no_debt():
+    story = producing().client(produce(1, size=3500)).to_broker(produce(1, size=3500)).muted(2.5)
+    story.at(2.5).client(produce(2, size=500)).to_broker(produce(2, size=500)).muted(3.0)
+
+
+def test_the_longer_of_the_brokers_wait_and_ours_is_announced():
+    story = producing().client(produce(1, size=3500)).to_broker(produce(1, size=3500))
+    story.broker(produced(1, throttle_ms=9000)).to_client(produced(1, throttle_ms=9000)).muted(2.5)
+    story.at(2.5).client(produce(2, size=3500)).to_broker(produce(2, size=3500)).muted(6.0)
+    story.broker(produced(2, throttle_ms=3499)).to_client(produced(2, throttle_ms=3500))
+
+
+def test_the_brokers_own_wait_passes_without_a_quota():
+    story = Playbook(new_relay()).client(produce(1)).to_broker(produce(1))
+    story.broker(produced(1, throttle_ms=42)).to_client(produced(1, throttle_ms=42)).unmuted()
+
+
+def test_requests_behind_a_muted_one_wait_for_the_end_of_the_wait():
+    first, second, third = produce(1, size=3000), opaque(2), produce(3, size=1500)
+    story = producing().client(first + second + third).to_broker(first).muted(2.0).busy()
+    story.broker(produced(1)).to_client(produced(1, throttle_ms=2000)).busy()
+    story.client(fetch(4)).to_broker().at(1.999).to_broker()
+    story.at(2.0).to_broker(second, third).muted(3.5)
+    story.at(3.5).to_broker(fetch(4)).unmuted()
+    story.broker(answered(2) + produced(3) + fetched(4)).to_client(
+        answered(2), produced(3), fetched(4)
+    ).idle()
+
+
+def test_half_a_request_behind_a_muted_one_is_read_after_the_wait():
+    second = produce(2)
+    story = (
+        producing().client(produce(1, size=3000) + second[:20]).to_broker(produce(1, size=3000)).muted(2.0)
+    )
+    story.client(second[20:]).to_broker().at(2.0).to_broker(second)
+
+
+def test_an_answer_to_an_earlier_request_passes_while_the_client_is_muted():
+    story = producing().client(fetch(1) + produce(2, size=3000)).to_broker(fetch(1), produce(2, size=3000))
+    story.muted(2.0).broker(fetched(1)).to_client(fetched(1))
+    story.at(0.5).broker(produced(2)).to_client(produced(2, throttle_ms=1500)).muted(2.0)
+
+
+def test_acks_0_mutes_without_an_answer():
+    request = produce(1, size=3500, acks=0)
+    story = producing().client(request + produce(2)).to_broker(request).to_client().muted(2.5)
+    story.at(2.5).to_broker(produce(2))
+
+
+def test_a_response_over_the_quota_announces_its_wait_and_mutes():
+    story = consuming().client(bounded_fetch(1)).to_broker(bounded_fetch(1)).unmuted()
+    story.at(1).broker(fetched(1, size=3500)).to_client(fetched(1, size=3500, throttle_ms=2500)).muted(3.5)
+    story.client(bounded_fetch(2)).to_broker().at(3.5).to_broker(bounded_fetch(2)).unmuted()
+
+
+def test_pipelined_fetches_wait_for_all_that_they_bring():
+    story = consuming().client(bounded_fetch(1) + bounded_fetch(2))
+    story.to_broker(bounded_fetch(1), bounded_fetch(2))
+    story.broker(fetched(1, size=2000)).to_client(fetched(1, size=2000, throttle_ms=1000)).muted(1.0)
+    story.at(0.5).broker(fetched(2, size=2000)).to_client(fetched(2, size=2000, throttle_ms=2500)).muted(3.0)
+    story.at(1.0).muted(3.0).at(3.0).unmuted()
+
+
+def test_a_short_wait_does_not_cut_a_long_one():
+    both = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
+    story = Playbook(new_relay(both)).client(bounded_fetch(1) + produce(2, size=9000))
+    story.to_broker(bounded_fetch(1), produce(2, size=9000)).muted(8.0)
+    story.broker(fetched(1, size=1500)).to_client(fetched(1, size=1500, throttle_ms=500)).muted(8.0)
+    story.broker(produced(2)).to_client(produced(2, throttle_ms=8000)).muted(8.0)
+
+
+def test_a_produce_is_not_charged_for_its_answer_nor_a_fetch_for_its_request():
+    tiny = {EVERYONE: {"producer_byte_rate": 1e9, "consumer_byte_rate": 1.0}}
+    story = Playbook(new_relay(tiny)).client(produce(1, size=5000)).to_broker(produce(1, size=5000))
+    story.broker(produced(1)).to_client(produced(1)).unmuted()
+    tiny = {EVERYONE: {"producer_byte_rate": 1.0, "consumer_byte_rate": 1e9}}
+    story = Playbook(new_relay(tiny)).client(fetch(1)).to_broker(fetch(1)).unmuted()
+    story.broker(fetched(1, size=5000)).to_client(fetched(1, size=5000)).unmuted()
+
+
+def test_opaque_requests_are_free():
+    story = producing().client(opaque(1, body=bytes(9000))).to_broker(opaque(1, body=bytes(9000))).unmuted()
+    story.broker(answered(1, bytes(9000))).to_client(answered(1, bytes(9000))).unmuted()
+
+
+def test_a_local_answer_passes_while_its_client_is_muted_by_what_is_before_it():
+    story = producing().client(produce(1, size=3000)).to_broker(produce(1, size=3000)).muted(2.0)
+    story.client(api_versions(2)).to_client()
+    story.broker(produced(1)).to_client(produced(1, throttle_ms=2000))
+    story.at(2.0).to_client(unsupported_api_versions(2, 0, 4)).idle()
+
+
+def test_a_client_id_is_the_one_of_its_own_request():
+    each = {
+        EACH_CLIENT: {"producer_byte_rate": 1e9},
+        QuotaEntity(None, "slow"): {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0},
+    }
+    fast = produce(1, size=9000, client_id="fast")
+    slow_fetch = bounded_fetch(2, client_id="slow")
+    slow = produce(4, size=3000, client_id="slow")
+    story = (
+        Playbook(new_relay(each)).client(fast + slow_fetch + opaque(3)).to_broker(fast, slow_fetch, opaque(3))
+    )
+    # The fetch of "slow" is charged to it, whoever has spoken since.
+    story.broker(produced(1) + fetched(2, size=2000))
+    story.to_client(produced(1), fetched(2, size=2000, throttle_ms=1000)).muted(1.0)
+    story.broker(answered(3)).to_client(answered(3))
+    story.at(1.0).client(slow).to_broker(slow).muted(3.0)
+    story.broker(produced(4)).to_client(produced(4, throttle_ms=2000))
+
+
+def test_kafkas_own_window_waits_as_kafka_does():
+    """(rate - limit) / limit x window: 21,000 bytes in a window of 10 s at 1000 B/s make 11 s."""
+    story = Playbook(new_relay(KILOBYTE_IN, algorithm=WINDOW))
+    story.client(produce(1, size=10_000)).to_broker(produce(1, size=10_000)).unmuted()
+    story.broker(produced(1)).to_client(produced(1))
+    story.client(produce(2, size=11_000)).to_broker(produce(2, size=11_000)).muted(11.0)
+    story.broker(produced(2)).to_client(produced(2, throttle_ms=11_000))
+
+
+def test_a_wait_beyond_what_the_field_holds_is_announced_as_its_largest():
+    slowest = {EVERYONE: {"producer_byte_rate": 0.0001}}
+    story = Playbook(new_relay(slowest)).client(produce(1, size=1000)).to_broker(produce(1, size=1000))
+    story.broker(produced(1)).to_client(produced(1, throttle_ms=2**31 - 1))

@@ -1,0 +1,78 @@
+from proxy.relay.traffic import API_KEYS, MAX_CLIENTS, MAX_PARTITIONS, REST, Traffic
+from proxy.wire.views import NO_ID, Item
+
+ID = bytes(range(16))
+
+
+def counted(counters):
+    return (counters.bytes_in, counters.bytes_out)
+
+
+def test_requests_are_counted_by_key_and_unknown_keys_as_the_last():
+    traffic = Traffic()
+    for key in (0, 0, 18, API_KEYS - 1, API_KEYS, 32767):
+        traffic.count_request(key)
+    assert len(traffic.requests) == API_KEYS
+    assert [traffic.requests[key] for key in (0, 1, 18, API_KEYS - 1)] == [2, 0, 1, 3]
+
+
+def test_a_clients_counters_are_one_object():
+    traffic = Traffic()
+    one = traffic.client("u", "c")
+    one.bytes_in += 5
+    assert traffic.client("u", "c") is one
+    assert traffic.client("u", "d") is not one
+    assert {key: counted(value) for key, value in traffic.clients.items()} == {
+        ("u", "c"): (5, 0),
+        ("u", "d"): (0, 0),
+    }
+
+
+def test_clients_beyond_the_bound_are_counted_as_one():
+    traffic = Traffic()
+    for number in range(MAX_CLIENTS):
+        traffic.client("u", str(number))
+    rest = traffic.client("u", "one too many")
+    assert rest is traffic.client("another", "too")
+    assert rest is traffic.clients[(REST, REST)]
+    assert traffic.client("u", "0") is traffic.clients[("u", "0")]
+    assert len(traffic.clients) == MAX_CLIENTS + 1
+
+
+def test_partitions_are_counted_by_name_or_by_id():
+    traffic = Traffic(topic_partitions=True)
+    traffic.count_in([Item("t", NO_ID, 0, 10), Item("t", NO_ID, 1, 20), Item("t", NO_ID, 0, 3)])
+    traffic.count_out([Item("", ID, 0, 7), Item("t", NO_ID, 0, 5)])
+    assert {key: counted(value) for key, value in traffic.partitions.items()} == {
+        ("t", NO_ID, 0): (13, 5),
+        ("t", NO_ID, 1): (20, 0),
+        ("", ID, 0): (0, 7),
+    }
+
+
+def test_partitions_beyond_the_bound_are_counted_as_one():
+    traffic = Traffic(topic_partitions=True)
+    traffic.count_in([Item("t", NO_ID, number, 1) for number in range(MAX_PARTITIONS)])
+    traffic.count_in(
+        [Item("t", NO_ID, MAX_PARTITIONS, 5), Item("other", NO_ID, 0, 6), Item("t", NO_ID, 3, 1)]
+    )
+    assert len(traffic.partitions) == MAX_PARTITIONS + 1
+    assert counted(traffic.partitions[(REST, NO_ID, -1)]) == (11, 0)
+    assert counted(traffic.partitions[("t", NO_ID, 3)]) == (2, 0)
+
+
+def test_a_name_that_no_topic_can_have_is_counted_with_the_rest():
+    """Clients may name what they like; only names that Kafka allows are kept."""
+    traffic = Traffic(topic_partitions=True)
+    traffic.count_in(
+        [Item("t" * 249, NO_ID, 0, 1), Item("t" * 250, NO_ID, 0, 2), Item("x" * 30_000, NO_ID, 1, 3)]
+    )
+    assert {key: counted(value) for key, value in traffic.partitions.items()} == {
+        ("t" * 249, NO_ID, 0): (1, 0),
+        (REST, NO_ID, -1): (5, 0),
+    }
+
+
+def test_whether_partitions_are_counted_is_said_once():
+    assert Traffic(topic_partitions=True).topic_partitions
+    assert not Traffic().topic_partitions

@@ -1,0 +1,54 @@
+import pytest
+
+from proxy.wire.registry import BY_KEY
+from tests.support.messages import request_type, response_type, versions
+
+READ = [api for api in BY_KEY if api is not None]
+
+
+def names(api):
+    return api.name
+
+
+def test_the_apis_that_are_read():
+    assert {api.key: api.name for api in READ} == {
+        0: "Produce",
+        1: "Fetch",
+        3: "Metadata",
+        10: "FindCoordinator",
+        18: "ApiVersions",
+        60: "DescribeCluster",
+        78: "ShareFetch",
+        79: "ShareAcknowledge",
+    }
+
+
+def test_every_api_is_at_its_key():
+    assert all(BY_KEY[api.key] is api for api in READ)
+
+
+@pytest.mark.parametrize("api", READ, ids=names)
+def test_the_newest_version_that_kio_knows_is_read(api):
+    """A newer kio that knows more fails here: the version has to be read, or every client loses it."""
+    newest = versions(api.key)[-1]
+    assert api.newest >= newest, f"{api.name} is read up to v{api.newest}; kio knows v{newest}"
+
+
+@pytest.mark.parametrize("api", READ, ids=names)
+def test_the_oldest_version_that_kio_knows_is_read(api):
+    assert 0 <= api.oldest <= versions(api.key)[0]
+
+
+@pytest.mark.parametrize("api", READ, ids=names)
+def test_flexible_versions_are_kafkas(api):
+    for version in versions(api.key):
+        flexible = version >= api.flexible_from
+        assert request_type(api.key, version).__flexible__ is flexible
+        assert response_type(api.key, version).__flexible__ is flexible
+        header = response_type(api.key, version).__header_schema__
+        assert api.flexible_response_header(version) is header.__flexible__
+
+
+@pytest.mark.parametrize("api", READ, ids=names)
+def test_apis_are_called_as_kafka_calls_them(api):
+    assert request_type(api.key, versions(api.key)[0]).__name__ == f"{api.name}Request"

@@ -1,0 +1,34 @@
+from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+
+
+def test_a_request_view_starts_with_what_most_requests_have():
+    view = RequestView(0, 9, 7, "client", 100, flexible=True, want_items=True)
+    assert (view.api_key, view.api_version, view.correlation_id, view.client_id, view.size) == (
+        0,
+        9,
+        7,
+        "client",
+        100,
+    )
+    assert (view.flexible, view.want_items, view.done, view.partial) == (True, True, False, False)
+    assert view.acks == 1, "an answer comes"
+    assert view.replica_id == -1, "a consumer"
+    assert (view.max_bytes, view.max_bytes_at, view.min_bytes_at) == (-1, -1, -1)
+
+
+def test_a_response_view_starts_without_a_wait():
+    view = ResponseView(9, True, 100)
+    assert (view.api_version, view.body_size, view.want_items) == (9, 100, False)
+    assert (view.throttle_at, view.throttle_time_ms) == (-1, 0)
+
+
+def test_views_share_no_lists():
+    first, second = ResponseView(0, False, 0), ResponseView(0, False, 0)
+    first.items.append(Item("t", NO_ID, 0, 1))
+    assert second.items == []
+    assert second.edits is not first.edits
+
+
+def test_an_item_is_one_partitions_part():
+    item = Item("orders", NO_ID, 3, 100)
+    assert (item.topic, item.topic_id, item.partition, item.size) == ("orders", bytes(16), 3, 100)
