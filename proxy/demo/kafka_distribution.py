@@ -114,7 +114,7 @@ def _fetch(distribution: KafkaDistribution) -> None:
     ivy.retrieve(what, request, unfinished, cache=ivy_cache, launcher=distribution.java.executable)
     shutil.rmtree(distribution.folder, ignore_errors=True)
     unfinished.rename(distribution.folder)
-    shutil.rmtree(ivy_cache)
+    shutil.rmtree(ivy_cache, ignore_errors=True)
 
 
 def main(versions: Sequence[str]) -> None:

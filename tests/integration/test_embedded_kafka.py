@@ -6,9 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from proxy.demo.broker_properties import INTERNAL
 from proxy.demo.embedded_kafka import BrokerFailed, EmbeddedKafka
 from proxy.demo.kafka_tools import CLASSES, KafkaToolFailed, class_of
 from proxy.demo.ports import free_ports
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -47,13 +47,6 @@ def _produce(kafka: EmbeddedKafka, topic: str, *records: str) -> None:
 def _consume(kafka: EmbeddedKafka, topic: str, count: int, *more: str) -> list[str]:
     arguments = ("--bootstrap-server", kafka.bootstrap, "--topic", topic, "--max-messages", str(count), *more)
     return kafka.run_tool("kafka-console-consumer", *arguments).stdout.splitlines()
-
-
-def _wait(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.05)
 
 
 def _runs(pid: int) -> bool:
@@ -108,7 +101,7 @@ def test_a_broker_can_be_stopped_and_killed_and_comes_back(kafka_cluster: Embedd
     ports = [kafka.port(node_id) for node_id in kafka.node_ids]
 
     kafka.stop(2)
-    _wait(lambda: live_brokers(kafka.port(1), 5.0) == {1, 3})
+    wait_until(lambda: live_brokers(kafka.port(1), 5.0) == {1, 3}, "the others see 2 go")
     _produce(kafka, "embedded-restarts", "while 2 was down")
     kafka.start(2)
     assert live_brokers(kafka.port(2), 5.0) == {1, 2, 3}
@@ -182,7 +175,7 @@ def test_a_tool_that_takes_too_long_is_killed(kafka: EmbeddedKafka) -> None:
 def test_nothing_outlives_a_killed_owner(owner: subprocess.Popen[str]) -> None:
     pids, folder = _owned(owner)
     os.kill(owner.pid, signal.SIGKILL)
-    _wait(lambda: not any(_runs(pid) for pid in pids))
+    wait_until(lambda: not any(_runs(pid) for pid in pids), "the broker and the tool end")
     shutil.rmtree(folder)
 
 

@@ -1,4 +1,4 @@
-"""Exits 0 where extension modules can be built: this Python's C compiler is there, and so are Python's headers."""
+"""Exits 0 where extension modules can be built: this Python's C compiler is there, and so are its headers."""
 
 import os
 import shutil

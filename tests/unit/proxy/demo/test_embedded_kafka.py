@@ -1,0 +1,76 @@
+import atexit
+import shutil
+from pathlib import Path
+
+import pytest
+
+from proxy.demo.embedded_kafka import BrokerFailed, EmbeddedKafka
+from tests.unit.proxy.demo.conftest import FakeJava
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders that are kept go with the test."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def test_addresses_are_known_before_it_starts() -> None:
+    kafka = EmbeddedKafka(3, ports={2: 12345})
+    assert kafka.port(2) == 12345
+    assert list(kafka.node_ids) == [1, 2, 3]
+    assert kafka.bootstrap == ",".join(f"127.0.0.1:{kafka.port(node_id)}" for node_id in (1, 2, 3))
+    assert len({kafka.port(1, name) for name in ("PLAINTEXT", "INTERNAL", "CONTROLLER")}) == 3
+
+
+def test_a_broker_that_dies_at_start_is_quoted(
+    fake_java: FakeJava, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kafka = EmbeddedKafka()
+    with pytest.raises(BrokerFailed) as failure, kafka:
+        pass
+    said = str(failure.value)
+    assert said.startswith("Kafka 4.3.1's broker 1 ended with status 3; from its log")
+    assert said.endswith(":\n[main] ERROR the reason")
+    assert kafka.log(1).read_text() == "INFO starting\n[main] ERROR the reason\nINFO stopped\n"
+    assert f"Kafka's logs are kept in {kafka.folder}\n" in capsys.readouterr().err
+
+
+def test_every_node_is_formatted_as_itself(fake_java: FakeJava) -> None:
+    kafka = EmbeddedKafka(2, properties={"a": "all", "b": "all"}, broker_properties={2: {"b": "second"}})
+    with pytest.raises(BrokerFailed), kafka:
+        pass
+    second = kafka.folder / "node-2"
+    settings = (second / "server.properties").read_text()
+    assert "node.id=2\n" in settings
+    assert "\na=all\nb=second\n" in settings
+    assert "node.id=2\n" in (second / "data" / "meta.properties").read_text()
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [(None, False), (KeyboardInterrupt, False), (SystemExit, False), (AssertionError, True)],
+)
+def test_the_folder_is_kept_for_those_who_will_read_it(error: type[BaseException] | None, kept: bool) -> None:
+    kafka = EmbeddedKafka()
+    kafka.__exit__(error)
+    assert kafka.folder.exists() == kept
+
+
+def test_the_folder_is_kept_on_request() -> None:
+    kafka = EmbeddedKafka()
+    kafka.keep_folder = True
+    kafka.__exit__(None)
+    assert kafka.folder.exists()
+
+
+def test_no_java_is_an_error_before_anything_starts(
+    fake_java: FakeJava, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered: list[object] = []
+    monkeypatch.setattr(atexit, "register", registered.append)
+    monkeypatch.setattr(atexit, "unregister", registered.remove)
+    shutil.rmtree(fake_java.executable.parent)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(Exception, match="Apache Kafka needs Java 17 or newer"), EmbeddedKafka():
+        pass
+    assert registered == []

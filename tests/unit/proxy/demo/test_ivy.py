@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+
+from proxy.demo import ivy
+from proxy.demo.ivy import ResolveFailed
+from tests.unit.proxy.demo.conftest import FakeJava
+
+
+def retrieve(tmp_path: Path, launcher: Path) -> Path:
+    request = tmp_path / "ivy.xml"
+    request.touch()
+    into = tmp_path / "into"
+    into.mkdir(exist_ok=True)
+    ivy.retrieve("Apache Kafka 1.2.3", request, into, cache=tmp_path / "ivy", launcher=launcher)
+    return into
+
+
+def test_jars_are_fetched_with_a_word(
+    tmp_path: Path, fake_java: FakeJava, capsys: pytest.CaptureFixture[str]
+) -> None:
+    into = retrieve(tmp_path, fake_java.executable)
+    assert [jar.name for jar in into.iterdir()] == ["kafka.jar"]
+    expected = f"Apache Kafka 1.2.3: fetching it from Maven Central into {tmp_path}, once\n"
+    assert capsys.readouterr().err == expected
+    assert not (tmp_path / "ivy.log").exists()
+
+
+def test_a_terminal_sees_the_jars_counted(
+    tmp_path: Path,
+    fake_java: FakeJava,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    retrieve(tmp_path, fake_java.executable)
+    assert capsys.readouterr().err.endswith(", once: 1 jars\n")
+
+
+@pytest.mark.parametrize(
+    ("says", "reason"),
+    [
+        (
+            "module not found: kafka\nServer access error at url x (java.net.ConnectException: refused)\n",
+            "Server access error at url x (java.net.ConnectException: refused)",
+        ),
+        (
+            ":: problems\n\t\tmodule not found: org.apache.kafka#kafka_2.13;9.9.9\n",
+            "module not found: org.apache",
+        ),
+        ("\t[FAILED     ] kafka.jar: invalid sha1\n", "[FAILED     ] kafka.jar: invalid sha1"),
+        ("something new\n", "Apache Ivy failed"),
+    ],
+)
+def test_a_failure_says_why(tmp_path: Path, fake_java: FakeJava, says: str, reason: str) -> None:
+    fake_java.break_network(says)
+    with pytest.raises(ResolveFailed) as failure:
+        retrieve(tmp_path, fake_java.executable)
+    assert str(failure.value).startswith(
+        f"Apache Kafka 1.2.3 could not be fetched from Maven Central: {reason}"
+    )
+    assert str(tmp_path / "ivy.log") in str(failure.value)
+    assert (tmp_path / "ivy.log").read_text() == says
+
+
+def test_a_hiccup_is_tried_again(tmp_path: Path, fake_java: FakeJava) -> None:
+    fake_java.break_network("Server access error")
+    with pytest.raises(ResolveFailed):
+        retrieve(tmp_path, fake_java.executable)
+    assert fake_java.fetches == 3
+
+
+def test_without_pyspark_there_is_no_ivy(
+    tmp_path: Path, fake_java: FakeJava, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ivy, "find_spec", lambda name: None)
+    with pytest.raises(ResolveFailed, match=r"run make setup, or install kafka-quota-proxy\[pipeline\]"):
+        retrieve(tmp_path, fake_java.executable)
