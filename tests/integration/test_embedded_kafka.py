@@ -18,6 +18,7 @@ from proxy.demo.broker_properties import INTERNAL
 from proxy.demo.embedded_kafka import BrokerFailed, EmbeddedKafka
 from proxy.demo.kafka_tools import CLASSES, KafkaToolFailed, class_of
 from proxy.demo.ports import free_ports
+from proxy.demo.run_folder import remove_abandoned
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -176,7 +177,8 @@ def test_nothing_outlives_a_killed_owner(owner: subprocess.Popen[str]) -> None:
     pids, folder = _owned(owner)
     os.kill(owner.pid, signal.SIGKILL)
     wait_until(lambda: not any(_runs(pid) for pid in pids), "the broker and the tool end")
-    shutil.rmtree(folder)
+    remove_abandoned()
+    assert not folder.exists()
 
 
 def test_nothing_outlives_ctrl_c(owner: subprocess.Popen[str]) -> None:

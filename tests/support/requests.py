@@ -21,6 +21,7 @@ DELETE_TOPICS: Final = 20
 DESCRIBE_CLUSTER: Final = 60
 TOPIC_IDS_FROM: Final = 13
 """The first version of Produce and of Fetch that names topics by id."""
+BATCH_HEADER: Final = 61
 MAX_WAIT: Final = timedelta(milliseconds=500)
 
 
@@ -148,3 +149,26 @@ def delete_topic(name: str) -> Any:
     schema = request_type(DELETE_TOPICS, 6)
     topic = part(schema, "DeleteTopicState", name=name, topic_id=None)
     return build(schema, topics=(topic,), timeout=timedelta(seconds=30))
+
+
+def batches(records: bytes) -> list[tuple[float, int]]:
+    """The whole batches of a Fetch response (magic 2): the last record's time in seconds, and the size."""
+    found = []
+    at = 0
+    while at + BATCH_HEADER <= len(records):
+        size = int.from_bytes(records[at + 8 : at + 12], "big") + 12
+        if at + size > len(records):
+            break
+        found.append((int.from_bytes(records[at + 35 : at + 43], "big") / 1000, size))
+        at += size
+    return found
+
+
+def next_offset(records: bytes) -> int:
+    """The offset behind the last whole batch of a Fetch response (magic 2)."""
+    at = offset = 0
+    for _, size in batches(records):
+        base = int.from_bytes(records[at : at + 8], "big")
+        offset = base + int.from_bytes(records[at + 23 : at + 27], "big") + 1
+        at += size
+    return offset

@@ -1,5 +1,6 @@
 """Topics, made and asked for at the brokers themselves, past the proxy."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -8,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.raw_client import RawClient
-from tests.support.requests import create_topic, delete_topic, metadata
+from tests.support.requests import create_topic, delete_topic, fetch, metadata, next_offset
 from tests.support.waiting import wait_until
 
 
@@ -63,3 +64,21 @@ def leaders(kafka: EmbeddedKafka, name: str) -> dict[int, int]:
     return {
         found.partition_index: found.leader_id for found in describe_topic(kafka.port(first), name).partitions
     }
+
+
+def read_log(kafka: EmbeddedKafka, name: str, partition: int = 0) -> Iterator[bytes]:
+    """A partition's records, as pieces of whole and cut off batches, straight from its leader."""
+    leader = leaders(kafka, name)[partition]
+    offset = 0
+    with RawClient(kafka.port(leader)) as client:
+        while True:
+            found = client.ask(fetch(name, offset, partition=partition, max_bytes=8 << 20))
+            answer = found.responses[0].partitions[0]
+            assert answer.error_code == ErrorCode.none, f"{name}: {answer.error_code!r}"
+            if not answer.records:
+                assert offset >= answer.high_watermark
+                return
+            yield bytes(answer.records)
+            offset = next_offset(answer.records)
+            if offset >= answer.high_watermark:
+                return
