@@ -8,14 +8,13 @@ outlives the restart of any one node; with fewer, node 1 is the only controller.
 listener for clients and an INTERNAL one for its fellows.
 
 The processes die with this one, even when it is killed (see `children`). Everything lies in one temporary
-folder, which is removed at the end, and kept, with its path printed, when the block ends by an error.
+folder, which is removed at the end, but kept, with its path printed, when the block ends by an error.
 """
 
 import atexit
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from base64 import urlsafe_b64encode
@@ -28,6 +27,7 @@ from proxy.demo.broker_probe import live_brokers
 from proxy.demo.broker_properties import CLIENTS, LISTENERS, Node, server_properties
 from proxy.demo.children import Children
 from proxy.demo.ports import free_ports
+from proxy.demo.run_folder import RunFolder
 from proxy.errors import QuotaProxyError
 
 _START_TIMEOUT: Final = 120.0  # seconds; a start takes two, but a busy machine can hold it up for long
@@ -62,7 +62,7 @@ class EmbeddedKafka:
         jvm_flags: Sequence[str] = (),
     ) -> None:
         self.version = version
-        self.folder = Path(tempfile.mkdtemp(prefix="kafka-quota-proxy-"))
+        self._run_folder = RunFolder()
         self.keep_folder = False
         """Set it to have the logs (and the data) survive the end."""
         self._properties = properties or {}
@@ -79,10 +79,16 @@ class EmbeddedKafka:
             ports[CLIENTS] = fixed[node_id]
         return Node(node_id, ports, self.folder / f"node-{node_id}")
 
+    @property
+    def folder(self) -> Path:
+        """Where the brokers' logs and data are while it runs."""
+        return self._run_folder.path
+
     def __enter__(self) -> Self:
         """Formats and starts every broker. Raises BrokerFailed, and what `kafka_distribution.ensure` does."""
         atexit.register(self.close)
         try:
+            self._run_folder.create()
             self._distribution = kafka_distribution.ensure(self.version)
             self._tools = kafka_tools.KafkaTools(self._distribution, self._children, self.folder)
             self._format()
@@ -106,8 +112,9 @@ class EmbeddedKafka:
         self._running.clear()
         if self.keep_folder:
             print(f"Kafka's logs are kept in {self.folder}", file=sys.stderr)
+            self._run_folder.keep()
         else:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._run_folder.remove()
 
     @property
     def bootstrap(self) -> str:

@@ -47,20 +47,29 @@ def test_every_node_is_formatted_as_itself(fake_java: FakeJava) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "kept"),
-    [(None, False), (KeyboardInterrupt, False), (SystemExit, False), (AssertionError, True)],
+    ("error", "kept"), [(KeyboardInterrupt, False), (SystemExit, False), (AssertionError, True)]
 )
-def test_the_folder_is_kept_for_those_who_will_read_it(error: type[BaseException] | None, kept: bool) -> None:
+def test_the_folder_is_kept_for_those_who_will_read_it(
+    fake_java: FakeJava, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], kept: bool
+) -> None:
+    def fail(kafka: EmbeddedKafka) -> None:
+        raise error
+
+    monkeypatch.setattr(EmbeddedKafka, "_await_ready", fail)
     kafka = EmbeddedKafka()
-    kafka.__exit__(error)
+    with pytest.raises(error), kafka:
+        pass
     assert kafka.folder.exists() == kept
 
 
-def test_the_folder_is_kept_on_request() -> None:
-    kafka = EmbeddedKafka()
-    kafka.keep_folder = True
-    kafka.__exit__(None)
-    assert kafka.folder.exists()
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_folder_is_kept_on_request(
+    fake_java: FakeJava, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    monkeypatch.setattr(EmbeddedKafka, "_await_ready", lambda kafka: None)
+    with EmbeddedKafka() as kafka:
+        kafka.keep_folder = kept
+    assert kafka.folder.exists() == kept
 
 
 def test_no_java_is_an_error_before_anything_starts(
