@@ -1,7 +1,7 @@
 """A temporary folder for one run. What a killed run left behind, the next run removes.
 
-Beside the folder lies a file that its owner holds a lock on, which the kernel releases whatever happens to the
-owner. A folder without such a file was kept for somebody to read.
+Beside the folder lies a file that its owner has locked, and the kernel unlocks whatever happens to the owner.
+A folder without such a file was kept for somebody to read.
 """
 
 import fcntl
