@@ -1,0 +1,189 @@
+"""Byte quotas against a real broker: who waits, for how long, and that nobody gets around it."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.clients import Confluent, poll_all
+from tests.support.numbered import Got
+from tests.support.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.raw_client import RawClient
+from tests.support.requests import api_versions, batch, fetch, produce, values
+from tests.support.topics import make_topic
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+QUOTA = 1_000_000
+KILO = 1000
+SLACK = 0.1
+"""Seconds by which two clocks' readings of one moment may differ, on a busy machine."""
+LATE = 5.0
+LIMITED = ("producer", "no-acks", "hasty", "shared", "consumer", "big")
+RATES = {"producer_byte_rate": QUOTA, "consumer_byte_rate": QUOTA}
+
+
+@pytest.fixture(scope="module")
+def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
+    """Holds each of LIMITED to QUOTA, both ways."""
+    return run_proxy(kafka.bootstrap, [{"entity": {"client-id": name}, **RATES} for name in LIMITED])
+
+
+def _throttle(answer: Any) -> float:
+    """Seconds of throttle_time_ms."""
+    return float(answer.throttle_time.total_seconds())
+
+
+def test_without_a_quota_nothing_waits(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    make_topic(kafka, "quota-none")
+    records = batch([b"x" * 500 * KILO])
+    with RawClient(proxy.broker_port(1), "free") as client:
+        answers = [client.ask(produce("quota-none", records)) for _ in range(20)]
+        answers += [client.ask(fetch("quota-none", offset)) for offset in range(20)]
+    assert [_throttle(answer) for answer in answers] == [0.0] * 40
+    assert proxy.metric("quota_proxy_client_bytes_total", client_id="free", direction="in") > 20 * len(
+        records
+    )
+    assert proxy.metric("quota_proxy_throttled_requests_total", client_id="free") == 0
+    assert proxy.metric("quota_proxy_throttle_seconds_total", client_id="free") == 0
+    assert all(bucket["entity"] != {"client-id": "free"} for bucket in proxy.buckets())
+
+
+def test_a_producers_throttle_time_is_true(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    make_topic(kafka, "quota-producer", max_message_bytes=2_000_000)
+    with RawClient(proxy.broker_port(1), "producer") as client:
+        started = time.monotonic()
+        sent = client.send(produce("quota-producer", batch([b"x" * 1600 * KILO])))
+        answer = client.receive()
+        announced = _throttle(answer.message)
+        # One second's worth is saved up; the rest is owed, less what is earned until the answer is here.
+        assert 0.6 - (answer.at - started) - SLACK < announced < 0.7
+        _check_mute(client, sent, answer.at, announced)
+    entity = {"quota": "producer_byte_rate", "user": "", "client_id": "producer"}
+    assert proxy.metric("quota_proxy_throttled_requests_total", **entity) == 1
+    assert 0.5 < proxy.metric("quota_proxy_throttle_seconds_total", **entity) < 0.7
+    assert proxy.metric("quota_proxy_quota_limit", **entity) == QUOTA
+
+
+def test_a_consumers_throttle_time_is_true(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    make_topic(kafka, "quota-consumer")
+    with RawClient(kafka.port(1)) as client:
+        for _ in range(20):
+            client.ask(produce("quota-consumer", batch([b"x" * 100 * KILO])))
+    with RawClient(proxy.broker_port(1), "consumer") as client:
+        offset = total = 0
+        while True:
+            sent = client.send(fetch("quota-consumer", offset, max_bytes=50 << 20))
+            answer = client.receive()
+            records = answer.message.responses[0].partitions[0].records
+            assert records, "a consumer gets at least one batch"
+            offset += len(values(records))
+            total += len(records)
+            if announced := _throttle(answer.message):
+                break
+        assert total > QUOTA / 2, "it had a second's worth saved up"
+        # Its max_bytes is lowered, so that no answer takes it seconds over.
+        assert announced < 0.5
+        _check_mute(client, sent, answer.at, announced)
+
+
+def _check_mute(client: RawClient, sent: float, answered: float, announced: float) -> None:
+    """A next request, sent at once, is answered when the wait is over, and not much later."""
+    client.send(api_versions())
+    next_at = client.receive().at
+    assert sent + announced - SLACK / 20 <= next_at <= answered + announced + LATE
+
+
+def test_a_client_that_ignores_the_throttle_is_muted(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    make_topic(kafka, "quota-hasty")
+    records = batch([b"x" * 250 * KILO])
+    started = time.monotonic()
+    with RawClient(proxy.broker_port(1), "hasty") as client:
+        for _ in range(10):
+            client.send(produce("quota-hasty", records))
+        client.send(api_versions())
+        for _ in range(10):
+            client.receive()
+        done = client.receive().at - started
+    assert 10 * len(records) / QUOTA - 1 <= done + SLACK
+    assert done < LATE + 1.5
+
+
+def test_acks_0_is_muted(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    make_topic(kafka, "quota-no-acks", max_message_bytes=2_000_000)
+    started = time.monotonic()
+    with RawClient(proxy.broker_port(1), "no-acks") as client:
+        client.send(produce("quota-no-acks", batch([b"x" * 1800 * KILO]), acks=0), answered=False)
+        client.send(api_versions())
+        done = client.receive().at - started
+    assert 0.8 <= done < 0.8 + LATE
+
+
+def test_connections_of_one_client_id_share_its_quota(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    make_topic(kafka, "quota-shared")
+    records = batch([b"x" * 100 * KILO])
+
+    def send(_: int) -> float:
+        with RawClient(proxy.broker_port(1), "shared") as client:
+            for _ in range(5):
+                client.ask(produce("quota-shared", records))
+            return time.monotonic()
+
+    started = time.monotonic()
+    with ThreadPoolExecutor(8) as pool:
+        done = max(pool.map(send, range(8))) - started
+    # 4 MB, less a second's worth saved up, less what each connection may run into debt.
+    assert done + SLACK >= 4 - 1 - 0.8
+    assert done < 3 + LATE
+
+
+def test_messages_above_a_seconds_worth_go_through(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    make_topic(kafka, "quota-big", max_message_bytes=6_000_000)
+    client = Confluent(client_id="big", message_max_bytes=6_000_000)
+    started = time.monotonic()
+    client.send(proxy.bootstrap, "quota-big", 2, size=5_000_000)
+    consumer = client.consumer(proxy.bootstrap)
+    consumer.subscribe(["quota-big"])
+    got: list[Got] = []
+    wait_until(lambda: poll_all(consumer, got) == 2, "both messages")
+    consumer.close()
+    assert [len(message.value) for message in got] == [5_000_000] * 2
+    # Each second message has to wait for the first: 5 MB, less the second's worth that was saved up.
+    assert time.monotonic() - started > 2 * 4
+
+
+def test_quotas_of_users_and_of_pairs(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    make_topic(kafka, "quota-users", max_message_bytes=2_000_000)
+    proxy = run_proxy(
+        kafka.bootstrap,
+        [
+            {"entity": {"user": "ANONYMOUS"}, "producer_byte_rate": QUOTA},
+            {"entity": {"user": "ANONYMOUS", "client-id": "pair"}, "producer_byte_rate": QUOTA},
+            {"entity": {"client-id": "one"}, "producer_byte_rate": 1},
+        ],
+    )
+    much, little = (produce("quota-users", batch([b"x" * size * KILO])) for size in (1600, 1))
+    waits = {}
+    for client_id, request in (("one", much), ("other", little), ("pair", little)):
+        with RawClient(proxy.broker_port(1), client_id) as client:
+            waits[client_id] = _throttle(client.ask(request))
+    assert 0 < waits["one"] < 0.7, "the user's quota comes before the client id's"
+    assert 0 < waits["other"] < 0.7, "clients of a user share its quota"
+    assert waits["pair"] == 0, "a pair has its own"
+    entities = [bucket["entity"] for bucket in proxy.buckets() if bucket["kind"] == "producer_byte_rate"]
+    assert entities == [{"user": "ANONYMOUS"}, {"user": "ANONYMOUS", "client-id": "pair"}]
+
+
+def test_kafkas_own_algorithm(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    """`window`: ten seconds' worth goes through at once, and the next request pays for it."""
+    make_topic(kafka, "quota-window")
+    limited = [{"entity": {"client-id": "<default>"}, "producer_byte_rate": QUOTA}]
+    proxy = run_proxy(kafka.bootstrap, limited, settings={"quotas": {"algorithm": "window"}})
+    records = batch([b"x" * 990 * KILO])
+    with RawClient(proxy.broker_port(1), "window") as client:
+        waits = [_throttle(client.ask(produce("quota-window", records))) for _ in range(11)]
+    assert waits[:10] == [0.0] * 10
+    # (10.9 MB / 10 s - 1 MB/s) / 1 MB/s x 10 s, as SampledRate has it.
+    assert 0 < waits[10] < 1
