@@ -88,8 +88,30 @@ class Relay:
         """Requests that the proxy answers; each wants one answer(). Until then no further request is read."""
         return self._requests.take_intercepted()
 
-    def answer(self, exchange: Exchange, answer: bytes, now: float) -> None:
-        """Give the answer to an intercepted request: a whole frame."""
+    def ask_broker(self, exchange: Exchange, frame: bytes) -> None:
+        """Send the broker a whole frame for the sake of an intercepted request, on the client's own
+        connection.
+
+        Its correlation_id is the intercepted request's. The answer comes with take_broker_answers(); one
+        question at a time, and before answer().
+        """
+        self._requests.ask(exchange, frame)
+
+    def take_broker_answers(self) -> list[bytes]:
+        """What the broker answered to ask_broker(): header and body, without the length."""
+        return self._responses.take_collected()
+
+    def answer(
+        self, exchange: Exchange, answer: bytes, now: float, throttle_seconds: float = 0.0, hold: bool = False
+    ) -> None:
+        """Give the answer to an intercepted request: a whole frame. The client then has to wait.
+
+        `hold`: it cannot be told so, and gets the answer after the wait.
+        """
+        if throttle_seconds > 0.0:
+            self._turns.mute(now + throttle_seconds)
+            if hold:
+                self._turns.hold(now + throttle_seconds)
         self._turns.answer_own(exchange, answer)
         self._read_requests(now)
 

@@ -86,6 +86,11 @@ class Requests:
             self._intercepted = []
         return taken
 
+    def ask(self, exchange: Exchange, frame: bytes) -> None:
+        """Send the broker a request of the proxy's own, for the sake of an intercepted one."""
+        self._to_broker.append(frame)
+        self._turns.asked = exchange
+
     def feed(self, data: bytes) -> None:
         self._traffic.total.bytes_in += len(data)
         self._splitter.feed(data)

@@ -33,6 +33,15 @@ class Responses:
         self._turns: Final = turns
         self._splitter: Final = FrameSplitter(MAX_RESPONSE_BYTES, HOLD_BYTES)
         self._passing: CutThrough | None = None
+        self._collecting: list[bytes] | None = None
+        self._collected: list[bytes] = []
+
+    def take_collected(self) -> list[bytes]:
+        """Answers to what the proxy has asked: header and body, without the length."""
+        taken = self._collected
+        if taken:
+            self._collected = []
+        return taken
 
     def receive(self, data: bytes, now: float) -> None:
         self._traffic.total.bytes_out += len(data)
@@ -40,7 +49,9 @@ class Responses:
         frame = self._splitter.next()
         while frame is not None:
             passing = self._passing
-            if passing is None:
+            if self._collecting is not None:
+                self._collect(self._collecting, frame)
+            elif passing is None:
                 self._read_response(frame, now)
             else:
                 passing.feed(frame.pieces)
@@ -50,6 +61,9 @@ class Responses:
     def _read_response(self, frame: Frame, now: float) -> None:
         reader = Reader(frame.pieces if frame.complete else list(frame.pieces), LENGTH_SIZE)
         exchange = self._turns.answered(reader.i32())
+        if exchange.own:
+            self._collect([], frame)
+            return
         exchange.client.traffic.bytes_out += frame.size
         api = exchange.api
         request = exchange.request
@@ -80,6 +94,12 @@ class Responses:
         else:
             view.partial = True
             self._start_passing(CutThrough(frame, exchange, reader, view), now)
+
+    def _collect(self, pieces: list[bytes], frame: Frame) -> None:
+        pieces.extend(frame.pieces)
+        self._collecting = None if frame.complete else pieces
+        if frame.complete:
+            self._collected.append(b"".join(pieces)[LENGTH_SIZE:])
 
     def _start_passing(self, passing: CutThrough, now: float) -> None:
         self._passing = passing

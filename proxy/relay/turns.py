@@ -31,6 +31,8 @@ class Turns:
         self.awaiting_own = False
         """Whether an answer of the proxy's own is being made; until it is there, no further request is read.
         """
+        self.asked: Exchange | None = None
+        """The intercepted request for whose sake the proxy has asked the broker something, and awaits it."""
         self._exchanges: Final[list[Exchange]] = []
         """A list, and not a deque: mypyc knows lists, and few requests are in flight on a connection."""
         self._to_client: list[bytes] = []
@@ -54,10 +56,17 @@ class Turns:
             self.send_own()
 
     def answered(self, correlation_id: int) -> Exchange:
-        """The exchange whose answer has come from the broker. Raises Malformed where it is not its turn."""
-        if not self._exchanges or self._exchanges[0].own:
+        """The exchange whose answer has come from the broker. Raises Malformed where it is not its turn.
+
+        An answer to what the proxy has asked leaves the exchange in its place, for the proxy's own answer.
+        """
+        if not self._exchanges or (self._exchanges[0].own and self._exchanges[0] is not self.asked):
             raise Malformed(f"an answer (correlation_id {correlation_id}) to no request")
-        exchange = self._exchanges.pop(0)
+        exchange = self._exchanges[0]
+        if exchange is self.asked:
+            self.asked = None
+        else:
+            self._exchanges.pop(0)
         if exchange.correlation_id != correlation_id:
             raise Malformed(
                 f"the answer has correlation_id {correlation_id}; "

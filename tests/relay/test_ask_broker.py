@@ -1,0 +1,93 @@
+"""The proxy asks the broker something on the client's own connection, for the sake of a request it answers."""
+
+import pytest
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.errors import RelayError
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.wire.addresses import Addresses
+from proxy.wire.edit import i16, i32
+
+OWN: int = 49
+OTHER: int = 36
+
+
+def request(api_key: int, correlation_id: int) -> bytes:
+    body = i16(api_key) + i16(0) + i32(correlation_id) + i16(-1)
+    return i32(len(body)) + body
+
+
+def answer(correlation_id: int, body: bytes = b"") -> bytes:
+    return i32(4 + len(body)) + i32(correlation_id) + body
+
+
+@pytest.fixture
+def relay() -> Relay:
+    return Relay(QuotaEngine([]), Addresses(), Traffic(), "ANONYMOUS", "::1", 1 << 20, frozenset({OWN}))
+
+
+def test_the_answer_comes_to_the_proxy_and_not_to_the_client(relay: Relay) -> None:
+    relay.receive_from_client(request(OWN, 5), 1.0)
+    [intercepted] = relay.take_intercepted()
+    relay.ask_broker(intercepted.exchange, request(OWN, 5))
+    assert relay.take_to_broker() == [request(OWN, 5)]
+    relay.receive_from_broker(answer(5, b"says no"), 1.1)
+    assert relay.take_broker_answers() == [i32(5) + b"says no"]
+    assert relay.take_to_client() == []
+    relay.answer(intercepted.exchange, answer(5, b"no"), 1.2)
+    assert relay.take_to_client() == [answer(5, b"no")]
+    assert relay.idle
+
+
+def test_requests_before_and_after_keep_their_turns(relay: Relay) -> None:
+    relay.receive_from_client(request(OTHER, 1) + request(OWN, 2) + request(OTHER, 3), 1.0)
+    assert b"".join(relay.take_to_broker()) == request(OTHER, 1)
+    [intercepted] = relay.take_intercepted()
+    relay.ask_broker(intercepted.exchange, request(OWN, 2))
+    relay.receive_from_broker(answer(1) + answer(2, b"x"), 1.1)
+    assert b"".join(relay.take_to_client()) == answer(1)
+    assert relay.take_broker_answers() == [i32(2) + b"x"]
+    relay.take_to_broker()
+    relay.answer(intercepted.exchange, answer(2), 1.2)
+    assert b"".join(relay.take_to_client()) == answer(2)
+    assert b"".join(relay.take_to_broker()) == request(OTHER, 3)
+
+
+def test_a_large_answer_is_collected_whole(relay: Relay) -> None:
+    relay.receive_from_client(request(OWN, 5), 1.0)
+    [intercepted] = relay.take_intercepted()
+    relay.ask_broker(intercepted.exchange, request(OWN, 5))
+    large = answer(5, b"y" * 3_000_000)
+    for at in range(0, len(large), 100_000):
+        assert relay.take_broker_answers() == []
+        relay.receive_from_broker(large[at : at + 100_000], 1.1)
+    assert relay.take_broker_answers() == [large[4:]]
+    assert relay.take_to_client() == []
+
+
+def test_an_answer_that_was_not_asked_for_is_an_error(relay: Relay) -> None:
+    relay.receive_from_client(request(OWN, 5), 1.0)
+    with pytest.raises(RelayError, match="to no request"):
+        relay.receive_from_broker(answer(5), 1.1)
+
+
+def test_a_throttled_answer_mutes_the_client(relay: Relay) -> None:
+    relay.receive_from_client(request(OWN, 5) + request(OTHER, 6), 1.0)
+    [intercepted] = relay.take_intercepted()
+    relay.answer(intercepted.exchange, answer(5), 2.0, throttle_seconds=3.0)
+    assert relay.take_to_client() == [answer(5)]
+    assert relay.take_to_broker() == []
+    assert relay.client_muted
+    relay.handle_timer(relay.next_timer())
+    assert relay.next_timer() == 0.0
+    assert b"".join(relay.take_to_broker()) == request(OTHER, 6)
+
+
+def test_a_client_that_cannot_be_told_gets_the_answer_after_the_wait(relay: Relay) -> None:
+    relay.receive_from_client(request(OWN, 5), 1.0)
+    [intercepted] = relay.take_intercepted()
+    relay.answer(intercepted.exchange, answer(5), 2.0, throttle_seconds=3.0, hold=True)
+    assert relay.take_to_client() == []
+    relay.handle_timer(5.0)
+    assert relay.take_to_client() == [answer(5)]
