@@ -1,7 +1,7 @@
 """Requests at any version that kio has, from what they are about."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from typing import Any, Final
@@ -19,6 +19,8 @@ API_VERSIONS: Final = 18
 CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 DESCRIBE_CLUSTER: Final = 60
+SHARE_FETCH: Final = 78
+SHARE_ACKNOWLEDGE: Final = 79
 TOPIC_IDS_FROM: Final = 13
 """The first version of Produce and of Fetch that names topics by id."""
 BATCH_HEADER: Final = 61
@@ -128,18 +130,22 @@ def api_versions(version: int = 3) -> Any:
     )
 
 
-def create_topic(name: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> Any:
+def create_topic(
+    name: str, partitions: int, replicas: int, configs: Mapping[str, str], on: Sequence[int] = ()
+) -> Any:
+    """A CreateTopics request; `on` are the brokers of the only partition, where they are chosen."""
     schema = request_type(CREATE_TOPICS, 7)
     settings = tuple(
         part(schema, "CreatableTopicConfig", name=key, value=value) for key, value in configs.items()
     )
+    placed = (part(schema, "CreatableReplicaAssignment", partition_index=0, broker_ids=tuple(on)),)
     topic = part(
         schema,
         "CreatableTopic",
         name=name,
-        num_partitions=partitions,
-        replication_factor=replicas,
-        assignments=(),
+        num_partitions=-1 if on else partitions,
+        replication_factor=-1 if on else replicas,
+        assignments=placed if on else (),
         configs=tuple(settings),
     )
     return build(schema, topics=(topic,), timeout=timedelta(seconds=30))
@@ -172,3 +178,47 @@ def next_offset(records: bytes) -> int:
         offset = base + int.from_bytes(records[at + 23 : at + 27], "big") + 1
         at += size
     return offset
+
+
+def find_coordinator(key: str, key_type: int = 0, version: int = 6) -> Any:
+    """A FindCoordinator request; key_type 0 for groups, 1 for transactions."""
+    schema = request_type(FIND_COORDINATOR, version)
+    return build(schema, key=key, coordinator_keys=(key,), key_type=key_type)
+
+
+def describe_cluster(version: int = 2) -> Any:
+    schema = request_type(DESCRIBE_CLUSTER, version)
+    return build(schema, include_cluster_authorized_operations=False, include_fenced_brokers=False)
+
+
+def share_fetch(topic_id: UUID, member_id: str, epoch: int = 0, version: int = 2) -> Any:
+    """A ShareFetch request of partition 0; the share session opens at epoch 0."""
+    schema = request_type(SHARE_FETCH, version)
+    partition = part(schema, "FetchPartition", partition_index=0, acknowledgement_batches=())
+    return build(
+        schema,
+        group_id="raw-share",
+        member_id=member_id,
+        share_session_epoch=epoch,
+        max_wait=MAX_WAIT,
+        min_bytes=0,
+        max_bytes=1 << 20,
+        max_records=100,
+        batch_size=100,
+        topics=(part(schema, "FetchTopic", topic_id=topic_id, partitions=(partition,)),),
+        forgotten_topics_data=(),
+    )
+
+
+def share_acknowledge(topic_id: UUID, member_id: str, epoch: int, version: int = 2) -> Any:
+    """A ShareAcknowledge request that accepts the first record of partition 0."""
+    schema = request_type(SHARE_ACKNOWLEDGE, version)
+    accepted = part(schema, "AcknowledgementBatch", first_offset=0, last_offset=0, acknowledge_types=(1,))
+    partition = part(schema, "AcknowledgePartition", partition_index=0, acknowledgement_batches=(accepted,))
+    return build(
+        schema,
+        group_id="raw-share",
+        member_id=member_id,
+        share_session_epoch=epoch,
+        topics=(part(schema, "AcknowledgeTopic", topic_id=topic_id, partitions=(partition,)),),
+    )

@@ -24,7 +24,7 @@ class Stream:
 
 
 class Tap:
-    """Forwards each of `ports` (where it listens: where it connects to) for as long as a `with` block lasts."""
+    """Forwards each of `ports` (where it listens: where it connects to) while its `with` block lasts."""
 
     def __init__(self, ports: Mapping[Address, Address], *, keep: bool = False) -> None:
         self.streams: Final[list[Stream]] = []

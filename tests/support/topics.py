@@ -1,6 +1,6 @@
 """Topics, made and asked for at the brokers themselves, past the proxy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -14,15 +14,22 @@ from tests.support.waiting import wait_until
 
 
 def make_topic(
-    kafka: EmbeddedKafka, name: str, partitions: int = 1, replicas: int = 1, **configs: str | int
+    kafka: EmbeddedKafka,
+    name: str,
+    partitions: int = 1,
+    replicas: int = 1,
+    *,
+    on: Sequence[int] = (),
+    **configs: str | int,
 ) -> UUID:
     """Create a topic, and wait until every broker knows the leaders of all its partitions; its topic id.
 
-    Configs have Kafka's names with `_` in place of the dots.
+    `on` are the brokers of its only partition, the leader first. Configs have Kafka's names with `_` in place
+    of the dots.
     """
     settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
     with RawClient(kafka.port(1)) as client:
-        answer = client.ask(create_topic(name, partitions, replicas, settings)).topics[0]
+        answer = client.ask(create_topic(name, partitions, replicas, settings, on)).topics[0]
     assert answer.error_code == ErrorCode.none, f"{name}: {answer.error_code!r} {answer.error_message}"
     for node_id in kafka.node_ids:
         wait_until(partial(_is_there, kafka, node_id, name, partitions), f"{name} at broker {node_id}")

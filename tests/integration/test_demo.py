@@ -1,0 +1,98 @@
+"""The demo as users run it: it shows tenants at their quotas, and however it ends, nothing of it runs on."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+
+SECONDS = 120.0
+
+
+@pytest.fixture
+def demo() -> Iterator[subprocess.Popen[str]]:
+    """`quota-proxy demo`, with its output in pipes."""
+    command = [str(Path(sys.executable).with_name("quota-proxy")), "demo"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def read_to(demo: subprocess.Popen[str], text: str) -> None:
+    """Reads the output up to a line that has this text."""
+    assert demo.stdout is not None
+    for line in demo.stdout:
+        if text in line:
+            return
+    raise AssertionError(f"the demo never said {text!r}, but: {demo.communicate()[1]}")
+
+
+def children(demo: subprocess.Popen[str]) -> dict[str, int]:
+    """The process ids of Kafka and the proxy."""
+    found = {}
+    for thread in Path(f"/proc/{demo.pid}/task").glob("*/children"):
+        for child in map(int, thread.read_text().split()):
+            command = Path(f"/proc/{child}/cmdline").read_text().split("\0")
+            found["kafka" if "kafka.Kafka" in command else "proxy" if "run" in command else "other"] = child
+    return found
+
+
+def runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_every_tenant_gets_its_quota(demo: subprocess.Popen[str]) -> None:
+    read_to(demo, "The proxy serves at ")
+    family = children(demo)
+    assert set(family) == {"kafka", "proxy"}
+    output, errors = demo.communicate(timeout=SECONDS)
+    assert demo.returncode == 0, output + errors
+    assert errors == ""
+    assert output.isascii()
+    rows = [re.split(r"\s*\|\s*", line)[1:5] for line in output.splitlines() if line.startswith("|")]
+    assert [row[:3] for row in rows[1:]] == [
+        ["alice", "produces", "1.00"],
+        ["bob", "produces", "2.00"],
+        ["bob", "consumes", "1.00"],
+        ["carol", "produces", "none"],
+        ["carol", "consumes", "none"],
+    ]
+    for _, _, quota, got in rows[1:4]:
+        assert float(got) == pytest.approx(float(quota), rel=0.1)
+    for _, _, _, got in rows[4:]:
+        assert float(got) > 2.5, "one without a quota gets more than those who have one"
+    assert "  - {entity: {client-id: alice}, producer_byte_rate: 1048576}\n" in output
+    assert not any(map(runs, family.values()))
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_nothing_outlives_it(demo: subprocess.Popen[str], number: signal.Signals, status: int) -> None:
+    read_to(demo, " 1 s ")
+    family = children(demo)
+    assert set(family) == {"kafka", "proxy"}
+    demo.send_signal(number)
+    _, errors = demo.communicate(timeout=SECONDS)
+    assert demo.returncode == status
+    assert errors == ("Stopped; nothing is left running.\n" if status > 0 else "")
+    wait_until(lambda: not any(map(runs, family.values())), "the end of Kafka and the proxy")
+
+
+def test_a_proxy_that_dies_is_told(demo: subprocess.Popen[str]) -> None:
+    read_to(demo, " 1 s ")
+    family = children(demo)
+    subprocess.run(["kill", "-KILL", str(family["proxy"])], check=True)
+    _, errors = demo.communicate(timeout=SECONDS)
+    assert demo.returncode == 1
+    assert "quota-proxy demo: the proxy ended with status -9; the end of its log" in errors
+    wait_until(lambda: not runs(family["kafka"]), "the end of Kafka")
