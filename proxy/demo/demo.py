@@ -1,0 +1,151 @@
+"""The demo: three tenants share a real Apache Kafka through the proxy, two of them under quotas.
+
+    alice    produces, at most 1 MiB/s
+    bob      produces, at most 2 MiB/s, and consumes, at most 1 MiB/s
+    carol    produces and consumes, without a quota
+
+All go as fast as they are let. What they get is counted at the clients, as they see it.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from aiokafka.errors import KafkaError
+from rich.console import Console
+
+from proxy.demo.demo_report import MIB, TOLERANCE, Result, mib, table
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.demo.embedded_proxy import EmbeddedProxy
+from proxy.demo.tenants import CONSUMER, PRODUCER, Flow, make_topics
+from proxy.errors import QuotaProxyError
+
+TENANTS: Final[Mapping[str, Mapping[str, int | None]]] = {
+    "alice": {PRODUCER: 1 * MIB},
+    "bob": {PRODUCER: 2 * MIB, CONSUMER: 1 * MIB},
+    "carol": {PRODUCER: None, CONSUMER: None},
+}
+"""By client id: what each does, and its quota for it in bytes per second."""
+
+SECONDS: Final = 10
+_START_TIMEOUT: Final = 60.0
+_BURSTS: Final = 2
+"""Flows count as under way when they have had so many seconds of their quota: what they had saved up at
+first, one second's worth, is used by then."""
+_BOUNDED_LOGS: Final = {
+    "log.segment.bytes": str(64 * MIB),
+    "log.retention.bytes": str(256 * MIB),
+    "log.retention.check.interval.ms": "1000",
+    "log.segment.delete.delay.ms": "1000",
+}
+"""Carol is fast: Kafka keeps only the last of what she sends."""
+
+
+class DemoFailed(QuotaProxyError):
+    """The tenants did not get under way."""
+
+
+def main() -> int:
+    """Runs the demo; 0 if every tenant got its quota and no less, 1 if not, 130 if it was stopped."""
+    console = Console(highlight=False)
+    # Whoever ends the demo, the `with` blocks below end first: asyncio turns SIGINT into a cancellation.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+    # While Kafka gets new topics ready, clients are told to try again, and log each time.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    try:
+        return _run(console)
+    except KeyboardInterrupt:
+        print("Stopped; nothing is left running.", file=sys.stderr)
+        return 130
+    except (QuotaProxyError, KafkaError) as error:
+        print(f"quota-proxy demo: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(console: Console) -> int:
+    started = time.monotonic()
+    console.print("Starting Apache Kafka ...")
+    with EmbeddedKafka(properties=_BOUNDED_LOGS) as kafka:
+        console.print(f"Kafka {kafka.version} serves at {kafka.bootstrap}. Starting the proxy ...")
+        with EmbeddedProxy(kafka.bootstrap, kafka.folder, _quotas()) as proxy:
+            ready = time.monotonic() - started
+            console.print(f"The proxy serves at {proxy.bootstrap}, {ready:.1f} s after the start.")
+            results = asyncio.run(_serve_tenants(proxy, console))
+        complaints = [result.complaint for result in results if result.complaint]
+        kafka.keep_folder = bool(complaints)
+    console.print(table(results, plain=not console.is_terminal))
+    if complaints:
+        console.print("\n".join(complaints), style="red")
+        return 1
+    console.print(f"Each tenant under a quota got it, to within {TOLERANCE:.0%}; carol never had to wait.")
+    console.print("A quota is one line of the configuration, under quotas.clients:")
+    console.print("  - {entity: {client-id: alice}, producer_byte_rate: 1048576}", markup=False)
+    return 0
+
+
+def _quotas() -> list[dict[str, object]]:
+    """The tenants' quotas as they stand in the configuration, under quotas.clients."""
+    limits = {
+        tenant: {key: limit for key, limit in does.items() if limit} for tenant, does in TENANTS.items()
+    }
+    return [{"entity": {"client-id": tenant}, **quotas} for tenant, quotas in limits.items() if quotas]
+
+
+async def _serve_tenants(proxy: EmbeddedProxy, console: Console) -> list[Result]:
+    """Runs all clients at once until there is something to say of them."""
+    flows = [Flow(tenant, key, limit) for tenant, does in TENANTS.items() for key, limit in does.items()]
+    await make_topics(proxy.bootstrap, TENANTS)
+    try:
+        async with asyncio.TaskGroup() as clients:
+            running = [clients.create_task(flow.run(proxy.bootstrap)) for flow in flows]
+            await _until_under_way(flows, proxy)
+            rates = await _measure(flows, proxy, console)
+            buckets = await asyncio.to_thread(proxy.quotas)
+            for client in running:
+                client.cancel()
+    except ExceptionGroup as failures:
+        proxy.check()
+        raise failures.exceptions[0] from None
+    waited = {(each["entity"].get("client-id"), each["kind"]): each["throttle_seconds"] for each in buckets}
+    return [
+        Result(flow, rate, waited.get((flow.tenant, flow.key), 0.0))
+        for flow, rate in zip(flows, rates, strict=True)
+    ]
+
+
+async def _until_under_way(flows: Sequence[Flow], proxy: EmbeddedProxy) -> None:
+    deadline = time.monotonic() + _START_TIMEOUT
+    while waiting := [flow for flow in flows if flow.bytes <= _BURSTS * (flow.limit or 0)]:
+        proxy.check()
+        if time.monotonic() > deadline:
+            raise DemoFailed(f"after {_START_TIMEOUT:.0f} s, {waiting[0]} too little to measure")
+        await asyncio.sleep(0.05)
+
+
+async def _measure(flows: Sequence[Flow], proxy: EmbeddedProxy, console: Console) -> list[float]:
+    """Shows every second what each flow gets; returns bytes per second over all of them."""
+    console.print(_row("MiB/s", [flow.tenant for flow in flows]))
+    console.print(_row("", [flow.verb for flow in flows]))
+    started = last = time.monotonic()
+    first = before = [flow.bytes for flow in flows]
+    for second in range(1, SECONDS + 1):
+        await asyncio.sleep(started + second - time.monotonic())
+        proxy.check()
+        now, counts = time.monotonic(), [flow.bytes for flow in flows]
+        console.print(_row(f"{second} s", [mib(rate) for rate in _rates(before, counts, now - last)]))
+        before, last = counts, now
+    return _rates(first, before, last - started)
+
+
+def _rates(before: Sequence[int], after: Sequence[int], seconds: float) -> list[float]:
+    return [(now - then) / seconds for then, now in zip(before, after, strict=True)]
+
+
+def _row(heading: str, cells: Sequence[str]) -> str:
+    return f"{heading:>6}" + "".join(f"{cell:>10}" for cell in cells)

@@ -1,0 +1,128 @@
+"""The proxy in front of a cluster, on loopback ports, for as long as a `with` block lasts.
+
+    with EmbeddedKafka() as kafka, EmbeddedProxy(kafka.bootstrap, kafka.folder, clients) as proxy:
+        AIOKafkaProducer(bootstrap_servers=proxy.bootstrap)
+
+A process of its own, as in production: `python -m proxy run`. It dies with this one (see `children`).
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any, Final, Self
+
+import yaml
+
+from proxy.demo.children import Children
+from proxy.demo.ports import free_port_range
+from proxy.errors import QuotaProxyError
+
+_HOST: Final = "127.0.0.1"
+_BROKER_PORTS: Final = 10
+_START_TIMEOUT: Final = 60.0  # seconds; a start takes one, but a busy machine can hold it up for long
+_STOP_TIMEOUT: Final = 10.0
+_POLL: Final = 0.05
+_EXCERPT: Final = 20  # lines
+
+
+class ProxyFailed(QuotaProxyError):
+    """The proxy died or did not get ready; str() holds the end of its log."""
+
+
+class EmbeddedProxy:
+    """`upstream` is the cluster's bootstrap.servers, `clients` the configuration's quotas.clients.
+
+    The configuration and the log go into `folder`.
+    """
+
+    def __init__(self, upstream: str, folder: Path, clients: Sequence[Mapping[str, object]]) -> None:
+        first = free_port_range(2 + _BROKER_PORTS)
+        self.bootstrap = f"{_HOST}:{first}"
+        """HOST:PORT for `bootstrap.servers`."""
+        self.admin_port = first + 1
+        self.config = folder / "quota-proxy.yaml"
+        self.log = folder / "quota-proxy.log"
+        self._settings: dict[str, object] = {
+            "listeners": [
+                {
+                    "bind": _HOST,
+                    "bootstrap_port": first,
+                    "broker_port_base": first + 2,
+                    "upstream": {"bootstrap": upstream.split(",")},
+                }
+            ],
+            "admin": {"bind": _HOST, "port": self.admin_port},
+            "quotas": {"clients": [dict(each) for each in clients]},
+            "limits": {"max_connections": 200, "drain_seconds": 2},
+        }
+        self._children = Children()
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        """Starts the proxy and waits until it is ready. Raises ProxyFailed."""
+        self.config.write_text(yaml.safe_dump(self._settings, sort_keys=False))
+        command = [sys.executable, "-m", "proxy", "run", "--config", str(self.config)]
+        try:
+            with self.log.open("ab") as log:
+                self._process = self._children.spawn(command, stdout=log, stderr=subprocess.STDOUT)
+            self._await_ready()
+        except BaseException:
+            self._children.kill_all()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the proxy as an operator would (SIGTERM): it drains."""
+        try:
+            if self._process is not None:
+                self._process.terminate()
+                self._process.wait(_STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            print(f"The proxy did not drain within {_STOP_TIMEOUT:.0f} s and was killed", file=sys.stderr)
+        finally:
+            self._children.kill_all()
+
+    def check(self) -> None:
+        """Raises ProxyFailed if the proxy runs no more."""
+        if self._process is not None and self._process.poll() is not None:
+            raise ProxyFailed(self._tell(f"ended with status {self._process.returncode}"))
+
+    def quotas(self) -> list[dict[str, Any]]:
+        """The active quota buckets, as /api/quotas shows them. OSError where the proxy does not answer."""
+        _, body = self._get("/api/quotas")
+        buckets: list[dict[str, Any]] = json.loads(body)["quotas"]
+        return buckets
+
+    def _get(self, path: str) -> tuple[int, str]:
+        connection = HTTPConnection(_HOST, self.admin_port, timeout=5)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        except HTTPException as error:
+            raise ConnectionError(f"the admin port does not speak HTTP: {error!r}") from error
+        finally:
+            connection.close()
+
+    def _await_ready(self) -> None:
+        deadline = time.monotonic() + _START_TIMEOUT
+        answer = "nothing answers at its admin port"
+        while True:
+            self.check()
+            try:
+                status, answer = self._get("/readyz")
+            except OSError:
+                status = 0
+            if status == 200:
+                return
+            if time.monotonic() > deadline:
+                raise ProxyFailed(self._tell(f"was not ready within {_START_TIMEOUT:.0f} s ({answer})"))
+            time.sleep(_POLL)
+
+    def _tell(self, what: str) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        return f"the proxy {what}; the end of its log ({self.log}):\n" + "\n".join(lines[-_EXCERPT:])

@@ -1,0 +1,90 @@
+"""The demo's tenants: ordinary clients that know nothing of the proxy, told apart by their client ids.
+
+Each has a topic of its own, and sends or reads as fast as it is let.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+PRODUCER: Final = "producer_byte_rate"
+CONSUMER: Final = "consumer_byte_rate"
+
+_RECORD: Final = bytes((64 << 10) - 128)
+"""With its batch's header just under 64 KiB. A quota bounds what a Fetch may bring, and a part of a batch at
+its end counts, though the consumer has no use for it: whole batches are to fill it."""
+_STOP_SECONDS: Final = 3.0
+
+
+@dataclass(slots=True)
+class Flow:
+    """What one tenant produces to its topic, or consumes from it."""
+
+    tenant: str
+    """Its client id, and the name of its topic."""
+    key: str
+    """The quota that it falls under: PRODUCER or CONSUMER."""
+    limit: int | None
+    """Bytes per second; None without a quota."""
+    bytes: int = 0
+    """Bytes of records that were acknowledged, or have come, so far."""
+
+    @property
+    def verb(self) -> str:
+        return "produces" if self.key == PRODUCER else "consumes"
+
+    def __str__(self) -> str:
+        return f"{self.tenant} {self.verb}"
+
+    async def run(self, bootstrap: str) -> None:
+        """Goes on until it is cancelled. Raises aiokafka's KafkaError."""
+        if self.key == PRODUCER:
+            await self._produce(bootstrap)
+        else:
+            await self._consume(bootstrap)
+
+    async def _produce(self, bootstrap: str) -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, client_id=self.tenant)
+        async with _started(producer):
+            while True:
+                await producer.send_and_wait(self.tenant, _RECORD)
+                self.bytes += len(_RECORD)
+
+    async def _consume(self, bootstrap: str) -> None:
+        consumer = AIOKafkaConsumer(
+            self.tenant,
+            bootstrap_servers=bootstrap,
+            client_id=self.tenant,
+            group_id=self.tenant,
+            auto_offset_reset="earliest",
+        )
+        async with _started(consumer):
+            async for record in consumer:
+                self.bytes += len(record.value)
+
+
+@asynccontextmanager
+async def _started(client: AIOKafkaProducer | AIOKafkaConsumer) -> AsyncIterator[None]:
+    """Starts the client, and stops it: not for long, as it waits for a cluster that may be gone for good."""
+    try:
+        await client.start()
+        yield
+    finally:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_SECONDS):
+                await client.stop()
+
+
+async def make_topics(bootstrap: str, tenants: Iterable[str]) -> None:
+    """A topic of one partition for each tenant."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, client_id="demo")
+    await admin.start()
+    try:
+        await admin.create_topics([NewTopic(tenant, 1, 1) for tenant in tenants])
+    finally:
+        await admin.close()

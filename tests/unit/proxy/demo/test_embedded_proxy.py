@@ -1,0 +1,86 @@
+"""The proxy's process, without a Kafka behind it; tests/integration/test_demo.py has one."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proxy.demo import embedded_proxy
+from proxy.demo.embedded_proxy import EmbeddedProxy, ProxyFailed
+from proxy.settings import limits, load
+
+QUOTAS = [{"entity": {"client-id": "alice"}, "producer_byte_rate": 1000}]
+BUCKETS = b'{"quotas": [{"kind": "producer_byte_rate"}]}'
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """HOST:PORT where a cluster could be, but is not."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+def test_one_that_refuses_its_configuration_is_quoted(tmp_path: Path, nobody: str) -> None:
+    with (
+        pytest.raises(ProxyFailed) as failure,
+        EmbeddedProxy(nobody, tmp_path, [{"entity": {"client-id": "alice"}, "speed": 1}]),
+    ):
+        pass
+    said = str(failure.value)
+    assert said.startswith(
+        f"the proxy ended with status 2; the end of its log ({tmp_path}/quota-proxy.log):\n"
+    )
+    assert "quotas.clients[0].speed" in said
+
+
+def test_one_that_is_never_ready_is_ended_with_its_reasons(
+    tmp_path: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded_proxy, "_START_TIMEOUT", 0.0)
+    monkeypatch.setattr(EmbeddedProxy, "_get", lambda *_: (503, "no broker answers"))
+    proxy = EmbeddedProxy(nobody, tmp_path, QUOTAS)
+    with pytest.raises(ProxyFailed, match=r"the proxy was not ready within 0 s \(no broker answers\)"), proxy:
+        pass
+    with pytest.raises(ProxyFailed, match="the proxy ended with status -9"):
+        proxy.check()
+
+
+def test_its_configuration_is_what_it_was_asked_for(
+    tmp_path: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EmbeddedProxy, "_get", lambda *_: (200, ""))
+    with EmbeddedProxy(f"{nobody},127.0.0.1:1", tmp_path, QUOTAS) as proxy:
+        settings = load(proxy.config)
+    (listener,) = settings.listeners
+    assert listener.upstream.bootstrap == (nobody, "127.0.0.1:1")
+    assert f"{listener.advertised_host}:{listener.bootstrap_port}" == proxy.bootstrap
+    assert settings.admin.port == proxy.admin_port
+    assert limits(settings).limit("producer_byte_rate", "", "alice") == 1000
+
+
+def test_what_its_admin_port_says_is_read(
+    tmp_path: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = EmbeddedProxy(nobody, tmp_path, QUOTAS)
+    with pytest.raises(OSError, match="refused"):
+        proxy.quotas()
+    with socket.create_server(("127.0.0.1", proxy.admin_port)) as server:
+        answer = threading.Thread(target=_answer, args=(server, b"HTTP/1.0 200 OK\r\n\r\n" + BUCKETS))
+        answer.start()
+        assert proxy.quotas() == [{"kind": "producer_byte_rate"}]
+        answer.join()
+        answer = threading.Thread(target=_answer, args=(server, b"SSH-2.0-server\r\n"))
+        answer.start()
+        with pytest.raises(ConnectionError, match="does not speak HTTP"):
+            proxy.quotas()
+        answer.join()
+
+
+def _answer(server: socket.socket, says: bytes) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(4096)
+        connection.sendall(says)
