@@ -1,0 +1,93 @@
+"""What clients may speak is what both the broker and the proxy know; nothing else is touched."""
+
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.wire.registry import BY_KEY
+from tests.support.messages import read_frame, request_frame, response_type, versions
+from tests.support.proxy_process import ProxyProcess
+from tests.support.raw_client import RawClient
+from tests.support.requests import API_VERSIONS, PRODUCE, api_versions, metadata
+
+pytestmark = pytest.mark.kafka
+NOT_SPOKEN = 99
+
+
+def _answer(port: int, version: int = 3) -> Any:
+    with RawClient(port) as client:
+        return client.ask(api_versions(version))
+
+
+def _ranges(answer: Any) -> dict[int, tuple[int, int]]:
+    return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+
+def test_the_proxy_reads_the_newest_versions_of_the_broker(kafka: EmbeddedKafka) -> None:
+    """When this fails, Kafka has a version of an API that the module named here has to learn."""
+    behind = []
+    for key, (_, newest) in _ranges(_answer(kafka.port(1))).items():
+        api = BY_KEY[key] if key < len(BY_KEY) else None
+        if api is not None and newest > api.newest:
+            behind.append(f"{api.name} ({type(api).__module__}): v{api.newest} is ours, v{newest} is Kafka's")
+    assert behind == []
+
+
+def test_every_api_that_the_proxy_reads_is_still_there(kafka: EmbeddedKafka) -> None:
+    known = _ranges(_answer(kafka.port(1)))
+    gone = [api.name for api in BY_KEY if api is not None and api.key not in known]
+    assert gone == []
+
+
+@pytest.mark.parametrize("version", versions(API_VERSIONS))
+def test_clients_are_offered_what_both_know(version: int, kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    native, offered = (_answer(port, version) for port in (kafka.port(1), proxy.bootstrap_port))
+    expected = {}
+    for key, (oldest, newest) in _ranges(native).items():
+        api = BY_KEY[key] if key < len(BY_KEY) else None
+        expected[key] = (oldest, newest) if api is None else (oldest, min(newest, api.newest))
+    assert _ranges(offered) == expected
+    assert expected[PRODUCE][0] == 0, "librdkafka takes a broker without Produce v0 for an ancient one"
+    for field in ("supported_features", "finalized_features", "finalized_features_epoch"):
+        assert getattr(offered, field, None) == getattr(native, field, None)
+
+
+def test_transactions_of_the_new_kind_are_announced(proxy: ProxyProcess) -> None:
+    """KIP-890: clients use them where the finalized feature says so."""
+    answer = _answer(proxy.bootstrap_port)
+    levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+    assert levels["transaction.version"] >= 2
+
+
+def test_an_unknown_version_of_api_versions_is_answered(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    """KIP-511: in v0's form, with the versions that there are."""
+    newer = bytearray(request_frame(api_versions(), correlation_id=5))
+    newer[6:8] = NOT_SPOKEN.to_bytes(2, "big")
+    answers = []
+    for port in (kafka.port(1), proxy.bootstrap_port):
+        with RawClient(port) as client:
+            client.send_bytes(bytes(newer))
+            answers.append(read_frame(response_type(API_VERSIONS, 0), client.receive_frame()))
+            # The connection lives on, and the client takes another version.
+            assert client.ask(api_versions()).error_code == ErrorCode.none
+    native, own = answers
+    assert own.error_code == native.error_code == ErrorCode.unsupported_version
+    assert API_VERSIONS in _ranges(own)
+    assert _ranges(own)[API_VERSIONS] == _ranges(native)[API_VERSIONS]
+
+
+def test_a_version_that_was_not_offered_ends_the_connection(proxy: ProxyProcess) -> None:
+    newer = bytearray(request_frame(metadata([])))
+    newer[6:8] = NOT_SPOKEN.to_bytes(2, "big")
+    with RawClient(proxy.bootstrap_port) as client:
+        client.send_bytes(bytes(newer))
+        assert client.ended()
+    assert proxy.log_lines(f"Metadata v{NOT_SPOKEN} is not supported")
+
+
+def test_apis_that_nobody_reads_are_counted(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    before = proxy.metric("quota_proxy_requests_total", api="ListGroups")
+    kafka.run_tool("kafka-groups", "--bootstrap-server", proxy.bootstrap, "--list")
+    assert proxy.metric("quota_proxy_requests_total", api="ListGroups") == before + 1
