@@ -9,6 +9,7 @@ from typing import Final, final
 from mypy_extensions import mypyc_attr
 
 from proxy.wire.edit import Edit, i32, string, uvarint
+from proxy.wire.errors import Malformed
 from proxy.wire.reader import Reader
 from proxy.wire.views import ResponseView
 
@@ -82,6 +83,8 @@ def rewrite_endpoints_tag(reader: Reader, view: ResponseView, addresses: Address
         else:
             before = len(view.edits)
             _rewrite_endpoints(reader, view, addresses)
+            if reader.offset != start + size:
+                raise Malformed(f"NodeEndpoints take {reader.offset - start} bytes in a tag of {size}")
             grown = size
             for edit in view.edits[before:]:
                 grown += edit.growth

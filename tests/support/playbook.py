@@ -15,7 +15,7 @@ from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits import PACE, Limits
 from proxy.relay.errors import RelayError
-from proxy.relay.relay import Relay
+from proxy.relay.relay import NO_OWN_APIS, Relay
 from proxy.relay.traffic import Traffic
 from tests.support.messages import Ports
 
@@ -38,6 +38,7 @@ def new_relay(
     traffic: Traffic | None = None,
     max_frame_bytes: int = MAX_FRAME_BYTES,
     algorithm: str = PACE,
+    own_api_keys: frozenset[int] = NO_OWN_APIS,
 ) -> Relay:
     """A relay of an unauthenticated client, with quotas or without."""
     return Relay(
@@ -47,6 +48,7 @@ def new_relay(
         "ANONYMOUS",
         "127.0.0.1",
         max_frame_bytes,
+        own_api_keys,
     )
 
 
@@ -80,6 +82,12 @@ class Playbook:
             self.relay.handle_timer(self._now)
             assert self.relay.next_timer() != due, "a timer that has run is still due"
         self._now = until
+        return self
+
+    def own(self, answer: bytes) -> Self:
+        """The proxy answers the request that it has taken."""
+        (intercepted,) = self.relay.take_intercepted()
+        self.relay.answer(intercepted.exchange, answer, self._now)
         return self
 
     def drain(self) -> Self:

@@ -2,6 +2,7 @@
 
 import datetime
 import types
+import uuid
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -66,4 +67,40 @@ def _field(name: str, kafka_type: str, hint: Any) -> st.SearchStrategy[Any]:
         return st.lists(_field(name, kafka_type, get_args(hint)[0]), max_size=3).map(tuple)
     if is_dataclass(hint):
         return messages(cast("Any", hint))
-    return _BY_NAME.get(name) or _BY_TYPE[kafka_type]
+    return _BY_NAME[name] if name in _BY_NAME else _BY_TYPE[kafka_type]
+
+
+_SAMPLES: Final[dict[str, Any]] = {
+    "bool": True,
+    "bytes": b"bytes",
+    "datetime_i64": None,
+    "error_code": ErrorCode.none,
+    "int8": 1,
+    "int16": 2,
+    "int32": 3,
+    "int64": 4,
+    "records": b"records",
+    "string": "text",
+    "timedelta_i32": datetime.timedelta(0),
+    "uuid": uuid.UUID(int=5),
+}
+
+
+def sample(entity: Any) -> Any:
+    """One message of a kio type, always the same, with two elements in every array and every field set."""
+    hints = get_type_hints(entity)
+    made = {
+        field.name: _sample(field.name, field.metadata.get("kafka_type", ""), hints[field.name])
+        for field in fields(entity)
+    }
+    return entity(**made)
+
+
+def _sample(name: str, kafka_type: str, hint: Any) -> Any:
+    if get_origin(hint) in (Union, types.UnionType):
+        hint = next(arg for arg in get_args(hint) if arg is not type(None))
+    if get_origin(hint) is tuple:
+        return (_sample(name, kafka_type, get_args(hint)[0]),) * 2
+    if is_dataclass(hint):
+        return sample(hint)
+    return BROKER_HOST if name == "host" else _SAMPLES[kafka_type]

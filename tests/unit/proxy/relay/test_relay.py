@@ -1,0 +1,85 @@
+"""What the relay adds to its two directions: timers, drain, and whose fault an error is."""
+
+import pytest
+
+from proxy.relay.errors import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
+from tests.support.exchanges import answered, fetch, opaque, produce, produced
+from tests.support.old_messages import fetch_request, fetch_response
+from tests.support.playbook import EVERYONE, START, new_relay
+
+SLOW = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
+
+
+def test_a_new_relay_has_nothing_to_do():
+    relay = new_relay()
+    assert (relay.idle, relay.greeted, relay.client_muted, relay.request_unfinished) == (
+        True,
+        False,
+        False,
+        False,
+    )
+    assert relay.next_timer() == 0.0
+    assert (relay.take_to_client(), relay.take_to_broker(), relay.take_intercepted()) == ([], [], [])
+    relay.handle_timer(START)
+    relay.drain(START)
+    assert relay.idle
+
+
+def test_what_is_taken_is_gone():
+    relay = new_relay()
+    relay.receive_from_client(produce(1), START)
+    assert b"".join(relay.take_to_broker()) == produce(1)
+    assert relay.take_to_broker() == []
+    relay.receive_from_broker(produced(1), START)
+    assert b"".join(relay.take_to_client()) == produced(1)
+    assert relay.take_to_client() == []
+
+
+def test_the_next_timer_is_the_earlier_of_the_mute_and_the_hold():
+    relay = new_relay(SLOW)
+    held = fetch_request(0, 1, {"t": {0: 100}})
+    relay.receive_from_client(held + produce(2, size=6000), START)
+    assert relay.next_timer() == START + 5.0
+    relay.receive_from_broker(fetch_response(0, 1, {"t": {0: bytes(3000)}}), START)
+    hold = relay.next_timer()
+    assert START + 2.0 < hold < START + 3.0
+    relay.handle_timer(hold - 0.001)
+    assert relay.take_to_client() == []
+    relay.handle_timer(hold)
+    assert len(b"".join(relay.take_to_client())) > 3000
+    assert (relay.next_timer(), relay.client_muted) == (START + 5.0, True)
+    relay.handle_timer(START + 5.0)
+    assert (relay.next_timer(), relay.client_muted) == (0.0, False)
+
+
+def test_a_late_timer_does_all_that_was_due():
+    relay = new_relay(SLOW)
+    relay.receive_from_client(produce(1, size=2000, version=0) + fetch(2, max_bytes=1), START)
+    relay.receive_from_broker(produced(1, version=0), START)
+    relay.take_to_broker()
+    relay.handle_timer(START + 100.0)
+    assert b"".join(relay.take_to_client()) == produced(1, version=0)
+    assert b"".join(relay.take_to_broker()) == fetch(2, max_bytes=1)
+
+
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1", opaque(1, 0, 99)])
+def test_the_client_is_to_blame_for_its_bytes(data):
+    with pytest.raises(RelayError) as caught:
+        new_relay().receive_from_client(data, START)
+    assert caught.value.reason == CLIENT_PROTOCOL_ERROR
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", answered(1)])
+def test_the_broker_is_to_blame_for_its_own(data):
+    with pytest.raises(RelayError) as caught:
+        new_relay().receive_from_broker(data, START)
+    assert caught.value.reason == BROKER_PROTOCOL_ERROR
+
+
+def test_the_client_is_to_blame_for_what_is_read_when_the_broker_has_answered():
+    relay = new_relay(own_api_keys=frozenset([42]))
+    relay.receive_from_client(opaque(1, 42) + opaque(2, 0, 99), START)
+    (own,) = relay.take_intercepted()
+    with pytest.raises(RelayError) as caught:
+        relay.answer(own.exchange, answered(1), START)
+    assert caught.value.reason == CLIENT_PROTOCOL_ERROR

@@ -1,0 +1,87 @@
+"""The broker's direction by itself; tests/relay has the stories in which both take part."""
+
+import pytest
+
+from proxy.quota.identity import Identity
+from proxy.quota.verdict import Verdict
+from proxy.relay.exchange import Client, Exchange
+from proxy.relay.responses import HOLD_BYTES, Responses
+from proxy.relay.traffic import Traffic
+from proxy.relay.turns import Turns
+from proxy.wire.errors import FrameTooLarge, Malformed, Short
+from proxy.wire.registry import BY_KEY
+from tests.support.exchanges import answered, fetched, produced
+from tests.support.messages import Ports, framed
+from tests.support.playbook import EVERYONE, START, engine
+from tests.support.reading import request_view
+
+
+class Side:
+    def __init__(self, quotas=None):
+        self.traffic = Traffic()
+        self.turns = Turns(self.traffic.total)
+        self.responses = Responses(engine(quotas or {}), Ports(), self.traffic, self.turns)
+        self.client = Client(Identity("u", "c", "a"), self.traffic.client("u", "c"), b"c")
+
+    def ask(self, number, api_key=None, version=7, throttled_until=0.0):
+        api = None if api_key is None else BY_KEY[api_key]
+        request = None if api is None else request_view(api, version)
+        exchange = Exchange(number, self.client, api, request)
+        exchange.throttled_until = throttled_until
+        if throttled_until:
+            exchange.admitted = Verdict(throttled_until - START)
+        self.turns.add(exchange)
+        return self
+
+    def receive(self, data, now=START):
+        self.responses.receive(data, now)
+        return b"".join(self.turns.take())
+
+
+def test_an_answer_goes_on_and_is_counted():
+    side = Side().ask(1).ask(2, 0)
+    assert side.receive(answered(1) + produced(2)) == answered(1) + produced(2)
+    size = len(answered(1) + produced(2))
+    assert (side.traffic.total.bytes_out, side.client.traffic.bytes_out) == (size, size)
+    assert side.turns.empty
+
+
+def test_a_wait_is_announced():
+    side = Side().ask(1, 0, throttled_until=START + 2.0)
+    assert side.receive(produced(1), START + 0.5) == produced(1, throttle_ms=1500)
+
+
+def test_a_wait_that_the_version_cannot_announce_holds_the_answer():
+    side = Side().ask(1, 0, 0, START + 2.0)
+    assert side.receive(produced(1, version=0)) == b""
+    assert side.turns.held_until == START + 2.0
+
+
+def test_a_response_is_charged_and_mutes():
+    side = Side({EVERYONE: {"consumer_byte_rate": 1000.0}}).ask(1, 1, 11)
+    assert side.receive(fetched(1, size=3000)) == fetched(1, size=3000, throttle_ms=2000)
+    assert side.turns.muted_until == START + 2.0
+
+
+def test_a_large_answer_is_half_through_until_its_end():
+    side = Side().ask(1, 1, 11)
+    large = fetched(1, size=2 << 20)
+    assert side.receive(large[: HOLD_BYTES - 1]) == b""
+    assert side.receive(large[HOLD_BYTES - 1 : 9000]) == large[:9000]
+    assert side.turns.passing
+    assert side.receive(large[9000:]) == large[9000:]
+    assert not side.turns.passing
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"\x80\0\0\0", FrameTooLarge),
+        (framed(b"\0\0"), Short),
+        (answered(2), Malformed),
+        (answered(1, b""), Short),
+    ],
+)
+def test_what_cannot_be_read(data, error):
+    with pytest.raises(error):
+        Side().ask(1, 0).receive(data)

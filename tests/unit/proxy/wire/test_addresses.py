@@ -1,0 +1,172 @@
+import pytest
+
+from proxy.wire.addresses import (
+    UNKNOWN_TAG,
+    Address,
+    Addresses,
+    rewrite_address,
+    rewrite_endpoints_array,
+    rewrite_endpoints_tag,
+)
+from proxy.wire.edit import apply, i32, string, uvarint
+from proxy.wire.errors import Malformed, Short
+from proxy.wire.reader import Reader
+from proxy.wire.views import ResponseView
+from tests.support.messages import BROKER_HOST, PROXY_HOST, PROXY_PORT, Ports
+
+NO_TAGS = b"\0"
+
+
+def view(flexible=True, length_sent=False):
+    made = ResponseView(1, flexible, 100)
+    made.length_sent = length_sent
+    return made
+
+
+def address(node_id, host, port, flexible=True):
+    return i32(node_id) + string(host, flexible) + i32(port)
+
+
+def proxys(node_id, flexible=True):
+    return address(node_id, PROXY_HOST, PROXY_PORT + node_id, flexible)
+
+
+def endpoint(node_id, host=BROKER_HOST, port=9092, rack=b"\0"):
+    return address(node_id, host, port) + rack + NO_TAGS
+
+
+def rewritten(rewrite, data, response, before=b"\xaa\xbb", after=b"\xcc"):
+    """What `data` becomes, the same for every split; and that the reader stands right behind it."""
+    results = set()
+    frame = before + data + after
+    for first in range(len(before), len(frame)):
+        response.edits.clear()
+        pieces = [frame[:first], frame[first:]]
+        reader = Reader(pieces, len(before))
+        rewrite(reader, response, Ports())
+        assert reader.offset == len(before + data)
+        results.add(b"".join(apply(pieces, response.edits)))
+    (result,) = results
+    assert result.startswith(before)
+    assert result.endswith(after)
+    return result[len(before) : len(result) - len(after)]
+
+
+@pytest.mark.parametrize("flexible", [False, True])
+def test_an_address_becomes_the_proxys(flexible):
+    data = address(3, BROKER_HOST, 9092, flexible)
+    assert rewritten(rewrite_address, data, view(flexible)) == proxys(3, flexible)
+
+
+@pytest.mark.parametrize("flexible", [False, True])
+@pytest.mark.parametrize(("node_id", "host"), [(-1, ""), (-1, BROKER_HOST), (0, "")])
+def test_what_is_no_node_is_left_alone(flexible, node_id, host):
+    data = address(node_id, host, -1, flexible)
+    assert rewritten(rewrite_address, data, view(flexible)) == data
+
+
+def test_a_null_host_is_no_node():
+    data = i32(3) + b"\0" + i32(9092)
+    assert rewritten(rewrite_address, data, view()) == data
+
+
+def test_whoever_advertises_is_told_the_brokers_own_address():
+    class Recorder(Addresses):
+        def __init__(self):
+            self.asked = []
+
+        def advertised(self, node_id, host, port):
+            self.asked.append((node_id, host, port))
+            return Address("p", 1)
+
+    recorder = Recorder()
+    rewrite_address(Reader([address(7, "grün", 9092)]), view(), recorder)
+    assert recorder.asked == [(7, "grün", 9092)]
+
+
+def test_addresses_must_be_advertised_by_somebody():
+    with pytest.raises(NotImplementedError):
+        Addresses().advertised(1, "host", 1)
+
+
+def tag_section(*tags):
+    return uvarint(len(tags)) + b"".join(uvarint(tag) + uvarint(len(data)) + data for tag, data in tags)
+
+
+def endpoints(*nodes):
+    return uvarint(len(nodes) + 1) + b"".join(nodes)
+
+
+BOTH = endpoints(endpoint(1), endpoint(2, rack=b"\x05rack"))
+BOTH_PROXYS = endpoints(proxys(1) + b"\0\0", proxys(2) + b"\x05rack" + NO_TAGS)
+
+
+def test_a_section_without_tags():
+    assert rewritten(rewrite_endpoints_tag, NO_TAGS, view()) == NO_TAGS
+
+
+def test_endpoints_in_a_tag_are_rewritten_and_the_tags_size_with_them():
+    data = tag_section((0, BOTH), (5, b"other"))
+    assert rewritten(rewrite_endpoints_tag, data, view()) == tag_section((0, BOTH_PROXYS), (5, b"other"))
+
+
+@pytest.mark.parametrize("host", ["b", "b" * 100, "b" * 127, "b" * 200, "b" * 17_000])
+def test_a_tag_may_need_another_number_of_bytes_for_its_size(host):
+    data = tag_section((0, endpoints(*[endpoint(node, host=host) for node in range(8)])))
+    wanted = tag_section((0, endpoints(*[proxys(node) + b"\0\0" for node in range(8)])))
+    reader = Reader([data])
+    response = view()
+    rewrite_endpoints_tag(reader, response, Ports())
+    assert b"".join(apply([data], response.edits)) == wanted
+
+
+def test_a_tag_without_endpoints_stays():
+    data = tag_section((0, endpoints()))
+    assert rewritten(rewrite_endpoints_tag, data, view()) == data
+
+
+@pytest.mark.parametrize("size", [0, 2, len(BOTH) - 1, len(BOTH) + 1])
+def test_endpoints_that_do_not_fill_their_tag_are_malformed(size):
+    data = b"\x01\x00" + uvarint(size) + BOTH + b"more"
+    with pytest.raises(Malformed, match=f"NodeEndpoints take {len(BOTH)} bytes in a tag of {size}"):
+        rewrite_endpoints_tag(Reader([data]), view(), Ports())
+
+
+def test_when_the_length_is_sent_the_tag_becomes_one_that_nobody_knows():
+    data = tag_section((0, BOTH), (5, b"other"))
+    changed = rewritten(rewrite_endpoints_tag, data, view(length_sent=True))
+    assert changed == tag_section((UNKNOWN_TAG, bytes(len(BOTH))), (5, b"other"))
+
+
+@pytest.mark.parametrize("length_sent", [False, True])
+def test_a_tag_that_is_not_all_there_is_short(length_sent):
+    data = tag_section((0, BOTH))
+    for size in range(len(data)):
+        with pytest.raises(Short):
+            rewrite_endpoints_tag(Reader([data[:size]]), view(length_sent=length_sent), Ports())
+
+
+def test_endpoints_in_an_array_are_rewritten():
+    data = BOTH + tag_section((3, b"tag"))
+    assert rewritten(rewrite_endpoints_array, data, view()) == BOTH_PROXYS + tag_section((3, b"tag"))
+
+
+@pytest.mark.parametrize("length_sent", [False, True])
+def test_an_array_without_addresses_stays(length_sent):
+    for data in (endpoints() + NO_TAGS, b"\0" + NO_TAGS, endpoints(endpoint(-1, host="", port=-1)) + NO_TAGS):
+        assert rewritten(rewrite_endpoints_array, data, view(length_sent=length_sent)) == data
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 5, 9, 100, 2000])
+@pytest.mark.parametrize("host", ["b", BROKER_HOST])
+def test_when_the_length_is_sent_the_array_becomes_empty(nodes, host):
+    data = endpoints(*[endpoint(node, host=host) for node in range(nodes)]) + NO_TAGS
+    response = view(length_sent=True)
+    rewrite_endpoints_array(Reader([data]), response, Ports())
+    changed = b"".join(apply([data], response.edits))
+    assert len(changed) == len(data)
+    reader = Reader([changed])
+    assert reader.count(True) == 0
+    assert (reader.uvarint(), reader.uvarint()) == (1, UNKNOWN_TAG)
+    size = reader.uvarint()
+    assert changed[reader.offset :] == bytes(size)

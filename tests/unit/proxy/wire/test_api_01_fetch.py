@@ -1,0 +1,114 @@
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from proxy.wire.edit import Edit, i32
+from proxy.wire.errors import Short
+from proxy.wire.views import NO_ID
+from tests.support.exchanges import TOPIC, fetch, fetch_response, fetched
+from tests.support.messages import BROKER_HOST, read_frame, response_frame, through_proxy, versions
+from tests.support.old_messages import fetch_request as old_request
+from tests.support.old_messages import fetch_response as old_response
+from tests.support.reading import announce, edited, items_of, read_request, read_response
+
+VERSIONS = versions(1)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_request_shows_what_bounds_its_answer(version):
+    frame = fetch(1, max_bytes=1234, min_bytes=567, version=version)
+    view = read_request([frame])
+    assert (view.max_bytes, view.min_bytes, view.replica_id, view.acks) == (1234, 567, -1, 1)
+    view.edits = [
+        Edit(view.min_bytes_at, view.min_bytes_at + 4, i32(1)),
+        Edit(view.max_bytes_at, view.max_bytes_at + 4, i32(2)),
+    ]
+    assert edited([frame], view) == fetch(1, max_bytes=2, min_bytes=1, version=version)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_before_v3_each_partition_has_its_own_bound(version):
+    frame = old_request(version, 1, {"a": {0: 5000, 1: 10}, "b": {}, "c": {7: 999}}, min_bytes=567)
+    view = read_request([frame])
+    assert (view.max_bytes, view.max_bytes_at, view.min_bytes) == (5000, -1, 567)
+    assert [most for at, most in view.partition_max_bytes] == [5000, 10, 999]
+    view.edits = [Edit(at, at + 4, i32(most + 1)) for at, most in view.partition_max_bytes]
+    assert edited([frame], view) == old_request(
+        version, 1, {"a": {0: 5001, 1: 11}, "b": {}, "c": {7: 1000}}, min_bytes=567
+    )
+
+
+def test_v3_has_one_bound():
+    view = read_request([old_request(3, 1, {"a": {0: 5000}}, max_bytes=8000)])
+    assert (view.max_bytes, view.partition_max_bytes) == (8000, [])
+
+
+@pytest.mark.parametrize("version", [0, 4, 15])
+def test_a_request_that_ends_early_is_short(version):
+    frame = old_request(0, 1, {"a": {0: 1}}) if version == 0 else fetch(1, version=version)
+    read = len(frame) if version == 0 else read_request([frame]).max_bytes_at + 4
+    for size in range(20, read):
+        with pytest.raises(Short):
+            read_request([frame[:size]])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_response_shows_its_wait_and_size(version):
+    frame = fetched(1, size=500, throttle_ms=1234, version=version)
+    for want_items in (False, True):
+        view = read_response(1, version, [frame], want_items)
+        assert (view.throttle_time_ms, view.body_size) == (1234, 496)
+        announce(view, 99)
+        assert edited([frame], view) == fetched(1, size=500, throttle_ms=99, version=version)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_the_oldest_responses(version):
+    frame = old_response(version, 1, {"a": {0: bytes(70), 3: b""}, "b": {1: b"x"}}, throttle_ms=77)
+    view = read_response(1, version, [frame])
+    assert items_of(view) == [("a", NO_ID, 0, 70), ("a", NO_ID, 3, 0), ("b", NO_ID, 1, 1)]
+    assert (view.throttle_at, view.throttle_time_ms) == ((-1, 0) if version == 0 else (8, 77))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_records_are_measured_by_partition(version):
+    response = fetch_response(version, bytes(70))
+    (topic,) = response.responses
+    (partition,) = topic.partitions
+    aborted = type(partition).__annotations__["aborted_transactions"].__args__[0].__args__[0]
+    more = replace(
+        partition,
+        partition_index=9,
+        aborted_transactions=(aborted(producer_id=1, first_offset=2), aborted(producer_id=3, first_offset=4)),
+    )
+    empty = replace(partition, partition_index=8, records=None, aborted_transactions=())
+    topic_id = uuid.uuid4()
+    name, id_ = (TOPIC, NO_ID) if version < 13 else ("", topic_id.bytes)
+    topic = replace(topic, partitions=(partition, more, empty))
+    if version >= 13:
+        topic = replace(topic, topic_id=topic_id)
+    view = read_response(1, version, [response_frame(replace(response, responses=(topic,)))])
+    assert items_of(view) == [(name, id_, 0, 70), (name, id_, 9, 70), (name, id_, 8, 0)]
+
+
+@pytest.mark.parametrize("version", [4, 7, 15])
+def test_without_a_wish_for_items_only_the_head_is_read(version):
+    frame = response_frame(fetch_response(version, bytes(70)))
+    view = read_response(1, version, [frame[:30]], want_items=False)
+    assert (view.done, view.items) == (True, [])
+
+
+@pytest.mark.parametrize("version", [16, 17, 18])
+@pytest.mark.parametrize("want_items", [False, True])
+def test_a_new_leaders_address_is_the_proxys(version, want_items):
+    response = fetch_response(version, bytes(70))
+    node = type(response).__annotations__["node_endpoints"].__args__[0]
+    response = replace(response, node_endpoints=(node(node_id=2, host=BROKER_HOST, port=9092, rack=None),))
+    frame = response_frame(response)
+    view = read_response(1, version, [frame], want_items)
+    assert len(view.items) == int(want_items)
+    assert read_frame(type(response), edited([frame], view)) == through_proxy(response)
+    hidden = read_response(1, version, [frame], want_items, length_sent=True)
+    assert BROKER_HOST.encode() not in edited([frame], hidden)
+    assert len(edited([frame], hidden)) == len(frame)
