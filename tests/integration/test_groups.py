@@ -1,0 +1,64 @@
+"""Consumer groups rebalance through the proxy: members come and go, and partitions follow."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import pytest
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.clients import Confluent, new_group
+from tests.support.members import MEMBERS, Member
+from tests.support.numbered import number
+from tests.support.proxy_process import ProxyProcess
+from tests.support.topics import make_topic
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+PARTITIONS = {0, 1, 2, 3}
+COUNT = 100
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_members_come_and_go(name: str, kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    group = new_group()
+    make_topic(kafka, group, partitions=len(PARTITIONS))
+    seen: set[int] = set()
+    members: list[Member] = []
+
+    def poll_until(condition: Callable[[], bool], what: str) -> None:
+        def polled() -> bool:
+            for member in members:
+                seen.update(number(message.value) for message in member.poll())
+            return condition()
+
+        wait_until(polled, what, 60)
+
+    def read_all() -> None:
+        seen.clear()
+        Confluent().send(proxy.bootstrap, group, COUNT)
+        poll_until(lambda: seen == set(range(COUNT)), "every message at some member")
+
+    with ExitStack() as leaving:
+        first = MEMBERS[name](kafka, proxy.bootstrap, group, group)
+        leaving.callback(first.leave)
+        members.append(first)
+        poll_until(lambda: first.partitions() == PARTITIONS, "all partitions at the first member")
+        read_all()
+
+        second = MEMBERS[name](kafka, proxy.bootstrap, group, group)
+        left = leaving.enter_context(ExitStack())
+        left.callback(second.leave)
+        members.append(second)
+        poll_until(
+            lambda: (
+                len(first.partitions()) == len(second.partitions()) == 2
+                and first.partitions() | second.partitions() == PARTITIONS
+            ),
+            "half of the partitions at each member",
+        )
+        read_all()
+
+        members.remove(second)
+        left.close()
+        poll_until(lambda: first.partitions() == PARTITIONS, "all partitions back at the first member")
+        read_all()

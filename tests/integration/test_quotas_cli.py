@@ -1,0 +1,215 @@
+"""`quota-proxy quotas` and a plain Kafka broker: the same quotas as kafka-configs sees."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka import Producer
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.proxy_process import COMMAND
+from tests.support.topics import make_topic
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+MANY = 1100
+"""More than go into one request."""
+
+
+@pytest.fixture
+def quotas(kafka: EmbeddedKafka, tmp_path: Path) -> Iterator[Run]:
+    """Runs a command against the broker; the quotas that it leaves are removed in the end."""
+
+    def run(command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        line = [str(COMMAND), "quotas", command, "--bootstrap", kafka.bootstrap, *arguments]
+        return subprocess.run(line, capture_output=True, text=True, timeout=60)
+
+    yield run
+    nobody = tmp_path / "nobody.yaml"
+    nobody.write_text("quotas: {clients: []}\n")
+    done = run("import", str(nobody), "--prune", "--yes")
+    assert done.returncode == 0, done.stderr
+    wait_until(lambda: run("diff", str(nobody)).returncode == 0, "the broker's forgetting the quotas")
+
+
+def clients(quotas: Run, *options: str) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = json.loads(quotas("list", "--format", "json", *options).stdout)["quotas"][
+        "clients"
+    ]
+    return shown
+
+
+def configs(kafka: EmbeddedKafka, *arguments: str) -> str:
+    return kafka.run_tool("kafka-configs", "--bootstrap-server", kafka.bootstrap, *arguments).stdout
+
+
+def test_kafka_configs_sees_what_was_set(kafka: EmbeddedKafka, quotas: Run) -> None:
+    names = ("--user", "CN=a b,O=ü", "--client-id-default")
+    done = quotas("set", *names, "producer_byte_rate=1048576", "request_percentage=12.5")
+    assert done.returncode == 0, done.stderr
+    assert quotas("set", "--ip-default", "connection_creation_rate=100").returncode == 0
+    entity = (
+        "--entity-type",
+        "users",
+        "--entity-name",
+        "CN=a b,O=ü",
+        "--entity-type",
+        "clients",
+        "--entity-default",
+    )
+    wait_until(lambda: len(clients(quotas)) == 2, "both quotas at the broker")
+    shown = configs(kafka, "--describe", *entity)
+    assert "producer_byte_rate=1048576.0" in shown
+    assert "request_percentage=12.5" in shown
+    assert "connection_creation_rate=100.0" in configs(
+        kafka, "--describe", "--entity-type", "ips", "--entity-default"
+    )
+
+
+def test_it_sees_what_kafka_configs_set(kafka: EmbeddedKafka, quotas: Run) -> None:
+    pair = (
+        "--entity-type",
+        "users",
+        "--entity-name",
+        "42",
+        "--entity-type",
+        "clients",
+        "--entity-name",
+        "yes",
+    )
+    configs(
+        kafka, "--alter", "--add-config", "consumer_byte_rate=2097152,controller_mutation_rate=0.5", *pair
+    )
+    configs(
+        kafka, "--alter", "--add-config", "producer_byte_rate=7", "--entity-type", "users", "--entity-default"
+    )
+    wait_until(lambda: len(clients(quotas)) == 2, "both quotas at the broker")
+    assert clients(quotas, "--user", "42") == [
+        {
+            "entity": {"user": "42", "client-id": "yes"},
+            "consumer_byte_rate": 2097152,
+            "controller_mutation_rate": 0.5,
+        }
+    ]
+    assert clients(quotas, "--user-default") == [{"entity": {"user": "<default>"}, "producer_byte_rate": 7}]
+    assert quotas("get", "--user", "42").returncode == 1
+    assert quotas("delete", "--user", "42", "--client-id", "yes", "consumer_byte_rate").returncode == 0
+    wait_until(
+        lambda: "consumer_byte_rate" not in clients(quotas, "--user", "42")[0], "the removal at the broker"
+    )
+    assert "consumer_byte_rate" not in configs(kafka, "--describe", *pair)
+
+
+def test_a_round_trip_through_a_file(quotas: Run, tmp_path: Path) -> None:
+    file = tmp_path / "quotas.yaml"
+    wanted = [
+        {
+            "entity": {"user": f"tenant-{number}"},
+            "consumer_byte_rate": 1 + number,
+            "producer_byte_rate": 10**6,
+        }
+        for number in range(MANY)
+    ]
+    file.write_text(yaml.safe_dump({"quotas": {"clients": wanted}}))
+    done = quotas("import", str(file))
+    assert done.stderr == f"{MANY} entities altered, 0 equal already, 0 refused\n"
+    wait_until(lambda: quotas("diff", str(file)).returncode == 0, "all quotas at the broker")
+    exported = tmp_path / "exported.yaml"
+    assert quotas("export", "--out", str(exported)).returncode == 0
+    assert yaml.safe_load(exported.read_text())["quotas"]["clients"] == sorted(
+        wanted, key=lambda entry: str(entry["entity"])
+    )
+
+    quotas("set", "--user", "tenant-7", "producer_byte_rate=1", "request_percentage=50")
+    quotas("set", "--client-id", "stray", "producer_byte_rate=1")
+    quotas("delete", "--user", "tenant-8")
+    expected = [
+        "~ user tenant-7: producer_byte_rate 1 -> 1000000",
+        "- user tenant-7: request_percentage 50",
+        "+ user tenant-8: consumer_byte_rate 9",
+        "+ user tenant-8: producer_byte_rate 1000000",
+        "- client-id stray: producer_byte_rate 1",
+    ]
+    wait_until(
+        lambda: quotas("diff", str(exported)).stdout.splitlines() == expected, "the changes at the broker"
+    )
+    assert quotas("import", str(exported), "--prune", "--yes").returncode == 0
+    wait_until(lambda: quotas("diff", str(exported)).returncode == 0, "the old state at the broker")
+
+
+def test_what_the_broker_refuses_is_told_and_the_rest_is_done(quotas: Run, tmp_path: Path) -> None:
+    file = tmp_path / "quotas.yaml"
+    file.write_text(
+        "quotas:\n  clients:\n"
+        "    - {entity: {user: a}, producer_byte_rate: -1}\n"
+        "    - {entity: {user: b}, speed: 1}\n"
+        "    - {entity: {ip: no.such.host.invalid}, connection_creation_rate: 1}\n"
+        "    - {entity: {user: c, ip: 10.0.0.1}, connection_creation_rate: 1}\n"
+        "    - {entity: {user: d}, producer_byte_rate: 1}\n"
+    )
+    dry = quotas("import", str(file), "--dry-run")
+    done = quotas("import", str(file))
+    for result, verb in ((dry, "would be altered"), (done, "altered")):
+        assert result.returncode == 1
+        errors = result.stderr.splitlines()
+        assert errors[-1] == f"1 entities {verb}, 0 equal already, 4 refused"
+        refused = {line.split(": not altered: ")[0] for line in errors[:-1]}
+        assert refused == {
+            "quota-proxy: user a",
+            "quota-proxy: user b",
+            "quota-proxy: ip no.such.host.invalid",
+            "quota-proxy: user c, ip 10.0.0.1",
+        }
+    wait_until(
+        lambda: [entry["entity"] for entry in clients(quotas)] == [{"user": "d"}], "the only good entry"
+    )
+
+
+def test_a_plain_broker_refuses_temporary_quotas_whole(quotas: Run) -> None:
+    done = quotas("set", "--user", "a", "producer_byte_rate=1", "--for", "2h")
+    assert done.returncode == 1
+    assert "a plain Kafka broker has no temporary quotas" in done.stderr
+    assert clients(quotas) == []
+
+
+def test_log(kafka: EmbeddedKafka, quotas: Run) -> None:
+    missing = quotas("log", "--topic", "no-such-log")
+    assert missing.returncode == 1
+    assert "no-such-log is not there" in missing.stderr
+    assert (
+        "no-such-log"
+        not in kafka.run_tool("kafka-topics", "--bootstrap-server", kafka.bootstrap, "--list").stdout
+    )
+
+    make_topic(kafka, "quota-log", partitions=2)
+    assert quotas("log", "--topic", "quota-log").stdout.splitlines()[1:] == []
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for at, (user, value) in enumerate([("alice", 1048576), (None, 5.5), ("alice", None)]):
+        key = {"kind": "client-quota", "entity": {"user": user}, "name": "producer_byte_rate"}
+        how = {
+            "v": 1,
+            "value": value,
+            "by": "admin",
+            "client_id": "c",
+            "from": "10.0.0.7",
+            "at_ms": 1000 * at,
+        }
+        producer.produce("quota-log", json.dumps(how), json.dumps(key), partition=at % 2)
+    producer.produce("quota-log", "junk", "junk", partition=0)
+    assert producer.flush(30) == 0
+    shown = quotas("log", "--topic", "quota-log")
+    assert shown.returncode == 0, shown.stderr
+    assert [line.split()[0:1] + line.split()[4:] for line in shown.stdout.splitlines()[1:]] == [
+        ["1970-01-01T00:00:00Z", "user", "alice", "producer_byte_rate", "1048576"],
+        ["1970-01-01T00:00:01Z", "user", "<default>", "producer_byte_rate", "5.5"],
+        ["1970-01-01T00:00:02Z", "user", "alice", "producer_byte_rate", "removed"],
+    ]
+    assert "1 records of quota-log cannot be read" in shown.stderr
+    of_default = quotas("log", "--topic", "quota-log", "--user-default", "--format", "json").stdout
+    assert [json.loads(line)["value"] for line in of_default.splitlines()] == [5.5]
