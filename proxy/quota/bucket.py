@@ -2,7 +2,7 @@
 
 from typing import Final, final
 
-from proxy.quota.limits import UNLIMITED
+from proxy.quota.limits import ENFORCE, OBSERVE, UNLIMITED
 from proxy.quota.rates import SampledRate, TokenBucket
 
 IDLE_SECONDS: Final = 3600.0
@@ -11,15 +11,58 @@ IDLE_SECONDS: Final = 3600.0
 
 @final
 class Rule:
-    """How a bucket limits: by tokens, `burst_seconds` of the limit at most; where that is 0, by Kafka's
-    rate."""
+    """How a bucket limits.
 
-    __slots__ = ("burst_seconds", "samples", "window_seconds")
+    By tokens, `burst_seconds` of the limit at most or else `least_burst`; where both are 0, by Kafka's
+    sampled rate. One use makes wait `max_throttle_seconds` at most; the rest stays as a debt, of which
+    `max_debt_seconds` are remembered.
 
-    def __init__(self, burst_seconds: float, samples: int, window_seconds: float) -> None:
+    An observed bucket makes nobody wait, so its debt would never be paid: it counts as paid at once, as if
+    the client had waited.
+    """
+
+    __slots__ = (
+        "burst_seconds",
+        "least_burst",
+        "max_debt_seconds",
+        "max_throttle_seconds",
+        "observed",
+        "paced",
+        "samples",
+        "window_seconds",
+    )
+
+    def __init__(
+        self,
+        burst_seconds: float,
+        samples: int,
+        window_seconds: float,
+        max_throttle_seconds: float = UNLIMITED,
+        max_debt_seconds: float = UNLIMITED,
+        least_burst: float = 0.0,
+        mode: str = ENFORCE,
+    ) -> None:
+        self.observed: Final = mode == OBSERVE
         self.burst_seconds: Final = burst_seconds
         self.samples: Final = samples
         self.window_seconds: Final = window_seconds
+        self.max_throttle_seconds: Final = max_throttle_seconds
+        self.max_debt_seconds: Final = 0.0 if self.observed else max_debt_seconds
+        self.least_burst: Final = least_burst
+        self.paced: Final = burst_seconds > 0.0 or least_burst > 0.0
+        """Whether tokens limit."""
+
+    def same(self, other: "Rule") -> bool:
+        """Whether a bucket would notice no change from one to the other."""
+        return (
+            self.burst_seconds == other.burst_seconds
+            and self.samples == other.samples
+            and self.window_seconds == other.window_seconds
+            and self.max_throttle_seconds == other.max_throttle_seconds
+            and self.max_debt_seconds == other.max_debt_seconds
+            and self.least_burst == other.least_burst
+            and self.observed == other.observed
+        )
 
 
 @final
@@ -28,7 +71,9 @@ class BucketState:
 
     __slots__ = (
         "client_id",
+        "ip",
         "limit",
+        "mode",
         "quota",
         "rate",
         "throttle_seconds",
@@ -47,12 +92,16 @@ class BucketState:
         throttled_until: float,
         throttled_requests: int,
         throttle_seconds: float,
+        mode: str = ENFORCE,
+        ip: str = "",
     ) -> None:
         self.quota: Final = quota
         """The quota's key, such as producer_byte_rate."""
         self.user: Final = user
         """Empty where the bucket is shared by all users; client_id likewise."""
         self.client_id: Final = client_id
+        self.ip: Final = ip
+        """The address, where the quota is one of addresses; else empty."""
         self.limit: Final = limit
         """Per second, in the quota's unit."""
         self.rate: Final = rate
@@ -62,16 +111,21 @@ class BucketState:
         self.throttled_requests: Final = throttled_requests
         self.throttle_seconds: Final = throttle_seconds
         """All waits together."""
+        self.mode: Final = mode
+        """OBSERVE: the three above say what would have been, and nobody has waited."""
 
 
 @final
 class Bucket:
-    """One entity's use of one quota; `user` and `client_id` are empty where they are not part of it."""
+    """One entity's use of one quota; `user`, `client_id` and `ip` are empty where they are not part of it."""
 
-    def __init__(self, quota: str, user: str, client_id: str, limit: float, rule: Rule, now: float) -> None:
+    def __init__(
+        self, quota: str, user: str, client_id: str, limit: float, rule: Rule, now: float, ip: str = ""
+    ) -> None:
         self.quota: Final = quota
         self.user: Final = user
         self.client_id: Final = client_id
+        self.ip: Final = ip
         self.limit = limit
         self.last_used = now
         self.throttled_until = 0.0
@@ -80,7 +134,11 @@ class Bucket:
         self.sampled = SampledRate(rule.samples, rule.window_seconds)
         """Kafka's rate: shown always, and the rule itself where there are no tokens."""
         self.tokens: TokenBucket | None = None
+        self.observed = rule.observed
+        """Whether its waits are only counted."""
         self._rule = rule
+        self._owed_until = 0.0
+        """Without tokens: the end of the longest wait that was cut short."""
         self._set_tokens(rule, now)
 
     def configure(self, limit: float, rule: Rule, now: float) -> None:
@@ -89,6 +147,7 @@ class Bucket:
         Without a limit nothing is recorded; the tokens go on refilling at the last one, for the case that it
         comes back.
         """
+        old_limit = self.limit
         self.limit = limit
         if limit == UNLIMITED:
             return
@@ -96,12 +155,17 @@ class Bucket:
         if rule.samples != old.samples or rule.window_seconds != old.window_seconds:
             self.sampled = SampledRate(rule.samples, rule.window_seconds)
         self._rule = rule
+        self.observed = rule.observed
         self._set_tokens(rule, now)
+        if rule.observed:
+            self._owed_until = 0.0
+        elif self._owed_until > now and old_limit != UNLIMITED:
+            self._owed_until = now + (self._owed_until - now) * old_limit / limit
 
     def _set_tokens(self, rule: Rule, now: float) -> None:
-        burst = self.limit * rule.burst_seconds
+        burst = max(self.limit * rule.burst_seconds, rule.least_burst)
         tokens = self.tokens
-        if rule.burst_seconds <= 0.0:
+        if not rule.paced:
             self.tokens = None
         elif tokens is None:
             self.tokens = TokenBucket(self.limit, burst)
@@ -112,17 +176,42 @@ class Bucket:
         """Count a use; returns how long to wait now, in seconds, 0.0 when within the limit."""
         self.last_used = now
         self.sampled.record(value, now)
+        rule = self._rule
         tokens = self.tokens
         if tokens is None:
-            return self.sampled.throttle_seconds(self.limit, now)
-        tokens.record(value, now)
-        return tokens.throttle_seconds(self.limit, now)
+            seconds = self._owed(self.sampled.throttle_seconds(self.limit, now), value, now)
+        else:
+            tokens.record(value, now)
+            seconds = tokens.throttle_seconds(self.limit, now)
+            if seconds > rule.max_debt_seconds:
+                tokens.record((rule.max_debt_seconds - seconds) * self.limit, now)
+        return min(seconds, rule.max_throttle_seconds)
 
-    def count_throttle(self, seconds: float, requests: int, now: float) -> None:
+    def _owed(self, seconds: float, value: float, now: float) -> float:
+        """How long to wait by Kafka's rate, which forgets within its window: a wait that is cut short is
+        remembered here, and while it lasts each use adds to it what it takes at the limit.
+        """
+        rule = self._rule
+        if self._owed_until > now:
+            self._owed_until += value / self.limit
+            return self._owed_until - now
+        if seconds > rule.max_throttle_seconds:
+            self._owed_until = now + min(seconds, rule.max_debt_seconds)
+        return seconds
+
+    def count_throttle(self, seconds: float, requests: int, until: float) -> None:
         """Count a wait of so many seconds, by a request (1) or by one that was counted before (0)."""
         self.throttled_requests += requests
         self.throttle_seconds += seconds
-        self.throttled_until = max(self.throttled_until, now + seconds)
+        self.throttled_until = max(self.throttled_until, until)
+
+    def count_observed(self, seconds: float, now: float) -> None:
+        """Count a wait that nobody waits: as far as it goes beyond the one before, since a client that had
+        waited would have made no request in between.
+        """
+        until = now + seconds
+        more = until - max(self.throttled_until, now)
+        self.count_throttle(max(more, 0.0), 1, until)
 
     def idle(self, now: float) -> bool:
         return now - self.last_used >= IDLE_SECONDS
@@ -137,4 +226,6 @@ class Bucket:
             self.throttled_until,
             self.throttled_requests,
             self.throttle_seconds,
+            OBSERVE if self.observed else ENFORCE,
+            self.ip,
         )

@@ -1,8 +1,10 @@
-"""Buckets: one quota's buckets by user and client id (KIP-55), found with one look-up per request."""
+"""Buckets: one quota's buckets by user and client id (KIP-55) or by address (KIP-612), found with one look-up
+per request.
+"""
 
 from typing import Final, final
 
-from proxy.quota.bucket import Bucket, BucketState, Rule
+from proxy.quota.bucket import Bucket, Rule
 from proxy.quota.identity import Identity
 from proxy.quota.limits import UNLIMITED, Limits
 
@@ -22,59 +24,88 @@ class Buckets:
         self.key: Final = key
         self._limits = limits
         self._rule = rule
-        self._buckets: Final[dict[tuple[str, str], Bucket]] = {}
-        self._resolved: Final[dict[tuple[str, str], Bucket]] = {}
-        self._unlimited: Final[set[tuple[str, str]]] = set()
-        self._any = len(limits.configured(key)) > 0
+        self._buckets: Final[dict[tuple[str, str, str], Bucket]] = {}
+        """By user, client id and address, as in the bucket."""
+        self._resolved: Final[dict[tuple[str, str, str], Bucket]] = {}
+        """By user, client id and address of who asks."""
+        self._unlimited: Final[set[tuple[str, str, str]]] = set()
+        self.any = len(limits.configured(key)) > 0
+        """Whether any entity has this quota."""
 
     def find(self, who: Identity, now: float) -> Bucket | None:
         """The bucket that holds for a client; None where no quota does."""
-        if not self._any:
+        return self._find((who.principal, who.client_id, ""), now)
+
+    def find_ip(self, address: str, now: float) -> Bucket | None:
+        """The bucket that holds for an address, in its one spelling; None where no quota does."""
+        return self._find(("", "", address), now)
+
+    def _find(self, asks: tuple[str, str, str], now: float) -> Bucket | None:
+        if not self.any:
             return None
-        client = (who.principal, who.client_id)
-        bucket = self._resolved.get(client)
+        bucket = self._resolved.get(asks)
         if bucket is not None:
             return bucket
-        if client in self._unlimited:
+        if asks in self._unlimited:
             return None
-        return self._resolve(client, now)
+        return self._resolve(asks, now)
 
-    def _resolve(self, client: tuple[str, str], now: float) -> Bucket | None:
+    def _resolve(self, asks: tuple[str, str, str], now: float) -> Bucket | None:
         if len(self._resolved) + len(self._unlimited) >= _RESOLVED_AT_MOST:
             self._forget_resolved()
-        names = self._limits.bucket(self.key, client[0], client[1])
-        if names is None:
-            self._unlimited.add(client)
+        names = self._names(asks)
+        limit = UNLIMITED if names is None else self._limit(names)
+        if names is None or limit == UNLIMITED:
+            self._unlimited.add(asks)
             return None
         bucket = self._buckets.get(names)
         if bucket is None:
-            limit = self._limits.limit(self.key, names[0], names[1])
-            bucket = Bucket(self.key, names[0], names[1], limit, self._rule, now)
+            bucket = Bucket(self.key, names[0], names[1], limit, self._rule, now, names[2])
             self._buckets[names] = bucket
-        self._resolved[client] = bucket
+        self._resolved[asks] = bucket
         return bucket
+
+    def _names(self, asks: tuple[str, str, str]) -> tuple[str, str, str] | None:
+        if asks[2]:
+            return asks
+        names = self._limits.bucket(self.key, asks[0], asks[1])
+        return None if names is None else (names[0], names[1], "")
+
+    def _limit(self, names: tuple[str, str, str]) -> float:
+        if names[2]:
+            return self._limits.ip_limit(self.key, names[2])
+        return self._limits.limit(self.key, names[0], names[1])
 
     def _forget_resolved(self) -> None:
         self._resolved.clear()
         self._unlimited.clear()
 
     def configure(self, limits: Limits, rule: Rule, now: float) -> None:
-        """Take new limits; every bucket gets its own in place."""
+        """Take new limits; every bucket whose limit changes gets its own in place."""
+        same_quotas = limits.configured(self.key) is self._limits.configured(self.key)
+        same_rule = rule.same(self._rule)
         self._limits = limits
         self._rule = rule
-        self._any = len(limits.configured(self.key)) > 0
+        if same_quotas and same_rule:
+            return
+        self.any = len(limits.configured(self.key)) > 0
         self._forget_resolved()
         for names, bucket in self._buckets.items():
-            bucket.configure(limits.limit(self.key, names[0], names[1]), rule, now)
+            limit = self._limit(names)
+            if limit != bucket.limit or not same_rule:
+                bucket.configure(limit, rule, now)
 
-    def states(self, now: float) -> list[BucketState]:
+    def live(self) -> list[Bucket]:
         """Every bucket that has a limit now."""
-        return [bucket.state(now) for bucket in self._buckets.values() if bucket.limit != UNLIMITED]
+        return [bucket for bucket in self._buckets.values() if bucket.limit != UNLIMITED]
 
     def forget_idle(self, now: float) -> None:
         """Drop the buckets that nobody has used for an hour."""
         idle = [names for names, bucket in self._buckets.items() if bucket.idle(now)]
         for names in idle:
             del self._buckets[names]
-        if idle:
-            self._forget_resolved()
+        if not idle:
+            return
+        gone = [asks for asks, bucket in self._resolved.items() if bucket.idle(now)]
+        for asks in gone:
+            del self._resolved[asks]

@@ -2,7 +2,7 @@
 
 from typing import Final, final
 
-from proxy.quota.bucket import BucketState
+from proxy.quota.bucket import Bucket, BucketState
 from proxy.quota.identity import Identity
 from proxy.quota.limits import Limits
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
@@ -14,27 +14,45 @@ _NOBODY: Final[list[Quota]] = []
 
 @final
 class QuotaEngine:
-    """The quotas of one broker."""
+    """The quotas of one broker. Quotas that nobody has are not asked, and nobody is about the exempt."""
 
     def __init__(self, quotas: list[Quota]) -> None:
         self._quotas: Final = quotas
-        highest = max([key for quota in quotas for key in quota.api_keys], default=-1)
-        self._by_api: Final[list[list[Quota]]] = [
-            [quota for quota in quotas if api_key in quota.api_keys] for api_key in range(highest + 1)
+        self._limits = Limits({})
+        self._active: list[Quota] = []
+        self._by_api: list[list[Quota]] = []
+        self._index()
+
+    def _index(self) -> None:
+        self._active = [quota for quota in self._quotas if quota.active]
+        highest = max([key for quota in self._active for key in quota.api_keys], default=-1)
+        self._by_api = [
+            [quota for quota in self._active if api_key in quota.api_keys] for api_key in range(highest + 1)
         ]
 
     def asks(self, api_key: int) -> bool:
-        """Whether any quota wants to see requests and responses of this API."""
-        return 0 <= api_key < len(self._by_api) and len(self._by_api[api_key]) > 0
+        """Whether any quota in force wants to see requests and responses of this API."""
+        return len(self._asked(api_key)) > 0
+
+    def connect(self, address: str, now: float) -> float:
+        """Judge a new connection: in how many seconds, from `now` on, it may be served. 0.0: at once."""
+        if self._limits.exempt_address(address):
+            return 0.0
+        verdict = PASS
+        for quota in self._active:
+            verdict = combine(verdict, _enforced(quota.connect(address, now), now))
+        _count(verdict, 0.0, now)
+        return verdict.throttle_seconds
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         """Judge a request when it has been read. The wait is from `now` on."""
+        asked = self._asked(request.api_key)
+        if not asked or self._limits.exempt(who):
+            return PASS
         verdict = PASS
-        for quota in self._asked(request.api_key):
-            verdict = combine(verdict, quota.admit(request, who, now))
-        bucket = verdict.bucket
-        if bucket is not None and verdict.throttle_seconds > 0.0:
-            bucket.count_throttle(verdict.throttle_seconds, 1, now)
+        for quota in asked:
+            verdict = combine(verdict, _enforced(quota.admit(request, who, now), now))
+        _count(verdict, 0.0, now)
         return verdict
 
     def charge(
@@ -43,20 +61,20 @@ class QuotaEngine:
         response: ResponseView,
         who: Identity,
         now: float,
-        admitted: Verdict = PASS,
+        throttled_until: float = 0.0,
     ) -> Verdict:
         """Judge a response. The wait counts from `now`, and does not contain what admit() said.
 
-        `admitted` is what admit() said of the request: one that waits for both counts as one throttled
-        request.
+        `throttled_until` is the end of the wait that admit() gave the request, 0.0 for none: one that waits
+        for both counts as one throttled request, and its time once.
         """
+        asked = self._asked(request.api_key)
+        if not asked or self._limits.exempt(who):
+            return PASS
         verdict = PASS
-        for quota in self._asked(request.api_key):
-            verdict = combine(verdict, quota.charge(request, response, who, now))
-        bucket = verdict.bucket
-        more = verdict.throttle_seconds - admitted.throttle_seconds
-        if bucket is not None and more > 0.0:
-            bucket.count_throttle(more, 0 if admitted.throttle_seconds > 0.0 else 1, now)
+        for quota in asked:
+            verdict = combine(verdict, _enforced(quota.charge(request, response, who, now), now))
+        _count(verdict, throttled_until, now)
         return verdict
 
     def _asked(self, api_key: int) -> list[Quota]:
@@ -66,17 +84,50 @@ class QuotaEngine:
 
     def configure(self, limits: Limits, now: float) -> None:
         """Take new limits, all quotas at once."""
+        self._limits = limits
         for quota in self._quotas:
             quota.configure(limits, now)
+        self._index()
+
+    def live(self) -> list[Bucket]:
+        """Every bucket that has been used and has a limit, in the order of the quotas.
+
+        Quick, however many there are. To show thousands without holding up everything else, take this list
+        and ask for `state(now)` of some hundred at a time; a bucket may change or be forgotten in between.
+        """
+        return [bucket for quota in self._active for bucket in quota.live()]
 
     def buckets(self, now: float) -> list[BucketState]:
-        """Every bucket that has been used and has a limit, in the order of the quotas."""
-        return [state for quota in self._quotas for state in quota.buckets(now)]
+        """The state of every live bucket at this moment."""
+        return [bucket.state(now) for bucket in self.live()]
 
     def forget_idle(self, now: float) -> None:
         """Drop the state that nobody has used for an hour."""
         for quota in self._quotas:
             quota.forget_idle(now)
+
+
+def _enforced(verdict: Verdict, now: float) -> Verdict:
+    """What is left of a verdict: where its bucket is only observed, the wait is counted, and all passes."""
+    if verdict is PASS:
+        return verdict
+    bucket = verdict.bucket
+    if bucket is None or not bucket.observed:
+        return verdict
+    if verdict.throttle_seconds > 0.0:
+        bucket.count_observed(verdict.throttle_seconds, now)
+    return PASS
+
+
+def _count(verdict: Verdict, throttled_until: float, now: float) -> None:
+    """Count a wait, as far as it goes beyond one that the request has already."""
+    bucket = verdict.bucket
+    if bucket is None or verdict.throttle_seconds <= 0.0:
+        return
+    until = now + verdict.throttle_seconds
+    more = until - max(throttled_until, now)
+    if more > 0.0:
+        bucket.count_throttle(more, 0 if throttled_until > 0.0 else 1, until)
 
 
 @final

@@ -14,17 +14,27 @@ Kafka looks for a quota in this order and takes the first; the bucket is what th
 So a bucket carries the user's name where the winning entity has a user part, and the client id where it has a
 client part. Which bucket and which limit are two steps: the limit follows from the bucket's own two names,
 and an empty client id is no name. Under levels 2 and 5 alone it therefore has no limit, as in Kafka.
+
+Quotas of IP addresses stand apart (KIP-612): the address itself, then the most specific network that it is
+in (ours: Kafka has no networks here), then the default ip. Each address has its own bucket at all levels.
 """
 
-from typing import Final, final
+from typing import Final, NamedTuple, final
+
+from proxy.quota.networks import canonical_address, canonical_network
 
 DEFAULT: Final = ""
 """Kafka's default entity: a null name on the wire, `<default>` in YAML. No real name is empty."""
 DEFAULT_IN_YAML: Final = "<default>"
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
 ANONYMOUS: Final = "ANONYMOUS"
 """Kafka's principal where nobody has authenticated."""
+_SHAPE: Final = "it has user, client-id or both, or ip alone"
+
+Names = tuple[str | None, str | None, str | None]
+"""An entity's three parts; a QuotaEntity is one, with the same hash."""
 
 
 @final
@@ -39,53 +49,51 @@ class Identity:
         self.address: Final = address
 
 
-@final
-class QuotaEntity:
-    """Whom a quota is for. Each part is a name, DEFAULT, or None where the entity has no such part."""
+class QuotaEntity(NamedTuple):
+    """Whom a quota is for. Each part is a name, DEFAULT, or None where the entity has no such part.
 
-    __slots__ = ("_hash", "client_id", "user")
+    An `ip` is an address or a network (CIDR) as parse_entity() spells it, and stands alone.
+    """
 
-    def __init__(self, user: str | None, client_id: str | None) -> None:
-        self.user: Final = user
-        self.client_id: Final = client_id
-        self._hash: Final = hash((user, client_id))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, QuotaEntity):
-            return NotImplemented
-        return self.user == other.user and self.client_id == other.client_id
-
-    def __repr__(self) -> str:
-        return f"QuotaEntity({self.user!r}, {self.client_id!r})"
+    user: str | None
+    client_id: str | None
+    ip: str | None = None
 
     def __str__(self) -> str:
         return ", ".join([f"{part} {name}" for part, name in self.parts().items()])
 
     def parts(self) -> dict[str, str]:
-        """The entity as YAML has it: {user: NAME, client-id: NAME}, only the parts that it has."""
+        """The entity as YAML has it: {user: NAME, client-id: NAME, ip: NAME}, only the parts that it has."""
         parts: dict[str, str] = {}
         if self.user is not None:
             parts[USER] = self.user or DEFAULT_IN_YAML
         if self.client_id is not None:
             parts[CLIENT_ID] = self.client_id or DEFAULT_IN_YAML
+        if self.ip is not None:
+            parts[IP] = self.ip or DEFAULT_IN_YAML
         return parts
 
 
 def parse_entity(parts: dict[str, object]) -> QuotaEntity:
-    """An entity out of YAML's {user: NAME, client-id: NAME}, either or both. Raises ValueError."""
+    """An entity out of YAML's {user: NAME, client-id: NAME}, either or both, or {ip: NAME}.
+
+    An ip's name is an address or a network in CIDR notation, and comes out in its one canonical spelling.
+    Raises ValueError.
+    """
     for part, name in parts.items():
-        if part != USER and part != CLIENT_ID:
-            raise ValueError(f"{part!r} is no part of a quota entity; it has user, client-id or both")
+        if part != USER and part != CLIENT_ID and part != IP:
+            raise ValueError(f"{part!r} is no part of a quota entity; {_SHAPE}")
         if not isinstance(name, str) or not name:
             raise ValueError(
                 f"{part} is {name!r}; it takes a name, or {DEFAULT_IN_YAML} for Kafka's default entity"
             )
     if not parts:
-        raise ValueError("the entity is empty; it has user, client-id or both")
-    return QuotaEntity(_name(parts.get(USER)), _name(parts.get(CLIENT_ID)))
+        raise ValueError(f"the entity is empty; {_SHAPE}")
+    if IP not in parts:
+        return QuotaEntity(_name(parts.get(USER)), _name(parts.get(CLIENT_ID)))
+    if len(parts) > 1:
+        raise ValueError(f"the entity has ip and {' and '.join(sorted(parts.keys() - {IP}))}; {_SHAPE}")
+    return QuotaEntity(None, None, _ip(str(parts[IP])))
 
 
 def _name(value: object) -> str | None:
@@ -94,31 +102,43 @@ def _name(value: object) -> str | None:
     return DEFAULT if value == DEFAULT_IN_YAML else value
 
 
-def precedence(user: str, client_id: str) -> list[QuotaEntity]:
+def _ip(name: str) -> str:
+    if name == DEFAULT_IN_YAML:
+        return DEFAULT
+    try:
+        return canonical_network(name) if "/" in name else canonical_address(name)
+    except ValueError as error:
+        raise ValueError(
+            f"ip: {error}; it takes an address, a network such as 10.0.0.0/8, "
+            f"or {DEFAULT_IN_YAML} for Kafka's default entity"
+        ) from error
+
+
+def precedence(user: str, client_id: str) -> list[Names]:
     """The eight entities whose quota may hold for this user and client id, the first that has one wins."""
     return [
-        QuotaEntity(user, client_id),
-        QuotaEntity(user, DEFAULT),
-        QuotaEntity(user, None),
-        QuotaEntity(DEFAULT, client_id),
-        QuotaEntity(DEFAULT, DEFAULT),
-        QuotaEntity(DEFAULT, None),
-        QuotaEntity(None, client_id),
-        QuotaEntity(None, DEFAULT),
+        (user, client_id, None),
+        (user, DEFAULT, None),
+        (user, None, None),
+        (DEFAULT, client_id, None),
+        (DEFAULT, DEFAULT, None),
+        (DEFAULT, None, None),
+        (None, client_id, None),
+        (None, DEFAULT, None),
     ]
 
 
-def limit_precedence(user: str, client_id: str) -> list[QuotaEntity]:
+def limit_precedence(user: str, client_id: str) -> list[Names]:
     """The entities that may give a bucket its limit, by the bucket's own names (empty: no part of it)."""
     if user and client_id:
         return [
-            QuotaEntity(user, client_id),
-            QuotaEntity(user, DEFAULT),
-            QuotaEntity(DEFAULT, client_id),
-            QuotaEntity(DEFAULT, DEFAULT),
+            (user, client_id, None),
+            (user, DEFAULT, None),
+            (DEFAULT, client_id, None),
+            (DEFAULT, DEFAULT, None),
         ]
     if user:
-        return [QuotaEntity(user, None), QuotaEntity(DEFAULT, None)]
+        return [(user, None, None), (DEFAULT, None, None)]
     if client_id:
-        return [QuotaEntity(None, client_id), QuotaEntity(None, DEFAULT)]
+        return [(None, client_id, None), (None, DEFAULT, None)]
     return []

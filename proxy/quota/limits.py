@@ -1,13 +1,25 @@
-"""Limits: what is configured, as one immutable snapshot; a change replaces it whole."""
+"""Limits: what is configured, as one immutable snapshot; a change makes another."""
 
-from typing import Final, final
+from collections.abc import Mapping
+from typing import Final, cast, final
 
-from proxy.quota.identity import QuotaEntity, limit_precedence, precedence
+from proxy.quota.identity import (
+    DEFAULT,
+    Identity,
+    Names,
+    QuotaEntity,
+    limit_precedence,
+    precedence,
+)
+from proxy.quota.networks import Networks, networks_around, prefix_lengths
 
 PACE: Final = "pace"
 """A token bucket with `burst_seconds` of burst: every second is near the quota."""
 WINDOW: Final = "window"
 """Kafka's own sampled rate: a burst of up to `samples` windows, then a long wait."""
+ENFORCE: Final = "enforce"
+OBSERVE: Final = "observe"
+"""Measured and counted as if enforced, but nobody waits."""
 UNLIMITED: Final = float("inf")
 
 
@@ -18,37 +30,109 @@ class Limits:
     quotas: entity -> {quota key: value}, values as Kafka's AlterClientQuotas has them.
     algorithm, burst_seconds: PACE or WINDOW for bandwidth, and PACE's burst in seconds of the quota.
     samples, window_seconds: Kafka's quota.window.num and quota.window.size.seconds.
-    exempt_users, exempt_client_ids: no quota of any entity holds for these.
+    exempt_users, exempt_client_ids, exempt_cidrs: whoever is one of these or connects from there is neither
+    measured nor made to wait, whatever the quotas say. A CIDR may be a single address.
+    mode, modes: ENFORCE or OBSERVE for all quotas, and by quota key for those where it is another.
+    max_throttle_seconds: the longest that a byte rate makes a client wait at once; the rest stays as a debt.
 
-    The look-ups never walk the configured entities: they cost the same with one as with 100,000.
+    The look-ups never walk the configured entities: they cost the same with one as with 100,000. Raises
+    ValueError for settings that are none.
     """
 
     def __init__(
         self,
-        quotas: dict[QuotaEntity, dict[str, float]],
+        quotas: Mapping[QuotaEntity, Mapping[str, float]],
         algorithm: str = PACE,
         burst_seconds: float = 1.0,
         samples: int = 11,
         window_seconds: float = 1.0,
         exempt_users: list[str] | None = None,
         exempt_client_ids: list[str] | None = None,
+        exempt_cidrs: list[str] | None = None,
+        mode: str = ENFORCE,
+        modes: dict[str, str] | None = None,
+        max_throttle_seconds: float = UNLIMITED,
     ) -> None:
-        if algorithm != PACE and algorithm != WINDOW:
-            raise ValueError(f"algorithm is {algorithm!r}; it is {PACE} or {WINDOW}")
+        _check("algorithm", algorithm, PACE, WINDOW)
+        for each in [mode, *(modes or {}).values()]:
+            _check("mode", each, ENFORCE, OBSERVE)
         self.algorithm: Final = algorithm
         self.burst_seconds: Final = burst_seconds
         self.samples: Final = samples
         self.window_seconds: Final = window_seconds
-        self._exempt_users: Final = set(exempt_users or [])
-        self._exempt_client_ids: Final = set(exempt_client_ids or [])
-        self._by_key: Final[dict[str, dict[QuotaEntity, float]]] = {}
-        for entity, values in quotas.items():
+        self.max_throttle_seconds: Final = max_throttle_seconds
+        self._mode: Final = mode
+        self._modes: Final = dict(modes or {})
+        self._exempt_users: Final = frozenset(exempt_users or [])
+        self._exempt_client_ids: Final = frozenset(exempt_client_ids or [])
+        self._exempt_cidrs: Final = list(exempt_cidrs or [])
+        self._exempt_networks: Final = Networks(self._exempt_cidrs)
+        self._any_exempt: Final = bool(exempt_users or exempt_client_ids or exempt_cidrs)
+        self._by_key: Final[dict[str, dict[Names, float]]] = {}
+        self._prefix_lengths: list[int] = []
+        """Of the networks that have a quota, the longest first; some of them may have lost it."""
+        self._apply(quotas)
+
+    def with_changes(self, changes: Mapping[QuotaEntity, Mapping[str, float | None]]) -> "Limits":
+        """These limits but for some quotas: a value sets one, None removes it.
+
+        The quotas of a key that does not change are shared with the new limits, so that `configured` gives
+        the very same object.
+        """
+        changed = Limits(
+            {},
+            self.algorithm,
+            self.burst_seconds,
+            self.samples,
+            self.window_seconds,
+            list(self._exempt_users),
+            list(self._exempt_client_ids),
+            self._exempt_cidrs,
+            self._mode,
+            self._modes,
+            self.max_throttle_seconds,
+        )
+        changed._by_key.update(self._by_key)
+        changed._prefix_lengths = self._prefix_lengths
+        changed._apply(changes)
+        return changed
+
+    def _apply(self, changes: Mapping[QuotaEntity, Mapping[str, float | None]]) -> None:
+        own: set[str] = set()
+        networks: set[str] = set()
+        for entity, values in changes.items():
+            if entity.ip is not None and "/" in entity.ip:
+                networks.add(entity.ip)
             for key, value in values.items():
-                self._by_key.setdefault(key, {})[entity] = value
+                if key not in own:
+                    own.add(key)
+                    self._by_key[key] = dict(self._by_key.get(key, {}))
+                if value is None:
+                    self._by_key[key].pop(entity, None)
+                else:
+                    self._by_key[key][entity] = value
+        lengths = {*self._prefix_lengths, *prefix_lengths(networks)}
+        self._prefix_lengths = sorted(lengths, reverse=True)
 
     def configured(self, key: str) -> dict[QuotaEntity, float]:
         """Every entity that has this quota, with its value; not to be changed."""
-        return self._by_key.get(key, {})
+        return cast("dict[QuotaEntity, float]", self._by_key.get(key, {}))
+
+    def mode(self, key: str) -> str:
+        """ENFORCE or OBSERVE."""
+        return self._modes.get(key, self._mode)
+
+    def exempt(self, who: Identity) -> bool:
+        """Whether no quota holds for this client."""
+        return self._any_exempt and (
+            who.principal in self._exempt_users
+            or who.client_id in self._exempt_client_ids
+            or self._exempt_networks.contain(who.address)
+        )
+
+    def exempt_address(self, address: str) -> bool:
+        """Whether no quota holds for connections from here."""
+        return self._exempt_networks.contain(address)
 
     def bucket(self, key: str, user: str, client_id: str) -> tuple[str, str] | None:
         """The user and client id (empty: not part of it) of the bucket that holds for a request; None: no
@@ -59,12 +143,12 @@ class Limits:
         left behind.
         """
         values = self._by_key.get(key)
-        if values is None or user in self._exempt_users or client_id in self._exempt_client_ids:
+        if values is None:
             return None
         for entity in precedence(user, client_id):
             if entity in values:
-                user_name = "" if entity.user is None else user
-                client_name = "" if entity.client_id is None else client_id
+                user_name = "" if entity[0] is None else user
+                client_name = "" if entity[1] is None else client_id
                 if self.limit(key, user_name, client_name) == UNLIMITED:
                     return None
                 return user_name, client_name
@@ -80,3 +164,21 @@ class Limits:
             if value is not None:
                 return value
         return UNLIMITED
+
+    def ip_limit(self, key: str, address: str) -> float:
+        """The limit of an address's bucket; UNLIMITED where neither it, nor a network around it, nor the
+        default ip has one.
+        """
+        values = self._by_key.get(key)
+        if values is None:
+            return UNLIMITED
+        for name in [address, *networks_around(address, self._prefix_lengths), DEFAULT]:
+            value = values.get((None, None, name))
+            if value is not None:
+                return value
+        return UNLIMITED
+
+
+def _check(what: str, value: str, one: str, other: str) -> None:
+    if value != one and value != other:
+        raise ValueError(f"{what} is {value!r}; it is {one} or {other}")

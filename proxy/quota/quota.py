@@ -6,8 +6,8 @@ from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
-from proxy.quota.bucket import BucketState
-from proxy.quota.identity import Identity
+from proxy.quota.bucket import Bucket
+from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits import Limits
 from proxy.quota.verdict import PASS, Verdict
 from proxy.wire.views import RequestView, ResponseView
@@ -33,12 +33,21 @@ _FRACTION: Final = 1e-6
 class Quota:
     """The state and rules of one kind of quota. A kind overrides what it needs; the rest passes everything.
 
+    A verdict that is not PASS names the bucket that it comes from: the engine drops what an observed bucket
+    says, and whoever is exempt is not asked about at all.
+
     One instance may serve several brokers (PER_CLUSTER), so configure() may come twice with the same limits.
     """
 
     def __init__(self, api_keys: tuple[int, ...]) -> None:
         self.api_keys: Final = api_keys
         """The APIs (Kafka's keys) whose requests and responses this quota is asked about."""
+        self.active = True
+        """Whether anybody has such a quota now, so that asking can do anything; configure() sets it."""
+
+    def connect(self, address: str, now: float) -> Verdict:
+        """Judge a new connection from an address; `throttle_seconds` is how late it is served."""
+        return PASS
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         """Judge a request when it has been read, before it goes to the broker."""
@@ -51,7 +60,7 @@ class Quota:
     def configure(self, limits: Limits, now: float) -> None:
         """Take new limits; what was used so far still counts."""
 
-    def buckets(self, now: float) -> list[BucketState]:
+    def live(self) -> list[Bucket]:
         """Every bucket that has been used and has a limit."""
         return []
 
@@ -63,12 +72,21 @@ class Quota:
 class QuotaKey:
     """A quota's name and the values that it takes, as in AlterClientQuotas (KIP-546)."""
 
-    __slots__ = ("name", "type")
+    __slots__ = ("for_ip", "name", "type")
 
-    def __init__(self, name: str, type: str) -> None:
+    def __init__(self, name: str, type: str, for_ip: bool = False) -> None:
         self.name: Final = name
         self.type: Final = type
         """LONG, INT or DOUBLE, as Kafka names them."""
+        self.for_ip: Final = for_ip
+        """Whether only ip entities have it; else only users and client ids do."""
+
+    def misplaced(self, entity: QuotaEntity) -> str:
+        """Why an entity cannot have this quota, in a sentence; empty when it can."""
+        if self.for_ip == (entity.ip is not None):
+            return ""
+        whose = "an ip" if self.for_ip else "users and client ids"
+        return f"{self.name} is a quota of {whose}; {entity} cannot have it"
 
     def problem(self, value: object) -> str:
         """What is wrong with a value, in a sentence; empty when it is fine."""
@@ -100,6 +118,7 @@ class QuotaKind:
         self.keys: Final = keys
         """The quotas that can be configured, by Kafka's names."""
         self.api_keys: Final = api_keys
+        """The APIs that it is about; none where it is about connections."""
         self.scope: Final = scope
         """PER_BROKER or PER_CLUSTER."""
         self.build: Final = build

@@ -32,7 +32,7 @@ class Verdict:
         self.max_bytes: Final = max_bytes
         """The most that the response may bring; NO_BOUND where no quota bounds it."""
         self.bucket: Final = bucket
-        """The bucket that makes the wait."""
+        """The bucket that the verdict comes from: of several, the one that makes the wait."""
 
 
 PASS: Final = Verdict()
@@ -40,14 +40,16 @@ PASS: Final = Verdict()
 
 
 def combine(first: Verdict, second: Verdict) -> Verdict:
-    """Both: the longest wait and its bucket (the first's on a tie), all that is held, the first error code,
-    the
-    least max_bytes."""
+    """Both: the longest wait and its bucket, all that is held, the first error code, the least max_bytes.
+
+    On a tie it is the second's bucket: Kafka counts a wait for the bandwidth only where it is longer than
+    the one for the requests, which is asked later.
+    """
     if second is PASS:
         return first
     if first is PASS:
         return second
-    longest = second if second.throttle_seconds > first.throttle_seconds else first
+    longest = first if first.throttle_seconds > second.throttle_seconds else second
     return Verdict(
         longest.throttle_seconds,
         _union(first.held, second.held),

@@ -130,7 +130,7 @@ class Responses:
     def _settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
         """Charge a response, announce the wait in it, and mute its client."""
         until = exchange.throttled_until
-        verdict = self._engine.charge(request, view, exchange.client.who, now, exchange.admitted)
+        verdict = self._engine.charge(request, view, exchange.client.who, now, until)
         if verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
             until = now + verdict.throttle_seconds
             self._turns.mute(until)

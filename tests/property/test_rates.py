@@ -126,7 +126,7 @@ def test_token_bucket_is_out_of_debt_after_the_wait(rate, uses):
         if wait > 1e-5:
             assert bucket.measure(now + wait * 0.9) < 0
             now += wait
-        assert bucket.measure(now) >= -rate * 2e-6
+            assert bucket.measure(now) >= -rate * 2e-6
 
 
 @settings(deadline=None)

@@ -12,7 +12,7 @@ pass: they have quotas of their own (KIP-73).
 
 from typing import Final, final
 
-from proxy.quota.bucket import Bucket, BucketState, Rule
+from proxy.quota.bucket import Bucket, Rule
 from proxy.quota.buckets import Buckets
 from proxy.quota.identity import Identity
 from proxy.quota.limits import PACE, Limits
@@ -41,10 +41,10 @@ class ClientBytes(Quota):
     def __init__(self) -> None:
         super().__init__(API_KEYS)
         limits = Limits({})
-        rule = _rule(limits)
-        self._rule = rule
-        self._produced: Final = Buckets(PRODUCER_BYTE_RATE, limits, rule)
-        self._consumed: Final = Buckets(CONSUMER_BYTE_RATE, limits, rule)
+        self._window_seconds = 0.0
+        self._produced: Final = Buckets(PRODUCER_BYTE_RATE, limits, _rule(limits, PRODUCER_BYTE_RATE))
+        self._consumed: Final = Buckets(CONSUMER_BYTE_RATE, limits, _rule(limits, CONSUMER_BYTE_RATE))
+        self.configure(limits, 0.0)
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE:
@@ -58,7 +58,7 @@ class ClientBytes(Quota):
         most = self._most(bucket, now)
         if 0 <= request.max_bytes <= most:
             return PASS
-        return Verdict(max_bytes=most)
+        return Verdict(max_bytes=most, bucket=bucket)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE or request.replica_id >= 0:
@@ -73,26 +73,31 @@ class ClientBytes(Quota):
         """
         tokens = bucket.tokens
         if tokens is None:
-            rule = self._rule
-            return max(int(bucket.limit * (rule.samples - 1) * rule.window_seconds), 1)
+            return max(int(bucket.limit * self._window_seconds), 1)
         return max(int(max(tokens.measure(now), bucket.limit * _LEAST_FETCH_SECONDS)), 1)
 
     def configure(self, limits: Limits, now: float) -> None:
-        self._rule = _rule(limits)
-        self._produced.configure(limits, self._rule, now)
-        self._consumed.configure(limits, self._rule, now)
+        self._window_seconds = (limits.samples - 1) * limits.window_seconds
+        self._produced.configure(limits, _rule(limits, PRODUCER_BYTE_RATE), now)
+        self._consumed.configure(limits, _rule(limits, CONSUMER_BYTE_RATE), now)
+        self.active = self._produced.any or self._consumed.any
 
-    def buckets(self, now: float) -> list[BucketState]:
-        return self._produced.states(now) + self._consumed.states(now)
+    def live(self) -> list[Bucket]:
+        return self._produced.live() + self._consumed.live()
 
     def forget_idle(self, now: float) -> None:
         self._produced.forget_idle(now)
         self._consumed.forget_idle(now)
 
 
-def _rule(limits: Limits) -> Rule:
-    burst_seconds = limits.burst_seconds if limits.algorithm == PACE else 0.0
-    return Rule(burst_seconds, limits.samples, limits.window_seconds)
+def _rule(limits: Limits, key: str) -> Rule:
+    return Rule(
+        limits.burst_seconds if limits.algorithm == PACE else 0.0,
+        limits.samples,
+        limits.window_seconds,
+        limits.max_throttle_seconds,
+        mode=limits.mode(key),
+    )
 
 
 def _use(bucket: Bucket, size: int, now: float) -> Verdict:

@@ -17,7 +17,7 @@ def who(user="u", client_id="c"):
 
 
 def names(found):
-    return sorted((state.user, state.client_id, state.limit) for state in found.states(0.0))
+    return sorted((bucket.user, bucket.client_id, bucket.limit) for bucket in found.live())
 
 
 def test_a_client_without_a_quota_has_no_bucket():
@@ -25,7 +25,7 @@ def test_a_client_without_a_quota_has_no_bucket():
     assert found.find(who("u"), 0.0) is None
     assert found.find(who("u"), 0.0) is None
     assert buckets({}).find(who("u"), 0.0) is None
-    assert found.states(0.0) == []
+    assert found.live() == []
 
 
 def test_a_bucket_is_one_object_however_it_is_found():
@@ -77,7 +77,7 @@ def test_a_deleted_quota_limits_nobody_and_shows_nothing():
     bucket = found.find(who(), 0.0)
     found.configure(Limits({}), RULE, 0.0)
     assert found.find(who(), 0.0) is None
-    assert found.states(0.0) == []
+    assert found.live() == []
     found.configure(Limits(EACH_USER), RULE, 0.0)
     assert found.find(who(), 0.0) is bucket
 

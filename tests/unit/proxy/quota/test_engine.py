@@ -33,8 +33,8 @@ class Fixed(Quota):
     def configure(self, limits, now):
         self.limits.append(limits)
 
-    def buckets(self, now):
-        return [self.bucket.state(now)]
+    def live(self):
+        return [self.bucket]
 
     def forget_idle(self, now):
         self.forgotten.append(now)
@@ -80,11 +80,22 @@ def test_a_request_that_waits_twice_counts_once_and_with_the_longer_wait():
     early, late = Fixed((0,), admit=1.0), Fixed((0,), charge=1.5)
     engine = QuotaEngine([early, late])
     admitted = engine.admit(request(), WHO, 0.0)
-    verdict = engine.charge(request(), RESPONSE, WHO, 0.0, admitted)
+    verdict = engine.charge(request(), RESPONSE, WHO, 0.0, admitted.throttle_seconds)
     assert (verdict.throttle_seconds, verdict.bucket) == (1.5, late.bucket)
     assert (counted(early), counted(late)) == ((1, 1.0), (0, 0.5))
-    engine.charge(request(), RESPONSE, WHO, 0.0, Verdict(2.0))
+    engine.charge(request(), RESPONSE, WHO, 0.0, 2.0)
     assert counted(late) == (0, 0.5)
+    assert late.bucket.throttled_until == 1.5
+
+
+def test_what_was_waited_before_the_answer_came_does_not_count_again():
+    late = Fixed((0,), charge=1.5)
+    engine = QuotaEngine([late])
+    engine.charge(request(), RESPONSE, WHO, 10.0, 11.0)
+    assert counted(late) == (0, 0.5)
+    engine.charge(request(), RESPONSE, WHO, 10.0, 9.0)
+    assert counted(late) == (0, 2.0)
+    assert late.bucket.throttled_until == 11.5
 
 
 def test_no_wait_is_not_counted():

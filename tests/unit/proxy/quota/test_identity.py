@@ -1,7 +1,12 @@
+import re
+
 import pytest
 
 from proxy.quota.identity import DEFAULT, QuotaEntity, limit_precedence, parse_entity, precedence
 
+TAKES_AN_ADDRESS = (
+    "; it takes an address, a network such as 10.0.0.0/8, or <default> for Kafka's default entity"
+)
 PARSED = [
     ({"user": "alice", "client-id": "billing"}, QuotaEntity("alice", "billing")),
     ({"user": "alice", "client-id": "<default>"}, QuotaEntity("alice", DEFAULT)),
@@ -11,6 +16,10 @@ PARSED = [
     ({"user": "<default>"}, QuotaEntity(DEFAULT, None)),
     ({"client-id": "billing"}, QuotaEntity(None, "billing")),
     ({"client-id": "<default>"}, QuotaEntity(None, DEFAULT)),
+    ({"ip": "10.0.0.1"}, QuotaEntity(None, None, "10.0.0.1")),
+    ({"ip": "2001:db8::1"}, QuotaEntity(None, None, "2001:db8::1")),
+    ({"ip": "10.0.0.0/8"}, QuotaEntity(None, None, "10.0.0.0/8")),
+    ({"ip": "<default>"}, QuotaEntity(None, None, DEFAULT)),
 ]
 
 
@@ -23,16 +32,38 @@ def test_an_entity_is_read_from_its_parts_and_gives_them_back(parts, entity):
 @pytest.mark.parametrize(
     ("parts", "sentence"),
     [
-        ({}, "the entity is empty; it has user, client-id or both"),
-        ({"client_id": "c"}, "'client_id' is no part of a quota entity; it has user, client-id or both"),
+        ({}, "the entity is empty; it has user, client-id or both, or ip alone"),
+        (
+            {"client_id": "c"},
+            "'client_id' is no part of a quota entity; it has user, client-id or both, or ip alone",
+        ),
         ({"user": ""}, "user is ''; it takes a name, or <default> for Kafka's default entity"),
         ({"user": None}, "user is None; it takes a name, or <default> for Kafka's default entity"),
         ({"client-id": 7}, "client-id is 7; it takes a name, or <default> for Kafka's default entity"),
+        ({"ip": ""}, "ip is ''; it takes a name, or <default> for Kafka's default entity"),
+        (
+            {"ip": "10.0.0.1", "user": "u", "client-id": "c"},
+            "the entity has ip and client-id and user; it has user, client-id or both, or ip alone",
+        ),
+        ({"ip": "localhost"}, "ip: 'localhost' is no IPv4 or IPv6 address" + TAKES_AN_ADDRESS),
+        ({"ip": "10.0.0/8"}, "ip: '10.0.0/8' is no IPv4 or IPv6 network" + TAKES_AN_ADDRESS),
+        (
+            {"ip": "10.0.0.1/8"},
+            "ip: '10.0.0.1/8' has bits beyond its length; the network is 10.0.0.0/8" + TAKES_AN_ADDRESS,
+        ),
     ],
 )
 def test_what_is_no_entity_is_refused_with_a_sentence(parts, sentence):
-    with pytest.raises(ValueError, match="^" + sentence.replace("(", r"\(") + "$"):
+    with pytest.raises(ValueError, match="^" + re.escape(sentence) + "$"):
         parse_entity(parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "ip"),
+    [("2001:DB8:0::1", "2001:db8::1"), ("::ffff:10.0.0.1", "10.0.0.1"), ("2001:DB8::/32", "2001:db8::/32")],
+)
+def test_an_address_has_one_spelling(name, ip):
+    assert parse_entity({"ip": name}) == QuotaEntity(None, None, ip)
 
 
 def test_entities_differ_in_every_part():
@@ -42,12 +73,12 @@ def test_entities_differ_in_every_part():
     assert QuotaEntity(None, "alice") not in entities
     assert QuotaEntity("alice", "billing") != QuotaEntity("alice", "shop")
     assert QuotaEntity("alice", "billing") != QuotaEntity("bob", "billing")
-    assert QuotaEntity("alice", None) != "alice"
+    assert QuotaEntity(None, None, "10.0.0.1") != QuotaEntity("10.0.0.1", None)
 
 
 def test_entities_read_well():
     assert str(QuotaEntity("alice", DEFAULT)) == "user alice, client-id <default>"
-    assert repr(QuotaEntity("alice", None)) == "QuotaEntity('alice', None)"
+    assert str(QuotaEntity(None, None, "10.0.0.0/8")) == "ip 10.0.0.0/8"
 
 
 def test_precedence_is_kafkas():

@@ -1,7 +1,7 @@
 import pytest
 
-from proxy.quota.identity import DEFAULT, QuotaEntity
-from proxy.quota.limits import UNLIMITED, WINDOW, Limits
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.limits import ENFORCE, OBSERVE, UNLIMITED, WINDOW, Limits
 
 KEY = "producer_byte_rate"
 # the entity of each level of precedence, and the bucket of user u with client id c
@@ -105,11 +105,41 @@ def test_after_the_last_quota_of_a_kind_is_deleted_nothing_of_it_is_left():
 
 
 @pytest.mark.parametrize(
-    ("user", "client_id", "limited"), [("u", "c", True), ("admin", "c", False), ("u", "monitor", False)]
+    ("user", "client_id", "address", "exempt"),
+    [
+        ("u", "c", "10.0.0.1", False),
+        ("admin", "c", "10.0.0.1", True),
+        ("monitor", "admin", "10.0.0.1", False),
+        ("u", "monitor", "10.0.0.1", True),
+        ("u", "c", "192.168.7.1", True),
+        ("u", "c", "::ffff:192.168.7.1", True),
+        ("u", "c", "172.16.0.1", True),
+        ("u", "c", "172.16.0.2", False),
+    ],
 )
-def test_the_exempt_have_no_limit(user, client_id, limited):
-    limits = Limits({QuotaEntity(None, DEFAULT): {KEY: 8.0}}, "pace", 1.0, 11, 1.0, ["admin"], ["monitor"])
-    assert (limits.bucket(KEY, user, client_id) is not None) == limited
+def test_who_is_exempt(user, client_id, address, exempt):
+    limits = Limits(
+        {},
+        exempt_users=["admin"],
+        exempt_client_ids=["monitor"],
+        exempt_cidrs=["192.168.0.0/16", "172.16.0.1"],
+    )
+    who = Identity(user, client_id, address)
+    assert limits.exempt(who) == exempt
+    assert limits.with_changes({}).exempt(who) == exempt
+    assert not Limits({}).exempt(who)
+
+
+def test_which_addresses_are_exempt():
+    limits = Limits({}, exempt_cidrs=["192.168.0.0/16"])
+    assert limits.exempt_address("192.168.0.1")
+    assert not limits.exempt_address("10.0.0.1")
+    assert not Limits({}, exempt_users=["admin"]).exempt_address("192.168.0.1")
+
+
+def test_a_network_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="'localhost' is no IPv4 or IPv6 network"):
+        Limits({}, exempt_cidrs=["localhost"])
 
 
 def test_a_change_of_what_it_was_made_from_does_not_reach_it():
@@ -148,3 +178,84 @@ def test_the_rules_settings_are_kafkas_unless_given():
 def test_an_unknown_algorithm_is_refused():
     with pytest.raises(ValueError, match="algorithm is 'wind'; it is pace or window"):
         Limits({}, "wind")
+
+
+# entities that have a quota, and what it is for an address in 10.1.0.0/16
+ADDRESSES = [
+    ([], UNLIMITED),
+    (["10.1.2.3", "10.1.2.3/32", "10.1.0.0/16", "10.0.0.0/8", DEFAULT], 1),
+    (["10.1.2.3/32", "10.1.0.0/16", "10.0.0.0/8", DEFAULT], 1),
+    (["10.0.0.0/8", "10.1.0.0/16", DEFAULT], 2),
+    (["10.2.0.0/16", "10.0.0.0/8"], 2),
+    (["10.2.0.0/16", DEFAULT], 2),
+    (["0.0.0.0/0", DEFAULT], 1),
+    (["::/0"], UNLIMITED),
+    (["10.1.2.4"], UNLIMITED),
+]
+
+
+@pytest.mark.parametrize(("names", "limit"), ADDRESSES)
+def test_the_address_then_the_smallest_network_then_the_default(names, limit):
+    quotas = {QuotaEntity(None, None, name): {KEY: 1.0 + index} for index, name in enumerate(names)}
+    assert Limits(quotas).ip_limit(KEY, "10.1.2.3") == limit
+    assert Limits({}).with_changes(quotas).ip_limit(KEY, "10.1.2.3") == limit
+
+
+def test_quotas_of_clients_and_of_addresses_do_not_meet():
+    limits = limits_of({QuotaEntity("10.0.0.1", None): 1, QuotaEntity(None, DEFAULT): 2})
+    assert limits.ip_limit(KEY, "10.0.0.1") == UNLIMITED
+    limits = limits_of({QuotaEntity(None, None, DEFAULT): 1})
+    assert limits.bucket(KEY, "u", "c") is None
+    assert limits.limit(KEY, "u", "c") == UNLIMITED
+
+
+ALICE, BOB, NET = QuotaEntity("alice", None), QuotaEntity("bob", None), QuotaEntity(None, None, "10.0.0.0/8")
+OTHER = "consumer_byte_rate"
+
+
+def test_changes_set_and_remove():
+    old = Limits({ALICE: {KEY: 1.0, OTHER: 2.0}, BOB: {KEY: 3.0}})
+    new = old.with_changes({ALICE: {KEY: None, OTHER: 20.0}, NET: {KEY: 5.0}, BOB: {OTHER: None, "q": None}})
+    assert new.configured(KEY) == {BOB: 3.0, NET: 5.0}
+    assert new.configured(OTHER) == {ALICE: 20.0}
+    assert new.configured("q") == {}
+    assert new.ip_limit(KEY, "10.1.1.1") == 5.0
+    assert new.with_changes({NET: {KEY: None}}).ip_limit(KEY, "10.1.1.1") == UNLIMITED
+
+
+def test_changes_leave_the_old_limits_alone():
+    old = Limits({ALICE: {KEY: 1.0}})
+    old.with_changes({ALICE: {KEY: 2.0}, BOB: {KEY: 2.0}, NET: {KEY: 2.0}})
+    assert old.configured(KEY) == {ALICE: 1.0}
+    assert old.ip_limit(KEY, "10.1.1.1") == UNLIMITED
+
+
+def test_quotas_of_other_keys_are_shared_with_the_old_limits():
+    old = Limits({ALICE: {KEY: 1.0, OTHER: 2.0}})
+    new = old.with_changes({ALICE: {KEY: 2.0}})
+    assert new.configured(OTHER) is old.configured(OTHER)
+    assert new.configured(KEY) is not old.configured(KEY)
+
+
+def test_changes_keep_the_settings():
+    old = Limits({}, WINDOW, 0.5, 3, 2.0, ["admin"], ["m"], ["10.0.0.0/8"], OBSERVE, {KEY: ENFORCE}, 7.0)
+    new = old.with_changes({ALICE: {KEY: 2.0}})
+    for limits in (old, new):
+        assert (limits.algorithm, limits.burst_seconds) == (WINDOW, 0.5)
+        assert (limits.samples, limits.window_seconds, limits.max_throttle_seconds) == (3, 2.0, 7.0)
+        assert (limits.mode(KEY), limits.mode(OTHER)) == (ENFORCE, OBSERVE)
+        assert limits.exempt_address("10.0.0.1")
+
+
+def test_all_is_enforced_and_no_wait_is_cut_short_unless_it_says_so():
+    assert Limits({}).mode(KEY) == ENFORCE
+    assert Limits({}).max_throttle_seconds == UNLIMITED
+    assert Limits({}, modes={KEY: OBSERVE}).mode(KEY) == OBSERVE
+    assert Limits({}, modes={KEY: OBSERVE}).mode(OTHER) == ENFORCE
+    assert Limits({}, mode=OBSERVE).mode(KEY) == OBSERVE
+
+
+@pytest.mark.parametrize("settings", [{"mode": "watch"}, {"modes": {KEY: "watch"}}])
+def test_an_unknown_mode_is_refused(settings):
+    with pytest.raises(ValueError, match="mode is 'watch'; it is enforce or observe"):
+        Limits({}, **settings)

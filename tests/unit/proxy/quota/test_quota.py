@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from proxy.quota.identity import Identity
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits import Limits
 from proxy.quota.quota import DOUBLE, INT, LONG, Quota, QuotaKey
 from proxy.quota.verdict import PASS
@@ -48,11 +48,36 @@ def test_any_other_value_gets_a_sentence(type, value, sentence):
     assert QuotaKey("q", type).problem(value) == sentence
 
 
+@pytest.mark.parametrize(
+    ("for_ip", "entity", "sentence"),
+    [
+        (False, QuotaEntity("u", None), ""),
+        (False, QuotaEntity(None, DEFAULT), ""),
+        (True, QuotaEntity(None, None, "10.0.0.1"), ""),
+        (True, QuotaEntity(None, None, DEFAULT), ""),
+        (
+            True,
+            QuotaEntity("u", DEFAULT),
+            "q is a quota of an ip; user u, client-id <default> cannot have it",
+        ),
+        (
+            False,
+            QuotaEntity(None, None, DEFAULT),
+            "q is a quota of users and client ids; ip <default> cannot have it",
+        ),
+    ],
+)
+def test_a_quota_is_one_of_clients_or_one_of_addresses(for_ip, entity, sentence):
+    assert QuotaKey("q", LONG, for_ip).misplaced(entity) == sentence
+
+
 def test_a_quota_that_overrides_nothing_passes_everything():
     quota, who = Quota((0,)), Identity("u", "c", "127.0.0.1")
     request = RequestView(0, 9, 1, "c", 100)
     quota.configure(Limits({}), 0.0)
+    assert quota.connect("127.0.0.1", 0.0) is PASS
     assert quota.admit(request, who, 0.0) is PASS
     assert quota.charge(request, ResponseView(9, True, 50), who, 0.0) is PASS
     quota.forget_idle(0.0)
-    assert quota.buckets(0.0) == []
+    assert quota.live() == []
+    assert quota.active

@@ -42,7 +42,7 @@ def response(body_size):
 
 
 def shown(quota, now=0.0):
-    return {state.quota: state for state in quota.buckets(now)}
+    return {bucket.quota: bucket.state(now) for bucket in quota.live()}
 
 
 # algorithm, size of the request, seconds to wait at 1000 B/s
@@ -108,7 +108,7 @@ def test_followers_are_left_alone(replica_id):
     quota = quota_of(limits())
     assert quota.admit(fetch(replica_id=replica_id), WHO, 0.0) is PASS
     assert quota.charge(fetch(replica_id=replica_id), response(MB), WHO, 0.0) is PASS
-    assert quota.buckets(0.0) == []
+    assert quota.live() == []
 
 
 def test_each_direction_has_its_own_bucket():
@@ -127,7 +127,7 @@ def test_without_a_quota_nothing_is_recorded(missing):
     else:
         assert quota.admit(fetch(), WHO, 0.0) is PASS
         assert quota.charge(fetch(), response(MB), WHO, 0.0) is PASS
-    assert quota.buckets(0.0) == []
+    assert quota.live() == []
 
 
 def test_a_changed_algorithm_applies_to_buckets_in_use():

@@ -8,19 +8,32 @@ import proxy.quota.kinds
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
-from proxy.quota.limits import PACE, WINDOW, Limits
+from proxy.quota.limits import ENFORCE, OBSERVE, PACE, WINDOW, Limits
 from proxy.quota.quota import DOUBLE, INT, LONG, PER_BROKER, PER_CLUSTER
 from proxy.quota.verdict import PASS
+from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.views import RequestView, ResponseView
 
 KINDS = load_kinds()
 WHO = Identity("u", "c", "127.0.0.1")
+LIMIT = 100.0
+BURST = {PACE: 100, WINDOW: 1000}
+"""What may be used at once at this limit."""
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
 every_algorithm = pytest.mark.parametrize("algorithm", [PACE, WINDOW])
 
 
-def limits_of(kind, value=1000.0, algorithm=PACE, who=DEFAULT):
-    return Limits({QuotaEntity(who, None): {key.name: value for key in kind.keys}}, algorithm)
+def quotas_of(kind, value=LIMIT, who=DEFAULT):
+    """A quota of each of the kind's keys."""
+    quotas = {}
+    for key in kind.keys:
+        entity = QuotaEntity(None, None, who) if key.for_ip else QuotaEntity(who, None)
+        quotas.setdefault(entity, {})[key.name] = value
+    return quotas
+
+
+def limits_of(kind, value=LIMIT, algorithm=PACE, who=DEFAULT, **settings):
+    return Limits(quotas_of(kind, value, who), algorithm, **settings)
 
 
 def quota_of(kind, limits):
@@ -29,22 +42,51 @@ def quota_of(kind, limits):
     return quota
 
 
-def use(quota, size, now=0.0):
-    """One request of each API, and its response; returns the verdicts."""
+def engine_of(kind, limits):
+    engine = QuotaEngine([kind.build()])
+    engine.configure(limits, 0.0)
+    return engine
+
+
+def exchanges(kind, size):
+    """As many requests as the kind has keys, and a response to each: of so many bytes as quotas count them,
+    and so many percent of a second's work.
+    """
+    for api_key in kind.api_keys[: len(kind.keys)]:
+        response = ResponseView(9, True, size - LENGTH_SIZE)
+        response.service_seconds = size / 100
+        yield RequestView(api_key, 9, 1, "c", size), response
+
+
+def use(kind, quota, size, now=0.0):
+    """One use of each of the kind's quotas; returns the verdicts."""
     verdicts = []
-    for api_key in quota.api_keys:
-        request = RequestView(api_key, 9, 1, "c", size)
+    if not kind.api_keys:
+        verdicts = [quota.connect(WHO.address, now) for _ in range(size)]
+    for request, response in exchanges(kind, size):
         verdicts.append(quota.admit(request, WHO, now))
-        verdicts.append(quota.charge(request, ResponseView(9, True, size), WHO, now))
+        verdicts.append(quota.charge(request, response, WHO, now))
     return verdicts
 
 
+def pass_through(kind, engine, size, now=0.0):
+    """The same through an engine; returns the waits."""
+    waits = []
+    if not kind.api_keys:
+        waits = [engine.connect(WHO.address, now) for _ in range(size)]
+    for request, response in exchanges(kind, size):
+        waits.append(engine.admit(request, WHO, now).throttle_seconds)
+        waits.append(engine.charge(request, response, WHO, now).throttle_seconds)
+    return waits
+
+
 def wait(verdicts):
-    return max(verdict.throttle_seconds for verdict in verdicts)
+    return max((verdict.throttle_seconds for verdict in verdicts), default=0.0)
 
 
 def history(quota, now=0.0):
-    return [(state.quota, state.user, state.client_id, state.rate) for state in quota.buckets(now)]
+    states = [bucket.state(now) for bucket in quota.live()]
+    return [(state.quota, state.user, state.client_id, state.ip, state.rate) for state in states]
 
 
 def test_the_folder_is_the_registry():
@@ -68,21 +110,32 @@ def test_a_kind_says_what_it_is(kind):
 
 @every_kind
 def test_no_limit_passes_and_records_nothing(kind):
-    for limits in (Limits({}), limits_of(kind, 1.0, who="somebody else")):
+    for limits in (Limits({}), limits_of(kind, 1.0, who="10.0.0.1")):
         quota = quota_of(kind, limits)
-        assert all(verdict is PASS for verdict in use(quota, 10**9))
-        assert quota.buckets(0.0) == []
+        assert all(verdict is PASS for verdict in use(kind, quota, 2000))
+        assert quota.live() == []
 
 
 @every_kind
 def test_before_it_is_configured_everything_passes(kind):
-    assert all(verdict is PASS for verdict in use(kind.build(), 10**9))
+    assert all(verdict is PASS for verdict in use(kind, kind.build(), 2000))
+
+
+@every_kind
+def test_it_is_active_while_anybody_has_such_a_quota(kind):
+    quota = kind.build()
+    assert not quota.active
+    for limits in (limits_of(kind), limits_of(kind, who="10.0.0.1")):
+        quota.configure(limits, 0.0)
+        assert quota.active
+        quota.configure(Limits({QuotaEntity("u", None): {"another": 1.0}}), 0.0)
+        assert not quota.active
 
 
 @every_kind
 @every_algorithm
 def test_pass_stays_as_it_is(kind, algorithm):
-    use(quota_of(kind, limits_of(kind, algorithm=algorithm)), 10**6)
+    use(kind, quota_of(kind, limits_of(kind, algorithm=algorithm)), 2000)
     assert (PASS.throttle_seconds, PASS.held, PASS.error_code, PASS.max_bytes, PASS.bucket) == (
         0,
         [],
@@ -94,87 +147,144 @@ def test_pass_stays_as_it_is(kind, algorithm):
 
 @every_kind
 @every_algorithm
-def test_a_wait_grows_with_the_excess_and_names_its_bucket(kind, algorithm):
-    waits = []
-    for size in (0, 10, 1000, 20_000, 50_000, 10**6):
-        verdicts = use(quota_of(kind, limits_of(kind, algorithm=algorithm)), size)
-        waits.append(wait(verdicts))
-        assert all(verdict.bucket is not None for verdict in verdicts if verdict.throttle_seconds > 0)
+def test_a_verdict_that_does_not_pass_names_its_bucket(kind, algorithm):
+    quota = quota_of(kind, limits_of(kind, algorithm=algorithm))
+    verdicts = use(kind, quota, 2000)
+    assert not all(verdict is PASS for verdict in verdicts)
+    assert all(verdict.bucket in quota.live() for verdict in verdicts if verdict is not PASS)
+
+
+@every_kind
+@every_algorithm
+def test_a_wait_grows_with_the_excess(kind, algorithm):
+    limits, burst = limits_of(kind, algorithm=algorithm), BURST[algorithm]
+    sizes = (0, 10, burst, burst + 5, burst + 50, burst * 2)
+    waits = [wait(use(kind, quota_of(kind, limits), size)) for size in sizes]
     assert waits == sorted(waits)
-    assert waits[0] == 0.0
-    assert waits[-2] < waits[-1]
+    assert waits[2] == 0.0
+    assert 0.0 < waits[3] < waits[4]
 
 
 @every_kind
 @every_algorithm
 def test_a_wait_ends(kind, algorithm):
     quota = quota_of(kind, limits_of(kind, algorithm=algorithm))
-    assert wait(use(quota, 50_000)) > 0
-    assert wait(use(quota, 0, 1000.0)) == 0.0
+    assert wait(use(kind, quota, 2000)) > 0
+    assert wait(use(kind, quota, 1, 1000.0)) == 0.0
 
 
 @every_kind
 @every_algorithm
 def test_new_limits_keep_the_history(kind, algorithm):
     quota = quota_of(kind, limits_of(kind, algorithm=algorithm))
-    before = wait(use(quota, 50_000))
+    before = wait(use(kind, quota, BURST[algorithm] + 20))
     used = history(quota)
     quota.configure(limits_of(kind, algorithm=algorithm), 0.0)
     assert history(quota) == used
-    quota.configure(limits_of(kind, 500.0, algorithm), 0.0)
+    quota.configure(limits_of(kind, LIMIT / 2, algorithm), 0.0)
     assert history(quota) == used
-    assert {state.limit for state in quota.buckets(0.0)} == {500.0}
-    assert wait(use(quota, 0)) > before
+    assert {bucket.limit for bucket in quota.live()} == {LIMIT / 2}
+    assert wait(use(kind, quota, 1)) > before > 0.0
 
 
 @every_kind
 def test_a_deleted_limit_is_gone_at_once_and_its_buckets_are_not_shown(kind):
     quota = quota_of(kind, limits_of(kind))
-    use(quota, 50_000)
+    use(kind, quota, 2000)
     quota.configure(Limits({}), 0.0)
-    assert all(verdict is PASS for verdict in use(quota, 50_000))
-    assert quota.buckets(0.0) == []
+    assert all(verdict is PASS for verdict in use(kind, quota, 2000))
+    assert quota.live() == []
 
 
 @every_kind
 def test_buckets_are_shown_once(kind):
     quota = quota_of(kind, limits_of(kind))
-    use(quota, 50_000)
-    use(quota, 50_000, 1.0)
-    names = [(state.quota, state.user, state.client_id) for state in quota.buckets(1.0)]
+    use(kind, quota, 2000)
+    use(kind, quota, 2000, 1.0)
+    names = [(bucket.quota, bucket.user, bucket.client_id, bucket.ip) for bucket in quota.live()]
     assert names
     assert len(names) == len(set(names))
-    assert {name for name, _, _ in names} <= {key.name for key in kind.keys}
+    assert {name[0] for name in names} <= {key.name for key in kind.keys}
 
 
 @every_kind
 def test_showing_changes_nothing(kind):
     watched, alone = quota_of(kind, limits_of(kind)), quota_of(kind, limits_of(kind))
     for now in (0.0, 0.5, 1.5, 2.0):
-        watched.buckets(now + 0.25)
-        assert wait(use(watched, 700, now + 0.3)) == wait(use(alone, 700, now + 0.3))
+        history(watched, now + 0.25)
+        assert wait(use(kind, watched, 70, now + 0.3)) == wait(use(kind, alone, 70, now + 0.3))
 
 
 @every_kind
 def test_the_idle_are_forgotten(kind):
     quota = quota_of(kind, limits_of(kind))
-    use(quota, 50_000)
+    use(kind, quota, 2000)
     quota.forget_idle(3599.0)
-    assert quota.buckets(3599.0)
+    assert quota.live()
     quota.forget_idle(3600.0)
-    assert quota.buckets(3600.0) == []
+    assert quota.live() == []
+    assert wait(use(kind, quota, 1, 3600.0)) == 0.0
+    assert quota.live()
 
 
 @every_kind
-def test_the_engine_counts_what_a_kind_throttles(kind):
-    quota = quota_of(kind, limits_of(kind))
-    engine = QuotaEngine([quota])
-    waits = []
-    for api_key in kind.api_keys:
-        request = RequestView(api_key, 9, 1, "c", 50_000)
-        waits.append(engine.admit(request, WHO, 0.0).throttle_seconds)
-        waits.append(engine.charge(request, ResponseView(9, True, 50_000), WHO, 0.0).throttle_seconds)
+@every_algorithm
+def test_the_engine_counts_what_a_kind_throttles(kind, algorithm):
+    engine = engine_of(kind, limits_of(kind, algorithm=algorithm))
+    waits = pass_through(kind, engine, BURST[algorithm] + 20)
     states = engine.buckets(0.0)
+    assert max(waits) > 0.0
     assert sum(state.throttled_requests for state in states) == sum(1 for seconds in waits if seconds > 0)
     assert sum(state.throttle_seconds for state in states) == pytest.approx(sum(waits))
     assert max(state.throttled_until for state in states) == pytest.approx(max(waits))
+    assert {state.mode for state in states} == {ENFORCE}
+
+
+@every_kind
+@every_algorithm
+def test_an_observed_quota_counts_as_if_enforced_and_lets_everything_pass(kind, algorithm):
+    modes = {key.name: OBSERVE for key in kind.keys}
+    observing = engine_of(kind, limits_of(kind, algorithm=algorithm, modes=modes))
+    enforcing = engine_of(kind, limits_of(kind, algorithm=algorithm))
+    size = BURST[algorithm] + (20 if kind.api_keys else 1)
+    waits = pass_through(kind, enforcing, size)
+    assert max(waits) > 0.0
+    assert pass_through(kind, observing, size) == [0.0] * len(waits)
+    for observed, enforced in zip(observing.buckets(0.0), enforcing.buckets(0.0), strict=True):
+        assert observed.mode == OBSERVE
+        assert observed.rate == enforced.rate
+        assert observed.throttled_requests == enforced.throttled_requests
+        assert observed.throttle_seconds == pytest.approx(enforced.throttle_seconds)
+        assert observed.throttled_until == pytest.approx(enforced.throttled_until)
+
+
+@every_kind
+@every_algorithm
+def test_an_observed_quota_bounds_no_request(kind, algorithm):
+    engine = engine_of(kind, limits_of(kind, algorithm=algorithm, mode=OBSERVE))
+    for request, response in exchanges(kind, 2000):
+        assert engine.admit(request, WHO, 0.0) is PASS
+        assert engine.charge(request, response, WHO, 0.0) is PASS
+
+
+@every_kind
+def test_what_was_only_observed_is_no_debt_when_it_is_enforced(kind):
+    engine = engine_of(kind, limits_of(kind, mode=OBSERVE))
+    for _ in range(20):
+        pass_through(kind, engine, 200)
+    engine.configure(limits_of(kind), 0.0)
+    assert max(pass_through(kind, engine, 50, 0.5), default=0.0) == pytest.approx(0.0)
+
+
+EXEMPT = [{"exempt_cidrs": ["127.0.0.0/8"]}, {"exempt_users": ["u"]}, {"exempt_client_ids": ["c"]}]
+
+
+@every_kind
+@pytest.mark.parametrize("exempt", EXEMPT)
+def test_the_exempt_pass_and_leave_no_trace(kind, exempt):
+    if not kind.api_keys and "exempt_cidrs" not in exempt:
+        return  # Nobody knows a new connection's user and client id.
+    engine = engine_of(kind, limits_of(kind, **exempt))
+    assert max(pass_through(kind, engine, 2000)) == 0.0
+    assert engine.live() == []
+    assert all(engine.admit(request, WHO, 0.0) is PASS for request, _ in exchanges(kind, 2000))

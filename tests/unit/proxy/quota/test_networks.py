@@ -1,0 +1,112 @@
+import re
+
+import pytest
+
+from proxy.quota.networks import (
+    Networks,
+    canonical_address,
+    canonical_network,
+    networks_around,
+    prefix_lengths,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("2001:DB8:0:0::1", "2001:db8::1"),
+        ("::1", "::1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("fe80::1%eth0", "fe80::1"),
+    ],
+)
+def test_an_address_has_one_spelling(text, address):
+    assert canonical_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["localhost", "", "10.0.0", "10.0.0.256", "10.0.0.1/32", "?"])
+def test_what_is_no_address_is_refused(text):
+    with pytest.raises(ValueError, match=f"^{re.escape(repr(text))} is no IPv4 or IPv6 address$"):
+        canonical_address(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "network"),
+    [
+        ("10.0.0.0/8", "10.0.0.0/8"),
+        ("10.0.0.0/255.255.0.0", "10.0.0.0/16"),
+        ("10.0.0.1", "10.0.0.1/32"),
+        ("0.0.0.0/0", "0.0.0.0/0"),
+        ("2001:DB8::/32", "2001:db8::/32"),
+        ("::1", "::1/128"),
+        ("::/0", "::/0"),
+        ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+        ("::ffff:0.0.0.0/96", "0.0.0.0/0"),
+    ],
+)
+def test_a_network_has_one_spelling(text, network):
+    assert canonical_network(text) == network
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("localhost/8", "'localhost/8' is no IPv4 or IPv6 network"),
+        ("10.0.0.0/33", "'10.0.0.0/33' is no IPv4 or IPv6 network"),
+        ("10.0.0.1/8", "'10.0.0.1/8' has bits beyond its length; the network is 10.0.0.0/8"),
+        ("2001:db8::1/32", "'2001:db8::1/32' has bits beyond its length; the network is 2001:db8::/32"),
+    ],
+)
+def test_what_is_no_network_is_refused(text, sentence):
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        canonical_network(text)
+
+
+@pytest.mark.parametrize(
+    ("address", "lengths", "around"),
+    [
+        ("10.1.2.3", [32, 24, 12, 0], ["10.1.2.3/32", "10.1.2.0/24", "10.0.0.0/12", "0.0.0.0/0"]),
+        ("10.1.2.3", [128, 64, 8], ["10.0.0.0/8"]),
+        ("2001:db8::1", [128, 32, 0], ["2001:db8::1/128", "2001:db8::/32", "::/0"]),
+        ("::1", [8], ["::/8"]),
+        ("::ffff:10.1.2.3", [16], ["10.1.0.0/16"]),
+        ("10.1.2.3", [], []),
+        ("?", [8], []),
+    ],
+)
+def test_the_networks_around_an_address(address, lengths, around):
+    assert networks_around(address, lengths) == around
+
+
+def test_lengths_are_the_longest_first_and_each_once():
+    assert prefix_lengths({"10.0.0.0/8", "::/0", "11.0.0.0/8", "10.0.0.1/32"}) == [32, 8, 0]
+
+
+@pytest.mark.parametrize(
+    ("address", "inside"),
+    [
+        ("10.0.0.1", True),
+        ("10.255.255.255", True),
+        ("11.0.0.0", False),
+        ("192.168.0.7", True),
+        ("192.168.0.8", False),
+        ("::ffff:10.0.0.1", True),
+        ("2001:db8::5%eth0", True),
+        ("2001:db9::5", False),
+        ("?", False),
+    ],
+)
+def test_an_address_is_in_the_set_or_not(address, inside):
+    networks = Networks(["10.0.0.0/8", "192.168.0.7", "2001:db8::/32"])
+    assert networks.contain(address) == inside
+    assert networks.contain(address) == inside
+
+
+def test_nothing_is_in_an_empty_set():
+    assert not Networks([]).contain("10.0.0.1")
+
+
+def test_a_set_takes_networks_only():
+    with pytest.raises(ValueError, match="'localhost' is no IPv4 or IPv6 network"):
+        Networks(["10.0.0.0/8", "localhost"])
