@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 
+import confluent_kafka
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
@@ -62,3 +63,28 @@ def test_members_come_and_go(name: str, kafka: EmbeddedKafka, proxy: ProxyProces
         left.close()
         poll_until(lambda: first.partitions() == PARTITIONS, "all partitions back at the first member")
         read_all()
+
+
+def test_a_share_group_divides_the_messages(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    """KIP-932, with librdkafka's share consumers: each message goes to one of them."""
+    group = new_group()
+    make_topic(kafka, group, partitions=2)
+    of_group = ("--bootstrap-server", proxy.bootstrap, "--entity-type", "groups", "--entity-name", group)
+    earliest = ("--alter", "--add-config", "share.auto.offset.reset=earliest")
+    kafka.run_tool("kafka-configs", *of_group, *earliest)
+    config = {"bootstrap.servers": proxy.bootstrap, "group.id": group}
+    with confluent_kafka.ShareConsumer(config) as first, confluent_kafka.ShareConsumer(config) as second:
+        for consumer in (first, second):
+            consumer.subscribe([group])
+        got: list[int] = []
+
+        def poll() -> bool:
+            for consumer in (first, second):
+                messages = consumer.poll(0.2)
+                assert all(message.error() is None for message in messages)
+                got.extend(number(message.value()) for message in messages)
+            return len(got) >= COUNT
+
+        Confluent().send(proxy.bootstrap, group, COUNT)
+        wait_until(poll, "all messages", 60)
+    assert sorted(got) == list(range(COUNT))
