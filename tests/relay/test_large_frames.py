@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
@@ -30,6 +32,7 @@ from tests.support.messages import (
     Ports,
     framed,
     is_without_endpoints,
+    parts_of,
     read_frame,
     request_frame,
     request_type,
@@ -327,6 +330,23 @@ def test_endpoints_at_the_end_of_a_large_response_are_taken_out(response, thrott
         assert len(passed) == len(frame)
         assert HOST not in passed
         assert is_without_endpoints(passed, replace(response, throttle_time=milliseconds(throttle_ms)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sampled_from(LARGE),
+    st.lists(st.integers(1, 300) | st.integers(1, MIB), max_size=8),
+    st.integers(1, 60),
+)
+def test_a_large_response_in_parts_of_any_size(response, sizes, last):
+    """Small parts at both ends, where there is something to read, and large ones between."""
+    frame = response_frame(response)
+    cuts = [sum(sizes[:count]) for count in range(1, len(sizes) + 1)]
+    cuts += [len(frame) - last * count for count in range(1, 5)]
+    parts = parts_of(frame, [cut for cut in cuts if cut < len(frame)])
+    passed = waiting(1.5).client(asked(response)).broker(*parts).idle().relay.take_to_client()
+    told = replace(response, throttle_time=milliseconds(1500))
+    assert is_without_endpoints(b"".join(passed), told)
 
 
 @pytest.mark.parametrize("response", LARGE, ids=ids)

@@ -85,3 +85,19 @@ def test_a_large_answer_is_half_through_until_its_end():
 def test_what_cannot_be_read(data, error):
     with pytest.raises(error):
         Side().ask(1, 0).receive(data)
+
+
+@pytest.mark.parametrize("size", [10, 2 << 20])
+def test_an_answer_to_what_the_proxy_asked_is_not_for_the_client(size):
+    side = Side()
+    mine = Exchange(5, side.client, own=True)
+    side.turns.add(mine)
+    side.turns.asked = mine
+    answer = answered(5, bytes(size))
+    assert side.receive(answer[:8]) == b""
+    assert side.responses.take_collected() == []
+    assert side.receive(answer[8:5000]) == b""
+    assert side.receive(answer[5000:]) == b""
+    assert side.responses.take_collected() == [answer[4:]]
+    assert side.responses.take_collected() == []
+    assert side.client.traffic.bytes_out == 0

@@ -127,3 +127,26 @@ def test_so_many_requests_and_no_more():
     assert order.full
     order.answered(0)
     assert not order.full
+
+
+def test_an_answer_to_what_the_proxy_asked_leaves_its_own_still_due():
+    order = turns()
+    mine = own(2)
+    order.add(brokers(1))
+    order.add(mine)
+    order.asked = mine
+    assert order.answered(1).correlation_id == 1
+    assert order.answered(2) is mine
+    assert order.awaiting_own
+    with pytest.raises(Malformed, match="to no request"):
+        order.answered(2)
+    order.answer_own(mine, b"mine")
+    assert order.take() == [b"mine"]
+
+
+def test_an_answer_to_what_the_proxy_asked_has_its_correlation_id():
+    order = turns()
+    order.asked = own(2)
+    order.add(order.asked)
+    with pytest.raises(Malformed, match="correlation_id 3; it is the turn of request 2"):
+        order.answered(3)
