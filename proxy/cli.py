@@ -12,6 +12,7 @@ import click
 import proxy
 from proxy.check import describe
 from proxy.errors import QuotaProxyError, SettingsError
+from proxy.quotas_cli.commands import quotas
 from proxy.settings import Settings, load
 from proxy.telemetry import log
 
@@ -72,6 +73,9 @@ def demo() -> None:
     from proxy.demo.demo import main as run_demo
 
     sys.exit(run_demo())
+
+
+main.add_command(quotas)
 
 
 def allow_files(wanted: int) -> None:

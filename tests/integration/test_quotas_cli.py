@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 
+from proxy.cli import main
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.proxy_process import COMMAND
 from tests.support.topics import make_topic
@@ -17,7 +19,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., Result]
 MANY = 1100
 """More than go into one request."""
 
@@ -26,16 +28,15 @@ MANY = 1100
 def quotas(kafka: EmbeddedKafka, tmp_path: Path) -> Iterator[Run]:
     """Runs a command against the broker; the quotas that it leaves are removed in the end."""
 
-    def run(command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        line = [str(COMMAND), "quotas", command, "--bootstrap", kafka.bootstrap, *arguments]
-        return subprocess.run(line, capture_output=True, text=True, timeout=60)
+    def run(command: str, *arguments: str) -> Result:
+        return CliRunner().invoke(main, ["quotas", command, "--bootstrap", kafka.bootstrap, *arguments])
 
     yield run
     nobody = tmp_path / "nobody.yaml"
     nobody.write_text("quotas: {clients: []}\n")
     done = run("import", str(nobody), "--prune", "--yes")
-    assert done.returncode == 0, done.stderr
-    wait_until(lambda: run("diff", str(nobody)).returncode == 0, "the broker's forgetting the quotas")
+    assert done.exit_code == 0, done.stderr
+    wait_until(lambda: run("diff", str(nobody)).exit_code == 0, "the broker's forgetting the quotas")
 
 
 def clients(quotas: Run, *options: str) -> list[dict[str, Any]]:
@@ -52,8 +53,9 @@ def configs(kafka: EmbeddedKafka, *arguments: str) -> str:
 def test_kafka_configs_sees_what_was_set(kafka: EmbeddedKafka, quotas: Run) -> None:
     names = ("--user", "CN=a b,O=ü", "--client-id-default")
     done = quotas("set", *names, "producer_byte_rate=1048576", "request_percentage=12.5")
-    assert done.returncode == 0, done.stderr
-    assert quotas("set", "--ip-default", "connection_creation_rate=100").returncode == 0
+    assert done.exit_code == 0, done.stderr
+    of_ips = [str(COMMAND), "quotas", "set", "--bootstrap", kafka.bootstrap, "--ip-default"]
+    assert subprocess.run([*of_ips, "connection_creation_rate=100"]).returncode == 0
     entity = (
         "--entity-type",
         "users",
@@ -98,8 +100,8 @@ def test_it_sees_what_kafka_configs_set(kafka: EmbeddedKafka, quotas: Run) -> No
         }
     ]
     assert clients(quotas, "--user-default") == [{"entity": {"user": "<default>"}, "producer_byte_rate": 7}]
-    assert quotas("get", "--user", "42").returncode == 1
-    assert quotas("delete", "--user", "42", "--client-id", "yes", "consumer_byte_rate").returncode == 0
+    assert quotas("get", "--user", "42").exit_code == 1
+    assert quotas("delete", "--user", "42", "--client-id", "yes", "consumer_byte_rate").exit_code == 0
     wait_until(
         lambda: "consumer_byte_rate" not in clients(quotas, "--user", "42")[0], "the removal at the broker"
     )
@@ -119,9 +121,9 @@ def test_a_round_trip_through_a_file(quotas: Run, tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump({"quotas": {"clients": wanted}}))
     done = quotas("import", str(file))
     assert done.stderr == f"{MANY} entities altered, 0 equal already, 0 refused\n"
-    wait_until(lambda: quotas("diff", str(file)).returncode == 0, "all quotas at the broker")
+    wait_until(lambda: quotas("diff", str(file)).exit_code == 0, "all quotas at the broker")
     exported = tmp_path / "exported.yaml"
-    assert quotas("export", "--out", str(exported)).returncode == 0
+    assert quotas("export", "--out", str(exported)).exit_code == 0
     assert yaml.safe_load(exported.read_text())["quotas"]["clients"] == sorted(
         wanted, key=lambda entry: str(entry["entity"])
     )
@@ -139,8 +141,8 @@ def test_a_round_trip_through_a_file(quotas: Run, tmp_path: Path) -> None:
     wait_until(
         lambda: quotas("diff", str(exported)).stdout.splitlines() == expected, "the changes at the broker"
     )
-    assert quotas("import", str(exported), "--prune", "--yes").returncode == 0
-    wait_until(lambda: quotas("diff", str(exported)).returncode == 0, "the old state at the broker")
+    assert quotas("import", str(exported), "--prune", "--yes").exit_code == 0
+    wait_until(lambda: quotas("diff", str(exported)).exit_code == 0, "the old state at the broker")
 
 
 def test_what_the_broker_refuses_is_told_and_the_rest_is_done(quotas: Run, tmp_path: Path) -> None:
@@ -156,7 +158,7 @@ def test_what_the_broker_refuses_is_told_and_the_rest_is_done(quotas: Run, tmp_p
     dry = quotas("import", str(file), "--dry-run")
     done = quotas("import", str(file))
     for result, verb in ((dry, "would be altered"), (done, "altered")):
-        assert result.returncode == 1
+        assert result.exit_code == 1
         errors = result.stderr.splitlines()
         assert errors[-1] == f"1 entities {verb}, 0 equal already, 4 refused"
         refused = {line.split(": not altered: ")[0] for line in errors[:-1]}
@@ -173,14 +175,14 @@ def test_what_the_broker_refuses_is_told_and_the_rest_is_done(quotas: Run, tmp_p
 
 def test_a_plain_broker_refuses_temporary_quotas_whole(quotas: Run) -> None:
     done = quotas("set", "--user", "a", "producer_byte_rate=1", "--for", "2h")
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert "a plain Kafka broker has no temporary quotas" in done.stderr
     assert clients(quotas) == []
 
 
 def test_log(kafka: EmbeddedKafka, quotas: Run) -> None:
     missing = quotas("log", "--topic", "no-such-log")
-    assert missing.returncode == 1
+    assert missing.exit_code == 1
     assert "no-such-log is not there" in missing.stderr
     assert (
         "no-such-log"
@@ -204,7 +206,7 @@ def test_log(kafka: EmbeddedKafka, quotas: Run) -> None:
     producer.produce("quota-log", "junk", "junk", partition=0)
     assert producer.flush(30) == 0
     shown = quotas("log", "--topic", "quota-log")
-    assert shown.returncode == 0, shown.stderr
+    assert shown.exit_code == 0, shown.stderr
     assert [line.split()[0:1] + line.split()[4:] for line in shown.stdout.splitlines()[1:]] == [
         ["1970-01-01T00:00:00Z", "user", "alice", "producer_byte_rate", "1048576"],
         ["1970-01-01T00:00:01Z", "user", "<default>", "producer_byte_rate", "5.5"],

@@ -1,0 +1,49 @@
+"""Whom a quota is for, as the admin protocol has it: parts with a type and a name, null for the default.
+
+Unlike the proxy's own QuotaEntity this takes whatever a server reports.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, USER
+
+IP: Final = "ip"
+TYPES: Final = (USER, CLIENT_ID, IP)
+"""Kafka's entity types, in the order in which they are shown."""
+
+Entity = tuple[tuple[str, str | None], ...]
+"""(type, name) of each part, in the order of TYPES; the name is None for Kafka's default entity."""
+Quotas = dict[Entity, dict[str, float]]
+"""Each entity's quotas: AlterClientQuotas' key to its value."""
+
+_PLAIN: Final = re.compile(r"[\w@./:+=*%-]*\w[\w@./:+=*%-]*")
+
+
+def type_order(kind: str) -> tuple[int, str]:
+    """Sorts entity types in the order of TYPES, unknown ones after them."""
+    return (TYPES.index(kind) if kind in TYPES else len(TYPES), kind)
+
+
+def make_entity(parts: Iterable[tuple[str, str | None]]) -> Entity:
+    """The parts in one order, so that equal entities are equal."""
+    return tuple(sorted(parts, key=lambda part: type_order(part[0])))
+
+
+def sort_key(entity: Entity) -> tuple[object, ...]:
+    """Users first, then client ids, then addresses; names before the default, which is what is left."""
+    return tuple((*type_order(kind), name is None, name or "") for kind, name in entity)
+
+
+def show_entity(entity: Entity) -> str:
+    """In a sentence: `user alice, client-id <default>`."""
+    return ", ".join(f"{kind} {show_name(name)}" for kind, name in entity)
+
+
+def show_name(name: str | None) -> str:
+    """A name in text or a column, quoted where it would read as something else; `<default>` for None."""
+    if name is None:
+        return DEFAULT_IN_YAML
+    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=not name.isprintable())

@@ -1,0 +1,120 @@
+"""export, import, diff: quotas as a file that lies in version control."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from proxy.errors import QuotaProxyError
+from proxy.quotas_cli.changes import Change, alterations, compare, summary
+from proxy.quotas_cli.client import QuotaClient
+from proxy.quotas_cli.entity import Quotas
+from proxy.quotas_cli.options import bootstrap_option, dry_run_option
+from proxy.quotas_cli.output import YAML, render
+from proxy.quotas_cli.quota_file import read_quotas
+from proxy.quotas_cli.sending import send
+
+Bootstrap = Sequence[tuple[str, int]]
+file_argument = click.argument("file", type=click.Path(path_type=Path))
+
+
+@click.command()
+@bootstrap_option
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="The file, instead of standard output."
+)
+def export(bootstrap: Bootstrap, out: Path | None) -> None:
+    """Write all quotas as YAML that `import` and the proxy's configuration take."""
+    quotas = asyncio.run(_describe(bootstrap))
+    text, whole = render(quotas, YAML)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        _write(out, text)
+        click.echo(f"{out}: {len(quotas)} entities", err=True)
+    if not whole:
+        sys.exit(1)
+
+
+@click.command("import")
+@bootstrap_option
+@file_argument
+@click.option("--prune", is_flag=True, help="Remove the quotas that the file does not have.")
+@dry_run_option
+@click.option("--yes", is_flag=True, help="Do not ask before --prune removes something.")
+def import_(bootstrap: Bootstrap, file: Path, prune: bool, dry_run: bool, yes: bool) -> None:
+    """Set the quotas that a file has; see `diff` for what that would do.
+
+    FILE is what `export` writes, or a proxy's configuration, of which only quotas.clients is read. Without
+    --prune, what the file does not have stays as it is.
+    """
+    sys.exit(asyncio.run(_import(bootstrap, _read(file), prune, dry_run, yes)))
+
+
+@click.command()
+@bootstrap_option
+@file_argument
+@click.option(
+    "--prune/--no-prune",
+    default=True,
+    show_default=True,
+    help="Whether to show what `import --prune` would remove.",
+)
+def diff(bootstrap: Bootstrap, file: Path, prune: bool) -> None:
+    """Show what `import` would do: + new, ~ changed, - removed with --prune.
+
+    Exit code 0 where nothing differs, 1 where something does.
+    """
+    want = _read(file)
+    changes = compare(asyncio.run(_describe(bootstrap)), want, prune)
+    for change in changes:
+        click.echo(str(change))
+    if changes:
+        click.echo(summary(changes), err=True)
+        sys.exit(1)
+
+
+async def _describe(bootstrap: Bootstrap) -> Quotas:
+    async with QuotaClient(bootstrap) as client:
+        return await client.describe()
+
+
+async def _import(bootstrap: Bootstrap, want: Quotas, prune: bool, dry_run: bool, yes: bool) -> int:
+    async with QuotaClient(bootstrap) as client:
+        changes = compare(await client.describe(), want, prune)
+        if dry_run:
+            for change in changes:
+                click.echo(str(change))
+        elif not yes:
+            _confirm(changes)
+        entries = alterations(changes)
+        refused = await send(client, entries, validate_only=dry_run)
+    equal = len(want.keys() - {entry.entity for entry in entries})
+    done = "would be altered" if dry_run else "altered"
+    click.echo(
+        f"{len(entries) - refused} entities {done}, {equal} equal already, {refused} refused", err=True
+    )
+    return 1 if refused else 0
+
+
+def _read(file: Path) -> Quotas:
+    """Tens of thousands of entities take PyYAML some seconds, so a terminal sees what is going on."""
+    with Console(stderr=True).status(f"reading {file}"):
+        return read_quotas(file)
+
+
+def _confirm(changes: Sequence[Change]) -> None:
+    removed = [change for change in changes if change.after is None]
+    if removed:
+        entities = len({change.entity for change in removed})
+        click.confirm(f"Remove {len(removed)} quotas of {entities} entities?", abort=True, err=True)
+
+
+def _write(out: Path, text: str) -> None:
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise QuotaProxyError(f"{out}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,82 @@
+"""Options that the commands share: where the server is, and whom it is about."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, USER
+from proxy.quotas_cli.entity import IP, Entity, make_entity
+from proxy.settings import split_address
+
+Command = Callable[..., None]
+NAMED: Final = {USER: ("NAME", "user"), CLIENT_ID: ("NAME", "client id"), IP: ("ADDRESS", "IP address")}
+"""Each entity type with its metavar and its name in a sentence."""
+
+
+class Addresses(click.ParamType[list[tuple[str, int]]]):
+    """HOST:PORT, several with commas between them, as a list of (host, port)."""
+
+    name = "HOST:PORT"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[tuple[str, int]]:
+        try:
+            return [split_address(text.strip()) for text in value.split(",")]
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+bootstrap_option = click.option(
+    "--bootstrap",
+    type=Addresses(),
+    required=True,
+    help="The proxy, or a broker; several (HOST:PORT,HOST:PORT) are tried in turn.",
+)
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Have the server check it, and change nothing (validate_only)."
+)
+
+
+def entity_options(*, required: bool) -> Callable[[Command], Command]:
+    """Adds --user, --user-default and so on, as kafka-configs has them; they come as one `entity`."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapper(**values: Any) -> None:
+            named = {kind: values.pop(_variable(kind)) for kind in NAMED}
+            default = {kind: values.pop(f"{_variable(kind)}_default") for kind in NAMED}
+            entity = _entity(named, default)
+            if required and not entity:
+                options = ", ".join(f"--{kind}" for kind in NAMED)
+                raise click.UsageError(f"whose quota? Give {options}, or one of them with -default")
+            command(entity=entity, **values)
+
+        decorated: Command = wrapper
+        for kind, (metavar, what) in reversed(NAMED.items()):
+            default_help = f"Kafka's default {what}: every one that has no quota by name."
+            decorated = click.option(f"--{kind}-default", is_flag=True, help=default_help)(decorated)
+            decorated = click.option(f"--{kind}", metavar=metavar, help=f"The {what} of this name.")(
+                decorated
+            )
+        return decorated
+
+    return decorate
+
+
+def _variable(kind: str) -> str:
+    return kind.replace("-", "_")
+
+
+def _entity(named: dict[str, str | None], default: dict[str, bool]) -> Entity:
+    parts: list[tuple[str, str | None]] = []
+    for kind, name in named.items():
+        if name is not None and default[kind]:
+            raise click.UsageError(f"--{kind} and --{kind}-default are two entities; give one of them")
+        if name in ("", DEFAULT_IN_YAML):
+            raise click.UsageError(f"--{kind} takes a name; Kafka's default entity is --{kind}-default")
+        if name is not None or default[kind]:
+            parts.append((kind, name))
+    return make_entity(parts)
