@@ -1,0 +1,152 @@
+"""Layers: what the file says and what the tools have set, and the quotas that come out of the two.
+
+Of one quota of one entity, the first of these holds:
+
+    1  the tools' temporary value, until it ends
+    2  what the tools have set, or that they have removed it
+    3  the file's temporary value, until it ends
+    4  the file's value
+
+Time is ms since the epoch and comes as an argument. A change costs the same however many entities there are.
+"""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from proxy.quota.identity import QuotaEntity
+
+Quotas = dict[QuotaEntity, dict[str, float]]
+"""Each entity's quotas by their keys."""
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """A value until a time, in ms since the epoch; None: no limit until then."""
+
+    value: float | None
+    until_ms: int
+
+
+@dataclass(slots=True)
+class Layer:
+    """What one source says."""
+
+    lasting: dict[QuotaEntity, dict[str, float | None]] = field(default_factory=dict)
+    """None: removed, so that no layer below counts."""
+    temporary: dict[QuotaEntity, dict[str, Temporary]] = field(default_factory=dict)
+
+    def set_lasting(self, entity: QuotaEntity, name: str, value: float | None) -> None:
+        self.lasting.setdefault(entity, {})[name] = value
+
+    def set_temporary(self, entity: QuotaEntity, name: str, temporary: Temporary) -> None:
+        self.temporary.setdefault(entity, {})[name] = temporary
+
+    def drop_lasting(self, entity: QuotaEntity, name: str) -> None:
+        _drop(self.lasting, entity, name)
+
+    def drop_temporary(self, entity: QuotaEntity, name: str) -> None:
+        _drop(self.temporary, entity, name)
+
+    def places(self) -> Iterator[tuple[QuotaEntity, str]]:
+        """Every entity and quota of which this layer says anything."""
+        for quotas in (self.lasting, self.temporary):
+            for entity, values in quotas.items():
+                for name in values:
+                    yield entity, name
+
+
+class Layers:
+    """The file and the tools, folded."""
+
+    def __init__(self) -> None:
+        self.effective: Final[Quotas] = {}
+        """What is in force; not to be changed by others."""
+        self.file = Layer()
+        self.tools = Layer()
+        self._ends: list[tuple[int, int, QuotaEntity, str]] = []
+        """When temporary values end, as a heap; the second number settles ties. Entries may be void."""
+        self._pushed = 0
+
+    def use(self, file: Layer, tools: Layer, now_ms: int) -> None:
+        """Take whole layers in place of those that are there."""
+        self.file, self.tools = file, tools
+        self.effective.clear()
+        self._ends.clear()
+        for layer in (file, tools):
+            for entity, name in list(layer.places()):
+                self.refresh(entity, name, now_ms)
+            for entity, values in layer.temporary.items():
+                for name, temporary in values.items():
+                    self.ends(entity, name, temporary.until_ms)
+
+    def ends(self, entity: QuotaEntity, name: str, until_ms: int) -> None:
+        """Have expire() look at a temporary value when it ends."""
+        self._pushed += 1
+        heapq.heappush(self._ends, (until_ms, self._pushed, entity, name))
+
+    def refresh(self, entity: QuotaEntity, name: str, now_ms: int) -> bool:
+        """Fold one quota of one entity anew, as a layer may have changed; whether what is in force has."""
+        value = self._fold(entity, name, now_ms)
+        values = self.effective.get(entity)
+        if value == (None if values is None else values.get(name)):
+            return False
+        if value is not None:
+            self.effective.setdefault(entity, {})[name] = value
+        else:
+            _drop(self.effective, entity, name)
+        return True
+
+    def next_end(self) -> int | None:
+        """When expire() is due next."""
+        return self._ends[0][0] if self._ends else None
+
+    def expire(self, now_ms: int) -> list[tuple[QuotaEntity, str]]:
+        """End the temporary values whose time is over; the quotas of which another value holds now."""
+        changed = []
+        while self._ends and self._ends[0][0] <= now_ms:
+            _, _, entity, name = heapq.heappop(self._ends)
+            for layer in (self.file, self.tools):
+                temporary = layer.temporary.get(entity, {}).get(name)
+                if temporary is not None and temporary.until_ms <= now_ms:
+                    layer.drop_temporary(entity, name)
+            if self.refresh(entity, name, now_ms):
+                changed.append((entity, name))
+        return changed
+
+    def lasting(self, entity: QuotaEntity, name: str) -> float | None:
+        """The value that holds when nothing temporary does."""
+        tools = self.tools.lasting.get(entity, {})
+        return tools[name] if name in tools else self.file.lasting.get(entity, {}).get(name)
+
+    def in_file(self, entity: QuotaEntity, name: str) -> bool:
+        """Whether the file gives this quota to this entity, for good or for a time."""
+        return any(name in quotas.get(entity, {}) for quotas in (self.file.lasting, self.file.temporary))
+
+    def first_end(self, entity: QuotaEntity) -> int | None:
+        """When the first of the entity's temporary values that are in force ends."""
+        ends = [temporary.until_ms for temporary in self.tools.temporary.get(entity, {}).values()]
+        for name, temporary in self.file.temporary.get(entity, {}).items():
+            if name not in self.tools.lasting.get(entity, {}):
+                ends.append(temporary.until_ms)
+        return min(ends, default=None)
+
+    def _fold(self, entity: QuotaEntity, name: str, now_ms: int) -> float | None:
+        for layer in (self.tools, self.file):
+            temporary = layer.temporary.get(entity, {}).get(name)
+            if temporary is not None and temporary.until_ms > now_ms:
+                return temporary.value
+            lasting = layer.lasting.get(entity, {})
+            if name in lasting:
+                return lasting[name]
+        return None
+
+
+def _drop(quotas: dict[QuotaEntity, dict[str, Value]], entity: QuotaEntity, name: str) -> None:
+    values = quotas.get(entity)
+    if values is not None:
+        values.pop(name, None)
+        if not values:
+            del quotas[entity]

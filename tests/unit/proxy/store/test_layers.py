@@ -1,0 +1,165 @@
+"""Layers: which value holds, what changes when one layer does, and when temporary values end."""
+
+import random
+import time
+
+import pytest
+
+from proxy.quota.identity import DEFAULT, QuotaEntity
+from proxy.store.layers import Layer, Layers, Temporary
+
+ALICE = QuotaEntity("alice", None)
+BOB = QuotaEntity("bob", DEFAULT)
+RATE = "producer_byte_rate"
+NOW = 1000
+
+
+@pytest.fixture
+def layers() -> Layers:
+    return Layers()
+
+
+def refreshed(layers: Layers, now_ms: int = NOW) -> float | None:
+    """What holds of ALICE's RATE after a change."""
+    layers.refresh(ALICE, RATE, now_ms)
+    return layers.effective.get(ALICE, {}).get(RATE)
+
+
+def test_tools_beat_the_file_and_temporary_values_beat_lasting_ones(layers: Layers) -> None:
+    layers.file.set_lasting(ALICE, RATE, 1)
+    assert refreshed(layers) == 1
+    layers.file.set_temporary(ALICE, RATE, Temporary(2, NOW + 10))
+    assert refreshed(layers) == 2
+    layers.tools.set_lasting(ALICE, RATE, 3)
+    assert refreshed(layers) == 3
+    layers.tools.set_temporary(ALICE, RATE, Temporary(4, NOW + 10))
+    assert refreshed(layers) == 4
+
+
+def test_removal_hides_the_file_until_it_is_dropped(layers: Layers) -> None:
+    layers.file.set_lasting(ALICE, RATE, 1)
+    layers.file.set_temporary(ALICE, RATE, Temporary(2, NOW + 10))
+    layers.tools.set_lasting(ALICE, RATE, None)
+    assert refreshed(layers) is None
+    assert layers.lasting(ALICE, RATE) is None
+    assert ALICE not in layers.effective, "an entity without quotas is not there"
+    layers.tools.drop_lasting(ALICE, RATE)
+    assert refreshed(layers) == 2
+    assert layers.lasting(ALICE, RATE) == 1
+
+
+def test_a_limit_can_be_lifted_for_a_time(layers: Layers) -> None:
+    layers.tools.set_lasting(ALICE, RATE, 1)
+    layers.tools.set_temporary(ALICE, RATE, Temporary(None, NOW + 10))
+    assert refreshed(layers) is None
+    assert refreshed(layers, NOW + 10) == 1
+
+
+def test_refresh_says_whether_anything_changed(layers: Layers) -> None:
+    layers.tools.set_lasting(ALICE, RATE, 1)
+    assert layers.refresh(ALICE, RATE, NOW)
+    assert not layers.refresh(ALICE, RATE, NOW)
+    layers.tools.drop_lasting(ALICE, RATE)
+    assert layers.refresh(ALICE, RATE, NOW)
+    assert not layers.refresh(ALICE, RATE, NOW)
+
+
+def test_temporary_values_fall_back_when_they_end(layers: Layers) -> None:
+    layers.tools.set_lasting(ALICE, RATE, 1)
+    for entity, until in ((ALICE, NOW + 20), (BOB, NOW + 10)):
+        layers.tools.set_temporary(entity, RATE, Temporary(9, until))
+        layers.ends(entity, RATE, until)
+        layers.refresh(entity, RATE, NOW)
+    assert layers.next_end() == NOW + 10
+    assert layers.expire(NOW + 9) == []
+    assert layers.expire(NOW + 10) == [(BOB, RATE)]
+    assert layers.effective == {ALICE: {RATE: 9}}
+    assert layers.expire(NOW + 20) == [(ALICE, RATE)]
+    assert layers.effective == {ALICE: {RATE: 1}}
+    assert layers.next_end() is None
+    assert layers.tools.temporary == {}
+
+
+def test_a_longer_time_replaces_a_shorter_one(layers: Layers) -> None:
+    for until in (NOW + 10, NOW + 30):
+        layers.tools.set_temporary(ALICE, RATE, Temporary(9, until))
+        layers.ends(ALICE, RATE, until)
+    assert refreshed(layers) == 9
+    assert layers.expire(NOW + 10) == []
+    assert refreshed(layers, NOW + 10) == 9
+    assert layers.expire(NOW + 30) == [(ALICE, RATE)]
+
+
+def test_first_end_is_of_what_is_in_force(layers: Layers) -> None:
+    assert layers.first_end(ALICE) is None
+    layers.file.set_temporary(ALICE, RATE, Temporary(1, NOW + 5))
+    assert layers.first_end(ALICE) == NOW + 5
+    layers.tools.set_lasting(ALICE, RATE, 2)
+    assert layers.first_end(ALICE) is None
+    layers.tools.set_temporary(ALICE, "other", Temporary(1, NOW + 7))
+    assert layers.first_end(ALICE) == NOW + 7
+
+
+def test_in_file(layers: Layers) -> None:
+    assert not layers.in_file(ALICE, RATE)
+    layers.file.set_temporary(ALICE, RATE, Temporary(1, NOW))
+    assert layers.in_file(ALICE, RATE)
+    layers.file.drop_temporary(ALICE, RATE)
+    layers.file.set_lasting(ALICE, RATE, 1)
+    assert layers.in_file(ALICE, RATE)
+
+
+def test_whole_layers_replace_those_that_were_there(layers: Layers) -> None:
+    layers.tools.set_lasting(BOB, RATE, 1)
+    layers.refresh(BOB, RATE, NOW)
+    file, tools = Layer(), Layer()
+    file.set_lasting(ALICE, RATE, 2)
+    file.set_lasting(ALICE, "other", 3)
+    tools.set_lasting(ALICE, RATE, None)
+    tools.set_temporary(BOB, RATE, Temporary(5, NOW + 5))
+    tools.set_temporary(ALICE, RATE, Temporary(6, NOW - 1))
+    layers.use(file, tools, NOW)
+    assert layers.effective == {ALICE: {"other": 3}, BOB: {RATE: 5}}
+    layers.expire(NOW + 5)
+    assert layers.effective == {ALICE: {"other": 3}}
+
+
+def test_step_by_step_is_as_good_as_all_at_once() -> None:
+    """Whatever changes in whatever order: the folded quotas are those of folding everything anew."""
+    choice = random.Random(20)
+    step, now_ms = Layers(), NOW
+    entities = [QuotaEntity(name, None) for name in "abc"]
+    for _ in range(3000):
+        now_ms += choice.randrange(3)
+        layer = choice.choice([step.file, step.tools])
+        entity, name = choice.choice(entities), choice.choice(["x", "y"])
+        value = float(choice.randrange(1, 4))
+        match choice.randrange(4):
+            case 0:
+                layer.set_lasting(entity, name, choice.choice([value, None]))
+            case 1:
+                until = now_ms + choice.randrange(20)
+                layer.set_temporary(entity, name, Temporary(choice.choice([value, None]), until))
+                step.ends(entity, name, until)
+            case 2:
+                layer.drop_lasting(entity, name)
+            case _:
+                layer.drop_temporary(entity, name)
+        step.refresh(entity, name, now_ms)
+        step.expire(now_ms)
+        whole = Layers()
+        whole.use(step.file, step.tools, now_ms)
+        assert step.effective == whole.effective
+
+
+def test_one_change_costs_the_same_among_many() -> None:
+    layers = Layers()
+    file = Layer()
+    for number in range(100_000):
+        file.set_lasting(QuotaEntity(f"user-{number}", None), RATE, 1)
+    layers.use(file, Layer(), NOW)
+    started = time.perf_counter()
+    for number in range(100):
+        layers.tools.set_lasting(QuotaEntity(f"user-{number}", None), RATE, 2)
+        assert layers.refresh(QuotaEntity(f"user-{number}", None), RATE, NOW)
+    assert time.perf_counter() - started < 0.5, "100 changes take as long as walking all entities"

@@ -1,0 +1,280 @@
+"""QuotaStore: what the tools change is planned, logged, read back and in force; and temporary values end."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.limits import UNLIMITED, Limits
+from proxy.store.layers import Layer, Temporary
+from proxy.store.quota_store import Change, FileQuotas, QuotaStore, StoreOff
+from proxy.store.records import Place, Setting
+
+ALICE = QuotaEntity("alice", None)
+RATE = "producer_byte_rate"
+IP_RATE = "connection_creation_rate"
+WHO = Identity("admin", "adminclient-1", "10.0.0.1")
+
+
+class Wall:
+    """A wall clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.ms = 1_000_000
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+class MemoryLog:
+    """Stands in for the topic: what is appended is read back at once."""
+
+    def __init__(self, store: QuotaStore) -> None:
+        self.records: list[tuple[Place, Setting]] = []
+        self._store = store
+
+    async def append(self, changes: Sequence[tuple[Place, Setting]]) -> None:
+        self.records += changes
+        self._store.read(changes)
+
+
+class Kit:
+    """A store on a file's quotas, its log, and the limits that it has given out."""
+
+    def __init__(self, file: Mapping[QuotaEntity, Mapping[str, float]] | None = None) -> None:
+        self.wall = Wall()
+        self.given: list[Limits] = []
+        self._changed = asyncio.Event()
+        self.store = QuotaStore(file_of(file or {}), self._take, self.wall)
+        self.log = MemoryLog(self.store)
+        self.store.log = self.log
+
+    def _take(self, limits: Limits) -> None:
+        self.given.append(limits)
+        self._changed.set()
+
+    async def alter(self, entity: QuotaEntity = ALICE, **values: float | None) -> list[tuple[Place, Setting]]:
+        """Change quotas for good; the records that it took."""
+        return await self.change(Change(entity, values))
+
+    async def change(self, *changes: Change) -> list[tuple[Place, Setting]]:
+        before = len(self.log.records)
+        await self.store.alter(changes, WHO)
+        return self.log.records[before:]
+
+    async def limit_becomes(self, limit: float) -> None:
+        async with asyncio.timeout(10):
+            while self.limit() != limit:
+                self._changed.clear()
+                await self._changed.wait()
+
+    def limit(self, name: str = "alice") -> float:
+        return self.store.limits.limit(RATE, name, "")
+
+
+def file_of(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> FileQuotas:
+    layer = Layer()
+    for entity, values in quotas.items():
+        for name, value in values.items():
+            layer.set_lasting(entity, name, value)
+    return FileQuotas(Limits, layer)
+
+
+def setting(value: float | None, **more: object) -> Setting:
+    return Setting(value=value, by="a", client_id="b", origin="c", at_ms=1, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def kit() -> Kit:
+    return Kit({ALICE: {RATE: 10}})
+
+
+async def test_the_file_alone() -> None:
+    kit = Kit({ALICE: {RATE: 10}})
+    assert kit.limit() == 10
+    assert kit.store.effective == {ALICE: {RATE: 10}}
+
+
+async def test_without_a_log_changes_are_refused(kit: Kit) -> None:
+    kit.store.log = None
+    with pytest.raises(StoreOff, match="configuration file alone"):
+        await kit.alter(producer_byte_rate=20)
+    assert kit.limit() == 10
+
+
+async def test_a_change_is_logged_with_its_author_and_in_force(kit: Kit) -> None:
+    [(place, what)] = await kit.alter(producer_byte_rate=20)
+    assert place == Place(ALICE, RATE)
+    assert what == Setting(
+        value=20, by="admin", client_id="adminclient-1", origin="10.0.0.1", at_ms=kit.wall.ms
+    )
+    assert kit.limit() == 20
+    assert kit.given == [kit.store.limits]
+
+
+async def test_what_is_so_already_is_not_logged(kit: Kit) -> None:
+    assert await kit.alter(producer_byte_rate=10) == []
+    assert await kit.alter(consumer_byte_rate=None) == []
+    assert kit.given == []
+
+
+async def test_removing_hides_the_file_only_where_it_has_something(kit: Kit) -> None:
+    [(_, what)] = await kit.alter(producer_byte_rate=None)
+    assert (what.value, what.removed) == (None, True)
+    assert kit.limit() == UNLIMITED
+    await kit.alter(consumer_byte_rate=5)
+    [(_, what)] = await kit.alter(consumer_byte_rate=None)
+    assert (what.value, what.removed) == (None, False)
+    assert kit.store.effective == {}
+
+
+async def test_what_was_removed_without_the_file_comes_with_it(kit: Kit) -> None:
+    await kit.alter(consumer_byte_rate=5)
+    await kit.alter(consumer_byte_rate=None)
+    kit.store.use_file(file_of({ALICE: {"consumer_byte_rate": 6}}))
+    assert kit.store.effective == {ALICE: {"consumer_byte_rate": 6}}
+
+
+async def test_the_file_anew_leaves_what_the_tools_have_set(kit: Kit) -> None:
+    await kit.alter(producer_byte_rate=20)
+    kit.store.use_file(file_of({ALICE: {RATE: 11, "consumer_byte_rate": 3}}))
+    assert kit.store.effective == {ALICE: {RATE: 20, "consumer_byte_rate": 3}}
+    assert kit.store.overridden() == 1
+    assert kit.limit() == 20
+
+
+async def test_one_change_shares_the_rest(kit: Kit) -> None:
+    """The engine leaves the buckets of a quota alone whose very object it has already."""
+    await kit.alter(consumer_byte_rate=1)
+    before = kit.store.limits
+    await kit.alter(consumer_byte_rate=2)
+    assert kit.store.limits.configured(RATE) is before.configured(RATE)
+
+
+class TestTemporary:
+    async def test_holds_until_it_ends(self, kit: Kit) -> None:
+        [(place, what)] = await kit.change(Change(ALICE, {RATE: 50}, kit.wall.ms + 100))
+        assert place.temporary
+        assert what.expires_at_ms == kit.wall.ms + 100
+        assert kit.limit() == 50
+        assert kit.store.first_end(ALICE) == kit.wall.ms + 100
+        kit.wall.ms += 100
+        await kit.limit_becomes(10)
+        assert kit.store.first_end(ALICE) is None
+        kit.store.close()
+
+    async def test_same_again_is_not_logged(self, kit: Kit) -> None:
+        change = Change(ALICE, {RATE: 50}, kit.wall.ms + 100)
+        assert len(await kit.change(change)) == 1
+        assert await kit.change(change) == []
+
+    async def test_what_is_set_for_good_ends_it(self, kit: Kit) -> None:
+        await kit.change(Change(ALICE, {RATE: 50}, kit.wall.ms + 100))
+        records = await kit.alter(producer_byte_rate=10)
+        assert [place.temporary for place, _ in records] == [True], "10 is what the file says already"
+        assert kit.limit() == 10
+        await kit.change(Change(ALICE, {RATE: 50}, kit.wall.ms + 100))
+        records = await kit.alter(producer_byte_rate=12)
+        assert [place.temporary for place, _ in records] == [False, True]
+        assert kit.limit() == 12
+
+    async def test_removing_for_good_ends_it(self, kit: Kit) -> None:
+        await kit.change(Change(ALICE, {RATE: 50}, kit.wall.ms + 100))
+        await kit.alter(producer_byte_rate=None)
+        assert kit.limit() == UNLIMITED
+
+    async def test_lifts_a_limit(self, kit: Kit) -> None:
+        await kit.change(Change(ALICE, {RATE: None}, kit.wall.ms + 100))
+        assert kit.limit() == UNLIMITED
+
+    async def test_is_ended_before_its_time(self, kit: Kit) -> None:
+        await kit.change(Change(ALICE, {RATE: 50, "consumer_byte_rate": 5}, kit.wall.ms + 100))
+        assert len(await kit.change(Change(ALICE, {}, end_temporary=True))) == 2
+        assert kit.store.effective == {ALICE: {RATE: 10}}
+
+    async def test_of_the_file(self) -> None:
+        kit = Kit()
+        file = file_of({ALICE: {RATE: 10}})
+        file.layer.set_temporary(ALICE, RATE, Temporary(90, kit.wall.ms + 100))
+        kit.store.use_file(file)
+        assert kit.limit() == 90
+        kit.wall.ms += 100
+        await kit.limit_becomes(10)
+        kit.store.close()
+
+    async def test_of_the_first_file_ends_too(self) -> None:
+        wall = Wall()
+        file = file_of({})
+        file.layer.set_temporary(ALICE, RATE, Temporary(90, wall.ms + 50))
+        over = asyncio.Event()
+        store = QuotaStore(file, lambda _: over.set(), wall)
+        store.start()
+        wall.ms += 50
+        async with asyncio.timeout(10):
+            await over.wait()
+        assert store.effective == {}
+        store.close()
+
+
+class TestReading:
+    def test_nothing_counts_before_the_end_is_reached(self, kit: Kit) -> None:
+        kit.store.read_anew()
+        kit.store.read([(Place(ALICE, RATE), setting(5)), (Place(ALICE, RATE), setting(6))])
+        assert kit.limit() == 10
+        kit.store.read_to_end()
+        assert kit.limit() == 6
+        assert len(kit.given) == 1
+
+    def test_what_the_log_has_no_more_is_gone(self, kit: Kit) -> None:
+        kit.store.read([(Place(ALICE, RATE), setting(5))])
+        kit.store.read_anew()
+        kit.store.read([(Place(QuotaEntity("bob", None), RATE), setting(7))])
+        assert kit.limit() == 5, "until it has been read to its end, what was known holds"
+        kit.store.read_to_end()
+        assert (kit.limit(), kit.limit("bob")) == (10, 7)
+
+    async def test_temporary_values_that_are_over_are_not_in_force(self, kit: Kit) -> None:
+        kit.store.read_anew()
+        over = setting(5, expires_at_ms=kit.wall.ms)
+        kit.store.read([(Place(ALICE, RATE, True), over)])
+        kit.store.read_to_end()
+        assert kit.limit() == 10
+        kit.store.close()
+
+    def test_tombstones_take_away(self, kit: Kit) -> None:
+        kit.store.read([(Place(ALICE, RATE), setting(5))])
+        kit.store.read([(Place(ALICE, RATE), None)])
+        assert kit.limit() == 10
+
+    def test_to_the_end_again_changes_nothing(self, kit: Kit) -> None:
+        kit.store.read_to_end()
+        assert kit.given == []
+
+
+class TestAddresses:
+    async def test_a_host_name_is_enforced_as_its_address(self) -> None:
+        kit = Kit()
+        entity = QuotaEntity(None, None, "localhost")
+        [(_, what)] = await kit.change(Change(entity, {IP_RATE: 3}, address="127.0.0.1"))
+        assert what.address == "127.0.0.1"
+        assert kit.store.effective == {entity: {IP_RATE: 3}}
+        assert kit.store.limits.ip_limit(IP_RATE, "127.0.0.1") == 3
+        await kit.alter(entity, connection_creation_rate=None)
+        assert kit.store.limits.ip_limit(IP_RATE, "127.0.0.1") == UNLIMITED
+
+    @pytest.mark.parametrize(
+        ("name", "address"),
+        [
+            ("::ffff:10.0.0.1", "10.0.0.1"),
+            ("0:0:0:0:0:0:0:1", "::1"),
+            ("10.0.0.0/8", "10.9.9.9"),
+            (DEFAULT, "192.0.2.1"),
+        ],
+    )
+    async def test_other_spellings(self, name: str, address: str) -> None:
+        kit = Kit()
+        await kit.alter(QuotaEntity(None, None, name), connection_creation_rate=3)
+        assert kit.store.limits.ip_limit(IP_RATE, address) == 3
+        kit.store.use_file(file_of({}))
+        assert kit.store.limits.ip_limit(IP_RATE, address) == 3

@@ -1,0 +1,102 @@
+"""Records of the store's topic: what is written is read back, and the rest is unreadable."""
+
+import json
+
+import pytest
+
+from proxy.quota.identity import DEFAULT, QuotaEntity
+from proxy.store.records import Place, Setting, Unreadable, decode, encode
+
+WHO = {"by": "alice", "client_id": "admin", "origin": "10.0.0.1", "at_ms": 1_767_225_600_000}
+KEY = b'{"kind":"client-quota","entity":{"user":"a"},"name":"producer_byte_rate"}'
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        Place(QuotaEntity("alice", None), "producer_byte_rate"),
+        Place(QuotaEntity(DEFAULT, "<default>"), "consumer_byte_rate", True),
+        Place(QuotaEntity(None, DEFAULT), "request_percentage"),
+        Place(QuotaEntity(None, None, "10.0.0.0/8"), "connection_creation_rate"),
+        Place(QuotaEntity(None, None, DEFAULT), "connection_creation_rate"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "setting",
+    [
+        Setting(value=1048576.0, **WHO),
+        Setting(value=0.5, expires_at_ms=1_767_225_700_000, **WHO),
+        Setting(value=None, removed=True, **WHO),
+        Setting(value=7.0, address="127.0.0.1", **WHO),
+    ],
+    ids=["lasting", "temporary", "removed", "host name"],
+)
+def test_what_is_written_is_read(place: Place, setting: Setting) -> None:
+    assert decode(*encode(place, setting)) == (place, setting)
+
+
+def test_spelling() -> None:
+    """Other proxies, of other versions, and `quota-proxy quotas log` read it."""
+    key, value = encode(
+        Place(QuotaEntity("alice", DEFAULT), "producer_byte_rate", True),
+        Setting(value=1048576.0, expires_at_ms=1_767_225_700_000, **WHO),
+    )
+    assert key == (
+        b'{"kind":"client-quota","entity":{"user":"alice","client-id":null},"name":"producer_byte_rate",'
+        b'"temporary":true}'
+    )
+    assert json.loads(value) == {
+        "v": 1,
+        "value": 1048576.0,
+        "expires_at_ms": 1_767_225_700_000,
+        "by": "alice",
+        "client_id": "admin",
+        "from": "10.0.0.1",
+        "at_ms": 1_767_225_600_000,
+    }
+    removed = json.loads(
+        encode(Place(QuotaEntity("a", None), "n"), Setting(value=None, removed=True, **WHO))[1]
+    )
+    assert removed == {
+        "v": 1,
+        "value": None,
+        "removed": True,
+        "by": "alice",
+        "client_id": "admin",
+        "from": "10.0.0.1",
+        "at_ms": 1_767_225_600_000,
+    }
+
+
+def test_tombstone_is_no_setting() -> None:
+    assert decode(KEY, None) == (Place(QuotaEntity("a", None), "producer_byte_rate"), None)
+
+
+def test_fields_of_later_versions_are_passed_over() -> None:
+    value = b'{"v":1,"value":2,"by":"a","client_id":"b","from":"c","at_ms":3,"why":"because"}'
+    assert decode(KEY, value)[1] == Setting(value=2.0, by="a", client_id="b", origin="c", at_ms=3)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        (None, b"{}", "it has no key"),
+        (b'{"kind":"topic-config"}', b"{}", "its kind is 'topic-config', which a newer version may know"),
+        (KEY, b'{"v":2}', "its version is 2; this proxy reads 1"),
+        (KEY, b"{}", "it is no record of a quota proxy: "),
+        (KEY, b'{"v":1,"value":"x"}', "it is no record of a quota proxy: "),
+        (KEY, b"\xff", "it is no record of a quota proxy: "),
+        (b"\x00", b"{}", "it is no record of a quota proxy: "),
+        (
+            b'{"kind":"client-quota","entity":{"group":"g"},"name":"n"}',
+            None,
+            "it is no record of a quota proxy: ",
+        ),
+        (KEY, b'{"v":1,"value":0,"by":"","client_id":"","from":"","at_ms":1}', "its value is 0.0; "),
+    ],
+)
+def test_unreadable(key: bytes | None, value: bytes, why: str) -> None:
+    with pytest.raises(Unreadable) as caught:
+        decode(key, value)
+    assert str(caught.value).startswith(why)
