@@ -1,4 +1,7 @@
-"""Compiles the pure rings with mypyc. QUOTA_PROXY_BUILD says how: auto (where a compiler is there), pure, require."""
+"""Compiles the pure rings with mypyc.
+
+QUOTA_PROXY_BUILD says how: auto (where a compiler is there, and without a word where not), pure, require.
+"""
 
 import os
 import tomllib
