@@ -79,6 +79,7 @@ class BucketState:
         "throttle_seconds",
         "throttled_requests",
         "throttled_until",
+        "tokens",
         "user",
     )
 
@@ -94,6 +95,7 @@ class BucketState:
         throttle_seconds: float,
         mode: str = ENFORCE,
         ip: str = "",
+        tokens: float | None = None,
     ) -> None:
         self.quota: Final = quota
         """The quota's key, such as producer_byte_rate."""
@@ -113,6 +115,8 @@ class BucketState:
         """All waits together."""
         self.mode: Final = mode
         """OBSERVE: the three above say what would have been, and nobody has waited."""
+        self.tokens: Final = tokens
+        """What may be used at once, below zero for a debt; None where no tokens limit."""
 
 
 @final
@@ -228,4 +232,5 @@ class Bucket:
             self.throttle_seconds,
             OBSERVE if self.observed else ENFORCE,
             self.ip,
+            None if self.tokens is None else self.tokens.measure(now),
         )

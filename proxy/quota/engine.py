@@ -21,6 +21,7 @@ class QuotaEngine:
         self._limits = Limits({})
         self._active: list[Quota] = []
         self._by_api: list[list[Quota]] = []
+        self._intercepted: frozenset[int] = frozenset()
         self._index()
 
     def _index(self) -> None:
@@ -29,10 +30,16 @@ class QuotaEngine:
         self._by_api = [
             [quota for quota in self._active if api_key in quota.api_keys] for api_key in range(highest + 1)
         ]
+        intercepting = [quota for quota in self._active if quota.intercepts]
+        self._intercepted = frozenset([key for quota in intercepting for key in quota.api_keys])
 
     def asks(self, api_key: int) -> bool:
         """Whether any quota in force wants to see requests and responses of this API."""
         return len(self._asked(api_key)) > 0
+
+    def intercepts(self, api_key: int) -> bool:
+        """Whether a quota in force wants requests of this API to be answered by somebody who asks it."""
+        return api_key in self._intercepted
 
     def connect(self, address: str, now: float) -> float:
         """Judge a new connection: in how many seconds, from `now` on, it may be served. 0.0: at once."""
@@ -157,6 +164,10 @@ class QuotaEngines:
             quota = kind.build()
             self._shared[kind.name] = quota
         return quota
+
+    def shared(self, kind: QuotaKind) -> Quota:
+        """The one quota of a PER_CLUSTER kind. It has no limits before there is an engine."""
+        return self._quota(kind)
 
     def engines(self) -> dict[int, QuotaEngine]:
         """Every engine so far, by node id; not to be changed."""

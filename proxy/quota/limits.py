@@ -34,6 +34,7 @@ class Limits:
     measured nor made to wait, whatever the quotas say. A CIDR may be a single address.
     mode, modes: ENFORCE or OBSERVE for all quotas, and by quota key for those where it is another.
     max_throttle_seconds: the longest that a byte rate makes a client wait at once; the rest stays as a debt.
+    mutation_samples, mutation_window_seconds: Kafka's controller.quota.window.num and .window.size.seconds.
 
     The look-ups never walk the configured entities: they cost the same with one as with 100,000. Raises
     ValueError for settings that are none.
@@ -52,6 +53,8 @@ class Limits:
         mode: str = ENFORCE,
         modes: dict[str, str] | None = None,
         max_throttle_seconds: float = UNLIMITED,
+        mutation_samples: int = 11,
+        mutation_window_seconds: float = 1.0,
     ) -> None:
         _check("algorithm", algorithm, PACE, WINDOW)
         for each in [mode, *(modes or {}).values()]:
@@ -61,6 +64,8 @@ class Limits:
         self.samples: Final = samples
         self.window_seconds: Final = window_seconds
         self.max_throttle_seconds: Final = max_throttle_seconds
+        self.mutation_samples: Final = mutation_samples
+        self.mutation_window_seconds: Final = mutation_window_seconds
         self._mode: Final = mode
         self._modes: Final = dict(modes or {})
         self._exempt_users: Final = frozenset(exempt_users or [])
@@ -91,6 +96,8 @@ class Limits:
             self._mode,
             self._modes,
             self.max_throttle_seconds,
+            self.mutation_samples,
+            self.mutation_window_seconds,
         )
         changed._by_key.update(self._by_key)
         changed._prefix_lengths = self._prefix_lengths

@@ -39,9 +39,11 @@ class Quota:
     One instance may serve several brokers (PER_CLUSTER), so configure() may come twice with the same limits.
     """
 
-    def __init__(self, api_keys: tuple[int, ...]) -> None:
+    def __init__(self, api_keys: tuple[int, ...], intercepts: bool = False) -> None:
         self.api_keys: Final = api_keys
         """The APIs (Kafka's keys) whose requests and responses this quota is asked about."""
+        self.intercepts: Final = intercepts
+        """Whether such a request is handed out whole, to somebody who asks the quota and answers it."""
         self.active = True
         """Whether anybody has such a quota now, so that asking can do anything; configure() sets it."""
 

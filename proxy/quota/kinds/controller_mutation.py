@@ -1,0 +1,100 @@
+"""Partitions created and deleted per second by a user, a client id, or both, over all brokers (KIP-599).
+
+    tokens refill at Q per second up to Q x samples x window; admitted while tokens >= 0; wait = -tokens / Q
+
+CreateTopics and CreatePartitions take a token for each new partition, DeleteTopics for each partition of the
+topic. What is admitted takes all of its tokens, so they may fall far below zero; nothing more is admitted
+until they are back. Older versions of these requests cannot say that a topic was not admitted: there every
+topic is, and the client waits (permissive recording).
+
+Any broker takes these requests and hands them on to the controller, so an entity has one bucket for all of
+them. Engines do not ask this quota: whoever answers the requests asks it topic by topic, since a broker may
+refuse a topic, which then costs nothing.
+"""
+
+from typing import Final, final
+
+from proxy.quota.bucket import Bucket, Rule
+from proxy.quota.buckets import Buckets
+from proxy.quota.identity import Identity
+from proxy.quota.limits import Limits
+from proxy.quota.quota import DOUBLE, PER_CLUSTER, Quota, QuotaKey, QuotaKind
+
+API_KEYS: Final = (19, 20, 37)
+"""CreateTopics, DeleteTopics, CreatePartitions."""
+CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
+
+
+@final
+class ControllerMutation(Quota):
+    """The mutations of all clients."""
+
+    def __init__(self) -> None:
+        super().__init__(API_KEYS, intercepts=True)
+        limits = Limits({})
+        self._limits = limits
+        self._buckets: Final = Buckets(CONTROLLER_MUTATION_RATE, limits, _rule(limits))
+        self.configure(limits, 0.0)
+
+    def bucket(self, who: Identity, now: float) -> Bucket | None:
+        """The bucket that holds for a client; None where no quota does."""
+        return None if self._limits.exempt(who) else self._buckets.find(who, now)
+
+    def charge_strict(self, bucket: Bucket, permits: int, now: float) -> bool:
+        """Take so many tokens, unless they are below zero: then take none, and return False."""
+        tokens = bucket.tokens
+        if tokens is not None and not bucket.observed and tokens.measure(now) < 0.0:
+            bucket.last_used = now
+            return False
+        self.charge_permissive(bucket, permits, now)
+        return True
+
+    def charge_permissive(self, bucket: Bucket, permits: int, now: float) -> None:
+        """Take so many tokens."""
+        seconds = bucket.record(float(permits), now)
+        if bucket.observed and seconds > 0.0:
+            bucket.count_observed(seconds, now)
+
+    def give_back(self, bucket: Bucket, permits: int, now: float) -> None:
+        """What was charged for did not come to be."""
+        bucket.record(-float(permits), now)
+
+    def throttle(self, bucket: Bucket, now: float) -> float:
+        """How long a client waits that is made to: until the tokens are back at zero, in seconds."""
+        tokens = bucket.tokens
+        if tokens is None or bucket.observed:
+            return 0.0
+        seconds = tokens.throttle_seconds(bucket.limit, now)
+        if seconds > 0.0:
+            bucket.count_throttle(seconds, 1, now + seconds)
+        return seconds
+
+    def configure(self, limits: Limits, now: float) -> None:
+        self._limits = limits
+        self._buckets.configure(limits, _rule(limits), now)
+        self.active = self._buckets.any
+
+    def live(self) -> list[Bucket]:
+        return self._buckets.live()
+
+    def forget_idle(self, now: float) -> None:
+        self._buckets.forget_idle(now)
+
+
+def _rule(limits: Limits) -> Rule:
+    return Rule(
+        limits.mutation_samples * limits.mutation_window_seconds,
+        limits.mutation_samples,
+        limits.mutation_window_seconds,
+        mode=limits.mode(CONTROLLER_MUTATION_RATE),
+    )
+
+
+KIND: Final = QuotaKind(
+    name="controller_mutation",
+    keys=(QuotaKey(CONTROLLER_MUTATION_RATE, DOUBLE),),
+    api_keys=API_KEYS,
+    scope=PER_CLUSTER,
+    build=ControllerMutation,
+    help="Partitions that a user, a client id or both may create and delete per second in the cluster.",
+)
