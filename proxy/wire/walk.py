@@ -71,8 +71,6 @@ def walk(message: Partitioned, reader: Reader, view: View) -> None:
         else:
             message.read_tail(reader, view)
             view.done = True
-    if view.partial:
-        _mark(reader, view)
 
 
 def _mark(reader: Reader, view: View) -> None:

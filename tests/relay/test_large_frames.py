@@ -366,6 +366,16 @@ def test_a_large_head_announces_its_wait_as_well():
     assert is_without_endpoints(passed, replace(response, throttle_time=milliseconds(1500)))
 
 
+def test_the_brokers_own_wait_counts_though_it_came_in_two_parts():
+    """In a Produce response it stands behind all the rest."""
+    response = replace(large_produce_response(13), throttle_time=milliseconds(9000))
+    frame = response_frame(response)
+    field = frame.rindex((9000).to_bytes(4, "big"))
+    for cut in range(field, field + 6):
+        story = waiting(1.5).client(asked(response)).broker(frame[:cut], frame[cut:]).idle()
+        assert is_without_endpoints(b"".join(story.relay.take_to_client()), response)
+
+
 def metadata(topics):
     message = response_type(3, 12)
     broker = message.__annotations__["brokers"].__args__[0]

@@ -107,6 +107,14 @@ def test_the_hold_may_be_small_and_small_frames_are_held_all_the_same():
     assert (sum(map(len, frame.pieces)), frame.complete) == (100, False)
 
 
+def test_a_frame_of_exactly_the_limit_is_held_whatever_the_hold():
+    found = splitter(hold_bytes=100)
+    found.feed(head(CUT_THROUGH_BYTES) + bytes(CUT_THROUGH_BYTES - 5))
+    assert found.next() is None
+    found.feed(b"\0")
+    assert found.next().complete
+
+
 def test_the_end_of_a_large_frame_is_handed_out_however_little_it_is():
     found = splitter(hold_bytes=100)
     size = CUT_THROUGH_BYTES + 1
