@@ -28,7 +28,17 @@ class Client:
 class Exchange:
     """A request that awaits its answer."""
 
-    __slots__ = ("admitted", "answer", "api", "client", "correlation_id", "own", "request", "throttled_until")
+    __slots__ = (
+        "admitted",
+        "answer",
+        "api",
+        "client",
+        "correlation_id",
+        "own",
+        "request",
+        "sent_at",
+        "throttled_until",
+    )
 
     def __init__(
         self,
@@ -43,6 +53,7 @@ class Exchange:
         self.api: Final = api
         """None where the proxy does not read the API: the answer passes as it is."""
         self.request: Final = request
+        """None where nobody has to know of the request; without an `api`, only its header has been read."""
         self.own: Final = own
         """Whether the proxy answers, and no broker hears of it."""
         self.answer: bytes | None = None
@@ -50,3 +61,5 @@ class Exchange:
         self.admitted: Verdict = PASS
         self.throttled_until = 0.0
         """Until when the request makes its client wait."""
+        self.sent_at = 0.0
+        """When the whole request had been handed on to the broker."""

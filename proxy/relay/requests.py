@@ -105,7 +105,7 @@ class Requests:
             if passing is None:
                 self._read_request(frame, now)
             else:
-                self._pass(passing, frame)
+                self._pass(passing, frame, now)
 
     def _read_request(self, frame: Frame, now: float) -> None:
         reader = Reader(frame.pieces if frame.complete else list(frame.pieces), LENGTH_SIZE)
@@ -125,9 +125,17 @@ class Requests:
         elif header.api_key in self._own_api_keys:
             self._intercept(frame, header, client)
         else:
-            exchange = Exchange(header.correlation_id, client)
+            exchange = Exchange(header.correlation_id, client, None, self._unread(frame, header, client))
             self._turns.add(exchange)
-            self._forward(frame, exchange, reader, None)
+            self._forward(frame, exchange, reader, None, now)
+
+    def _unread(self, frame: Frame, header: RequestHeader, client: Client) -> RequestView | None:
+        """What the quotas see of a request that nobody reads; None where none of them asks."""
+        if not self._engine.asks(header.api_key):
+            return None
+        size = frame.size - LENGTH_SIZE
+        client_id = client.who.client_id
+        return RequestView(header.api_key, header.api_version, header.correlation_id, client_id, size)
 
     def _intercept(self, frame: Frame, header: RequestHeader, client: Client) -> None:
         if not frame.complete:
@@ -183,7 +191,7 @@ class Requests:
         self._admit(exchange, view, now)
         if view.acks != 0:
             self._turns.add(exchange)
-        self._forward(frame, exchange, reader, view)
+        self._forward(frame, exchange, reader, view, now)
 
     def _admit(self, exchange: Exchange, view: RequestView, now: float) -> None:
         verdict = self._engine.admit(view, exchange.client.who, now)
@@ -194,18 +202,22 @@ class Requests:
             exchange.throttled_until = now + verdict.throttle_seconds
             self._turns.mute(exchange.throttled_until)
 
-    def _forward(self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None) -> None:
+    def _forward(
+        self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float
+    ) -> None:
         if not frame.complete:
             self._passing = CutThrough(frame, exchange, reader, view)
             self._to_broker.extend(self._passing.take())
-        elif view is None or not view.edits:
+            return
+        exchange.sent_at = now
+        if view is None or not view.edits:
             self._to_broker.extend(frame.pieces)
         else:
             self._to_broker.extend(apply(frame.pieces, view.edits))
-        if frame.complete and view is not None and view.items:
+        if view is not None and view.items:
             self._traffic.count_in(view.items)
 
-    def _pass(self, passing: CutThrough, frame: Frame) -> None:
+    def _pass(self, passing: CutThrough, frame: Frame, now: float) -> None:
         passing.feed(frame.pieces)
         view = passing.exchange.request
         api = passing.exchange.api
@@ -222,6 +234,7 @@ class Requests:
             self._traffic.count_in(view.items)
             view.items = []
         if frame.complete:
+            passing.exchange.sent_at = now
             self._passing = None
 
 

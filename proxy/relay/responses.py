@@ -35,6 +35,8 @@ class Responses:
         self._passing: CutThrough | None = None
         self._collecting: list[bytes] | None = None
         self._collected: list[bytes] = []
+        self._answered_at = 0.0
+        """When the last answer had come whole."""
 
     def take_collected(self) -> list[bytes]:
         """Answers to what the proxy has asked: header and body, without the length."""
@@ -56,6 +58,8 @@ class Responses:
             else:
                 passing.feed(frame.pieces)
                 self._pass(passing, now)
+            if frame.complete:
+                self._answered_at = now
             frame = self._splitter.next()
 
     def _read_response(self, frame: Frame, now: float) -> None:
@@ -69,7 +73,11 @@ class Responses:
         request = exchange.request
         if api is not None and request is not None:
             self._read_body(frame, reader, exchange, api, request, now)
-        elif frame.complete:
+            return
+        if request is not None:
+            view = ResponseView(request.api_version, False, frame.size - reader.offset)
+            self._charge(exchange, request, view, now)
+        if frame.complete:
             self._turns.send(frame.pieces)
             self._turns.send_own()
         else:
@@ -127,13 +135,21 @@ class Responses:
             self._turns.passing = False
             self._end(view if isinstance(view, ResponseView) else None)
 
-    def _settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
-        """Charge a response, announce the wait in it, and mute its client."""
+    def _charge(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> float:
+        """Charge a response and mute its client; returns until when it has to wait."""
+        if exchange.sent_at > 0.0:
+            # A broker works on one request of a connection at a time.
+            view.service_seconds = now - max(exchange.sent_at, self._answered_at)
         until = exchange.throttled_until
         verdict = self._engine.charge(request, view, exchange.client.who, now, until)
         if verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
             until = now + verdict.throttle_seconds
             self._turns.mute(until)
+        return until
+
+    def _settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
+        """Charge a response, and announce the wait in it."""
+        until = self._charge(exchange, request, view, now)
         if until <= now:
             return
         if view.throttle_at < 0:

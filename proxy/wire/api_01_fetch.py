@@ -65,7 +65,9 @@ class Fetch(Api):
 
     def read_request(self, reader: Reader, view: RequestView) -> None:
         version = view.api_version
-        reader.take(4 if version >= 15 else 8)  # replica_id (until v14), max_wait_ms
+        if version < 15:
+            reader.take(4)  # replica_id
+        view.max_wait_ms = reader.i32()
         view.min_bytes_at = reader.offset
         view.min_bytes = reader.i32()
         if version >= 3:

@@ -1,4 +1,5 @@
-"""ShareFetch: v1-2 (KIP-932; v0 was a preview, in Kafka 4.0 only). Read for its size and NodeEndpoints.
+"""ShareFetch: v1-2 (KIP-932; v0 was a preview, in Kafka 4.0 only). Read for its bounds, size and
+NodeEndpoints.
 
 throttle_time_ms first in the response; flexible and with topic ids from the first version; NodeEndpoints in
 an ordinary array at the end.
@@ -8,6 +9,7 @@ from typing import Final, cast, final
 
 from proxy.wire.addresses import Addresses, rewrite_endpoints_array
 from proxy.wire.apis import Api
+from proxy.wire.errors import Short
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, walk
@@ -58,6 +60,24 @@ class ShareFetch(Api):
     oldest = 1
     newest = 2
     flexible_from = 0
+
+    def read_request(self, reader: Reader, view: RequestView) -> None:
+        view.done = True
+        try:
+            self._read_head(reader, view)
+        except Short:
+            # It asks for nothing that a quota has to know; the broker says what is wrong with it.
+            return
+
+    def _read_head(self, reader: Reader, view: RequestView) -> None:
+        reader.skip_string(True)  # group_id
+        reader.skip_string(True)  # member_id
+        reader.take(4)  # share_session_epoch
+        view.max_wait_ms = reader.i32()
+        view.min_bytes_at = reader.offset
+        view.min_bytes = reader.i32()
+        view.max_bytes_at = reader.offset
+        view.max_bytes = reader.i32()
 
     def read_response(
         self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses

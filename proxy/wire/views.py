@@ -89,6 +89,8 @@ class RequestView(View):
         """Produce: 0 means that no response comes."""
         self.replica_id = -1
         """Fetch on a replication listener: 0 and above is a follower. On a client listener always -1."""
+        self.max_wait_ms = 0
+        """Fetch, ShareFetch: how long the broker may wait for data."""
         self.max_bytes = -1
         """Fetch: the most that the response may bring; -1 where the version has no such field."""
         self.max_bytes_at = -1
@@ -111,3 +113,7 @@ class ResponseView(View):
         """Where the int32 throttle_time_ms stands; -1 where the version has no such field."""
         self.throttle_time_ms = 0
         """The broker's own throttle_time_ms."""
+        self.service_seconds = 0.0
+        """From when the broker could begin with the request until this answer came; 0.0 where that is not
+        known.
+        """

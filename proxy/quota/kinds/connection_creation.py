@@ -1,0 +1,79 @@
+"""New connections per second from an address, on each broker (KIP-612).
+
+connection_creation_rate is a quota of ip entities: an address, a network (ours: Kafka has none here), or the
+default ip. Each address has its own bucket, whichever of these its limit comes from.
+
+Kafka leaves a connection that is one too many unserved for up to one window, and then closes it. The proxy
+closes none: it serves each in its turn, as late as the quota demands, so that those that are served keep to
+the quota however many there are. Connections are tokens:
+
+    pace      they refill at Q per second up to burst_seconds x Q; wait = -tokens / Q
+    window    the same, with a burst of all but one of Kafka's windows (10 x Q): what Kafka's sampled rate
+              takes at once from an address that was idle
+
+At least one connection may always come at once. The longest wait is 30 s: clients give up then. Beyond a
+queue of that length a connection waits 30 s as well, but is not counted into the queue, so that the quota is
+exceeded for as long as more come than are served, and kept again 30 s after the storm.
+"""
+
+from typing import Final, final
+
+from proxy.quota.bucket import Bucket, Rule
+from proxy.quota.buckets import Buckets
+from proxy.quota.limits import PACE, Limits
+from proxy.quota.quota import INT, PER_BROKER, Quota, QuotaKey, QuotaKind
+from proxy.quota.verdict import PASS, Verdict
+
+CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
+MAX_WAIT_SECONDS: Final = 30.0
+
+
+@final
+class ConnectionCreation(Quota):
+    """The new connections of one broker's clients."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        limits = Limits({})
+        self._made: Final = Buckets(CONNECTION_CREATION_RATE, limits, _rule(limits))
+        self.configure(limits, 0.0)
+
+    def connect(self, address: str, now: float) -> Verdict:
+        bucket = self._made.find_ip(address, now)
+        if bucket is None:
+            return PASS
+        seconds = bucket.record(1.0, now)
+        return PASS if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
+
+    def configure(self, limits: Limits, now: float) -> None:
+        self._made.configure(limits, _rule(limits), now)
+        self.active = self._made.any
+
+    def live(self) -> list[Bucket]:
+        return self._made.live()
+
+    def forget_idle(self, now: float) -> None:
+        self._made.forget_idle(now)
+
+
+def _rule(limits: Limits) -> Rule:
+    window = (limits.samples - 1) * limits.window_seconds
+    return Rule(
+        limits.burst_seconds if limits.algorithm == PACE else window,
+        limits.samples,
+        limits.window_seconds,
+        MAX_WAIT_SECONDS,
+        MAX_WAIT_SECONDS,
+        1.0,
+        limits.mode(CONNECTION_CREATION_RATE),
+    )
+
+
+KIND: Final = QuotaKind(
+    name="connection_creation",
+    keys=(QuotaKey(CONNECTION_CREATION_RATE, INT, for_ip=True),),
+    api_keys=(),
+    scope=PER_BROKER,
+    build=ConnectionCreation,
+    help="New connections per second that an address may make to each broker; more are served later.",
+)

@@ -1,0 +1,125 @@
+"""The request quota: what each request took the broker, charged on its answer, whoever reads it."""
+
+import pytest
+
+from proxy.quota.limits import Limits
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from tests.support.exchanges import answered, fetch, fetched, opaque, produce, produced
+from tests.support.messages import Ports
+from tests.support.playbook import EVERYONE, MAX_FRAME_BYTES, START, Playbook, engine, new_relay
+
+TENTH = {EVERYONE: {"request_percentage": 10.0}}
+"""One tenth of a second at once, then a tenth of the time."""
+
+
+def story(quotas=None):
+    return Playbook(new_relay(quotas or TENTH))
+
+
+def test_the_time_until_the_answer_is_charged_and_announced():
+    told = story().client(produce(1)).to_broker(produce(1)).unmuted()
+    told.at(0.15).broker(produced(1)).to_client(produced(1, throttle_ms=500)).muted(0.65)
+    told.at(0.65).unmuted().idle()
+
+
+def test_within_the_share_nothing_happens():
+    told = story().client(produce(1)).to_broker(produce(1))
+    told.at(0.09).broker(produced(1)).to_client(produced(1)).unmuted()
+
+
+def test_no_wait_is_longer_than_a_window():
+    told = story().client(produce(1)).to_broker(produce(1))
+    told.at(30).broker(produced(1)).to_client(produced(1, throttle_ms=1000)).muted(31)
+
+
+def test_a_request_is_on_the_brokers_desk_when_the_answer_before_it_has_come():
+    told = story().client(produce(1) + produce(2) + produce(3)).to_broker(produce(1), produce(2), produce(3))
+    told.at(0.06).broker(produced(1)).to_client(produced(1))
+    told.at(0.1).broker(produced(2)).to_client(produced(2)).unmuted()
+    told.at(0.15).broker(produced(3)).to_client(produced(3, throttle_ms=410)).muted(0.56)
+
+
+def test_an_answer_in_parts_ends_with_its_last_part():
+    told = story().client(opaque(1) + produce(2)).to_broker(opaque(1), produce(2))
+    whole = answered(1, bytes(2 << 20))
+    told.at(0.05).broker(whole[:5000]).to_client(whole[:5000])
+    told.at(0.9).broker(whole[5000:]).to_client(whole[5000:]).unmuted()
+    told.at(0.99).broker(produced(2)).to_client(produced(2)).unmuted()
+
+
+def test_a_request_in_parts_begins_with_its_last_part():
+    whole = produce(1, size=2 << 20)
+    told = story().client(whole[:-10]).to_broker(whole[:-10])
+    told.at(5).client(whole[-10:]).to_broker(whole[-10:])
+    told.at(5.09).broker(produced(1)).to_client(produced(1)).unmuted()
+
+
+def test_an_answer_before_the_end_of_its_request_is_not_charged():
+    whole = produce(1, size=2 << 20)
+    told = story().client(whole[:-10]).to_broker(whole[:-10])
+    told.at(5).broker(produced(1)).to_client(produced(1)).unmuted()
+
+
+@pytest.mark.parametrize("api_key", [2, 11, 12, 22, 68, 99])
+def test_what_the_proxy_does_not_read_is_charged_and_mutes_without_a_word(api_key):
+    slow = 0.5 if api_key != 11 else 5.0
+    asked, answer = opaque(1, api_key, 2), answered(1)
+    told = story().client(asked).to_broker(asked).at(slow).broker(answer).to_client(answer)
+    if api_key == 11:
+        told.unmuted()  # JoinGroup waits for the other members, which is not the broker's work.
+    else:
+        told.muted(slow + 1.0).client(asked).to_broker()
+        told.at(slow + 1.0).to_broker(asked)
+
+
+def test_a_large_answer_that_the_proxy_does_not_read_mutes_when_it_begins():
+    whole = answered(1, bytes(2 << 20))
+    told = story().client(opaque(1)).to_broker(opaque(1))
+    told.at(0.15).broker(whole[:5000]).to_client(whole[:5000]).muted(0.65)
+    told.at(0.3).broker(whole[5000:]).to_client(whole[5000:]).muted(0.65)
+
+
+def test_who_cannot_be_told_gets_the_answer_after_the_wait():
+    asked, answer = produce(1, version=0), produced(1, version=0)
+    told = story().client(asked).to_broker(asked).at(0.15).broker(answer).to_client()
+    told.at(0.65).to_client(answer).unmuted()
+
+
+@pytest.mark.parametrize("version", [0, 7, 9])
+def test_what_is_not_answered_is_not_charged(version):
+    asked = produce(1, version=version, acks=0)
+    told = story().client(asked).to_broker(asked).at(50).unmuted()
+    told.client(produce(2)).to_broker(produce(2))
+    told.at(50.1).broker(produced(2)).to_client(produced(2)).unmuted()
+
+
+@pytest.mark.parametrize("version", [4, 7, 11, 12, 14, 15, 18])
+def test_the_wait_that_a_fetch_asked_for_is_not_charged(version):
+    """Its max_wait_ms is 500."""
+    asked = fetch(1, version=version)
+    told = story().client(asked).to_broker(asked)
+    told.at(0.59).broker(fetched(1, version=version)).to_client(fetched(1, version=version)).unmuted()
+    told.at(9).client(asked).to_broker(asked)
+    told.at(9.65).broker(fetched(1, version=version))
+    told.to_client(fetched(1, version=version, throttle_ms=500)).muted(10.15)
+
+
+def test_the_longest_of_all_waits_is_announced():
+    quotas = {EVERYONE: {"request_percentage": 10.0, "producer_byte_rate": 1000.0}}
+    large, small = produce(1, size=1500), produce(1, size=500)
+    told = story(quotas).client(large).to_broker(large).muted(0.5)
+    told.at(0.125).broker(produced(1, throttle_ms=100)).to_client(produced(1, throttle_ms=375)).muted(0.5)
+    told.at(9).client(small).to_broker(small).unmuted()
+    told.at(9.125).broker(produced(1, throttle_ms=100)).to_client(produced(1, throttle_ms=250)).muted(9.375)
+    told.at(20).client(small).to_broker(small)
+    told.at(20.125).broker(produced(1, throttle_ms=300)).to_client(produced(1, throttle_ms=300)).muted(20.375)
+
+
+def test_the_quota_applies_from_the_next_request_on():
+    quotas = engine({})
+    relay = Relay(quotas, Ports(), Traffic(), "ANONYMOUS", "127.0.0.1", MAX_FRAME_BYTES)
+    told = Playbook(relay).client(opaque(1)).to_broker(opaque(1))
+    quotas.configure(Limits(TENTH), START)
+    told.at(5).broker(answered(1)).to_client(answered(1)).unmuted()
+    told.client(opaque(2)).to_broker(opaque(2)).at(10).broker(answered(2)).to_client(answered(2)).muted(11)

@@ -1,0 +1,177 @@
+import pytest
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.kinds.client_bytes import KIND as CLIENT_BYTES
+from proxy.quota.kinds.request_percentage import KIND
+from proxy.quota.limits import PACE, WINDOW, Limits
+from proxy.quota.verdict import PASS
+from proxy.wire.views import RequestView, ResponseView
+
+PRODUCE, FETCH, METADATA, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, SHARE_FETCH = 0, 1, 3, 11, 12, 14, 78
+WHO = Identity("u", "c", "127.0.0.1")
+EVERYONE = QuotaEntity(DEFAULT, None)
+
+
+def limits(percent=10.0, algorithm=PACE, **settings):
+    return Limits({EVERYONE: {"request_percentage": percent}}, algorithm, **settings)
+
+
+def quota_of(configured):
+    quota = KIND.build()
+    quota.configure(configured, 0.0)
+    return quota
+
+
+def charge(quota, seconds, now=0.0, api_key=METADATA, max_wait_ms=0, replica_id=-1):
+    request = RequestView(api_key, 9, 1, "c", 100)
+    request.max_wait_ms = max_wait_ms
+    request.replica_id = replica_id
+    response = ResponseView(9, True, 100)
+    response.service_seconds = seconds
+    return quota.charge(request, response, WHO, now)
+
+
+def used(quota, now=0.0):
+    """Percent-seconds that have been counted lately."""
+    return sum(bucket.state(now).rate for bucket in quota.live()) * 10
+
+
+# algorithm, seconds of one answer, seconds to wait at 10 %
+WAITS = [
+    (PACE, 0.1, 0.0),
+    (PACE, 0.15, 0.5),
+    (PACE, 0.2, 1.0),
+    (PACE, 60.0, 1.0),
+    (WINDOW, 1.0, 0.0),
+    (WINDOW, 1.05, 0.5),
+    (WINDOW, 60.0, 1.0),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "seconds", "wait"), WAITS)
+def test_an_answer_is_charged_its_time_in_percent_and_waits_a_window_at_most(algorithm, seconds, wait):
+    quota = quota_of(limits(algorithm=algorithm))
+    verdict = charge(quota, seconds)
+    assert verdict.throttle_seconds == pytest.approx(wait)
+    assert (verdict is PASS) == (wait == 0.0)
+    assert used(quota) == pytest.approx(seconds * 100)
+
+
+def test_requests_are_judged_by_their_answers_alone():
+    quota = quota_of(limits(0.001))
+    request = RequestView(METADATA, 9, 1, "c", 100)
+    charge(quota, 100.0)
+    assert quota.admit(request, WHO, 0.0) is PASS
+
+
+@pytest.mark.parametrize(
+    ("settings", "wait"),
+    [({"max_throttle_seconds": 0.25}, 0.25), ({"window_seconds": 3.0}, 3.0), ({"samples": 3}, 1.0)],
+)
+def test_the_longest_wait_is_one_window_or_the_longest_of_all(settings, wait):
+    assert charge(quota_of(limits(**settings)), 60.0).throttle_seconds == pytest.approx(wait)
+
+
+# API, max_wait_ms, seconds until the answer, seconds that count
+COUNTED = [
+    (METADATA, 0, 0.3, 0.3),
+    (METADATA, 500, 0.3, 0.3),
+    (PRODUCE, 0, 3.0, 3.0),
+    (FETCH, 500, 0.503, 0.003),
+    (FETCH, 500, 0.8, 0.3),
+    (FETCH, 500, 0.5, 0.0),
+    (FETCH, 500, 0.499, 0.01),
+    (FETCH, 500, 0.3, 0.01),
+    (FETCH, 500, 0.004, 0.004),
+    (FETCH, 0, 0.3, 0.3),
+    (FETCH, -1, 0.3, 0.3),
+    (SHARE_FETCH, 500, 0.8, 0.3),
+    (SHARE_FETCH, 500, 0.3, 0.01),
+    (JOIN_GROUP, 0, 45.0, 0.01),
+    (SYNC_GROUP, 0, 45.0, 0.01),
+    (JOIN_GROUP, 0, 0.002, 0.002),
+    (HEARTBEAT, 0, 0.3, 0.3),
+]
+
+
+@pytest.mark.parametrize(("api_key", "max_wait_ms", "seconds", "counted"), COUNTED)
+def test_a_wait_that_was_asked_for_does_not_count(api_key, max_wait_ms, seconds, counted):
+    quota = quota_of(limits(algorithm=WINDOW))
+    charge(quota, seconds, 0.0, api_key, max_wait_ms)
+    assert used(quota) == pytest.approx(counted * 100)
+
+
+def test_an_idle_consumer_never_waits():
+    """It asks again and again, and is answered when its max_wait_ms is over, or when something has come."""
+    quota = quota_of(limits(5.0))
+    for step in range(200):
+        waited = 0.5015 if step % 2 else 0.27
+        assert charge(quota, waited, step * 0.6, FETCH, 500) is PASS
+
+
+@pytest.mark.parametrize("replica_id", [0, 2])
+def test_followers_are_left_alone(replica_id):
+    quota = quota_of(limits())
+    assert charge(quota, 100.0, api_key=FETCH, replica_id=replica_id) is PASS
+    assert quota.live() == []
+
+
+def test_every_api_is_charged_but_for_authentication_and_brokers_among_themselves():
+    left_out = [api_key for api_key in range(100) if api_key not in KIND.api_keys]
+    assert left_out == [4, 5, 6, 7, 17, 27, 36]
+    engine = QuotaEngine([KIND.build()])
+    assert not engine.asks(METADATA)
+    engine.configure(limits(), 0.0)
+    assert [api_key for api_key in range(100) if not engine.asks(api_key)] == left_out
+
+
+@pytest.mark.parametrize("algorithm", [PACE, WINDOW])
+def test_one_slow_request_is_forgotten_when_kafkas_rate_forgets_it(algorithm):
+    quota = quota_of(limits(algorithm=algorithm))
+    assert charge(quota, 600.0).throttle_seconds == 1.0
+    assert charge(quota, 0.0, 5.0).throttle_seconds == 1.0
+    assert charge(quota, 0.001, 23.0) is PASS
+
+
+@pytest.mark.parametrize("algorithm", [PACE, WINDOW])
+@pytest.mark.parametrize("percent", [10.0, 50.0, 150.0])
+def test_a_client_that_waits_as_told_takes_its_share_of_a_thread(algorithm, percent):
+    """Requests of 20 ms, on so many connections that they could take twice the share."""
+    engine = QuotaEngine([KIND.build()])
+    engine.configure(limits(percent, algorithm), 0.0)
+    request = RequestView(METADATA, 9, 1, "c", 100)
+    response = ResponseView(9, True, 100)
+    response.service_seconds = 0.02
+    free_at = [index * 0.0001 for index in range(3)]
+    busy = [0.0] * 60
+    while min(free_at) < 60:
+        now = min(free_at)
+        connection = free_at.index(now)
+        busy[int(now)] += 0.02
+        answered = now + 0.02
+        wait = engine.charge(request, response, WHO, answered).throttle_seconds
+        free_at[connection] = answered + wait
+    assert sum(busy[12:]) / 48 == pytest.approx(percent / 100, rel=0.15)
+
+
+# bytes over the quota, seconds over the quota, which quota counts the wait, and how long it is
+BINDING = [
+    (500, 0.08, "request_percentage", 0.8),
+    (900, 0.08, "consumer_byte_rate", 0.9),
+    (500, 0.05, "request_percentage", 0.5),
+]
+
+
+@pytest.mark.parametrize(("size", "seconds", "binds", "wait"), BINDING)
+def test_the_longer_wait_counts_and_on_a_tie_that_of_the_requests(size, seconds, binds, wait):
+    engine = QuotaEngine([CLIENT_BYTES.build(), KIND.build()])
+    quotas = {"consumer_byte_rate": 1000.0, "request_percentage": 10.0}
+    engine.configure(Limits({EVERYONE: quotas}, WINDOW, samples=2), 0.0)
+    request = RequestView(FETCH, 12, 1, "c", 100)
+    response = ResponseView(12, True, 1000 + size - 4)
+    response.service_seconds = 0.1 + seconds
+    verdict = engine.charge(request, response, WHO, 0.0)
+    assert verdict.throttle_seconds == pytest.approx(wait)
+    counted = {state.quota: state.throttled_requests for state in engine.buckets(0.0)}
+    assert counted == {name: int(name == binds) for name in quotas}
