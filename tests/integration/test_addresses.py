@@ -192,4 +192,4 @@ def _placed(kafka: EmbeddedKafka, leader: int = 1, replicas: int = 1) -> tuple[s
     """A topic of this leader's: its name, its id, the leader, and a broker that does not lead it."""
     name = f"addresses-{uuid4().hex[:8]}"
     brokers = [leader, *(node_id for node_id in kafka.node_ids if node_id != leader)]
-    return name, make_topic(kafka, name, on=brokers[:replicas]), leader, brokers[1]
+    return name, make_topic(kafka, name, on=[brokers[:replicas]]), leader, brokers[1]

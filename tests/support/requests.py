@@ -131,21 +131,24 @@ def api_versions(version: int = 3) -> Any:
 
 
 def create_topic(
-    name: str, partitions: int, replicas: int, configs: Mapping[str, str], on: Sequence[int] = ()
+    name: str, partitions: int, replicas: int, configs: Mapping[str, str], on: Sequence[Sequence[int]] = ()
 ) -> Any:
-    """A CreateTopics request; `on` are the brokers of the only partition, where they are chosen."""
+    """A CreateTopics request; `on` are the brokers of each partition, where they are chosen."""
     schema = request_type(CREATE_TOPICS, 7)
     settings = tuple(
         part(schema, "CreatableTopicConfig", name=key, value=value) for key, value in configs.items()
     )
-    placed = (part(schema, "CreatableReplicaAssignment", partition_index=0, broker_ids=tuple(on)),)
+    placed = [
+        part(schema, "CreatableReplicaAssignment", partition_index=index, broker_ids=tuple(brokers))
+        for index, brokers in enumerate(on)
+    ]
     topic = part(
         schema,
         "CreatableTopic",
         name=name,
         num_partitions=-1 if on else partitions,
         replication_factor=-1 if on else replicas,
-        assignments=placed if on else (),
+        assignments=tuple(placed),
         configs=tuple(settings),
     )
     return build(schema, topics=(topic,), timeout=timedelta(seconds=30))

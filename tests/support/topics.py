@@ -19,14 +19,15 @@ def make_topic(
     partitions: int = 1,
     replicas: int = 1,
     *,
-    on: Sequence[int] = (),
+    on: Sequence[Sequence[int]] = (),
     **configs: str | int,
 ) -> UUID:
     """Create a topic, and wait until every broker knows the leaders of all its partitions; its topic id.
 
-    `on` are the brokers of its only partition, the leader first. Configs have Kafka's names with `_` in place
-    of the dots.
+    `on` are the brokers of each partition, its leader first, where they are chosen. Configs have Kafka's
+    names with `_` in place of the dots.
     """
+    partitions = len(on) or partitions
     settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
     with RawClient(kafka.port(1)) as client:
         answer = client.ask(create_topic(name, partitions, replicas, settings, on)).topics[0]

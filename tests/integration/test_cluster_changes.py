@@ -1,0 +1,137 @@
+"""Brokers go, come and move, and leaders with them: nothing is lost, nothing comes twice."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.clients import Confluent, poll_all
+from tests.support.load import Load
+from tests.support.numbered import Got, check_all_there, key, number, value
+from tests.support.proxy_process import HOST, ProxyProcess, ProxyRunner
+from tests.support.raw_client import RawClient
+from tests.support.requests import api_versions
+from tests.support.tap import Tap
+from tests.support.topics import drop_topic, leaders, make_topic
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module")
+def proxy(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
+    """Before three brokers."""
+    return run_proxy(kafka_cluster.bootstrap)
+
+
+def test_a_broker_restarts_under_load(kafka_cluster: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    make_topic(kafka_cluster, "restart", partitions=6, replicas=3, min_insync_replicas=2)
+    with Load(proxy.bootstrap, "restart", 6) as load:
+        load.go_on()
+        kafka_cluster.stop(2)
+        load.go_on()
+        kafka_cluster.start(2)
+        load.go_on()
+        load.check()
+
+
+def test_leaders_move_under_load(kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tmp_path: Path) -> None:
+    """One by a reassignment to other brokers, one by an election; both with Kafka's tools."""
+    make_topic(kafka_cluster, "moves", on=[(1, 2), (1, 2)])
+    moves = [
+        {"topic": "moves", "partition": 0, "replicas": [2, 3]},
+        {"topic": "moves", "partition": 1, "replicas": [2, 1]},
+    ]
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": moves}))
+    of_server = ("--bootstrap-server", proxy.bootstrap)
+    with Load(proxy.bootstrap, "moves", 2) as load:
+        load.go_on()
+        kafka_cluster.run_tool(
+            "kafka-reassign-partitions", *of_server, "--reassignment-json-file", str(plan), "--execute"
+        )
+        wait_until(lambda: leaders(kafka_cluster, "moves")[0] == 2, "the reassigned partition's new leader")
+        load.go_on()
+        of_partition = ("--election-type", "preferred", "--topic", "moves", "--partition", "1")
+        kafka_cluster.run_tool("kafka-leader-election", *of_server, *of_partition)
+        wait_until(lambda: leaders(kafka_cluster, "moves")[1] == 2, "the elected leader")
+        load.go_on()
+        load.check()
+
+
+def test_a_broker_that_joins_gets_its_port(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    kafka_cluster.stop(3)
+    try:
+        proxy = run_proxy(kafka_cluster.bootstrap)
+        assert not _listens(proxy.broker_port(3))
+    finally:
+        kafka_cluster.start(3)
+    wait_until(lambda: _listens(proxy.broker_port(3)), "the port of the broker that joined")
+    make_topic(kafka_cluster, "joined", on=[(3,)])
+    client = Confluent()
+    client.send(proxy.bootstrap, "joined", 100)
+    check_all_there(client.read(proxy.bootstrap, "joined", 100), 100)
+    assert len(proxy.log_lines(r"broker 3 is served at port \d+")) == 1
+
+
+def test_a_broker_that_moves_is_followed(run_proxy: ProxyRunner) -> None:
+    """It advertises another address after a restart; what it advertises there is a tap."""
+    with EmbeddedKafka() as kafka:
+        proxy = run_proxy(kafka.bootstrap)
+        make_topic(kafka, "moved")
+        producer = Confluent().producer(proxy.bootstrap)
+        producer.produce("moved", b"before")
+        assert producer.flush(30) == 0
+        port = kafka.port(1)
+        kafka.stop(1)
+        with Tap({("127.0.0.3", port): (HOST, port)}) as tap:
+            _advertise(kafka, f"127.0.0.3:{port}")
+            kafka.start(1)
+            wait_until(lambda: proxy.log_lines(f"broker 1 is at 127.0.0.3:{port}"), "the proxy's noticing")
+            producer.produce("moved", b"after")
+            assert producer.flush(30) == 0
+            with RawClient(proxy.broker_port(1)) as client:
+                client.ask(api_versions())
+            assert tap.streams, "the broker is reached at its new address"
+
+
+def test_a_topic_is_deleted_and_made_again(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    """Under its name it is another one, with another id; a producer and a consumer go on with that."""
+    bootstrap = run_proxy(kafka.bootstrap).bootstrap
+    first_id = make_topic(kafka, "again")
+    producer = Confluent().producer(bootstrap, enable_idempotence=False)
+    consumer = Confluent().consumer(bootstrap)
+    consumer.subscribe(["again"])
+    got: list[Got] = []
+
+    def send_and_read(numbers: range) -> None:
+        got.clear()
+        for each in numbers:
+            producer.produce("again", value(each), key(each))
+        assert producer.flush(60) == 0
+        wait_until(lambda: poll_all(consumer, got) >= len(numbers), f"messages {numbers}", 60)
+        assert [number(message.value) for message in got] == list(numbers)
+
+    send_and_read(range(100))
+    drop_topic(kafka, "again")
+    assert make_topic(kafka, "again") != first_id
+    send_and_read(range(100, 150))
+    consumer.close()
+
+
+def _advertise(kafka: EmbeddedKafka, address: str) -> None:
+    properties = kafka.folder / "node-1" / "server.properties"
+    own = f"advertised.listeners=PLAINTEXT://{HOST}:{kafka.port(1)}"
+    text = properties.read_text()
+    assert own in text
+    properties.write_text(text.replace(own, f"advertised.listeners=PLAINTEXT://{address}"))
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection((HOST, port), timeout=5).close()
+    except ConnectionRefusedError:
+        return False
+    return True
