@@ -3,3 +3,4 @@
 from typing import Final
 
 UNSUPPORTED_VERSION: Final = 35
+THROTTLING_QUOTA_EXCEEDED: Final = 89
