@@ -19,6 +19,8 @@ from proxy.wire.views import RequestView
 from proxy.wire.walk import HEAD
 
 API_VERSIONS: Final = 18
+MAX_OWN_REQUEST_BYTES: Final = 16 << 20
+"""An intercepted request is held whole: a hundred thousand quotas at once fit."""
 
 
 @final
@@ -34,6 +36,23 @@ class Intercepted:
         self.header: Final = header
         self.frame: Final = frame
         """Header and body, without the length."""
+
+
+@final
+class Collecting:
+    """A request for the proxy that is too large to have come whole."""
+
+    __slots__ = ("exchange", "header", "pieces")
+
+    def __init__(self, exchange: Exchange, header: RequestHeader, pieces: list[bytes]) -> None:
+        self.exchange: Final = exchange
+        self.header: Final = header
+        self.pieces: Final = pieces
+
+    def add(self, frame: Frame) -> bool:
+        """Take the next part of the frame; returns whether it is whole now."""
+        self.pieces.extend(frame.pieces)
+        return frame.complete
 
 
 @final
@@ -58,6 +77,7 @@ class Requests:
         self._passing: CutThrough | None = None
         self._to_broker: list[bytes] = []
         self._intercepted: list[Intercepted] = []
+        self._collecting: Collecting | None = None
         self.greeted = False
         """Whether a request has been read."""
 
@@ -102,7 +122,11 @@ class Requests:
             if frame is None:
                 return
             passing = self._passing
-            if passing is None:
+            collecting = self._collecting
+            if collecting is not None:
+                if collecting.add(frame):
+                    self._hand_out(collecting.exchange, collecting.header, collecting.pieces)
+            elif passing is None:
                 self._read_request(frame, now)
             else:
                 self._pass(passing, frame, now)
@@ -138,13 +162,20 @@ class Requests:
         return RequestView(header.api_key, header.api_version, header.correlation_id, client_id, size)
 
     def _intercept(self, frame: Frame, header: RequestHeader, client: Client) -> None:
-        if not frame.complete:
+        if frame.size > MAX_OWN_REQUEST_BYTES:
             raise Malformed(
                 f"a request of API {header.api_key} has {frame.size} bytes; "
-                f"the proxy answers it itself and takes {CUT_THROUGH_BYTES} at most"
+                f"the proxy answers it itself and takes {MAX_OWN_REQUEST_BYTES} at most"
             )
         exchange = Exchange(header.correlation_id, client, own=True)
-        self._intercepted.append(Intercepted(exchange, header, b"".join(frame.pieces)[LENGTH_SIZE:]))
+        if frame.complete:
+            self._hand_out(exchange, header, frame.pieces)
+        else:
+            self._collecting = Collecting(exchange, header, list(frame.pieces))
+
+    def _hand_out(self, exchange: Exchange, header: RequestHeader, pieces: list[bytes]) -> None:
+        self._collecting = None
+        self._intercepted.append(Intercepted(exchange, header, b"".join(pieces)[LENGTH_SIZE:]))
         self._turns.add(exchange)
 
     def _change_client(self, raw_client_id: bytes) -> Client:

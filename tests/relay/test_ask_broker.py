@@ -1,4 +1,4 @@
-"""The proxy asks the broker something on the client's own connection, for the sake of a request it answers."""
+"""The proxy asks the broker on the client's own connection, for the sake of a request that it answers."""
 
 import pytest
 

@@ -52,9 +52,10 @@ def test_a_drain_waits_for_its_answer():
     told.own(answered(1)).to_client(answered(1)).to_broker(produce(2, acks=0)).idle()
 
 
-def test_a_large_own_request_ends_the_connection():
-    large = opaque(1, OWN, 1, bytes(2 << 20))
-    story().client_fails(large[: 1 << 20], reason=CLIENT_PROTOCOL_ERROR, says="the proxy answers it itself")
+def test_a_request_that_is_too_large_to_be_answered_ends_the_connection():
+    head = opaque(1, OWN, 1, b"")[4:]
+    large = (17 << 20).to_bytes(4, "big") + head + bytes(1 << 20)
+    story().client_fails(large, reason=CLIENT_PROTOCOL_ERROR, says="the proxy answers it itself")
 
 
 def test_without_own_apis_the_broker_answers():
