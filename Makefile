@@ -17,7 +17,7 @@ BUILT := $(VENV)/.built
 FAST_TESTS := $(wildcard tests/unit tests/relay tests/property)
 SLOW_TESTS := $(wildcard tests/integration tests/pipeline)
 
-.PHONY: help setup demo test lint format compiled pure test-pure test-compiled integration bench image clean
+.PHONY: help setup demo test lint format compiled pure test-pure test-compiled integration interop bench image clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -66,6 +66,9 @@ test-compiled: setup ## Run the same tests on the compiled rings
 
 integration: setup ## Run the tests on a real Kafka
 	$(PYTHON) -m pytest $(SLOW_TESTS)
+
+interop: setup ## Run clients of other languages: those of which the tools (node and npm, go, kcat) are here
+	@$(PYTHON) -m tests.interop.run
 
 bench: setup ## Measure what the proxy costs, as ratios, into bench/results
 	@$(PYTHON) -m bench
