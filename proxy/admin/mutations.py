@@ -14,6 +14,7 @@ from typing import Final
 
 from proxy.admin.mutations_apis import APIS
 from proxy.admin.mutations_bill import NONE, Bill
+from proxy.admin.mutations_cluster import PartitionCounts
 from proxy.admin.mutations_costs import NOTHING, Cost, Costs
 from proxy.admin.mutations_messages import (
     Key,
@@ -28,11 +29,27 @@ from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.relay.errors import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.relay.requests import Intercepted
 from proxy.relay.responses import MAX_THROTTLE_MS
+from proxy.wire.apis import RequestHeader
 from proxy.wire.error_codes import THROTTLING_QUOTA_EXCEEDED
-from proxy.wire.errors import ProtocolError
+from proxy.wire.errors import Malformed, ProtocolError, UnsupportedVersion
 
 Ask = Callable[[bytes], Awaitable[bytes]]
 """Sends the broker a whole frame on the client's own connection; header and body of its answer."""
+
+
+MAX_REQUEST_BYTES: Final = 2 << 20
+"""A request is taken apart by topic, which takes much more memory than its bytes. All topics that a
+controller creates at once fit (10,000 partitions, KRaft)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """The broker to which a client has sent its request."""
+
+    cluster_id: str
+    node_id: int
+    counts: PartitionCounts
+    ask: Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,35 +57,41 @@ class Reply:
     """An answer, and what else Relay.answer() takes."""
 
     frame: bytes
-    throttle_seconds: float
-    hold: bool
+    throttle_seconds: float = 0.0
+    hold: bool = False
 
 
 class ControllerMutations:
-    """Answers the requests to one cluster."""
+    """Answers the requests to any cluster."""
 
-    def __init__(self, quota: ControllerMutation, costs: Costs, time: Callable[[], float]) -> None:
+    def __init__(self, quota: ControllerMutation, time: Callable[[], float]) -> None:
         self._quota: Final = quota
-        self._costs: Final = costs
         self._time: Final = time
+        self._clusters: Final[dict[str, Costs]] = {}
 
-    async def answer(self, intercepted: Intercepted, node_id: int, ask: Ask) -> Reply:
-        """The answer to a request that was sent to this broker.
+    def costs(self, cluster_id: str) -> Costs:
+        """What topics of a cluster cost, whichever listener a request comes to."""
+        return self._clusters.setdefault(cluster_id, Costs(self._time))
 
-        Raises ProtocolError where the request does not parse, RelayError where the broker's answer does not.
+    async def answer(self, intercepted: Intercepted, broker: Broker) -> Reply:
+        """The answer to a request.
+
+        Raises ProtocolError where the request is none, RelayError where the broker's answer is none.
         """
         pace = Pace()
         header = intercepted.header
+        check(header, len(intercepted.frame))
         request = await read_request(APIS[header.api_key], header, intercepted.frame, pace)
+        prices = self.costs(broker.cluster_id)
         bucket = self._quota.bucket(intercepted.exchange.client.who, self._time())
         if bucket is None:
             case = _Case(request, {}, None, self._time)
         else:
-            costs = await self._costs.of(request, node_id, pace)
+            costs = await prices.of(request, broker.counts, broker.node_id, pace)
             case = _Case(request, costs, Bill(self._quota, bucket, request, costs), self._time)
-        await case.put(ask, pace)
+        await case.put(broker.ask, pace)
         for asked, done in case.done:
-            self._costs.note(request, asked.fields, done.fields, case.costs.get(asked.key, NOTHING))
+            prices.note(request, asked.fields, done.fields, case.costs.get(asked.key, NOTHING))
             await pace.step()
         seconds = 0.0
         if bucket is not None and case.has_to_wait:
@@ -76,6 +99,21 @@ class ControllerMutations:
         throttle_time_ms = max(min(math.ceil(seconds * 1000.0), MAX_THROTTLE_MS), case.throttle_time_ms)
         frame = write_answer(request, case.topics(), throttle_time_ms)
         return Reply(frame, seconds, hold=not request.tells_throttle)
+
+
+def check(header: RequestHeader, size: int) -> None:
+    """UnsupportedVersion or Malformed for a request that cannot be answered."""
+    versions = APIS[header.api_key].versions
+    if header.api_version > versions.newest:
+        raise UnsupportedVersion(
+            f"{versions.name} v{header.api_version} is not supported; "
+            f"ApiVersions offers up to v{versions.newest}"
+        )
+    if size > MAX_REQUEST_BYTES:
+        raise Malformed(
+            f"a {versions.name} request has {size} bytes; while there is a controller mutation quota, "
+            f"{MAX_REQUEST_BYTES} are taken at most"
+        )
 
 
 class _Case:
@@ -127,7 +165,7 @@ class _Case:
         try:
             answer = await read_answer(self._request, payload, pace)
         except ProtocolError as error:
-            what = f"the answer to {self._request.api.name} v{self._request.version}: {error}"
+            what = f"the answer to {self._request.api.versions.name} v{self._request.version}: {error}"
             raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
         self.throttle_time_ms = max(self.throttle_time_ms, answer.throttle_time_ms)
         self._answered.extend(answer.topics)

@@ -9,6 +9,7 @@ CreatePartitions (37)   v0-3   v2 flexible
 from typing import Final
 
 from proxy.admin.mutations_messages import Fields, MutationApi, Pace, nullable
+from proxy.wire.answered import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from proxy.wire.edit import i16, i32, string, uvarint
 from proxy.wire.reader import Reader
 from proxy.wire.views import NO_ID
@@ -22,10 +23,7 @@ _NEVER: Final = 1 << 15
 
 
 class CreateTopics(MutationApi):
-    key = 19
-    name = "CreateTopics"
-    newest = 7
-    flexible_from = 5
+    versions = CREATE_TOPICS
     strict_from = 6
     throttle_from = 2
     validate_only_from = 1
@@ -71,10 +69,7 @@ class CreateTopics(MutationApi):
 
 
 class DeleteTopics(MutationApi):
-    key = 20
-    name = "DeleteTopics"
-    newest = 6
-    flexible_from = 4
+    versions = DELETE_TOPICS
     strict_from = 5
     throttle_from = 1
     validate_only_from = _NEVER
@@ -103,10 +98,7 @@ class DeleteTopics(MutationApi):
 
 
 class CreatePartitions(MutationApi):
-    key = 37
-    name = "CreatePartitions"
-    newest = 3
-    flexible_from = 2
+    versions = CREATE_PARTITIONS
     strict_from = 3
     throttle_from = 0
     validate_only_from = 0
@@ -132,7 +124,7 @@ class CreatePartitions(MutationApi):
 
 
 APIS: Final[dict[int, MutationApi]] = {
-    api.key: api for api in (CreateTopics(), DeleteTopics(), CreatePartitions())
+    api.versions.key: api for api in (CreateTopics(), DeleteTopics(), CreatePartitions())
 }
 """By API key."""
 

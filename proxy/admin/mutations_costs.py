@@ -46,42 +46,36 @@ NOTHING: Final = Cost()
 class Costs:
     """Of topics of one cluster."""
 
-    def __init__(self, counts: PartitionCounts, remembered: Remembered, time: Callable[[], float]) -> None:
-        """`remembered` may be shared with others who pass requests on to the same cluster."""
-        self._counts: Final = counts
-        self._remembered: Final = remembered
+    def __init__(self, time: Callable[[], float]) -> None:
+        self.remembered: Final = Remembered()
         self._time: Final = time
         self._logged_at = float("-inf")
 
-    async def of(self, request: Request, node_id: int, pace: Pace) -> dict[Key, Cost]:
-        """By topic, for a request to this broker. A topic that is there twice costs nothing: brokers refuse
-        it.
+    async def of(
+        self, request: Request, counts: PartitionCounts, node_id: int, pace: Pace
+    ) -> dict[Key, Cost]:
+        """By topic, for a request to this broker, of which `counts` asks.
+
+        A topic that is there twice costs nothing: brokers refuse it.
         """
         times = Counter(topic.key for topic in request.topics)
         once = [topic for topic in request.topics if times[topic.key] == 1]
         if isinstance(request.api, CreateTopics):
-            return await self._creations(once, node_id, pace)
-        found = await self._found(node_id, [topic.key for topic in once if topic.key != NO_ID])
+            default = 0
+            if any(topic.fields.partitions == NO_COUNT for topic in once):
+                default = await counts.default(node_id, self._time())
+            return await _creations(once, default, pace)
+        keys = [topic.key for topic in once if topic.key != NO_ID]
+        found = await self._found(counts, node_id, keys)
         costs: dict[Key, Cost] = {}
         for topic in once:
             costs[topic.key] = self._change(request, topic, found.get(topic.key))
             await pace.step()
         return costs
 
-    async def _creations(self, topics: list[Topic], node_id: int, pace: Pace) -> dict[Key, Cost]:
-        default = 0
-        if any(topic.fields.partitions == NO_COUNT for topic in topics):
-            default = await self._counts.default(node_id, self._time())
-        costs: dict[Key, Cost] = {}
-        for topic in topics:
-            asked = topic.fields.partitions
-            costs[topic.key] = _cost(default if asked == NO_COUNT else asked)
-            await pace.step()
-        return costs
-
-    async def _found(self, node_id: int, keys: list[Key]) -> dict[Key, Partitions]:
+    async def _found(self, counts: PartitionCounts, node_id: int, keys: list[Key]) -> dict[Key, Partitions]:
         try:
-            return await self._counts.topics(node_id, keys)
+            return await counts.topics(node_id, keys)
         except UpstreamUnavailable as error:
             now = self._time()
             if now - self._logged_at >= LOG_EVERY_SECONDS:
@@ -107,24 +101,33 @@ class Costs:
 
     def _recall(self, topic: Topic) -> Partitions | None:
         fields = topic.fields
-        name = self._remembered.name(fields.topic_id) if fields.name is None else fields.name
-        return None if name is None else self._remembered.recall(name, self._time())
+        name = self.remembered.name(fields.topic_id) if fields.name is None else fields.name
+        return None if name is None else self.remembered.recall(name, self._time())
 
     def note(self, request: Request, asked: Fields, done: Fields, cost: Cost) -> None:
         """The broker did what was asked for: remember it, since others may hear of it later."""
         now = self._time()
-        name = done.name or asked.name or self._remembered.name(asked.topic_id)
+        name = done.name or asked.name or self.remembered.name(asked.topic_id)
         if request.validate_only or name is None:
             return
         if isinstance(request.api, CreateTopics):
             count = next((n for n in (done.partitions, asked.partitions, cost.after) if n > 0), 0)
-            self._remembered.note(name, Partitions(count, done.topic_id), now)
+            self.remembered.note(name, Partitions(count, done.topic_id), now)
         elif isinstance(request.api, CreatePartitions):
-            before = self._remembered.recall(name, now)
+            before = self.remembered.recall(name, now)
             topic_id = cost.topic_id if before is None or cost.topic_id != NO_ID else before.topic_id
-            self._remembered.note(name, Partitions(asked.partitions, topic_id), now)
+            self.remembered.note(name, Partitions(asked.partitions, topic_id), now)
         else:
-            self._remembered.forget(name)
+            self.remembered.forget(name)
+
+
+async def _creations(topics: list[Topic], default: int, pace: Pace) -> dict[Key, Cost]:
+    costs: dict[Key, Cost] = {}
+    for topic in topics:
+        asked = topic.fields.partitions
+        costs[topic.key] = _cost(default if asked == NO_COUNT else asked)
+        await pace.step()
+    return costs
 
 
 def _cost(partitions: int, topic_id: bytes = NO_ID) -> Cost:

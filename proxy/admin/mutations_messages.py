@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from proxy.wire.answered import AnsweredApi
 from proxy.wire.apis import RequestHeader, read_request_header
 from proxy.wire.edit import count, i32
 from proxy.wire.reader import Reader, text
@@ -65,10 +66,7 @@ class Topic:
 class MutationApi:
     """One of the APIs, and where its versions differ."""
 
-    key: int
-    name: str
-    newest: int
-    flexible_from: int
+    versions: AnsweredApi
     strict_from: int
     """The first version whose topics are refused one by one; older ones are only made to wait (KIP-599)."""
     throttle_from: int
@@ -77,7 +75,7 @@ class MutationApi:
 
     def flexible(self, version: int) -> bool:
         """Whether the messages and both their headers have compact strings and tagged fields."""
-        return version >= self.flexible_from
+        return version >= self.versions.flexible_from
 
     async def read_topic(self, reader: Reader, version: int, pace: Pace) -> Fields:
         """Read the next topic of a request."""

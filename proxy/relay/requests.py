@@ -146,7 +146,7 @@ class Requests:
                 self._refuse_version(frame, header, api)
             else:
                 self._read_body(frame, reader, header, client, api, now)
-        elif header.api_key in self._own_api_keys:
+        elif header.api_key in self._own_api_keys or self._engine.intercepts(header.api_key):
             self._intercept(frame, header, client)
         else:
             exchange = Exchange(header.correlation_id, client, None, self._unread(frame, header, client))

@@ -1,4 +1,4 @@
-"""ApiVersions: v0-4. Its answer is cut to the versions that the proxy reads.
+"""ApiVersions: v0-4. Its answer is cut to the versions that the proxy knows.
 
 v1 throttle_time_ms, after the keys; v3 flexible body, but the response header never is (KIP-511: the client
 must be able to read it before it knows the version). A broker that does not know the version answers in v0's
@@ -25,7 +25,7 @@ class ApiVersions(Api):
 
     def __init__(self, apis: list[Api | None]) -> None:
         self._apis: Final = apis
-        """By key: the APIs that the proxy reads."""
+        """By key: the APIs that the proxy reads or answers itself."""
 
     def flexible_response_header(self, api_version: int) -> bool:
         return False

@@ -1,7 +1,8 @@
-"""The APIs that the proxy reads, by key."""
+"""The APIs that the proxy knows, by key."""
 
 from typing import Final
 
+from proxy.wire.answered import ANSWERED
 from proxy.wire.api_00_produce import Produce
 from proxy.wire.api_01_fetch import Fetch
 from proxy.wire.api_03_metadata import Metadata
@@ -12,22 +13,28 @@ from proxy.wire.api_78_share_fetch import ShareFetch
 from proxy.wire.api_79_share_acknowledge import ShareAcknowledge
 from proxy.wire.apis import Api
 
+KNOWN: Final[list[Api | None]] = [None] * 128
+"""Those that it reads or answers; of these, clients are offered no other versions."""
+
 
 def _by_key() -> list[Api | None]:
-    table: list[Api | None] = [None] * 128
+    table: list[Api | None] = [None] * len(KNOWN)
     for api in (
         Produce(),
         Fetch(),
         Metadata(),
         FindCoordinator(),
-        ApiVersions(table),
+        ApiVersions(KNOWN),
         DescribeCluster(),
         ShareFetch(),
         ShareAcknowledge(),
     ):
         table[api.key] = api
+        KNOWN[api.key] = api
+    for answered in ANSWERED:
+        KNOWN[answered.key] = answered
     return table
 
 
 BY_KEY: Final = _by_key()
-"""None where an API is not read."""
+"""Those that it reads, on their way to the broker and back; None where it does not."""

@@ -6,7 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from proxy.wire.registry import BY_KEY
+from proxy.wire.registry import KNOWN
 from tests.support.messages import read_frame, request_frame, response_type, versions
 from tests.support.proxy_process import ProxyProcess
 from tests.support.raw_client import RawClient
@@ -29,7 +29,7 @@ def test_the_proxy_reads_the_newest_versions_of_the_broker(kafka: EmbeddedKafka)
     """When this fails, Kafka has a version of an API that the module named here has to learn."""
     behind = []
     for key, (_, newest) in _ranges(_answer(kafka.port(1))).items():
-        api = BY_KEY[key] if key < len(BY_KEY) else None
+        api = KNOWN[key] if key < len(KNOWN) else None
         if api is not None and newest > api.newest:
             behind.append(f"{api.name} ({type(api).__module__}): v{api.newest} is ours, v{newest} is Kafka's")
     assert behind == []
@@ -37,7 +37,7 @@ def test_the_proxy_reads_the_newest_versions_of_the_broker(kafka: EmbeddedKafka)
 
 def test_every_api_that_the_proxy_reads_is_still_there(kafka: EmbeddedKafka) -> None:
     known = _ranges(_answer(kafka.port(1)))
-    gone = [api.name for api in BY_KEY if api is not None and api.key not in known]
+    gone = [api.name for api in KNOWN if api is not None and api.key not in known]
     assert gone == []
 
 
@@ -46,7 +46,7 @@ def test_clients_are_offered_what_both_know(version: int, kafka: EmbeddedKafka, 
     native, offered = (_answer(port, version) for port in (kafka.port(1), proxy.bootstrap_port))
     expected = {}
     for key, (oldest, newest) in _ranges(native).items():
-        api = BY_KEY[key] if key < len(BY_KEY) else None
+        api = KNOWN[key] if key < len(KNOWN) else None
         expected[key] = (oldest, newest) if api is None else (oldest, min(newest, api.newest))
     assert _ranges(offered) == expected
     assert expected[PRODUCE][0] == 0, "librdkafka takes a broker without Produce v0 for an ancient one"

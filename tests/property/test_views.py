@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from proxy.wire.edit import Edit, i32
-from proxy.wire.registry import BY_KEY
+from proxy.wire.registry import BY_KEY, KNOWN
 from proxy.wire.views import NO_ID
 from tests.support.exchanges import milliseconds
 from tests.support.messages import (
@@ -107,7 +107,7 @@ def through(response):
         return through_proxy(response)
     kept = []
     for key in response.api_keys:
-        api = BY_KEY[key.api_key] if 0 <= key.api_key < len(BY_KEY) else None
+        api = KNOWN[key.api_key] if 0 <= key.api_key < len(KNOWN) else None
         if api is None or (key.max_version <= api.newest and key.min_version >= api.oldest):
             kept.append(key)
         elif key.min_version <= api.newest and key.max_version >= api.oldest:

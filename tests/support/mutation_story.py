@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.mutations import ControllerMutations, Reply
+from proxy.admin.mutations import Broker, ControllerMutations, Reply
 from proxy.admin.mutations_cluster import PartitionCounts
-from proxy.admin.mutations_costs import Costs
 from proxy.admin.mutations_counts import Partitions, Remembered
 from proxy.admin.mutations_messages import Key
 from proxy.errors import UpstreamUnavailable
@@ -33,6 +32,7 @@ from tests.support.mutations import (
     topic_id,
 )
 
+CLUSTER: Final = "cluster"
 NODE_ID: Final = 7
 USER: Final = "u"
 
@@ -79,9 +79,8 @@ class Story:
         self.answers: list[bytes] = []
         """Its answers where they are not to be made up; header and body each."""
         self.reply: Reply | None = None
-        self.remembered = Remembered()
-        costs = Costs(self.counts, self.remembered, self._time)
-        self._mutations = ControllerMutations(self.quota, costs, self._time)
+        self._broker = Broker(CLUSTER, NODE_ID, self.counts, self._ask)
+        self._mutations = ControllerMutations(self.quota, self._time)
 
     def _time(self) -> float:
         return self.now
@@ -93,7 +92,7 @@ class Story:
 
     def send_frame(self, frame: bytes, user: str = USER) -> bytes:
         """The same with frames."""
-        self.reply = to_end(self._mutations.answer(intercepted(frame, user), NODE_ID, self._ask))
+        self.reply = to_end(self._mutations.answer(intercepted(frame, user), self._broker))
         return self.reply.frame
 
     def codes(self, message: Any, user: str = USER) -> list[tuple[str | None, int]]:
@@ -140,6 +139,10 @@ class Story:
     def sent_on(self) -> list[list[str]]:
         """The topics of each request that the broker has had."""
         return [list(self._names(request)) for request in self.asked]
+
+    @property
+    def remembered(self) -> Remembered:
+        return self._mutations.costs(CLUSTER).remembered
 
     @property
     def tokens(self) -> float | None:

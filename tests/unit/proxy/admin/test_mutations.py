@@ -2,10 +2,11 @@
 
 import pytest
 
+from proxy.admin.mutations import MAX_REQUEST_BYTES
 from proxy.quota.limits import OBSERVE
 from proxy.relay.errors import BROKER_PROTOCOL_ERROR, RelayError
-from proxy.wire.errors import Malformed
-from tests.support.messages import request_frame, response_frame
+from proxy.wire.errors import Malformed, UnsupportedVersion
+from tests.support.messages import framed, request_frame, response_frame
 from tests.support.mutation_story import (
     EXISTS,
     FORBIDDEN,
@@ -238,6 +239,19 @@ def test_by_topic_id():
     assert answer.responses[1].name is None
     assert story.sent_on == [["b"]]
     assert story.tokens == -8.0
+
+
+@pytest.mark.parametrize(("api_key", "newest"), [(19, 7), (20, 6), (37, 3)])
+def test_a_version_that_was_never_offered_is_refused(api_key, newest):
+    header = api_key.to_bytes(2, "big") + (newest + 1).to_bytes(2, "big")
+    with pytest.raises(UnsupportedVersion, match=f"v{newest + 1} is not supported.* up to v{newest}"):
+        Story().send_frame(framed(header + bytes(30)))
+
+
+def test_a_request_that_is_too_large_is_refused():
+    frame = request_frame(delete_topics(["a"]))
+    with pytest.raises(Malformed, match="a DeleteTopics request has"):
+        Story().send_frame(framed(frame[4:] + bytes(MAX_REQUEST_BYTES)))
 
 
 def test_a_request_that_does_not_parse_is_the_clients_fault():

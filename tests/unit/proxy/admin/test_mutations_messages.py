@@ -182,12 +182,12 @@ def test_the_oldest_deletions():
     assert write_answer(request, read.topics, 1234) == old_answer({"a": 0, "b": 3})
 
 
-@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.versions.name)
 def test_versions_are_kafkas(api):
-    assert api.newest == versions(api.key)[-1]
-    for version in versions(api.key):
-        request, response = request_type(api.key, version), response_type(api.key, version)
-        assert request.__name__ == f"{api.name}Request"
+    assert api.versions.newest == versions(api.versions.key)[-1]
+    for version in versions(api.versions.key):
+        request, response = (schema(api.versions.key, version) for schema in (request_type, response_type))
+        assert request.__name__ == f"{api.versions.name}Request"
         assert api.flexible(version) is request.__flexible__ is response.__flexible__
         assert api.flexible(version) is response.__header_schema__.__flexible__
         assert (version >= api.throttle_from) is hasattr(response, "throttle_time")

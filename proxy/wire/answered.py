@@ -1,0 +1,35 @@
+"""APIs that the proxy does not read on their way, but answers itself where a quota or its store wants it to.
+
+Whether it does can change at any moment, on connections that have long asked for the versions that there are.
+So clients are never offered a version that the proxy could not answer.
+"""
+
+from typing import Final, final
+
+from proxy.wire.apis import Api
+
+
+@final
+class AnsweredApi(Api):
+    """An API's versions, from 0 on."""
+
+    def __init__(self, key: int, name: str, newest: int, flexible_from: int) -> None:
+        self.key = key
+        self.name = name
+        self.oldest = 0
+        self.newest = newest
+        self.flexible_from = flexible_from
+
+
+CREATE_TOPICS: Final = AnsweredApi(19, "CreateTopics", 7, 5)
+DELETE_TOPICS: Final = AnsweredApi(20, "DeleteTopics", 6, 4)
+CREATE_PARTITIONS: Final = AnsweredApi(37, "CreatePartitions", 3, 2)
+DESCRIBE_CLIENT_QUOTAS: Final = AnsweredApi(48, "DescribeClientQuotas", 1, 1)
+ALTER_CLIENT_QUOTAS: Final = AnsweredApi(49, "AlterClientQuotas", 1, 1)
+ANSWERED: Final = [
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    CREATE_PARTITIONS,
+    DESCRIBE_CLIENT_QUOTAS,
+    ALTER_CLIENT_QUOTAS,
+]
