@@ -13,10 +13,12 @@ from itertools import pairwise
 import msgspec
 from msgspec.inspect import (
     BoolType,
+    DictType,
     Field,
     FloatType,
     IntType,
     LiteralType,
+    NoneType,
     StructType,
     Type,
     UnionType,
@@ -38,8 +40,10 @@ def key_rows(kind: type = Settings, prefix: str = "") -> Iterator[str]:
     for field in shape.fields:
         key = prefix + field.encode_name
         inner = field.type.item_type if isinstance(field.type, VarTupleType) else field.type
+        if isinstance(inner, UnionType):
+            inner = next((member for member in inner.types if isinstance(member, StructType)), inner)
         if isinstance(inner, StructType):
-            yield from key_rows(inner.cls, key + ("." if inner is field.type else "[]."))
+            yield from key_rows(inner.cls, key + ("[]." if isinstance(field.type, VarTupleType) else "."))
         else:
             yield f"| `{key}` | {takes(field.type)} | {default(field)} | {meanings[field.name]} |"
 
@@ -69,7 +73,10 @@ def docstrings(kind: type) -> dict[str, str]:
 def takes(kind: Type) -> str:
     """The values of a key."""
     if isinstance(kind, UnionType):
-        kind = kind.types[0]
+        members = [member for member in kind.types if not isinstance(member, NoneType)]
+        return " or ".join(sorted(map(takes, members)))
+    if isinstance(kind, DictType):
+        return "a mapping"
     if isinstance(kind, LiteralType):
         return " or ".join(f"`{value}`" for value in kind.values)
     if isinstance(kind, BoolType):

@@ -1,7 +1,11 @@
 """What `quota-proxy check` prints: the settings as the proxy will take them, defaults filled in."""
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
 from proxy.quota.limits import PACE
 from proxy.settings import Listener, Settings
+from proxy.store.layers import Layer
 from proxy.store.yaml_file import read_clients
 
 
@@ -11,12 +15,25 @@ def describe(settings: Settings) -> list[str]:
     lines += [f"listener  {_listener(settings, listener)}" for listener in settings.listeners]
     lines.append(f"admin     {settings.admin.bind}:{_port(settings.admin.port)}")
     lines.append(f"quotas    {_rule(settings)}")
-    quotas = read_clients(settings.quotas.clients, ())
-    for entity, values in quotas.items():
-        lines.append(
-            f"quota     {entity}: " + ", ".join(f"{key} {_number(value)}" for key, value in values.items())
-        )
-    return lines if quotas else [*lines, "quota     none: nobody is held back"]
+    lines.append(f"store     {_store(settings)}")
+    quotas = list(_quotas(read_clients(settings.quotas.clients, ())))
+    return lines + (quotas or ["quota     none: nobody is held back"])
+
+
+def _quotas(layer: Layer) -> Iterator[str]:
+    for entity, values in layer.lasting.items():
+        shown = [f"{key} {_number(value)}" for key, value in values.items() if value is not None]
+        yield f"quota     {entity}: {', '.join(shown)}"
+    for entity, temporaries in layer.temporary.items():
+        for key, temporary in temporaries.items():
+            until = datetime.fromtimestamp(temporary.until_ms / 1000, UTC).isoformat(timespec="seconds")
+            assert temporary.value is not None
+            yield f"quota     {entity}: {key} {_number(temporary.value)} until {until}"
+
+
+def _store(settings: Settings) -> str:
+    store = settings.quotas.store
+    return "none: quotas cannot be changed with tools" if store == "none" else f"topic {store.topic}"
 
 
 def _listener(settings: Settings, listener: Listener) -> str:

@@ -4,6 +4,8 @@ A port of 0 is any free port. Unknown keys are refused, and so is a file that co
 """
 
 import re
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -12,8 +14,13 @@ from msgspec.structs import force_setattr
 
 from proxy.config_file import document
 from proxy.config_file.convert import convert
+from proxy.config_file.not_yet import unknown
 from proxy.errors import Key, SettingsError, spell
-from proxy.quota.limits import Limits
+from proxy.quota.identity import QuotaEntity
+from proxy.quota.kinds import load_kinds
+from proxy.quota.limits import ENFORCE, OBSERVE, Limits
+from proxy.quota.networks import Networks
+from proxy.store.quota_store import FileQuotas
 from proxy.store.yaml_file import read_clients
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -90,9 +97,30 @@ class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     """Seconds that a shutdown waits for answers in flight."""
 
 
+class StoreTopic(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """A compacted topic on the first listener's cluster."""
+
+    topic: Annotated[str, Meta(pattern=r"^[a-zA-Z0-9._-]{1,249}$")] = "__quota_proxy_config"
+    """Topic for what is set with Kafka's tools, made where it is missing and shared by the cluster's proxies.
+    `store: none` in its place: quotas are this file's alone, and changes with tools are refused."""
+
+
+class Exempt(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Whom no quota of quotas.clients holds for."""
+
+    users: tuple[Text, ...] = ()
+    """Users that no quota holds for."""
+    client_ids: tuple[Text, ...] = ()
+    """Client ids that no quota holds for. They are the client's own choice."""
+    addresses: tuple[Text, ...] = ()
+    """Addresses and networks (CIDR) that no quota holds for."""
+
+
 class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """How rates are measured, and the limits."""
 
+    store: StoreTopic | Literal["none"] = StoreTopic()
+    """Where quotas that are set with Kafka's tools are kept."""
     algorithm: Literal["pace", "window"] = "pace"
     """`pace` keeps every second near the quota (token bucket); `window` is Kafka's sampled rate, with its
     bursts."""
@@ -102,8 +130,16 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """`window`: samples kept, as in Kafka's quota.window.num."""
     window_size_seconds: Annotated[int, Meta(ge=1, le=3600)] = 1
     """`window`: seconds of each sample, as in Kafka's quota.window.size.seconds."""
+    max_throttle_seconds: Annotated[float, Meta(gt=0, le=86400)] = 10
+    """The longest that a byte rate makes a client wait at once; the rest stays as a debt. Clients give up at
+    their request.timeout.ms, 30 s by default."""
+    mode: Literal["enforce", "observe"] | dict[str, str] = "enforce"
+    """`observe`: everything is measured and shown as if it were enforced, and nobody waits. Or a mapping from
+    quotas to one of the two; those that it leaves out are enforced."""
+    exempt: Exempt = Exempt()
+    """Whom no quota holds for."""
     clients: tuple[dict[str, object], ...] = ()
-    """Limits of users and client ids: each has an `entity` and its quotas, see below."""
+    """Limits of users, client ids and addresses: each has an `entity` and its quotas, see below."""
 
 
 class Metrics(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -152,21 +188,34 @@ def load(path: Path) -> Settings:
         settings = convert(file.value, Settings)
         _check_listeners(settings)
         _check_ports(settings)
-        limits(settings)
+        _check_quotas(settings)
     except SettingsError as error:
         raise file.locate(error) from error
     return settings
 
 
-def limits(settings: Settings) -> Limits:
-    """The file's quotas as the snapshot that the quota engine takes."""
-    quotas = settings.quotas
+def file_quotas(settings: Settings) -> FileQuotas:
+    """The file's part in the store of quotas."""
+    return FileQuotas(
+        partial(limits, settings.quotas), read_clients(settings.quotas.clients, ("quotas", "clients"))
+    )
+
+
+def limits(settings: Quotas, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> Limits:
+    """These quotas, under the file's settings, as the snapshot that the quota engine takes."""
+    mode = settings.mode
     return Limits(
-        read_clients(quotas.clients, ("quotas", "clients")),
-        algorithm=quotas.algorithm,
-        burst_seconds=quotas.burst_seconds,
-        samples=quotas.window_num,
-        window_seconds=quotas.window_size_seconds,
+        quotas,
+        algorithm=settings.algorithm,
+        burst_seconds=settings.burst_seconds,
+        samples=settings.window_num,
+        window_seconds=settings.window_size_seconds,
+        exempt_users=list(settings.exempt.users),
+        exempt_client_ids=list(settings.exempt.client_ids),
+        exempt_cidrs=list(settings.exempt.addresses),
+        mode=ENFORCE if isinstance(mode, dict) else mode,
+        modes=dict(mode) if isinstance(mode, dict) else None,
+        max_throttle_seconds=settings.max_throttle_seconds,
     )
 
 
@@ -176,6 +225,25 @@ def split_address(text: str) -> tuple[str, int]:
     if match is None or not 1 <= int(match[3]) <= 65535:
         raise ValueError(f"expected HOST:PORT, got {text!r}")
     return match[1] or match[2], int(match[3])
+
+
+def _check_quotas(settings: Settings) -> None:
+    file_quotas(settings)
+    mode = settings.quotas.mode
+    if isinstance(mode, dict):
+        known = [key.name for kind in load_kinds() for key in kind.keys]
+        for name, value in mode.items():
+            if name not in known:
+                raise unknown(("quotas", "mode", name), known)
+            if value not in (ENFORCE, OBSERVE):
+                problem = f"expected one of {ENFORCE}, {OBSERVE}, got {value!r}"
+                raise SettingsError(problem, ("quotas", "mode", name))
+    for place, address in enumerate(settings.quotas.exempt.addresses):
+        try:
+            Networks([address])
+        except ValueError as error:
+            problem = f"{error}; expected an address or a network such as 10.0.0.0/8"
+            raise SettingsError(problem, ("quotas", "exempt", "addresses", place)) from error
 
 
 def _check_listeners(settings: Settings) -> None:

@@ -50,6 +50,9 @@ def _explain(message: str, value: object, kind: type) -> SettingsError:
         return SettingsError("has to be given", (*key, quoted[1]))
     if match["inside"]:
         return SettingsError("the names of keys have to be text; put them in quotes", key)
+    if isinstance(shape, inspect.UnionType):
+        expected = " or ".join(map(_alternative, shape.types))
+        return SettingsError(f"expected {expected}, got {show(found)}", key)
     if isinstance(shape, inspect.LiteralType):
         return SettingsError(f"expected one of {', '.join(map(str, shape.values))}, got {show(found)}", key)
     return SettingsError(f"{_expected(problem)}, got {show(found)}", key)
@@ -60,6 +63,13 @@ def _expected(problem: str) -> str:
     text = problem.split(", got ")[0]
     text = re.sub(r"`(\w+)`", lambda quoted: _NAMES.get(quoted[1], quoted[1]), text)
     return text[:1].lower() + text[1:]
+
+
+def _alternative(shape: inspect.Type) -> str:
+    """One of the values that a key takes."""
+    if isinstance(shape, inspect.LiteralType):
+        return " or ".join(map(str, shape.values))
+    return "a mapping"
 
 
 def _names(shape: inspect.Type) -> list[str]:
@@ -74,6 +84,16 @@ def _follow(value: Any, shape: inspect.Type, key: Key) -> tuple[object, inspect.
             shape = next(field.type for field in shape.fields if field.encode_name == part)
         elif isinstance(shape, inspect.VarTupleType):
             shape = shape.item_type
+        elif isinstance(shape, inspect.DictType):
+            shape = shape.value_type
         if isinstance(shape, inspect.UnionType):
-            shape = next(member for member in shape.types if not isinstance(member, inspect.NoneType))
+            shape = _member(shape, value)
     return value, shape
+
+
+def _member(shape: inspect.UnionType, value: object) -> inspect.Type:
+    """The member that a value is meant for; the union itself where it could be several."""
+    members = [member for member in shape.types if not isinstance(member, inspect.NoneType)]
+    if isinstance(value, dict):
+        members = [member for member in members if isinstance(member, inspect.StructType | inspect.DictType)]
+    return members[0] if len(members) == 1 else shape

@@ -10,15 +10,21 @@ from typing import Final
 import uvloop
 from aiohttp import web
 
+from proxy.admin.client_quotas import ClientQuotas
+from proxy.admin.dispatch import AdminApis
 from proxy.quota.bucket import BucketState
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.kinds import load_kinds
+from proxy.quota.limits import Limits
 from proxy.server.admission import Admission
 from proxy.server.gateway import Gateway
 from proxy.server.malloc import keep_freed_memory
 from proxy.server.ports import BACKLOG, bind
+from proxy.server.reload import Reload
 from proxy.server.tasks import Tasks
-from proxy.settings import Settings, limits
+from proxy.settings import Settings, file_quotas
+from proxy.store.kafka_topic import KafkaTopic
+from proxy.store.quota_store import QuotaStore
 from proxy.telemetry.http import AdminSite
 from proxy.telemetry.metrics import ProxyCollector
 
@@ -32,16 +38,20 @@ FORGET_EVERY_SECONDS: Final = 60.0
 def run(settings: Settings, path: Path) -> int:
     """Serve until SIGTERM or SIGINT, then drain; returns the exit code. PortInUse where a port is taken."""
     keep_freed_memory()
-    uvloop.run(Proxy(settings).serve())
+    uvloop.run(Proxy(settings, path).serve())
     return 0
 
 
 class Proxy:
-    """All listeners and the admin port."""
+    """All listeners, the admin port, and the store of quotas."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, path: Path) -> None:
         self._settings: Final = settings
-        self._engines: Final = QuotaEngines(load_kinds(), limits(settings))
+        self._kinds: Final = load_kinds()
+        self._store: Final = QuotaStore(file_quotas(settings), self._configure)
+        self._engines: Final = QuotaEngines(self._kinds, self._store.limits)
+        self._reload: Final = Reload(path, settings, self._use_file)
+        self._topic: KafkaTopic | None = None
         self._gateways: list[Gateway] = []
         self._draining = False
 
@@ -50,27 +60,67 @@ class Proxy:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
         tasks = Tasks()
+        loop.add_signal_handler(
+            signal.SIGHUP, lambda: tasks.start(self._reload.reload("is read anew (SIGHUP)"))
+        )
+        self._open_store(tasks)
+        apis = AdminApis(ClientQuotas(self._store, [key for kind in self._kinds for key in kind.keys]))
         admission = Admission(
             self._settings.limits.max_connections, self._settings.limits.max_connections_per_ip
         )
         for listener in self._settings.listeners:
-            self._gateways.append(Gateway(self._settings, listener, self._engines, admission, tasks))
+            self._gateways.append(Gateway(self._settings, listener, self._engines, admission, apis, tasks))
         admin = await self._serve_admin(loop)
-        for gateway in self._gateways:
-            gateway.start()
+        tasks.start(self._start_gateways())
+        tasks.start(self._reload.watch())
         tasks.start(self._forget_idle(loop))
         await stop.wait()
         await self._drain(loop)
         await tasks.cancel()
+        await self._close_store()
         for gateway in self._gateways:
             gateway.close()
         await admin.cleanup()
 
+    # Quotas
+
+    def _open_store(self, tasks: Tasks) -> None:
+        self._store.start()
+        store = self._settings.quotas.store
+        if store == "none":
+            return
+        bootstrap = self._settings.listeners[0].upstream.addresses
+        seconds = self._settings.limits.connect_seconds
+        self._topic = KafkaTopic(bootstrap, store.topic, self._store, tasks, seconds)
+        self._store.log = self._topic
+        tasks.start(self._topic.run())
+
+    async def _close_store(self) -> None:
+        self._store.close()
+        if self._topic is not None:
+            await self._topic.close()
+
+    async def _start_gateways(self) -> None:
+        """Serve clients once their quotas are known."""
+        if self._topic is not None:
+            await self._topic.loaded.wait()
+        for gateway in self._gateways:
+            gateway.start()
+
+    def _configure(self, limits: Limits) -> None:
+        self._engines.configure(limits, asyncio.get_running_loop().time())
+
+    def _use_file(self, settings: Settings) -> None:
+        self._store.use_file(file_quotas(settings))
+
     async def _serve_admin(self, loop: asyncio.AbstractEventLoop) -> web.AppRunner:
         site = AdminSite(
-            ProxyCollector(self._gateways, self._buckets), self._problems, self._buckets, loop.time
+            ProxyCollector(self._gateways, self._buckets),
+            self._problems,
+            self._warnings,
+            self._buckets,
+            loop.time,
         )
         runner = web.AppRunner(site.application(), access_log=None)
         await runner.setup()
@@ -86,11 +136,19 @@ class Proxy:
                 yield node_id, state
 
     def _problems(self) -> list[str]:
-        draining = ["shutting down"] if self._draining else []
-        return draining + [problem for gateway in self._gateways for problem in gateway.problems()]
+        problems = ["shutting down"] if self._draining else []
+        if self._topic is not None and not self._topic.loaded.is_set():
+            return [*problems, f"quotas: {self._topic.problem}"]
+        return problems + [problem for gateway in self._gateways for problem in gateway.problems()]
 
-    def _refuse_reload(self) -> None:
-        log.warning("SIGHUP: this version does not reload its configuration; restart it to apply a change")
+    def _warnings(self) -> list[str]:
+        """What is wrong and keeps no client from being served."""
+        warnings = []
+        if self._topic is not None and self._topic.loaded.is_set() and self._topic.problem:
+            warnings.append(f"quotas stay as they are, and changes are refused: {self._topic.problem}")
+        if self._reload.problem:
+            warnings.append(f"the configuration loaded before stays in force: {self._reload.problem}")
+        return warnings
 
     async def _forget_idle(self, loop: asyncio.AbstractEventLoop) -> None:
         while True:

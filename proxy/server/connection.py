@@ -20,12 +20,14 @@ from proxy.relay.errors import (
     RelayError,
 )
 from proxy.relay.relay import Relay
+from proxy.relay.requests import Intercepted
 
 log = logging.getLogger(__name__)
 MUTED: Final = 1
 BROKER_FULL: Final = 2
 CONNECTING: Final = 4
 DRAINING: Final = 8
+UNSERVED: Final = 16
 """Why the client is not read from."""
 WRITE_BUFFER_BYTES: Final = 256 << 10
 LINGER_SECONDS: Final = 5.0
@@ -49,6 +51,9 @@ class Owner(Protocol):
     def start_connecting(self, connection: "Connection", broker: asyncio.Protocol) -> None:
         """Have `connection.reach_broker` run in the background."""
 
+    def start_answering(self, connection: "Connection", request: Intercepted) -> None:
+        """Have the request answered in the background: by connection.answer(), or the connection ends."""
+
 
 class Connection(asyncio.Protocol):
     """The client's side is this protocol itself; the broker's is a Broker."""
@@ -68,9 +73,11 @@ class Connection(asyncio.Protocol):
         self._connecting = False
         self._relay: Relay | None = None
         self._for_broker: list[bytes] = []
+        self._unserved: list[bytes] = []
         self._paused = 0
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._serve_timer: asyncio.TimerHandle | None = None
         self._client_ended = False
         self._over = False
 
@@ -88,16 +95,34 @@ class Connection(asyncio.Protocol):
             self._over = True
             client.abort()
 
+    def serve_at(self, time: float) -> None:
+        """Leave what the client sends unread until then; said when the connection is opened."""
+        self.heard_at = time
+        self._pause(UNSERVED, True)
+        self._serve_timer = self._loop.call_at(time, self._serve)
+
+    def _serve(self) -> None:
+        self._serve_timer = None
+        unserved, self._unserved = self._unserved, []
+        self._pause(UNSERVED, False)
+        if unserved or self._client_ended:
+            self.data_received(b"".join(unserved))
+
     def data_received(self, data: bytes) -> None:
         relay = self._relay
         if relay is None or self._over:
+            return
+        if self._paused & UNSERVED and self._client is not None:
+            # uvloop starts reading after connection_made(), whatever was said there.
+            self._unserved.append(data)
+            self._client.pause_reading()
             return
         now = self._time()
         self.heard_at = now
         try:
             relay.receive_from_client(data, now)
         except RelayError as error:
-            self._fail(error)
+            self.fail(error)
             return
         self._pump(relay)
 
@@ -106,8 +131,11 @@ class Connection(asyncio.Protocol):
         relay = self._relay
         if relay is None or self._over:
             return False
+        if self._paused & UNSERVED:
+            self._client_ended = True
+            return True
         if relay.request_unfinished:
-            self._fail(RelayError(CLIENT_PROTOCOL_ERROR, "the client closed in the middle of a request"))
+            self.fail(RelayError(CLIENT_PROTOCOL_ERROR, "the client closed in the middle of a request"))
             return False
         self._client_ended = True
         self._finish_if_idle(relay, CLIENT_CLOSED)
@@ -146,7 +174,7 @@ class Connection(asyncio.Protocol):
         try:
             relay.receive_from_broker(data, now)
         except RelayError as error:
-            self._fail(error)
+            self.fail(error)
             return
         self._pump(relay)
 
@@ -163,7 +191,7 @@ class Connection(asyncio.Protocol):
             await self._owner.connect(self, broker)
         except UpstreamUnavailable as error:
             self._connecting = False
-            self._fail(RelayError(BROKER_UNAVAILABLE, str(error)))
+            self.fail(RelayError(BROKER_UNAVAILABLE, str(error)))
 
     # Between them
 
@@ -180,11 +208,25 @@ class Connection(asyncio.Protocol):
         out = relay.take_to_client()
         if out and self._client is not None:
             self._client.writelines(out)
+        for request in relay.take_intercepted():
+            self._owner.start_answering(self, request)
         due = relay.next_timer()
         if due != self._due:
             self._arm(due)
         if self._client_ended:
             self._finish_if_idle(relay, CLIENT_CLOSED)
+
+    def answer(self, request: Intercepted, frame: bytes) -> None:
+        """The answer to a request that the proxy answers itself."""
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        try:
+            relay.answer(request.exchange, frame, self._time())
+        except RelayError as error:
+            self.fail(error)
+            return
+        self._pump(relay)
 
     def _send_when_connected(self, pieces: list[bytes]) -> None:
         self._for_broker.extend(pieces)
@@ -222,7 +264,7 @@ class Connection(asyncio.Protocol):
             # The loop's clock may be a little early for its own timers.
             relay.handle_timer(max(self._time(), relay.next_timer()))
         except RelayError as error:
-            self._fail(error)
+            self.fail(error)
             return
         self._pump(relay)
 
@@ -241,7 +283,7 @@ class Connection(asyncio.Protocol):
         try:
             relay.drain(now)
         except RelayError as error:
-            self._fail(error)
+            self.fail(error)
             return
         self._pump(relay)
         if not may_send or now - self.heard_at >= QUIET_SECONDS:
@@ -262,7 +304,8 @@ class Connection(asyncio.Protocol):
         if relay.idle and not self._over:
             self.close(reason)
 
-    def _fail(self, error: RelayError) -> None:
+    def fail(self, error: RelayError) -> None:
+        """End the connection, and say in the log why."""
         if self._over:
             return
         log.warning("%s -> %s: connection closed: %s", self.peer, self._behind(), error)
@@ -277,6 +320,8 @@ class Connection(asyncio.Protocol):
             return
         self._over = True
         self._arm(0.0)
+        if self._serve_timer is not None:
+            self._serve_timer.cancel()
         if self._client is not None:
             self._client.close()
         self._end_broker()

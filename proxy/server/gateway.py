@@ -7,21 +7,33 @@ import time
 from functools import partial
 from typing import Final
 
+from proxy.admin.dispatch import AdminApis
 from proxy.cluster.refresh import ClusterRefresh
 from proxy.cluster.view import ClusterView
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.identity import ANONYMOUS
-from proxy.relay.errors import HANDSHAKE_TIMEOUT, IDLE, TOO_MANY_CONNECTIONS
+from proxy.quota.networks import canonical_address
+from proxy.relay.errors import (
+    CLIENT_PROTOCOL_ERROR,
+    HANDSHAKE_TIMEOUT,
+    IDLE,
+    TOO_MANY_CONNECTIONS,
+    RelayError,
+)
 from proxy.relay.relay import Relay
+from proxy.relay.requests import Intercepted
 from proxy.relay.traffic import Traffic
 from proxy.server.admission import Admission
 from proxy.server.connection import Connection
 from proxy.server.ports import BACKLOG, BrokerPorts, bind
 from proxy.server.tasks import Tasks
 from proxy.settings import ConnectionLimits, Listener, Settings
+from proxy.wire.errors import ProtocolError
 
 log = logging.getLogger(__name__)
+ANSWER_FAILED: Final = "answer_failed"
+"""Why a connection ends whose request the proxy could not answer; the log has the error."""
 SWEEP_SECONDS: Final = 1.0
 LOG_REFUSALS_EVERY_SECONDS: Final = 10.0
 
@@ -35,6 +47,7 @@ class Gateway:
         listener: Listener,
         engines: QuotaEngines,
         admission: Admission,
+        admin: AdminApis,
         tasks: Tasks,
     ) -> None:
         self.listener: Final = listener
@@ -51,6 +64,7 @@ class Gateway:
         self._limits: Final[ConnectionLimits] = settings.limits
         self._engines: Final = engines
         self._admission: Final = admission
+        self._admin: Final = admin
         self._tasks: Final = tasks
         self._loop: Final = asyncio.get_running_loop()
         self._bootstrap = bind(listener.bind, listener.bootstrap_port)
@@ -136,8 +150,15 @@ class Gateway:
         self.connections.add(connection)
         if connection.node_id is None:
             connection.node_id = self._next_broker()
-        engine = self._engines.engine(connection.node_id, self._loop.time())
-        return Relay(engine, self.ports, self.traffic, ANONYMOUS, address, self._limits.max_frame_bytes)
+        now = self._loop.time()
+        engine = self._engines.engine(connection.node_id, now)
+        wait = engine.connect(_canonical(address), now)
+        if wait > 0.0:
+            connection.serve_at(now + wait)
+        max_frame_bytes = self._limits.max_frame_bytes
+        return Relay(
+            engine, self.ports, self.traffic, ANONYMOUS, address, max_frame_bytes, self._admin.api_keys
+        )
 
     def _next_broker(self) -> int:
         """Brokers take turns in serving the bootstrap port."""
@@ -147,6 +168,19 @@ class Gateway:
 
     def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
         self._tasks.start(connection.reach_broker(broker))
+
+    def start_answering(self, connection: Connection, request: Intercepted) -> None:
+        self._tasks.start(self._answer(connection, request))
+
+    async def _answer(self, connection: Connection, request: Intercepted) -> None:
+        try:
+            connection.answer(request, await self._admin.answer(request))
+        except ProtocolError as error:
+            connection.fail(RelayError(CLIENT_PROTOCOL_ERROR, str(error)))
+        except BaseException:
+            # Whatever it is, the client does not wait for an answer that will not come.
+            connection.close(ANSWER_FAILED)
+            raise
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         node_id = connection.node_id
@@ -189,3 +223,11 @@ class Gateway:
                     connection.close(HANDSHAKE_TIMEOUT)
                 elif silent > self._limits.idle_seconds and not connection.waits_for_broker:
                     connection.close(IDLE)
+
+
+def _canonical(address: str) -> str:
+    """A client's address in its one spelling; what is no address stays as it is."""
+    try:
+        return canonical_address(address)
+    except ValueError:
+        return address

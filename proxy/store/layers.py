@@ -125,14 +125,6 @@ class Layers:
         """Whether the file gives this quota to this entity, for good or for a time."""
         return any(name in quotas.get(entity, {}) for quotas in (self.file.lasting, self.file.temporary))
 
-    def first_end(self, entity: QuotaEntity) -> int | None:
-        """When the first of the entity's temporary values that are in force ends."""
-        ends = [temporary.until_ms for temporary in self.tools.temporary.get(entity, {}).values()]
-        for name, temporary in self.file.temporary.get(entity, {}).items():
-            if name not in self.tools.lasting.get(entity, {}):
-                ends.append(temporary.until_ms)
-        return min(ends, default=None)
-
     def _fold(self, entity: QuotaEntity, name: str, now_ms: int) -> float | None:
         for layer in (self.tools, self.file):
             temporary = layer.temporary.get(entity, {}).get(name)

@@ -96,10 +96,6 @@ class QuotaStore:
         """Every entity's quotas as they are in force; not to be changed, and changing under an await."""
         return self._layers.effective
 
-    def first_end(self, entity: QuotaEntity) -> int | None:
-        """When the first of the entity's temporary values ends, in ms since the epoch."""
-        return self._layers.first_end(entity)
-
     # The file
 
     def use_file(self, file: FileQuotas) -> None:
@@ -108,7 +104,7 @@ class QuotaStore:
         self._layers.use(file.layer, self._layers.tools, self._wall_ms())
         self._replace()
 
-    def overridden(self) -> int:
+    def _overridden(self) -> int:
         """How many of the file's quotas the tools have set otherwise, or removed."""
         tools = self._layers.tools.lasting
         return sum(name in tools.get(entity, ()) for entity, name in self._layers.file.places())
@@ -228,6 +224,9 @@ class QuotaStore:
 
     def _replace(self) -> None:
         self.limits = self._rebuild()
+        overridden = self._overridden()
+        if overridden:
+            log.info("%d of the file's quotas are overridden by what was set with tools", overridden)
         self._changed(self.limits)
         self._arm()
 

@@ -1,33 +1,45 @@
 """Quotas as YAML has them: a list of `{entity: {user: ..., client-id: ...}, QUOTA: VALUE, ...}`.
 
-Which quotas there are, and which values they take, is what the kinds in proxy/quota/kinds say.
+Which quotas there are, and which values they take, is what the kinds in proxy/quota/kinds say. An entry with
+`expires` holds until then; its entity may have another that does not.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from typing import Final
 
 from proxy.config_file.convert import show
 from proxy.config_file.not_yet import unknown
 from proxy.errors import Key, SettingsError, spell
-from proxy.quota.identity import CLIENT_ID, USER, QuotaEntity, parse_entity
+from proxy.quota.identity import CLIENT_ID, IP, USER, QuotaEntity, parse_entity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.quota import QuotaKey
+from proxy.store.layers import Layer, Temporary
 
-ENTITY = "entity"
+ENTITY: Final = "entity"
+EXPIRES: Final = "expires"
+TYPES: Final = (USER, CLIENT_ID, IP)
 
 
-def read_clients(clients: Sequence[Mapping[str, object]], at: Key) -> dict[QuotaEntity, dict[str, float]]:
-    """Each entity with its quotas; SettingsError, with a key below `at`, for what no kind of quota takes."""
+def read_clients(clients: Sequence[Mapping[str, object]], at: Key) -> Layer:
+    """What the entries say; SettingsError, with a key below `at`, for what no kind of quota takes."""
     quota_keys = {key.name: key for kind in load_kinds() for key in kind.keys}
-    quotas: dict[QuotaEntity, dict[str, float]] = {}
-    places: dict[QuotaEntity, int] = {}
+    layer = Layer()
+    places: dict[tuple[QuotaEntity, bool], int] = {}
     for place, entry in enumerate(clients):
         entity = _entity(entry, (*at, place))
-        first = places.setdefault(entity, place)
+        expires_at_ms = _expiry(entry, (*at, place, EXPIRES))
+        first = places.setdefault((entity, expires_at_ms is not None), place)
         if first != place:
             problem = f"{entity} has an entry already, {spell((*at, first))}; put its quotas together"
             raise SettingsError(problem, (*at, place, ENTITY))
-        quotas[entity] = _values(entry, quota_keys, (*at, place))
-    return quotas
+        for name, value in _values(entry, entity, quota_keys, (*at, place)).items():
+            if expires_at_ms is None:
+                layer.set_lasting(entity, name, value)
+            else:
+                layer.set_temporary(entity, name, Temporary(value, expires_at_ms))
+    return layer
 
 
 def _entity(entry: Mapping[str, object], at: Key) -> QuotaEntity:
@@ -36,10 +48,11 @@ def _entity(entry: Mapping[str, object], at: Key) -> QuotaEntity:
     if ENTITY not in entry:
         raise SettingsError("has to be given", key)
     if not isinstance(parts, dict):
-        raise SettingsError(f"expected a mapping of {USER}, {CLIENT_ID} or both, got {show(parts)}", key)
+        expected = f"expected a mapping of {USER}, {CLIENT_ID} or both, or of {IP}"
+        raise SettingsError(f"{expected}, got {show(parts)}", key)
     for part, name in parts.items():
-        if part not in (USER, CLIENT_ID):
-            raise unknown((*key, str(part)), (USER, CLIENT_ID))
+        if part not in TYPES:
+            raise unknown((*key, str(part)), TYPES)
         if not isinstance(name, str):
             raise SettingsError(f"expected text, got {show(name)}; put the name in quotes", (*key, part))
     try:
@@ -48,15 +61,32 @@ def _entity(entry: Mapping[str, object], at: Key) -> QuotaEntity:
         raise SettingsError(str(error), key) from error
 
 
-def _values(entry: Mapping[str, object], quota_keys: Mapping[str, QuotaKey], at: Key) -> dict[str, float]:
+def _expiry(entry: Mapping[str, object], key: Key) -> int | None:
+    """When the entry ends, in ms since the epoch. YAML itself makes a time of what looks like one."""
+    value = entry.get(EXPIRES)
+    if EXPIRES not in entry:
+        return None
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = datetime.fromisoformat(value)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return round(value.timestamp() * 1000)
+    if isinstance(value, date):
+        raise SettingsError(f"{value} has no time zone; write it as 2030-12-31T23:00:00Z", key)
+    raise SettingsError(f"expected a time such as 2030-12-31T23:00:00Z, got {show(value)}", key)
+
+
+def _values(
+    entry: Mapping[str, object], entity: QuotaEntity, quota_keys: Mapping[str, QuotaKey], at: Key
+) -> dict[str, float]:
     values: dict[str, float] = {}
     for name, value in entry.items():
-        if name == ENTITY:
+        if name in (ENTITY, EXPIRES):
             continue
         quota_key = quota_keys.get(name)
         if quota_key is None:
-            raise unknown((*at, name), (ENTITY, *quota_keys))
-        problem = quota_key.problem(value)
+            raise unknown((*at, name), (ENTITY, EXPIRES, *quota_keys))
+        problem = quota_key.misplaced(entity) or quota_key.problem(value)
         if problem:
             raise SettingsError(problem, (*at, name))
         assert isinstance(value, (int, float))

@@ -23,13 +23,17 @@ class AdminSite:
         self,
         collector: Collector,
         problems: Callable[[], list[str]],
+        warnings: Callable[[], list[str]],
         buckets: Callable[[], Iterable[tuple[int, BucketState]]],
         time: Callable[[], float],
     ) -> None:
-        """`problems` says why clients cannot be served; `time` is the clock of `buckets`' throttled_until."""
+        """`problems` says why clients cannot be served, `warnings` what else is wrong; `time` is the clock of
+        `buckets`' throttled_until.
+        """
         self._registry: Final = CollectorRegistry()
         self._registry.register(collector)
         self._problems: Final = problems
+        self._warnings: Final = warnings
         self._buckets: Final = buckets
         self._time: Final = time
 
@@ -58,9 +62,8 @@ class AdminSite:
 
     async def _readyz(self, request: web.Request) -> web.Response:
         problems = self._problems()
-        return web.json_response(
-            {"ready": not problems, "problems": problems}, status=503 if problems else 200
-        )
+        detail = {"ready": not problems, "problems": problems, "warnings": self._warnings()}
+        return web.json_response(detail, status=503 if problems else 200)
 
     async def _quotas(self, request: web.Request) -> web.Response:
         now = self._time()
@@ -69,11 +72,12 @@ class AdminSite:
 
 def _shown(broker: int, state: BucketState, now: float) -> dict[str, object]:
     """A bucket as JSON; an entity has the parts that the bucket is made of."""
-    entity = {"user": state.user, "client-id": state.client_id}
+    entity = {"user": state.user, "client-id": state.client_id, "ip": state.ip}
     return {
         "kind": state.quota,
         "broker": broker,
         "entity": {part: name for part, name in entity.items() if name},
+        "mode": state.mode,
         "limit": state.limit,
         "rate": state.rate,
         "throttled": state.throttled_until > now,

@@ -19,6 +19,7 @@ def test_defaults_are_filled_in(tmp_path: Path) -> None:
         "advertised as 127.0.0.1, upstream k:9092",
         "admin     127.0.0.1:9644",
         "quotas    pace, 1 s of burst",
+        "store     topic __quota_proxy_config",
         "quota     none: nobody is held back",
     ]
 
@@ -33,6 +34,8 @@ quotas:
   algorithm: window
   clients:
     - {entity: {client-id: <default>}, producer_byte_rate: 20971520, consumer_byte_rate: 1}
+    - {entity: {client-id: <default>}, producer_byte_rate: 5, expires: 2030-12-31T00:00:00+01:00}
+  store: none
 """
     assert described(tmp_path, text) == [
         "cluster   local",
@@ -42,5 +45,7 @@ quotas:
         "advertised as h, upstream k:9092",
         "admin     127.0.0.1:9644",
         "quotas    window, 11 samples of 1 s",
+        "store     none: quotas cannot be changed with tools",
         "quota     client-id <default>: producer_byte_rate 20971520, consumer_byte_rate 1",
+        "quota     client-id <default>: producer_byte_rate 5 until 2030-12-30T23:00:00+00:00",
     ]

@@ -6,8 +6,9 @@ from textwrap import dedent
 import pytest
 
 from proxy.errors import SettingsError
-from proxy.quota.identity import DEFAULT, QuotaEntity
-from proxy.settings import Settings, limits, load, split_address
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.limits import OBSERVE, Limits
+from proxy.settings import Settings, StoreTopic, file_quotas, load, split_address
 
 ROOT = Path(__file__).parents[3]
 SMALLEST = "listeners: [{upstream: {bootstrap: [127.0.0.1:19092]}}]\n"
@@ -25,6 +26,12 @@ def read(tmp_path: Path, text: str) -> Settings:
     file = tmp_path / "proxy.yaml"
     file.write_text(dedent(text))
     return load(file)
+
+
+def limits(settings: Settings) -> Limits:
+    """The file's quotas that last, as the engine takes them."""
+    file = file_quotas(settings)
+    return file.build({entity: dict(values) for entity, values in file.layer.lasting.items()})  # type: ignore[arg-type]
 
 
 def refusal(tmp_path: Path, text: str) -> str:
@@ -75,6 +82,36 @@ def test_quotas_become_limits(tmp_path: Path) -> None:
     )
 
 
+def test_rules_beside_the_quotas(tmp_path: Path) -> None:
+    quotas = """
+    quotas:
+      max_throttle_seconds: 3
+      mode: {producer_byte_rate: observe}
+      exempt: {users: [root], client_ids: [probe], addresses: [10.0.0.0/8, "::1"]}
+    """
+    found = limits(read(tmp_path, SMALLEST + dedent(quotas)))
+    assert found.max_throttle_seconds == 3
+    assert (found.mode("producer_byte_rate"), found.mode("consumer_byte_rate")) == ("observe", "enforce")
+    assert found.exempt(Identity("root", "", ""))
+    assert found.exempt(Identity("", "probe", ""))
+    assert found.exempt_address("10.1.2.3")
+    assert found.exempt_address("::1")
+    assert not found.exempt(Identity("user", "client", "192.0.2.1"))
+
+
+def test_observe_all(tmp_path: Path) -> None:
+    assert limits(read(tmp_path, SMALLEST + "quotas: {mode: observe}")).mode("producer_byte_rate") == OBSERVE
+
+
+def test_the_store_is_a_topic_unless_it_is_none(tmp_path: Path) -> None:
+    for text, store in (
+        ("", StoreTopic()),
+        ("quotas: {store: {topic: quotas}}", StoreTopic(topic="quotas")),
+        ("quotas: {store: none}", "none"),
+    ):
+        assert read(tmp_path, SMALLEST + text).quotas.store == store
+
+
 @pytest.mark.parametrize("file", sorted((ROOT / "config").rglob("*.yaml")), ids=lambda file: file.name)
 def test_every_file_in_config_loads(file: Path) -> None:
     load(file)
@@ -110,6 +147,35 @@ def test_every_file_in_config_loads(file: Path) -> None:
         (
             SMALLEST + "quotas: {algorithm: true}",
             "2: quotas.algorithm: expected one of pace, window, got true",
+        ),
+        (
+            SMALLEST + "quotas: {store: off}",
+            "2: quotas.store: expected a mapping or none, got false",
+        ),
+        (
+            SMALLEST + "quotas: {store: {topic: a/b}}",
+            "2: quotas.store.topic: expected text matching regex '^[a-zA-Z0-9._-]{1,249}$', got 'a/b'",
+        ),
+        (
+            SMALLEST + "quotas: {store: {topik: a}}",
+            "2: quotas.store.topik: unknown key; did you mean topic?",
+        ),
+        (
+            SMALLEST + "quotas: {mode: watch}",
+            "2: quotas.mode: expected enforce or observe or a mapping, got 'watch'",
+        ),
+        (
+            SMALLEST + "quotas: {mode: {producer_byte_rate: watch}}",
+            "2: quotas.mode.producer_byte_rate: expected one of enforce, observe, got 'watch'",
+        ),
+        (
+            SMALLEST + "quotas: {mode: {producer_byterate: observe}}",
+            "2: quotas.mode.producer_byterate: unknown key; did you mean producer_byte_rate?",
+        ),
+        (
+            SMALLEST + "quotas: {exempt: {addresses: [10.0.0.1, 10.0.0.1/8]}}",
+            "2: quotas.exempt.addresses[1]: '10.0.0.1/8' has bits beyond its length; "
+            "the network is 10.0.0.0/8; expected an address or a network such as 10.0.0.0/8",
         ),
         (SMALLEST + "admin: {prot: 1}", "2: admin.prot: unknown key; did you mean port?"),
         (SMALLEST + "admin: {xyz: 1}", "2: admin.xyz: unknown key; expected one of bind, port"),

@@ -28,7 +28,7 @@ def test_the_proxy_takes_it_with_a_quota_for_every_tenant(tmp_path: Path) -> Non
 
 def test_no_tenants_no_quotas(tmp_path: Path) -> None:
     document = configuration(Setting(19092, 0, tmp_path), bootstrap=1, admin=2, broker_port_base=3)
-    assert "quotas" not in document
+    assert document["quotas"] == {"store": "none", "algorithm": "pace", "clients": []}
 
 
 @pytest.mark.parametrize(

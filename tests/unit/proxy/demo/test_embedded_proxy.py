@@ -9,7 +9,8 @@ import pytest
 
 from proxy.demo import embedded_proxy
 from proxy.demo.embedded_proxy import EmbeddedProxy, ProxyFailed
-from proxy.settings import limits, load
+from proxy.quota.identity import QuotaEntity
+from proxy.settings import file_quotas, load
 
 QUOTAS = [{"entity": {"client-id": "alice"}, "producer_byte_rate": 1000}]
 BUCKETS = b'{"quotas": [{"kind": "producer_byte_rate"}]}'
@@ -58,7 +59,8 @@ def test_its_configuration_is_what_it_was_asked_for(
     assert listener.upstream.bootstrap == (nobody, "127.0.0.1:1")
     assert f"{listener.advertised_host}:{listener.bootstrap_port}" == proxy.bootstrap
     assert settings.admin.port == proxy.admin_port
-    assert limits(settings).limit("producer_byte_rate", "", "alice") == 1000
+    lasting = file_quotas(settings).layer.lasting
+    assert lasting[QuotaEntity(None, "alice")]["producer_byte_rate"] == 1000
 
 
 def test_what_its_admin_port_says_is_read(

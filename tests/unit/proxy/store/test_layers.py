@@ -90,16 +90,6 @@ def test_a_longer_time_replaces_a_shorter_one(layers: Layers) -> None:
     assert layers.expire(NOW + 30) == [(ALICE, RATE)]
 
 
-def test_first_end_is_of_what_is_in_force(layers: Layers) -> None:
-    assert layers.first_end(ALICE) is None
-    layers.file.set_temporary(ALICE, RATE, Temporary(1, NOW + 5))
-    assert layers.first_end(ALICE) == NOW + 5
-    layers.tools.set_lasting(ALICE, RATE, 2)
-    assert layers.first_end(ALICE) is None
-    layers.tools.set_temporary(ALICE, "other", Temporary(1, NOW + 7))
-    assert layers.first_end(ALICE) == NOW + 7
-
-
 def test_in_file(layers: Layers) -> None:
     assert not layers.in_file(ALICE, RATE)
     layers.file.set_temporary(ALICE, RATE, Temporary(1, NOW))

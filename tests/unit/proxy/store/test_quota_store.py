@@ -1,42 +1,22 @@
 """QuotaStore: what the tools change is planned, logged, read back and in force; and temporary values end."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Mapping
 
 import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits import UNLIMITED, Limits
-from proxy.store.layers import Layer, Temporary
-from proxy.store.quota_store import Change, FileQuotas, QuotaStore, StoreOff
+from proxy.store.layers import Temporary
+from proxy.store.quota_store import Change, QuotaStore, StoreOff
 from proxy.store.records import Place, Setting
+from tests.support.memory_store import Wall, file_of, memory_store
 
 ALICE = QuotaEntity("alice", None)
 RATE = "producer_byte_rate"
 IP_RATE = "connection_creation_rate"
 WHO = Identity("admin", "adminclient-1", "10.0.0.1")
-
-
-class Wall:
-    """A wall clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.ms = 1_000_000
-
-    def __call__(self) -> int:
-        return self.ms
-
-
-class MemoryLog:
-    """Stands in for the topic: what is appended is read back at once."""
-
-    def __init__(self, store: QuotaStore) -> None:
-        self.records: list[tuple[Place, Setting]] = []
-        self._store = store
-
-    async def append(self, changes: Sequence[tuple[Place, Setting]]) -> None:
-        self.records += changes
-        self._store.read(changes)
 
 
 class Kit:
@@ -46,9 +26,7 @@ class Kit:
         self.wall = Wall()
         self.given: list[Limits] = []
         self._changed = asyncio.Event()
-        self.store = QuotaStore(file_of(file or {}), self._take, self.wall)
-        self.log = MemoryLog(self.store)
-        self.store.log = self.log
+        self.store, self.log = memory_store(file or {}, self._take, self.wall)
 
     def _take(self, limits: Limits) -> None:
         self.given.append(limits)
@@ -71,14 +49,6 @@ class Kit:
 
     def limit(self, name: str = "alice") -> float:
         return self.store.limits.limit(RATE, name, "")
-
-
-def file_of(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> FileQuotas:
-    layer = Layer()
-    for entity, values in quotas.items():
-        for name, value in values.items():
-            layer.set_lasting(entity, name, value)
-    return FileQuotas(Limits, layer)
 
 
 def setting(value: float | None, **more: object) -> Setting:
@@ -136,11 +106,14 @@ async def test_what_was_removed_without_the_file_comes_with_it(kit: Kit) -> None
     assert kit.store.effective == {ALICE: {"consumer_byte_rate": 6}}
 
 
-async def test_the_file_anew_leaves_what_the_tools_have_set(kit: Kit) -> None:
+async def test_the_file_anew_leaves_what_the_tools_have_set(
+    kit: Kit, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     await kit.alter(producer_byte_rate=20)
     kit.store.use_file(file_of({ALICE: {RATE: 11, "consumer_byte_rate": 3}}))
     assert kit.store.effective == {ALICE: {RATE: 20, "consumer_byte_rate": 3}}
-    assert kit.store.overridden() == 1
+    assert caplog.messages == ["1 of the file's quotas are overridden by what was set with tools"]
     assert kit.limit() == 20
 
 
@@ -158,10 +131,8 @@ class TestTemporary:
         assert place.temporary
         assert what.expires_at_ms == kit.wall.ms + 100
         assert kit.limit() == 50
-        assert kit.store.first_end(ALICE) == kit.wall.ms + 100
         kit.wall.ms += 100
         await kit.limit_becomes(10)
-        assert kit.store.first_end(ALICE) is None
         kit.store.close()
 
     async def test_same_again_is_not_logged(self, kit: Kit) -> None:

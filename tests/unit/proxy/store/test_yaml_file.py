@@ -1,9 +1,12 @@
 """Quotas in YAML: entities, and values as the kinds of quota take them."""
 
+from datetime import UTC, date, datetime
+
 import pytest
 
 from proxy.errors import SettingsError
 from proxy.quota.identity import DEFAULT, QuotaEntity
+from proxy.store.layers import Temporary
 from proxy.store.yaml_file import read_clients
 
 AT = ("quotas", "clients")
@@ -18,13 +21,38 @@ def test_entities_and_values() -> None:
                 "consumer_byte_rate": 2,
             },
             {"entity": {"user": "<default>"}, "consumer_byte_rate": 3},
+            {"entity": {"ip": "10.0.0.0/8"}, "connection_creation_rate": 4},
         ],
         AT,
     )
-    assert quotas == {
+    assert quotas.temporary == {}
+    assert quotas.lasting == {
         QuotaEntity("alice", DEFAULT): {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0},
         QuotaEntity(DEFAULT, None): {"consumer_byte_rate": 3.0},
+        QuotaEntity(None, None, "10.0.0.0/8"): {"connection_creation_rate": 4.0},
     }
+
+
+@pytest.mark.parametrize(
+    "expires",
+    [
+        "2030-12-31T00:00:00+01:00",
+        "2030-12-30T23:00:00Z",
+        datetime(2030, 12, 30, 23, tzinfo=UTC),
+    ],
+)
+def test_an_entry_that_expires_stands_beside_one_that_does_not(expires: object) -> None:
+    entity = {"user": "alice"}
+    layer = read_clients(
+        [
+            {"entity": entity, "producer_byte_rate": 1},
+            {"entity": entity, "producer_byte_rate": 2, "expires": expires},
+        ],
+        AT,
+    )
+    alice = QuotaEntity("alice", None)
+    assert layer.lasting == {alice: {"producer_byte_rate": 1.0}}
+    assert layer.temporary == {alice: {"producer_byte_rate": Temporary(2.0, 1_924_902_000_000)}}
 
 
 @pytest.mark.parametrize(
@@ -33,7 +61,7 @@ def test_entities_and_values() -> None:
         ({"producer_byte_rate": 1}, "quotas.clients[0].entity: has to be given"),
         (
             {"entity": "alice"},
-            "quotas.clients[0].entity: expected a mapping of user, client-id or both, got 'alice'",
+            "quotas.clients[0].entity: expected a mapping of user, client-id or both, or of ip, got 'alice'",
         ),
         (
             {"entity": {"user": 7}},
@@ -41,23 +69,45 @@ def test_entities_and_values() -> None:
         ),
         ({"entity": {"usr": "a"}}, "quotas.clients[0].entity.usr: unknown key; did you mean user?"),
         (
-            {"entity": {"ip": "10.0.0.1"}},
-            "quotas.clients[0].entity.ip: quotas of IP addresses is not in this version yet; "
-            "remove the key, so that nothing looks enforced that is not",
+            {"entity": {}},
+            "quotas.clients[0].entity: the entity is empty; it has user, client-id or both, or ip alone",
         ),
-        ({"entity": {}}, "quotas.clients[0].entity: the entity is empty; it has user, client-id or both"),
         (
-            {"entity": {"user": "a"}},
-            "quotas.clients[0]: has no quota; expected one of consumer_byte_rate, producer_byte_rate",
+            {"entity": {"user": "a", "ip": "10.0.0.1"}},
+            "quotas.clients[0].entity: the entity has ip and user; "
+            "it has user, client-id or both, or ip alone",
+        ),
+        (
+            {"entity": {"ip": "10.0.0.1/8"}, "connection_creation_rate": 1},
+            "quotas.clients[0].entity: ip: '10.0.0.1/8' has bits beyond its length; "
+            "the network is 10.0.0.0/8; it takes an address, a network such as 10.0.0.0/8, "
+            "or <default> for Kafka's default entity",
+        ),
+        (
+            {"entity": {"ip": "10.0.0.1"}, "producer_byte_rate": 1},
+            "quotas.clients[0].producer_byte_rate: producer_byte_rate is a quota of users and client ids; "
+            "ip 10.0.0.1 cannot have it",
+        ),
+        (
+            {"entity": {"user": "a"}, "producer_byte_rate": 1, "expires": "tomorrow"},
+            "quotas.clients[0].expires: expected a time such as 2030-12-31T23:00:00Z, got 'tomorrow'",
+        ),
+        (
+            {"entity": {"user": "a"}, "producer_byte_rate": 1, "expires": 7},
+            "quotas.clients[0].expires: expected a time such as 2030-12-31T23:00:00Z, got 7",
+        ),
+        (
+            {"entity": {"user": "a"}, "producer_byte_rate": 1, "expires": date(2030, 12, 31)},
+            "quotas.clients[0].expires: 2030-12-31 has no time zone; write it as 2030-12-31T23:00:00Z",
+        ),
+        (
+            {"entity": {"user": "a"}, "producer_byte_rate": 1, "expires": "2030-12-31T23:00:00"},
+            "quotas.clients[0].expires: 2030-12-31 23:00:00 has no time zone; "
+            "write it as 2030-12-31T23:00:00Z",
         ),
         (
             {"entity": {"user": "a"}, "producer_byterate": 1},
             "quotas.clients[0].producer_byterate: unknown key; did you mean producer_byte_rate?",
-        ),
-        (
-            {"entity": {"user": "a"}, "request_percentage": 50},
-            "quotas.clients[0].request_percentage: the request quota (KIP-124) is not in this version yet; "
-            "remove the key, so that nothing looks enforced that is not",
         ),
     ],
 )

@@ -1,0 +1,1 @@
+"""Requests that the proxy answers in the brokers' place."""

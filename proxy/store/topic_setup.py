@@ -1,0 +1,135 @@
+"""Makes the store's topic where it is missing, and looks whether it is fit for it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseTopic
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i16, i32, i32Timedelta
+
+from proxy.errors import BadAnswer, UpstreamUnavailable
+from proxy.messages import BrokerConnection
+
+AUDIT_DAYS: Final = 30
+"""So long compaction keeps a change that a later one has replaced: the topic is an audit trail."""
+CONFIGS: Final = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(AUDIT_DAYS * 86_400_000)}
+BROKER_DEFAULT: Final = i16(-1)
+TOPIC_RESOURCE: Final = i8(2)
+CREATE_SECONDS: Final = 10
+
+
+async def prepare_topic(
+    bootstrap: Sequence[tuple[str, int]], topic: str, connect_seconds: float, create: bool
+) -> UUID:
+    """The id of the topic, which exists and is fit; made where it is missing and `create` is set.
+
+    Raises UpstreamUnavailable with the reason, OSError or EOFError.
+    """
+    async with asyncio.timeout(connect_seconds * (len(bootstrap) + 2) + CREATE_SECONDS):
+        async with _connection(bootstrap, connect_seconds) as broker:
+            found, answer = await _look_up(broker, topic)
+            if found.error_code == ErrorCode.unknown_topic_or_partition and create:
+                controller = [(node.host, int(node.port)) for node in answer.brokers]
+                preferred = [
+                    (node.host, int(node.port))
+                    for node in answer.brokers
+                    if node.node_id == answer.controller_id
+                ]
+                # Before KRaft only the controller makes topics; with it any broker passes the request on.
+                async with _connection(preferred or controller, connect_seconds) as maker:
+                    await _create(maker, topic)
+                found, _ = await _look_up(broker, topic)
+            _check(found, topic)
+            await _check_policy(broker, topic)
+            assert found.topic_id is not None
+            return found.topic_id
+
+
+@asynccontextmanager
+async def _connection(
+    addresses: Sequence[tuple[str, int]], connect_seconds: float
+) -> AsyncIterator[BrokerConnection]:
+    broker = await _connect(addresses, connect_seconds)
+    try:
+        yield broker
+    finally:
+        broker.close()
+
+
+async def _connect(addresses: Sequence[tuple[str, int]], connect_seconds: float) -> BrokerConnection:
+    reasons: list[str] = []
+    for host, port in addresses:
+        try:
+            async with asyncio.timeout(connect_seconds):
+                return await BrokerConnection.open(host, port)
+        except OSError as error:
+            reasons.append(f"{host}:{port}: {error or type(error).__name__}")
+    raise UpstreamUnavailable("; ".join(reasons))
+
+
+async def _look_up(broker: BrokerConnection, topic: str) -> tuple[MetadataResponseTopic, MetadataResponse]:
+    request = MetadataRequest(
+        topics=(MetadataRequestTopic(topic_id=None, name=TopicName(topic)),),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+    answer = await broker.ask(request, MetadataResponse)
+    if len(answer.topics) != 1:
+        raise BadAnswer(f"asked about one topic, a broker told of {len(answer.topics)}")
+    return answer.topics[0], answer
+
+
+async def _create(broker: BrokerConnection, topic: str) -> None:
+    wanted = CreatableTopic(
+        name=TopicName(topic),
+        num_partitions=i32(1),
+        replication_factor=BROKER_DEFAULT,
+        assignments=(),
+        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in CONFIGS.items()),
+    )
+    timeout = i32Timedelta.parse(timedelta(seconds=CREATE_SECONDS))
+    answer = await broker.ask(CreateTopicsRequest(topics=(wanted,), timeout=timeout), CreateTopicsResponse)
+    for result in answer.topics:
+        # Another proxy may have been first.
+        if result.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
+            why = result.error_message or result.error_code.name
+            raise UpstreamUnavailable(f"topic {topic} is missing and cannot be made: {why}")
+
+
+def _check(found: MetadataResponseTopic, topic: str) -> None:
+    if found.error_code == ErrorCode.unknown_topic_or_partition:
+        raise UpstreamUnavailable(f"topic {topic} does not exist (any more)")
+    if found.error_code == ErrorCode.topic_authorization_failed:
+        raise UpstreamUnavailable(
+            f"topic {topic} may not be read: grant the proxy Describe, Read and Write on it"
+        )
+    if found.error_code != ErrorCode.none:
+        raise UpstreamUnavailable(f"topic {topic} cannot be used: {found.error_code.name}")
+    if len(found.partitions) != 1:
+        raise UpstreamUnavailable(
+            f"topic {topic} has {len(found.partitions)} partitions; the store takes one"
+        )
+
+
+async def _check_policy(broker: BrokerConnection, topic: str) -> None:
+    """A topic that deletes by age would lose quotas. Who may not ask for its configuration is trusted."""
+    resource = DescribeConfigsResource(
+        resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=("cleanup.policy",)
+    )
+    answer = await broker.ask(DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse)
+    for result in answer.results:
+        for config in result.configs:
+            if config.name == "cleanup.policy" and config.value != "compact":
+                raise UpstreamUnavailable(
+                    f"topic {topic} has cleanup.policy={config.value}, which loses quotas; set it to compact"
+                )

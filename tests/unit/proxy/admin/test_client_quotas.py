@@ -1,0 +1,392 @@
+"""AlterClientQuotas and DescribeClientQuotas: Kafka's checks, error codes and filters, row by row."""
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i8
+
+from proxy.admin.client_quotas import EXPIRES_AT_MS, ClientQuotas
+from proxy.admin.quota_messages import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, FLEXIBLE_FROM
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.quota import DOUBLE, INT, LONG, QuotaKey
+from proxy.store.quota_store import QuotaStore, StoreUnavailable
+from proxy.store.records import Place
+from proxy.wire.reader import Reader
+from tests.support.memory_store import MemoryLog, Wall, memory_store
+from tests.support.messages import encode, read_frame, request_type, response_type
+
+KEYS = [
+    QuotaKey("producer_byte_rate", LONG),
+    QuotaKey("consumer_byte_rate", LONG),
+    QuotaKey("request_percentage", DOUBLE),
+    QuotaKey("connection_creation_rate", INT, for_ip=True),
+]
+WHO = Identity("admin", "adminclient-1", "10.0.0.1")
+SOON = time.time_ns() // 1_000_000 + 3_600_000
+RATE = "producer_byte_rate"
+REMOVE = None
+INVALID = ErrorCode.invalid_request
+
+Parts = Sequence[tuple[str, str | None]]
+Ops = Sequence[tuple[str, float | None]]
+
+
+class Kit:
+    """Both APIs over a store in memory; a request's answer is read with kio."""
+
+    def __init__(self, version: int = 1) -> None:
+        self.wall = Wall(time.time_ns() // 1_000_000)
+        self.store: QuotaStore
+        self.log: MemoryLog
+        self.store, self.log = memory_store({}, wall=self.wall)
+        self.version = version
+        self._apis = ClientQuotas(self.store, KEYS)
+
+    async def send(self, request: Any) -> Any:
+        reader, flexible = Reader([encode(request)]), self.version >= FLEXIBLE_FROM
+        if request.__api_key__ == ALTER_CLIENT_QUOTAS:
+            frame = await self._apis.alter(reader, flexible, 5, WHO)
+        else:
+            frame = await self._apis.describe(reader, flexible, 5)
+        return read_frame(response_type(request.__api_key__, self.version), frame)
+
+    async def alter(self, *entries: tuple[Parts, Ops], validate_only: bool = False) -> list[Any]:
+        """The results, in the order of the entries."""
+        message = request_type(ALTER_CLIENT_QUOTAS, self.version)
+        kio = sys.modules[message.__module__]
+        request = message(
+            entries=tuple(
+                kio.EntryData(
+                    entity=tuple(kio.EntityData(entity_type=kind, entity_name=name) for kind, name in parts),
+                    ops=tuple(
+                        kio.OpData(key=key, value=float(value or 0.0), remove=value is REMOVE)
+                        for key, value in ops
+                    ),
+                )
+                for parts, ops in entries
+            ),
+            validate_only=validate_only,
+        )
+        return list((await self.send(request)).entries)
+
+    async def describe(self, *components: tuple[str, int, str | None], strict: bool = False) -> Any:
+        message = request_type(DESCRIBE_CLIENT_QUOTAS, self.version)
+        kio = sys.modules[message.__module__]
+        return await self.send(
+            message(
+                components=tuple(
+                    kio.ComponentData(entity_type=kind, match_type=i8(match_type), match=match)
+                    for kind, match_type, match in components
+                ),
+                strict=strict,
+            )
+        )
+
+    async def described(self, *components: tuple[str, int, str | None], strict: bool = False) -> Any:
+        """{entity: {key: value}}, entities as tuples of (type, name)."""
+        answer = await self.describe(*components, strict=strict)
+        assert answer.error_code == ErrorCode.none
+        return {
+            tuple((part.entity_type, part.entity_name) for part in entry.entity): {
+                value.key: value.value for value in entry.values
+            }
+            for entry in answer.entries
+        }
+
+
+@pytest.fixture(params=[0, 1], ids=["v0", "v1"])
+def kit(request: pytest.FixtureRequest) -> Kit:
+    return Kit(request.param)
+
+
+@pytest.mark.parametrize(
+    ("parts", "entity"),
+    [
+        ([("user", "alice")], QuotaEntity("alice", None)),
+        ([("user", None)], QuotaEntity(DEFAULT, None)),
+        ([("user", "<default>")], QuotaEntity("<default>", None)),
+        ([("client-id", "c")], QuotaEntity(None, "c")),
+        ([("client-id", None), ("user", "alice")], QuotaEntity("alice", DEFAULT)),
+        ([("user", "a"), ("client-id", "c")], QuotaEntity("a", "c")),
+    ],
+)
+async def test_set_and_shown(kit: Kit, parts: Parts, entity: QuotaEntity) -> None:
+    [result] = await kit.alter((parts, [(RATE, 1024.0)]))
+    assert result.error_code == ErrorCode.none
+    assert result.error_message is None
+    assert [(part.entity_type, part.entity_name) for part in result.entity] == list(parts), "echoed exactly"
+    assert kit.store.effective == {entity: {RATE: 1024.0}}
+    [shown] = (await kit.described()).items()
+    assert dict(shown[0]) == dict(parts)
+    assert shown[1] == {RATE: 1024.0}
+    [(_, setting)] = kit.log.records
+    assert (setting.by, setting.client_id, setting.origin) == ("admin", "adminclient-1", "10.0.0.1")
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "::1", "localhost", None, "10.0.0.0/8"])
+async def test_ip(kit: Kit, name: str | None) -> None:
+    [result] = await kit.alter(([("ip", name)], [("connection_creation_rate", 3.0)]))
+    assert (result.error_code, result.error_message) == (ErrorCode.none, None)
+    assert result.entity[0].entity_name == name
+    assert await kit.described(("ip", 2, None)) == {(("ip", name),): {"connection_creation_rate": 3.0}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "ops", "message"),
+    [
+        ([], [(RATE, 1.0)], "The entity is empty"),
+        ([("group", "g")], [(RATE, 1.0)], "group is no type of a quota entity"),
+        ([("", "g")], [(RATE, 1.0)], " is no type of a quota entity"),
+        ([("user", "")], [(RATE, 1.0)], "The name of the user is empty"),
+        ([("client-id", "")], [], "The name of the client-id is empty"),
+        ([("ip", "127.0.0.1"), ("user", "a")], [("connection_creation_rate", 1.0)], "ip stands alone"),
+        ([("client-id", "c"), ("ip", None)], [], "ip stands alone"),
+        ([("ip", "no such host")], [("connection_creation_rate", 1.0)], "no such host is neither"),
+        ([("ip", "300.1.1.1/8")], [], "300.1.1.1/8 is neither"),
+        ([("ip", "127.0.0.1")], [(RATE, 1.0)], "producer_byte_rate is a quota of users and client ids"),
+        (
+            [("user", "a")],
+            [("connection_creation_rate", 1.0)],
+            "connection_creation_rate is a quota of an ip",
+        ),
+        ([("user", "a")], [("producer_byterate", 1.0)], "producer_byterate is no quota"),
+        ([("user", "a")], [("", 1.0)], " is no quota"),
+        ([("user", "a")], [(RATE, 0.0)], "producer_byte_rate is 0.0; it must be greater than 0"),
+        ([("user", "a")], [(RATE, -1.0)], "producer_byte_rate is -1.0; it must be greater than 0"),
+        ([("user", "a")], [(RATE, float("nan"))], "producer_byte_rate is nan; it must be greater than 0"),
+        ([("user", "a")], [(RATE, 1.5)], "producer_byte_rate is 1.5; it must be a whole number"),
+        ([("user", "a")], [(RATE, 1e19)], "producer_byte_rate is 1e+19; it is too large for Kafka's LONG"),
+        (
+            [("ip", None)],
+            [("connection_creation_rate", 2.0**31)],
+            "connection_creation_rate is 2147483648.0; it is",
+        ),
+        ([("user", "a")], [(RATE, 1.0), (RATE, 2.0)], "The quota producer_byte_rate is in the entry twice"),
+        ([("user", "a")], [("consumer_byte_rate", 1.0), (RATE, 0.0)], "producer_byte_rate is 0.0"),
+        ([("user", "a")], [(EXPIRES_AT_MS, SOON)], "expires_at_ms says until when the entry's quotas hold"),
+        (
+            [("user", "a")],
+            [(RATE, 1.0), (EXPIRES_AT_MS, 1000.0)],
+            "expires_at_ms is 1000.000000; it takes a time",
+        ),
+        ([("user", "a")], [(RATE, 1.0), (EXPIRES_AT_MS, SOON + 0.5)], "expires_at_ms is "),
+        ([("user", "a")], [(RATE, 1.0), (EXPIRES_AT_MS, float("inf"))], "expires_at_ms is inf"),
+    ],
+)
+@pytest.mark.parametrize("validate_only", [False, True])
+async def test_checks(kit: Kit, parts: Parts, ops: Ops, message: str, validate_only: bool) -> None:
+    """Each is refused with 42, whole, and the entity comes back as it was sent."""
+    [result] = await kit.alter((parts, ops), validate_only=validate_only)
+    assert result.error_code == INVALID
+    assert result.error_message.startswith(message)
+    assert [(part.entity_type, part.entity_name) for part in result.entity] == list(parts)
+    assert kit.log.records == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "ops"),
+    [
+        ([("user", "a")], []),
+        ([("user", "a")], [(RATE, REMOVE)]),
+        ([("user", "a")], [("no such quota", REMOVE)]),
+        ([("user", "a")], [("connection_creation_rate", REMOVE)]),
+        ([("user", "a")], [(EXPIRES_AT_MS, REMOVE)]),
+    ],
+)
+async def test_done_without_a_change(kit: Kit, parts: Parts, ops: Ops) -> None:
+    [result] = await kit.alter((parts, ops))
+    assert result.error_code == ErrorCode.none
+    assert kit.log.records == []
+
+
+@pytest.mark.parametrize("value", [1.0, 1024.0000001, 2.0**53])
+async def test_values_that_pass(kit: Kit, value: float) -> None:
+    assert [result.error_code for result in await kit.alter(([("user", "a")], [(RATE, value)]))] == [0]
+    assert kit.store.effective == {QuotaEntity("a", None): {RATE: value}}
+
+
+async def test_fractions_of_a_percentage(kit: Kit) -> None:
+    await kit.alter(([("user", "a")], [("request_percentage", 0.5)]))
+    assert kit.store.effective == {QuotaEntity("a", None): {"request_percentage": 0.5}}
+
+
+async def test_entries_are_judged_one_by_one(kit: Kit) -> None:
+    results = await kit.alter(
+        ([("user", "a")], [(RATE, 1.0)]), ([("user", "b")], [(RATE, -1.0)]), ([("user", "c")], [(RATE, 3.0)])
+    )
+    assert [result.error_code for result in results] == [0, INVALID, 0]
+    assert set(kit.store.effective) == {QuotaEntity("a", None), QuotaEntity("c", None)}
+
+
+async def test_an_entity_twice_in_a_request(kit: Kit) -> None:
+    """As in Kafka: the first is done, and the one result says 42."""
+    results = await kit.alter(([("user", "a")], [(RATE, 1.0)]), ([("user", "a")], [(RATE, 2.0)]))
+    assert [result.error_code for result in results] == [INVALID]
+    assert kit.store.effective == {QuotaEntity("a", None): {RATE: 1.0}}
+
+
+async def test_the_last_name_of_a_type_counts(kit: Kit) -> None:
+    [result] = await kit.alter(([("user", "a"), ("user", "b")], [(RATE, 1.0)]))
+    assert result.error_code == ErrorCode.none
+    assert [(part.entity_type, part.entity_name) for part in result.entity] == [("user", "b")]
+    assert set(kit.store.effective) == {QuotaEntity("b", None)}
+
+
+async def test_validate_only_changes_nothing(kit: Kit) -> None:
+    [result] = await kit.alter(([("user", "a")], [(RATE, 1.0)]), validate_only=True)
+    assert result.error_code == ErrorCode.none
+    assert kit.store.effective == {}
+
+
+async def test_unchanged_value_writes_nothing(kit: Kit) -> None:
+    for _ in range(2):
+        await kit.alter(([("user", "a")], [(RATE, 1.0)]))
+    assert len(kit.log.records) == 1
+
+
+async def test_removal(kit: Kit) -> None:
+    await kit.alter(([("user", "a")], [(RATE, 1.0), ("consumer_byte_rate", 2.0)]))
+    await kit.alter(([("user", "a")], [(RATE, REMOVE)]))
+    assert kit.store.effective == {QuotaEntity("a", None): {"consumer_byte_rate": 2.0}}
+
+
+async def test_nulls_that_kafka_has_no_place_for() -> None:
+    """Kafka 4.3 closes the connection; here they are mistakes like others (v1: type, name, key are null)."""
+    kit = Kit()
+    apis = ClientQuotas(kit.store, KEYS)
+    null_type = bytes([2, 2, 0, 0, 0, 1, 0, 0, 0])
+    frame = await apis.alter(Reader([null_type]), True, 5, WHO)
+    [result] = read_frame(response_type(ALTER_CLIENT_QUOTAS, 1), frame).entries
+    assert (result.error_code, result.error_message) == (
+        INVALID,
+        "null is no type of a quota entity; it has user, client-id or both, or ip alone",
+    )
+    null_key = (
+        bytes([2, 2, 5]) + b"user" + bytes([2]) + b"a" + bytes([0, 2, 0]) + bytes(8) + bytes([0, 0, 0, 0, 0])
+    )
+    frame = await apis.alter(Reader([null_key]), True, 5, WHO)
+    [result] = read_frame(response_type(ALTER_CLIENT_QUOTAS, 1), frame).entries
+    assert (result.error_code, result.error_message) == (INVALID, "The key of a quota is null")
+    frame = await apis.describe(Reader([bytes([2, 0, 2, 0, 0, 0, 0])]), True, 5)
+    assert read_frame(response_type(DESCRIBE_CLIENT_QUOTAS, 1), frame).error_code == INVALID
+
+
+async def test_store_that_cannot_be_reached(kit: Kit) -> None:
+    kit.log.failure = StoreUnavailable("the topic is away")
+    results = await kit.alter(([("user", "a")], [(RATE, 1.0)]), ([("user", "b")], [(RATE, -1.0)]))
+    assert [result.error_code for result in results] == [ErrorCode.request_timed_out, INVALID]
+    assert results[0].error_message == "the topic is away"
+    assert ErrorCode.request_timed_out.retriable
+    assert kit.store.effective == {}
+    assert [
+        result.error_code for result in await kit.alter(([("user", "a")], [(RATE, 1.0)]), validate_only=True)
+    ] == [0]
+
+
+async def test_store_that_is_not_there(kit: Kit) -> None:
+    kit.store.log = None
+    [result] = await kit.alter(([("user", "a")], [(RATE, 1.0)]))
+    assert result.error_code == ErrorCode.policy_violation
+    assert "quotas.store: none" in result.error_message
+
+
+class TestTemporary:
+    async def test_set_shown_and_over(self, kit: Kit) -> None:
+        until = kit.wall.ms + 60_000
+        await kit.alter(([("user", "a")], [(RATE, 9.0)]))
+        [result] = await kit.alter(([("user", "a")], [(RATE, 1.0), (EXPIRES_AT_MS, float(until))]))
+        assert result.error_code == ErrorCode.none
+        assert await kit.described() == {(("user", "a"),): {RATE: 1.0}}
+        [result] = await kit.alter(([("user", "a")], [(EXPIRES_AT_MS, REMOVE)]))
+        assert result.error_code == ErrorCode.none
+        assert await kit.described() == {(("user", "a"),): {RATE: 9.0}}
+        kit.store.close()
+
+    async def test_lifted_for_a_time(self, kit: Kit) -> None:
+        await kit.alter(([("user", "a")], [(RATE, 9.0)]))
+        await kit.alter(([("user", "a")], [(RATE, REMOVE), (EXPIRES_AT_MS, float(SOON))]))
+        assert kit.store.effective == {}
+        assert kit.log.records[-1][0] == Place(QuotaEntity("a", None), RATE, True)
+        kit.store.close()
+
+
+FILTERED = {
+    "alice": (("user", "alice"),),
+    "default user": (("user", None),),
+    "user c": (("user", "c"),),
+    "client c": (("client-id", "c"),),
+    "default client": (("client-id", None),),
+    "alice c": (("user", "alice"), ("client-id", "c")),
+    "alice default": (("user", "alice"), ("client-id", None)),
+    "default c": (("user", None), ("client-id", "c")),
+    "ip": (("ip", "10.0.0.1"),),
+    "default ip": (("ip", None),),
+}
+EXACT, DEFAULT_NAME, ANY = 0, 1, 2
+
+
+@pytest.mark.parametrize(
+    ("components", "strict", "found"),
+    [
+        ([], False, list(FILTERED)),
+        ([], True, []),
+        ([("user", EXACT, "alice")], False, ["alice", "alice c", "alice default"]),
+        ([("user", EXACT, "alice")], True, ["alice"]),
+        ([("user", DEFAULT_NAME, None)], False, ["default user", "default c"]),
+        ([("user", DEFAULT_NAME, None)], True, ["default user"]),
+        (
+            [("user", ANY, None)],
+            False,
+            ["alice", "default user", "user c", "alice c", "alice default", "default c"],
+        ),
+        ([("user", ANY, None)], True, ["alice", "default user", "user c"]),
+        ([("client-id", EXACT, "c")], False, ["client c", "alice c", "default c"]),
+        ([("client-id", EXACT, "c")], True, ["client c"]),
+        ([("client-id", ANY, None)], True, ["client c", "default client"]),
+        ([("user", EXACT, "alice"), ("client-id", EXACT, "c")], True, ["alice c"]),
+        ([("user", EXACT, "alice"), ("client-id", EXACT, "c")], False, ["alice c"]),
+        ([("client-id", DEFAULT_NAME, None), ("user", EXACT, "alice")], True, ["alice default"]),
+        ([("user", ANY, None), ("client-id", ANY, None)], True, ["alice c", "alice default", "default c"]),
+        ([("user", ANY, None), ("client-id", EXACT, "c")], False, ["alice c", "default c"]),
+        ([("ip", EXACT, "10.0.0.1")], True, ["ip"]),
+        ([("ip", EXACT, "10.0.0.2")], True, []),
+        ([("ip", DEFAULT_NAME, None)], False, ["default ip"]),
+        ([("ip", ANY, None)], True, ["ip", "default ip"]),
+        ([("user", EXACT, "bob")], True, []),
+        ([("user", EXACT, "bob")], False, []),
+        ([("user", EXACT, "")], True, []),
+        ([("user", EXACT, "")], False, []),
+        ([("user", EXACT, "<default>")], True, []),
+    ],
+)
+async def test_filters(kit: Kit, components: Any, strict: bool, found: list[str]) -> None:
+    for parts in FILTERED.values():
+        key = "connection_creation_rate" if parts[0][0] == "ip" else RATE
+        await kit.alter((parts, [(key, 5.0)]))
+    shown = await kit.described(*components, strict=strict)
+    assert shown.keys() == {FILTERED[name] for name in found}
+
+
+@pytest.mark.parametrize(
+    ("components", "code", "message"),
+    [
+        ([("", EXACT, "a")], INVALID, "The entity type of a filter is empty"),
+        ([("user", EXACT, "a"), ("user", ANY, None)], INVALID, "The entity type user is in the filter twice"),
+        ([("group", ANY, None)], ErrorCode.unsupported_version, "The entity type group is not known"),
+        ([("user", EXACT, None)], INVALID, "The filter for user asks for a name and has none"),
+        ([("user", DEFAULT_NAME, "a")], INVALID, "The filter for user has a name and does not ask for one"),
+        ([("user", ANY, "a")], INVALID, "The filter for user has a name and does not ask for one"),
+        ([("user", 3, None)], INVALID, "The filter for user has the unknown match type 3"),
+        ([("ip", ANY, None), ("user", ANY, None)], INVALID, "ip stands alone"),
+        ([("client-id", ANY, None), ("ip", EXACT, "::1")], INVALID, "ip stands alone"),
+    ],
+)
+async def test_filters_that_are_none(kit: Kit, components: Any, code: ErrorCode, message: str) -> None:
+    answer = await kit.describe(*components)
+    assert answer.error_code == code
+    assert answer.error_message.startswith(message)
+    assert answer.entries is None
