@@ -31,7 +31,8 @@ TENANTS: Final[Mapping[str, Mapping[str, int | None]]] = {
 }
 """By client id: what each does, and its quota for it in bytes per second."""
 
-SECONDS: Final = 10
+SECONDS: Final = 12
+"""So long that the second's worth of its quota that a tenant may have saved up is within TOLERANCE."""
 _START_TIMEOUT: Final = 60.0
 _BURSTS: Final = 2
 """Flows count as under way when they have had so many seconds of their quota: what they had saved up at

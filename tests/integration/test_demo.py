@@ -71,7 +71,7 @@ def test_every_tenant_gets_its_quota(demo: subprocess.Popen[str]) -> None:
     for _, _, quota, got in rows[1:4]:
         assert float(got) == pytest.approx(float(quota), rel=0.1)
     for _, _, _, got in rows[4:]:
-        assert float(got) > 2.5, "one without a quota gets more than those who have one"
+        assert float(got) > 1.1, "more than the quota of one who has one"
     assert "  - {entity: {client-id: alice}, producer_byte_rate: 1048576}\n" in output
     assert not any(map(runs, family.values()))
 
