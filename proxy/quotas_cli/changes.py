@@ -1,9 +1,9 @@
 """What differs between the quotas that are and those that should be, and the alterations that settle it."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-from proxy.quotas_cli.entity import Entity, Quotas, show_entity, sort_key
+from proxy.quotas_cli.entity import Entity, Place, Quotas, show_entity, sort_key
 from proxy.quotas_cli.number import show_number
 
 
@@ -36,8 +36,13 @@ class Alteration:
     values: dict[str, float | None]
 
 
-def compare(have: Quotas, want: Quotas, prune: bool) -> list[Change]:
-    """What turns `have` into `want`, in a stable order; nothing is taken away unless `prune`."""
+def compare(
+    have: Quotas, want: Quotas, *, prune: bool, apart: Container[Place] = frozenset()
+) -> list[Change]:
+    """What turns `have` into `want`, in a stable order; nothing is taken away unless `prune`.
+
+    Quotas that are `apart` stay as they are.
+    """
     changes: list[Change] = []
     entities = {**want, **have} if prune else want
     for entity in sorted(entities, key=sort_key):
@@ -46,7 +51,7 @@ def compare(have: Quotas, want: Quotas, prune: bool) -> list[Change]:
         changes += [
             Change(entity, key, old.get(key), new.get(key))
             for key in sorted(keys)
-            if old.get(key) != new.get(key)
+            if old.get(key) != new.get(key) and (entity, key) not in apart
         ]
     return changes
 

@@ -8,14 +8,15 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, USER
+from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
 
-IP: Final = "ip"
 TYPES: Final = (USER, CLIENT_ID, IP)
 """Kafka's entity types, in the order in which they are shown."""
 
 Entity = tuple[tuple[str, str | None], ...]
 """(type, name) of each part, in the order of TYPES; the name is None for Kafka's default entity."""
+Place = tuple[Entity, str]
+"""One quota: its entity and its key."""
 Quotas = dict[Entity, dict[str, float]]
 """Each entity's quotas: AlterClientQuotas' key to its value."""
 

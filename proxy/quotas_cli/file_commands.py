@@ -14,8 +14,9 @@ from proxy.quotas_cli.client import QuotaClient
 from proxy.quotas_cli.entity import Quotas
 from proxy.quotas_cli.options import bootstrap_option, dry_run_option
 from proxy.quotas_cli.output import YAML, render
-from proxy.quotas_cli.quota_file import read_quotas
+from proxy.quotas_cli.quota_file import QuotaFile, read_quotas
 from proxy.quotas_cli.sending import send
+from proxy.store.yaml_file import EXPIRES
 
 Bootstrap = Sequence[tuple[str, int]]
 file_argument = click.argument("file", type=click.Path(path_type=Path))
@@ -49,7 +50,7 @@ def import_(bootstrap: Bootstrap, file: Path, prune: bool, dry_run: bool, yes: b
     """Set the quotas that a file has; see `diff` for what that would do.
 
     FILE is what `export` writes, or a proxy's configuration, of which only quotas.clients is read. Without
-    --prune, what the file does not have stays as it is.
+    --prune, what the file does not have stays as it is; its entries with `expires` are left out in any case.
     """
     sys.exit(asyncio.run(_import(bootstrap, _read(file), prune, dry_run, yes)))
 
@@ -69,7 +70,8 @@ def diff(bootstrap: Bootstrap, file: Path, prune: bool) -> None:
     Exit code 0 where nothing differs, 1 where something does.
     """
     want = _read(file)
-    changes = compare(asyncio.run(_describe(bootstrap)), want, prune)
+    have = asyncio.run(_describe(bootstrap))
+    changes = compare(have, want.lasting, prune=prune, apart=want.temporary)
     for change in changes:
         click.echo(str(change))
     if changes:
@@ -82,9 +84,9 @@ async def _describe(bootstrap: Bootstrap) -> Quotas:
         return await client.describe()
 
 
-async def _import(bootstrap: Bootstrap, want: Quotas, prune: bool, dry_run: bool, yes: bool) -> int:
+async def _import(bootstrap: Bootstrap, want: QuotaFile, prune: bool, dry_run: bool, yes: bool) -> int:
     async with QuotaClient(bootstrap) as client:
-        changes = compare(await client.describe(), want, prune)
+        changes = compare(await client.describe(), want.lasting, prune=prune, apart=want.temporary)
         if dry_run:
             for change in changes:
                 click.echo(str(change))
@@ -92,7 +94,7 @@ async def _import(bootstrap: Bootstrap, want: Quotas, prune: bool, dry_run: bool
             _confirm(changes)
         entries = alterations(changes)
         refused = await send(client, entries, validate_only=dry_run)
-    equal = len(want.keys() - {entry.entity for entry in entries})
+    equal = len(want.lasting.keys() - {entry.entity for entry in entries})
     done = "would be altered" if dry_run else "altered"
     click.echo(
         f"{len(entries) - refused} entities {done}, {equal} equal already, {refused} refused", err=True
@@ -100,10 +102,14 @@ async def _import(bootstrap: Bootstrap, want: Quotas, prune: bool, dry_run: bool
     return 1 if refused else 0
 
 
-def _read(file: Path) -> Quotas:
-    """Tens of thousands of entities take PyYAML some seconds, so a terminal sees what is going on."""
+def _read(file: Path) -> QuotaFile:
+    # Tens of thousands of entities take PyYAML some seconds: a terminal sees what is going on.
     with Console(stderr=True).status(f"reading {file}"):
-        return read_quotas(file)
+        read = read_quotas(file)
+    if read.temporary:
+        what = f"{len(read.temporary)} quotas with {EXPIRES} stay as they are"
+        click.echo(f"{file}: {what}; `quotas set --expires` sets temporary ones", err=True)
+    return read
 
 
 def _confirm(changes: Sequence[Change]) -> None:

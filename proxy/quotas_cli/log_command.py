@@ -44,17 +44,19 @@ def log(bootstrap: Sequence[tuple[str, int]], entity: Entity, topic: str, form: 
 
 def to_row(entry: AuditEntry) -> tuple[str, ...]:
     """The entry's cells under HEAD."""
+    people = [show_name(name) if name else NOTHING for name in (entry.by, entry.client_id, entry.address)]
+    whom = entry.kind if entry.entity is None else show_entity(entry.entity)
+    return (show_time(entry.at_ms), *people, whom, entry.name, _show_value(entry))
+
+
+def _show_value(entry: AuditEntry) -> str:
     value = entry.value
+    if entry.temporary and entry.expires_at_ms is None:
+        return "temporary value ended"
     shown = "removed" if value is None else json.dumps(value, ensure_ascii=False)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         shown = show_number(float(value))
-    if entry.expires_at_ms is not None:
-        shown += f" until {show_time(entry.expires_at_ms)}"
-    elif entry.temporary:
-        shown += " (temporary)"
-    people = [show_name(name) if name else NOTHING for name in (entry.by, entry.client_id, entry.address)]
-    whom = entry.kind if entry.entity is None else show_entity(entry.entity)
-    return (show_time(entry.at_ms), *people, whom, entry.name, shown)
+    return shown if entry.expires_at_ms is None else f"{shown} until {show_time(entry.expires_at_ms)}"
 
 
 def to_json(entry: AuditEntry) -> dict[str, object]:

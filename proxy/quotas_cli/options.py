@@ -2,12 +2,14 @@
 
 import functools
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
 
-from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, USER
-from proxy.quotas_cli.entity import IP, Entity, make_entity
+from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
+from proxy.quotas_cli.entity import Entity, make_entity
+from proxy.quotas_cli.expiry import parse_duration, parse_time
 from proxy.settings import split_address
 
 Command = Callable[..., None]
@@ -40,6 +42,22 @@ dry_run_option = click.option(
 )
 
 
+def expiry_options(command: Command) -> Command:
+    """Adds --expires and --for; they come as one `until`, in ms since the epoch or None."""
+
+    @functools.wraps(command)
+    def wrapper(expires: str | None, duration: str | None, **values: Any) -> None:
+        command(until=_until(expires, duration), **values)
+
+    decorated: Command = wrapper
+    only = "(quota proxies only)."
+    for_help = f"Only for so long, such as 2h {only}"
+    decorated = click.option("--for", "duration", metavar="DURATION", help=for_help)(decorated)
+    return click.option(
+        "--expires", metavar="TIME", help=f"Only until then, such as 2026-12-01T00:00Z {only}"
+    )(decorated)
+
+
 def entity_options(*, required: bool) -> Callable[[Command], Command]:
     """Adds --user, --user-default and so on, as kafka-configs has them; they come as one `entity`."""
 
@@ -64,6 +82,18 @@ def entity_options(*, required: bool) -> Callable[[Command], Command]:
         return decorated
 
     return decorate
+
+
+def _until(expires: str | None, duration: str | None) -> int | None:
+    if expires is not None and duration is not None:
+        raise click.UsageError("--expires and --for say the same; give one of them")
+    now = datetime.now(UTC)
+    try:
+        if expires is not None:
+            return parse_time(expires, now)
+        return None if duration is None else parse_duration(duration, now)
+    except ValueError as error:
+        raise click.UsageError(f"{'--for' if expires is None else '--expires'}: {error}") from error
 
 
 def _variable(kind: str) -> str:

@@ -6,6 +6,7 @@ too. Keys and values are the server's to judge, so a file can hold those of any 
 
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,17 +17,25 @@ from proxy.config_file.convert import show
 from proxy.config_file.not_yet import unknown
 from proxy.errors import Key, SettingsError, spell
 from proxy.quota.identity import DEFAULT_IN_YAML
-from proxy.quotas_cli.entity import TYPES, Entity, Quotas, make_entity, show_entity, sort_key
+from proxy.quotas_cli.entity import TYPES, Entity, Place, Quotas, make_entity, show_entity, sort_key
 from proxy.quotas_cli.expiry import EXPIRES_AT_MS
 from proxy.quotas_cli.number import parse_number, plain_number
+from proxy.store.yaml_file import ENTITY, EXPIRES
 
-ENTITY: Final = "entity"
 CLIENTS: Final[Key] = ("quotas", "clients")
 _NOT_IN_YAML: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What JSON allows in a text as it is, and YAML does not or takes for the end of a line."""
 
 
-def read_quotas(path: Path) -> Quotas:
+@dataclass(frozen=True, slots=True)
+class QuotaFile:
+    """What a file has: the lasting quotas, and for which quotas it has temporary values (with `expires`)."""
+
+    lasting: Quotas
+    temporary: frozenset[Place]
+
+
+def read_quotas(path: Path) -> QuotaFile:
     """The file's quotas; SettingsError, with file, line and key, for what is not of that shape."""
     file = document.read(path)
     try:
@@ -71,21 +80,24 @@ def _clients(root: object) -> list[object]:
     return value
 
 
-def _read_clients(clients: list[object]) -> Quotas:
-    quotas: Quotas = {}
-    places: dict[Entity, int] = {}
+def _read_clients(clients: list[object]) -> QuotaFile:
+    quotas: dict[bool, Quotas] = {False: {}, True: {}}
+    places: dict[tuple[Entity, bool], int] = {}
     for place, entry in enumerate(clients):
         at = (*CLIENTS, place)
         if not isinstance(entry, dict):
             raise SettingsError(f"expected a mapping, got {show(entry)}", at)
         entity = _read_entity(entry, (*at, ENTITY))
-        first = places.setdefault(entity, place)
+        temporary = EXPIRES in entry
+        first = places.setdefault((entity, temporary), place)
         if first != place:
             other = spell((*CLIENTS, first))
             problem = f"{show_entity(entity)} has an entry already, {other}; put its quotas together"
             raise SettingsError(problem, (*at, ENTITY))
-        quotas[entity] = _read_values(entry, at)
-    return quotas
+        quotas[temporary][entity] = _read_values(entry, at)
+    return QuotaFile(
+        quotas[False], frozenset((entity, key) for entity, values in quotas[True].items() for key in values)
+    )
 
 
 def _read_entity(entry: dict[object, object], at: Key) -> Entity:
@@ -108,14 +120,12 @@ def _read_entity(entry: dict[object, object], at: Key) -> Entity:
 def _read_values(entry: dict[object, object], at: Key) -> dict[str, float]:
     values: dict[str, float] = {}
     for key, value in entry.items():
-        if key == ENTITY:
+        if key in (ENTITY, EXPIRES):
             continue
         if not isinstance(key, str) or not key:
             raise SettingsError(f"expected the name of a quota, got {show(key)}", at)
         if key == EXPIRES_AT_MS:
-            raise SettingsError(
-                "a file holds lasting quotas; `quotas set --expires` sets temporary ones", (*at, key)
-            )
+            raise SettingsError(f"is for the wire; a file has {EXPIRES}, with a time", (*at, key))
         try:
             values[key] = parse_number(value)
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""`quota-proxy quotas` and a plain Kafka broker: the same quotas as kafka-configs sees."""
+"""`quota-proxy quotas` at a plain broker, where kafka-configs sees the same quotas, and at the proxy."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from proxy.cli import main
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.proxy_process import COMMAND
+from tests.support.proxy_process import COMMAND, ProxyRunner
 from tests.support.topics import make_topic
 from tests.support.waiting import wait_until
 
@@ -24,13 +24,18 @@ MANY = 1100
 """More than go into one request."""
 
 
+def commands(bootstrap: str) -> Run:
+    def run(command: str, *arguments: str) -> Result:
+        return CliRunner().invoke(main, ["quotas", command, "--bootstrap", bootstrap, *arguments])
+
+    return run
+
+
 @pytest.fixture
 def quotas(kafka: EmbeddedKafka, tmp_path: Path) -> Iterator[Run]:
     """Runs a command against the broker; the quotas that it leaves are removed in the end."""
 
-    def run(command: str, *arguments: str) -> Result:
-        return CliRunner().invoke(main, ["quotas", command, "--bootstrap", kafka.bootstrap, *arguments])
-
+    run = commands(kafka.bootstrap)
     yield run
     nobody = tmp_path / "nobody.yaml"
     nobody.write_text("quotas: {clients: []}\n")
@@ -215,3 +220,39 @@ def test_log(kafka: EmbeddedKafka, quotas: Run) -> None:
     assert "1 records of quota-log cannot be read" in shown.stderr
     of_default = quotas("log", "--topic", "quota-log", "--user-default", "--format", "json").stdout
     assert [json.loads(line)["value"] for line in of_default.splitlines()] == [5.5]
+
+
+def test_native_quotas_taken_over_by_the_proxy(
+    kafka: EmbeddedKafka, quotas: Run, run_proxy: ProxyRunner, tmp_path: Path
+) -> None:
+    quotas(
+        "set", "--user", "alice", "--client-id-default", "producer_byte_rate=1000", "request_percentage=12.5"
+    )
+    quotas("set", "--ip", "10.0.0.1", "connection_creation_rate=100")
+    wait_until(lambda: len(clients(quotas)) == 2, "both quotas at the broker")
+    file = tmp_path / "native.yaml"
+    assert quotas("export", "--out", str(file)).exit_code == 0
+
+    topic = "taken-over"
+    proxy = commands(run_proxy(kafka.bootstrap, settings={"quotas": {"store": {"topic": topic}}}).bootstrap)
+    done = proxy("import", str(file))
+    assert done.stderr == "2 entities altered, 0 equal already, 0 refused\n"
+    assert proxy("diff", str(file)).exit_code == 0
+    assert proxy("export").stdout == file.read_text()
+
+    alice = ("--user", "alice", "--client-id-default")
+    assert proxy("set", *alice, "producer_byte_rate=2000", "--for", "2h").exit_code == 0
+    assert proxy("diff", str(file)).stdout == (
+        "~ user alice, client-id <default>: producer_byte_rate 2000 -> 1000\n"
+    )
+    assert proxy("delete", *alice, "--temporary").exit_code == 0
+    assert proxy("diff", str(file)).exit_code == 0
+    assert "no_such" in proxy("set", *alice, "no_such=1").stderr
+
+    lines = proxy("log", *alice, "--topic", topic, "--format", "json").stdout.splitlines()
+    log = [(entry["name"], entry["value"], entry["temporary"]) for entry in map(json.loads, lines)]
+    assert sorted(log[:2]) == [("producer_byte_rate", 1000.0, False), ("request_percentage", 12.5, False)]
+    assert log[2:] == [("producer_byte_rate", 2000.0, True), ("producer_byte_rate", None, True)]
+    assert {(json.loads(line)["by"], json.loads(line)["address"]) for line in lines} == {
+        ("ANONYMOUS", "127.0.0.1")
+    }

@@ -31,6 +31,14 @@ def test_without_prune_it_stays() -> None:
     ]
 
 
+def test_what_stands_apart_stays() -> None:
+    apart = {(ALICE, "producer_byte_rate"), (BOB, "producer_byte_rate")}
+    assert [change.key for change in compare(HAVE, WANT, prune=True, apart=apart)] == [
+        "consumer_byte_rate",
+        "request_percentage",
+    ]
+
+
 def test_equal_quotas_differ_in_nothing() -> None:
     assert compare(HAVE, HAVE, prune=True) == []
 

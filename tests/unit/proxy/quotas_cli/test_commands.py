@@ -140,6 +140,23 @@ def test_set_until_a_time(broker: FakeBroker) -> None:
     assert ops == {"producer_byte_rate": 1.0, "expires_at_ms": 4_951_756_800_000.0}
 
 
+def test_delete_until_a_time(filled: FakeBroker) -> None:
+    result = quotas(
+        filled, "delete", "--user", "alice", "producer_byte_rate", "--expires", "2126-12-01T00:00Z"
+    )
+    assert result.exit_code == 0
+    assert result.stdout == "user alice: producer_byte_rate removed until 2126-12-01T00:00:00Z\n"
+    ops = [(op.key, op.remove) for op in filled.alterations[0].entries[0].ops]
+    assert ops == [("producer_byte_rate", True), ("expires_at_ms", False)]
+
+
+def test_delete_of_what_is_temporary(filled: FakeBroker) -> None:
+    result = quotas(filled, "delete", "--user", "alice", "--temporary")
+    assert (result.exit_code, result.stdout) == (0, "user alice: temporary quotas removed\n")
+    ops = [(op.key, op.remove) for op in filled.alterations[0].entries[0].ops]
+    assert ops == [("expires_at_ms", True)]
+
+
 def test_a_plain_broker_has_no_temporary_quotas(broker: FakeBroker) -> None:
     message = "Invalid configuration key expires_at_ms"
     broker.fault = lambda entity: (ErrorCode.invalid_request, message)
@@ -214,6 +231,7 @@ def test_a_refusal_has_the_server_s_reason(filled: FakeBroker) -> None:
             "--expires: 2020-01-01T00:00Z is over",
         ),
         (["set", "--user", "a", "x=1", "--for", "1h", "--expires", "2126-01-01T00:00Z"], "say the same"),
+        (["delete", "--user", "a", "--temporary", "x"], "leave out the keys"),
         (["list", "--bootstrap", "nowhere"], "expected HOST:PORT, got 'nowhere'"),
     ],
 )
@@ -281,6 +299,19 @@ def test_import_sends_nothing_where_nothing_differs(filled: FakeBroker, file: Pa
     filled.alterations.clear()
     assert quotas(filled, "import", str(file)).output == "0 entities altered, 2 equal already, 0 refused\n"
     assert not filled.alterations
+
+
+def test_import_and_diff_leave_temporary_quotas_alone(filled: FakeBroker, file: Path) -> None:
+    file.write_text(
+        "quotas:\n  clients:\n"
+        "    - {entity: {user: alice}, producer_byte_rate: 9, expires: 2126-12-01T00:00:00Z}\n"
+    )
+    note = f"{file}: 1 quotas with expires stay as they are; `quotas set --expires` sets temporary ones\n"
+    result = quotas(filled, "diff", str(file))
+    assert "user alice: producer_byte_rate" not in result.stdout
+    assert result.stderr.startswith(note)
+    assert note in quotas(filled, "import", str(file), "--prune", "--yes").stderr
+    assert filled.quotas == {ALICE: {"producer_byte_rate": 1e6}}
 
 
 @pytest.mark.parametrize(("options", "answer"), [(["--yes"], None), ([], "y\n")])

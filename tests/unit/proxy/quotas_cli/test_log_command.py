@@ -27,7 +27,11 @@ def test_a_row() -> None:
         ({"value": "0:1,1:2"}, '"0:1,1:2"'),
         ({"value": True}, "true"),
         ({"temporary": True, "expires_at_ms": 1_796_040_000_000}, "1048576 until 2026-11-30T12:00:00Z"),
-        ({"temporary": True, "value": None}, "removed (temporary)"),
+        ({"temporary": True, "value": None}, "temporary value ended"),
+        (
+            {"temporary": True, "value": None, "expires_at_ms": 1_796_040_000_000},
+            "removed until 2026-11-30T12:00:00Z",
+        ),
     ],
 )
 def test_values(change: dict[str, object], shown: str) -> None:

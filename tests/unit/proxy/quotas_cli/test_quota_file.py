@@ -42,25 +42,25 @@ def test_written_in_a_stable_order_with_text_as_text() -> None:
 
 def test_read(file: Path) -> None:
     file.write_text(YAML)
-    assert read_quotas(file) == QUOTAS
+    assert read_quotas(file).lasting == QUOTAS
 
 
 def test_json_has_the_same_shape(file: Path) -> None:
     file.write_text(to_json(QUOTAS))
     assert json.loads(file.read_text()) == yaml.safe_load(YAML)
-    assert read_quotas(file) == QUOTAS
+    assert read_quotas(file).lasting == QUOTAS
 
 
 def test_nobody(file: Path) -> None:
     file.write_text(to_yaml({}))
-    assert read_quotas(file) == {}
+    assert read_quotas(file).lasting == {}
 
 
 def test_of_a_whole_configuration_only_the_quotas_of_clients_are_read(file: Path) -> None:
     file.write_text(
         "listeners: [{no: matter}]\nquotas:\n  algorithm: pace\n  topics: {a: {b: 1}}\n  clients: []\n"
     )
-    assert read_quotas(file) == {}
+    assert read_quotas(file).lasting == {}
 
 
 def test_numbers_may_be_text(file: Path) -> None:
@@ -68,7 +68,9 @@ def test_numbers_may_be_text(file: Path) -> None:
     file.write_text(
         "quotas: {clients: [{entity: {user: a}, producer_byte_rate: 1e6, consumer_byte_rate: '7'}]}"
     )
-    assert read_quotas(file) == {(("user", "a"),): {"producer_byte_rate": 1e6, "consumer_byte_rate": 7.0}}
+    assert read_quotas(file).lasting == {
+        (("user", "a"),): {"producer_byte_rate": 1e6, "consumer_byte_rate": 7.0}
+    }
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_numbers_may_be_text(file: Path) -> None:
 def test_names_that_yaml_would_misread(name: str, file: Path) -> None:
     quotas: Quotas = {(("user", name),): {"producer_byte_rate": 1.0}}
     file.write_text(to_yaml(quotas), encoding="utf-8")
-    assert read_quotas(file) == quotas
+    assert read_quotas(file).lasting == quotas
 
 
 _name = st.none() | st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(
@@ -96,7 +98,21 @@ def test_what_is_written_is_what_is_read(
     file = tmp_path_factory.getbasetemp() / "written.yaml"
     for write in (to_yaml, to_json):
         file.write_text(write(quotas), encoding="utf-8")
-        assert read_quotas(file) == quotas
+        assert read_quotas(file).lasting == quotas
+
+
+def test_temporary_quotas_stand_apart(file: Path) -> None:
+    """As in the proxy's configuration, where an entity may have both."""
+    file.write_text(
+        "quotas:\n  clients:\n    - {entity: {user: a}, producer_byte_rate: 1}\n"
+        "    - {entity: {user: a}, producer_byte_rate: 2, consumer_byte_rate: 3, expires: 2030-12-31}\n"
+    )
+    read = read_quotas(file)
+    assert read.lasting == {(("user", "a"),): {"producer_byte_rate": 1.0}}
+    assert read.temporary == {
+        ((("user", "a"),), "producer_byte_rate"),
+        ((("user", "a"),), "consumer_byte_rate"),
+    }
 
 
 def test_a_real_name_that_the_file_would_take_for_the_default() -> None:
@@ -148,7 +164,7 @@ ENTRY = "quotas:\n  clients:\n    - entity: {user: a}\n      producer_byte_rate:
         (f"{ENTRY}      7: 2\n", ":3: quotas.clients[0]: expected the name of a quota, got 7"),
         (
             f"{ENTRY}      expires_at_ms: 9\n",
-            ":5: quotas.clients[0].expires_at_ms: a file holds lasting quotas",
+            ":5: quotas.clients[0].expires_at_ms: is for the wire",
         ),
         ("quotas: [", "is no YAML"),
     ],
