@@ -2,8 +2,10 @@
 
 from typing import Final, final
 
+from proxy.quota.identity import Identity
 from proxy.quota.limits import ENFORCE, OBSERVE, UNLIMITED
 from proxy.quota.rates import SampledRate, TokenBucket
+from proxy.quota.shares import Shares
 
 IDLE_SECONDS: Final = 3600.0
 """Kafka forgets a quota's sensor after this long without a record; the counters then start anew."""
@@ -143,6 +145,8 @@ class Bucket:
         self._rule = rule
         self._owed_until = 0.0
         """Without tokens: the end of the longest wait that was cut short."""
+        self._shares: Shares | None = None
+        """Whose debt it is, while there is any that is divided."""
         self._set_tokens(rule, now)
 
     def configure(self, limit: float, rule: Rule, now: float) -> None:
@@ -153,6 +157,11 @@ class Bucket:
         """
         old_limit = self.limit
         self.limit = limit
+        shares = self._shares
+        if limit == UNLIMITED or rule.observed or not rule.paced:
+            self._shares = None
+        elif shares is not None:
+            shares.pay(old_limit, now)
         if limit == UNLIMITED:
             return
         old = self._rule
@@ -176,8 +185,12 @@ class Bucket:
         else:
             tokens.configure(self.limit, burst, now)
 
-    def record(self, value: float, now: float) -> float:
-        """Count a use; returns how long to wait now, in seconds, 0.0 when within the limit."""
+    def record(self, value: float, now: float, who: Identity | None = None) -> float:
+        """Count a use; returns how long to wait now, in seconds, 0.0 when within the limit.
+
+        With `who` (an Identity is one connection's) a debt of tokens is divided among those who made it.
+        Otherwise each waits for all of it.
+        """
         self.last_used = now
         self.sampled.record(value, now)
         rule = self._rule
@@ -189,7 +202,19 @@ class Bucket:
             seconds = tokens.throttle_seconds(self.limit, now)
             if seconds > rule.max_debt_seconds:
                 tokens.record((rule.max_debt_seconds - seconds) * self.limit, now)
+            elif seconds <= 0.0:
+                self._shares = None
+            elif who is not None:
+                seconds = self._share(who, min(value, seconds * self.limit), now)
         return min(seconds, rule.max_throttle_seconds)
+
+    def _share(self, who: Identity, tokens: float, now: float) -> float:
+        """How long until `who` has paid what it owes, these tokens included."""
+        shares = self._shares
+        if shares is None:
+            shares = Shares(now)
+            self._shares = shares
+        return shares.owe(who, tokens, self.limit, now)
 
     def _owed(self, seconds: float, value: float, now: float) -> float:
         """How long to wait by Kafka's rate, which forgets within its window: a wait that is cut short is

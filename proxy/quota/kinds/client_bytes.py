@@ -1,13 +1,14 @@
 """Bytes per second of a user, a client id, or both, on each broker (KIP-13, KIP-55, KIP-219).
 
-    pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q
+    pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q where one connection
+              uses the bucket; several get equal parts of what refills (Shares)
     window    wait = (rate - Q) / Q x window, Kafka's own (rate: SampledRate)
 
 producer_byte_rate charges a Produce request's frame, once, as it is read: a client that waits as told starts
-its next request without a debt. consumer_byte_rate charges the response of a consumer's Fetch and of
-ShareFetch: four bytes and the body, as Kafka counts. A breach makes the client wait; nothing is refused. A
-consumer's request is bounded as well, so that one response cannot take it seconds over. Followers' fetches
-pass: they have quotas of their own (KIP-73).
+its next request without a debt, or with little of one where others have come meanwhile. consumer_byte_rate
+charges the response of a consumer's Fetch and of ShareFetch: four bytes and the body, as Kafka counts. A
+breach makes the client wait; nothing is refused. A consumer's request is bounded as well, so that one
+response cannot take it seconds over. Followers' fetches pass: they have quotas of their own (KIP-73).
 """
 
 from typing import Final, final
@@ -49,7 +50,7 @@ class ClientBytes(Quota):
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE:
             bucket = self._produced.find(who, now)
-            return PASS if bucket is None else _use(bucket, request.size, now)
+            return PASS if bucket is None else _use(bucket, request.size, who, now)
         if request.replica_id >= 0:
             return PASS
         bucket = self._consumed.find(who, now)
@@ -64,7 +65,7 @@ class ClientBytes(Quota):
         if request.api_key == PRODUCE or request.replica_id >= 0:
             return PASS
         bucket = self._consumed.find(who, now)
-        return PASS if bucket is None else _use(bucket, response.body_size + _SIZE_FIELD, now)
+        return PASS if bucket is None else _use(bucket, response.body_size + _SIZE_FIELD, who, now)
 
     def _most(self, bucket: Bucket, now: float) -> int:
         """The most that a response may bring: what the tokens allow, or Kafka's whole window (KAFKA-9677).
@@ -100,8 +101,8 @@ def _rule(limits: Limits, key: str) -> Rule:
     )
 
 
-def _use(bucket: Bucket, size: int, now: float) -> Verdict:
-    seconds = bucket.record(size, now)
+def _use(bucket: Bucket, size: int, who: Identity, now: float) -> Verdict:
+    seconds = bucket.record(size, now, who)
     return PASS if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
 
 

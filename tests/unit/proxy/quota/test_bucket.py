@@ -1,6 +1,7 @@
 import pytest
 
 from proxy.quota.bucket import IDLE_SECONDS, Bucket, Rule
+from proxy.quota.identity import Identity
 from proxy.quota.limits import ENFORCE, OBSERVE, UNLIMITED
 
 PACE = Rule(1.0, 11, 1.0)
@@ -225,3 +226,56 @@ def test_rules_differ_in_every_part(rule, other):
     assert rule.same(rule)
     assert not rule.same(other)
     assert not other.same(rule)
+
+
+def connections(count):
+    return [Identity("u", "c", "127.0.0.1") for _ in range(count)]
+
+
+def test_each_connection_waits_for_its_own_part_of_a_debt():
+    large, small = connections(2)
+    used = bucket()
+    assert used.record(11_000, 10.0, large) == pytest.approx(10.0)
+    assert used.record(100, 10.0, small) == pytest.approx(0.2)
+    assert used.record(0, 10.0) == pytest.approx(10.1)
+
+
+def test_what_tokens_cover_is_nobodys_debt():
+    one, other = connections(2)
+    used = bucket()
+    assert used.record(1500, 10.0, one) == pytest.approx(0.5)
+    assert used.record(500, 10.0, other) == pytest.approx(1.0)
+    assert used.record(1000, 12.0, one) == pytest.approx(0.0)
+    assert used.record(500, 12.0, other) == pytest.approx(0.5)
+
+
+def test_without_a_debt_nobodys_is_left():
+    """What a connection owed is forgotten with the debt, whatever rounding left of it."""
+    one, other = connections(2)
+    used = bucket()
+    used.record(3000, 10.0, one)
+    used.record(0, 12.0, other)
+    assert used.record(1000, 13.5, other) == pytest.approx(0.0)
+    assert used.record(500, 13.5, other) == pytest.approx(0.5)
+    assert used.record(500, 13.5, one) == pytest.approx(1.0)
+
+
+def test_debts_of_connections_are_paid_at_the_new_limit():
+    large, small = connections(2)
+    used = bucket()
+    used.record(11_000, 10.0, large)
+    used.record(1000, 10.0, small)
+    used.configure(500.0, PACE, 11.0)
+    assert used.record(0, 11.0, small) == pytest.approx(2.0)
+    assert used.record(0, 11.0, large) == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("rule", [OBSERVED, WINDOW])
+def test_another_rule_forgets_whose_debt_it_was(rule):
+    (one,) = connections(1)
+    used = bucket()
+    used.record(3000, 10.0, one)
+    used.configure(1000.0, rule, 10.0)
+    used.record(0, 10.0, one)
+    used.configure(1000.0, PACE, 10.0)
+    assert used.record(1500, 11.0, one) == pytest.approx(0.5)

@@ -97,3 +97,48 @@ def test_the_idle_are_forgotten_and_the_used_are_not():
     assert names(found) == [("v", "", 1000.0)]
     assert found.find(who("v"), 3600.0) is used
     assert found.find(who("u"), 3600.0) is not idle
+
+
+def test_another_quotas_change_leaves_all_as_it_is():
+    limits = Limits(EACH_USER)
+    found = Buckets(KEY, limits, RULE)
+    bucket = found.find(who(), 0.0)
+    bucket.limit = 1.0
+    found.configure(limits.with_changes({QuotaEntity("u", None): {"another": 5.0}}), RULE, 0.0)
+    assert bucket.limit == 1.0, "the bucket was configured anew"
+    assert found.find(who(), 0.0) is bucket
+    found.configure(limits.with_changes({QuotaEntity("v", None): {KEY: 5.0}}), RULE, 0.0)
+    assert bucket.limit == 1000.0
+
+
+def test_addresses_have_buckets_of_their_own():
+    quotas = {QuotaEntity(None, None, DEFAULT): {KEY: 1.0}, QuotaEntity(None, None, "10.0.0.0/8"): {KEY: 2.0}}
+    found = buckets(quotas | EACH_USER)
+    one, other = found.find_ip("10.0.0.1", 0.0), found.find_ip("10.0.0.2", 0.0)
+    assert (one.user, one.client_id, one.ip, one.limit) == ("", "", "10.0.0.1", 2.0)
+    assert other is not one
+    assert found.find_ip("10.0.0.1", 1.0) is one
+    assert found.find_ip("192.168.0.1", 0.0).limit == 1.0
+    assert found.find(who("10.0.0.1"), 0.0).limit == 1000.0
+    found.configure(Limits(EACH_USER), RULE, 0.0)
+    assert found.find_ip("10.0.0.1", 0.0) is None
+    assert names(found) == [("10.0.0.1", "", 1000.0)]
+
+
+def test_any_says_whether_anybody_has_the_quota():
+    found = buckets({})
+    assert not found.any
+    found.configure(Limits(EACH_USER), RULE, 0.0)
+    assert found.any
+    found.configure(Limits({}), RULE, 0.0)
+    assert not found.any
+
+
+def test_clients_that_are_not_idle_are_still_found_at_once_after_the_sweep():
+    """A sweep that made every client look its quota up anew would cost all of them each minute."""
+    found = buckets(EACH_USER)
+    found.find(who("u"), 0.0)
+    used = found.find(who("v"), 0.0)
+    used.record(1, 1000.0)
+    found.forget_idle(3600.0)
+    assert list(found._resolved.values()) == [used]

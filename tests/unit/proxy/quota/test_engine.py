@@ -3,7 +3,7 @@ import pytest
 from proxy.quota.bucket import Bucket, Rule
 from proxy.quota.engine import QuotaEngine, QuotaEngines
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
-from proxy.quota.limits import Limits
+from proxy.quota.limits import ENFORCE, OBSERVE, Limits
 from proxy.quota.quota import LONG, PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import PASS, Verdict
 from proxy.wire.views import RequestView, ResponseView
@@ -16,16 +16,21 @@ SOME = Limits({QuotaEntity(DEFAULT, None): {"q": 1.0}})
 class Fixed(Quota):
     """Says what it is told to, and remembers what it was told."""
 
-    def __init__(self, api_keys, name="q", admit=0.0, charge=0.0):
+    def __init__(self, api_keys, name="q", admit=0.0, charge=0.0, connect=0.0, mode=ENFORCE):
         super().__init__(api_keys)
-        self.bucket = Bucket(name, "u", "", 1.0, Rule(1.0, 11, 1.0), 0.0)
+        self.bucket = Bucket(name, "u", "", 1.0, Rule(1.0, 11, 1.0, mode=mode), 0.0)
+        self.connect_seconds = connect
+        self.max_bytes = -1
         self.admit_seconds = admit
         self.charge_seconds = charge
         self.limits = []
         self.forgotten = []
 
     def admit(self, request, who, now):
-        return Verdict(self.admit_seconds, [], 0, -1, self.bucket)
+        return Verdict(self.admit_seconds, [], 0, self.max_bytes, self.bucket)
+
+    def connect(self, address, now):
+        return Verdict(self.connect_seconds, [], 0, -1, self.bucket)
 
     def charge(self, request, response, who, now):
         return Verdict(self.charge_seconds, [], 0, -1, self.bucket)
@@ -55,6 +60,54 @@ def test_only_the_quotas_of_an_api_are_asked(api_key, seconds):
     engine = QuotaEngine([Fixed((0,), admit=1.0), Fixed((1, 78), admit=2.0)])
     assert engine.admit(request(api_key), WHO, 0.0).throttle_seconds == seconds
     assert engine.asks(api_key) == (seconds > 0)
+
+
+def test_a_quota_that_nobody_has_is_not_asked():
+    idle, used = Fixed((0, 5), admit=3.0), Fixed((0,), admit=1.0)
+    engine = QuotaEngine([idle, used])
+    assert engine.asks(5)
+    idle.active = False
+    engine.configure(SOME, 0.0)
+    assert not engine.asks(5)
+    assert engine.admit(request(), WHO, 0.0).throttle_seconds == 1.0
+    assert engine.live() == [used.bucket]
+    idle.active = True
+    engine.configure(SOME, 0.0)
+    assert engine.admit(request(), WHO, 0.0).throttle_seconds == 3.0
+
+
+def test_connections_wait_for_the_longest_and_only_its_bucket_counts_it():
+    short, long = Fixed((), connect=1.0), Fixed((), connect=2.0)
+    assert QuotaEngine([Fixed((0,))]).connect("10.0.0.1", 0.0) == 0.0
+    assert QuotaEngine([short, long]).connect("10.0.0.1", 10.0) == 2.0
+    assert (counted(short), counted(long)) == ((0, 0.0), (1, 2.0))
+    assert long.bucket.throttled_until == 12.0
+
+
+def test_the_exempt_are_not_asked_about():
+    quota = Fixed((0,), admit=1.0, charge=1.0, connect=1.0)
+    engine = QuotaEngine([quota])
+    engine.configure(Limits({}, exempt_users=["u"], exempt_cidrs=["10.0.0.0/8"]), 0.0)
+    assert engine.admit(request(), WHO, 0.0) is PASS
+    assert engine.charge(request(), RESPONSE, WHO, 0.0) is PASS
+    assert engine.connect("10.0.0.1", 0.0) == 0.0
+    assert counted(quota) == (0, 0.0)
+    assert engine.admit(request(), Identity("v", "c", "127.0.0.1"), 0.0).throttle_seconds == 1.0
+    assert engine.connect("127.0.0.1", 0.0) == 1.0
+
+
+def test_what_an_observed_bucket_says_is_counted_and_dropped():
+    observed = Fixed((0,), admit=2.0, charge=5.0, connect=3.0, mode=OBSERVE)
+    enforced = Fixed((0,), admit=1.0)
+    engine = QuotaEngine([observed, enforced])
+    assert engine.connect("10.0.0.1", 0.0) == 0.0
+    assert engine.charge(request(), RESPONSE, WHO, 0.0).throttle_seconds == 0.0
+    verdict = engine.admit(request(), WHO, 0.0)
+    assert (verdict.throttle_seconds, verdict.bucket) == (1.0, enforced.bucket)
+    assert (counted(observed), counted(enforced)) == ((3, 5.0), (1, 1.0))
+    observed.max_bytes, observed.admit_seconds = 7, 0.0
+    assert engine.admit(request(), WHO, 0.0).max_bytes == -1
+    assert counted(observed) == (3, 5.0)
 
 
 def test_without_quotas_everything_passes():

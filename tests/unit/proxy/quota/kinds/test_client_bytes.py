@@ -199,6 +199,75 @@ def test_connections_of_one_bucket_share_it_equally(connections):
     assert all(rate == pytest.approx(MB, rel=0.06) for rate in rates[3:])
 
 
+# of each producer under one user's quota: connections, bytes of a request; and what part of it each gets
+PRODUCERS = [
+    ([(1, 16_384), (1, 16_384)], [0.5, 0.5]),
+    ([(1, 16_384), (1, 1 << 20)], [0.5, 0.5]),
+    ([(1, 100_000), (1, 128_000)], [0.5, 0.5]),
+    ([(1, 1 << 20), (1, 1 << 20)], [0.5, 0.5]),
+    ([(1, 16_384), (5, 16_384)], [1 / 6, 5 / 6]),
+    ([(1, 16_384), (5, 1 << 20)], [1 / 6, 5 / 6]),
+    ([(3, 16_384), (1, 1_000_000), (1, 3_000)], [3 / 5, 1 / 5, 1 / 5]),
+]
+
+
+@pytest.mark.parametrize(("producers", "parts"), PRODUCERS)
+def test_connections_share_a_bucket_equally_whatever_the_size_of_their_requests(producers, parts):
+    engine = QuotaEngine([quota_of(Limits({QuotaEntity("u", None): {"producer_byte_rate": MB}}))])
+    connections = [
+        (Identity("u", f"client-{index}", "127.0.0.1"), index, produce(size))
+        for index, (count, size) in enumerate(producers)
+        for _ in range(count)
+    ]
+    free_at = [index * 0.001 for index in range(len(connections))]
+    got = [0] * len(producers)
+    while min(free_at) < 60:
+        now = min(free_at)
+        turn = free_at.index(now)
+        who, producer, request = connections[turn]
+        got[producer] += request.size if now > 20 else 0
+        free_at[turn] = now + max(engine.admit(request, who, now).throttle_seconds, 0.000_2)
+    assert sum(got) == pytest.approx(MB * 40, rel=0.05)
+    assert [size / sum(got) for size in got] == pytest.approx(parts, rel=0.1)
+
+
+def test_a_small_request_does_not_wait_for_a_large_one():
+    engine = QuotaEngine([quota_of(limits(producer=MB))])
+    large, small = (Identity("u", "c", "127.0.0.1") for _ in range(2))
+    assert engine.admit(produce(11 * MB), large, 0.0).throttle_seconds == pytest.approx(10.0)
+    assert engine.admit(produce(10_000), small, 0.0).throttle_seconds == pytest.approx(0.02)
+
+
+def test_consumers_share_a_bucket_equally_whatever_the_size_of_their_responses():
+    engine = QuotaEngine([quota_of(Limits({QuotaEntity("u", None): {"consumer_byte_rate": MB}}))])
+    consumers = [Identity("u", "small", "127.0.0.1"), Identity("u", "large", "127.0.0.1")]
+    free_at, got = [0.0, 0.001], [0, 0]
+    while min(free_at) < 60:
+        now = min(free_at)
+        turn = free_at.index(now)
+        who, request = consumers[turn], fetch(max_bytes=(16_384, 50 << 20)[turn])
+        most = engine.admit(request, who, now).max_bytes
+        size = request.max_bytes if most == NO_BOUND else most
+        got[turn] += size if now > 20 else 0
+        wait = engine.charge(request, response(size - 4), who, now).throttle_seconds
+        free_at[turn] = now + max(wait, 0.000_2)
+    assert sum(got) == pytest.approx(MB * 40, rel=0.05)
+    assert got[0] / sum(got) == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("api_key", [3, 8, 9, 10, 11, 12, 13, 14, 18, 22, 68, 76, 79])
+def test_group_heartbeat_and_metadata_requests_are_not_asked_about(api_key):
+    engine = QuotaEngine([quota_of(limits())])
+    engine.configure(limits(), 0.0)
+    request = RequestView(api_key, 9, 1, "c", MB)
+    for _ in range(3):
+        engine.admit(produce(MB), WHO, 0.0)
+        engine.charge(fetch(), response(MB), WHO, 0.0)
+        assert engine.admit(request, WHO, 0.0) is PASS
+        assert engine.charge(request, response(MB), WHO, 0.0) is PASS
+    assert not engine.asks(api_key)
+
+
 def test_a_consumer_that_asks_for_all_it_may_is_near_its_quota_in_every_second():
     engine = QuotaEngine([quota_of(limits(consumer=MB))])
     got = []

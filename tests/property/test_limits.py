@@ -1,0 +1,66 @@
+"""Limits that came by changes are those that were made at once; networks against the standard library's."""
+
+from ipaddress import ip_address, ip_network
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.quota.identity import DEFAULT, QuotaEntity
+from proxy.quota.limits import UNLIMITED, Limits
+from proxy.quota.networks import Networks, canonical_network, networks_around
+
+KEYS = ["producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"]
+NAMES = ["a", "b", DEFAULT]
+ADDRESSES = ["10.0.0.1", "10.0.1.1", "2001:db8::1"]
+NETWORKS = ["10.0.0.0/8", "10.0.0.0/24", "0.0.0.0/0", "2001:db8::/32"]
+
+ENTITIES = [
+    *[QuotaEntity(user, client_id) for user in NAMES for client_id in [*NAMES, None]],
+    *[QuotaEntity(None, client_id) for client_id in NAMES],
+    *[QuotaEntity(None, None, ip) for ip in [*ADDRESSES, *NETWORKS, DEFAULT]],
+]
+values = st.dictionaries(st.sampled_from(KEYS), st.none() | st.integers(1, 9).map(float), max_size=3)
+changes = st.lists(st.dictionaries(st.sampled_from(ENTITIES), values, max_size=4), max_size=6)
+
+
+@settings(deadline=None)
+@given(changes)
+def test_changes_one_after_another_are_the_limits_made_at_once(changes):
+    limits, quotas = Limits({}), {}
+    for change in changes:
+        limits = limits.with_changes(change)
+        for entity, values in change.items():
+            quotas.setdefault(entity, {}).update(values)
+    kept = {
+        entity: {key: value for key, value in values.items() if value is not None}
+        for entity, values in quotas.items()
+    }
+    at_once = Limits(kept)
+    for key in KEYS:
+        assert limits.configured(key) == at_once.configured(key)
+        for address in ADDRESSES:
+            assert limits.ip_limit(key, address) == at_once.ip_limit(key, address)
+        for user in ("a", "c"):
+            for client_id in ("a", "c", ""):
+                assert limits.bucket(key, user, client_id) == at_once.bucket(key, user, client_id)
+
+
+@given(st.sets(st.sampled_from(NETWORKS + ADDRESSES)), st.sampled_from(ADDRESSES))
+def test_the_most_specific_entity_of_an_address_has_its_limit(names, address):
+    key = KEYS[2]
+    quotas = {QuotaEntity(None, None, name): {key: 1.0 + index} for index, name in enumerate(sorted(names))}
+    around = [name for name in names if ip_address(address) in ip_network(name)]
+    most = max(around, key=lambda name: (ip_network(name).prefixlen, "/" not in name), default=None)
+    wanted = UNLIMITED if most is None else 1.0 + sorted(names).index(most)
+    assert Limits(quotas).ip_limit(key, address) == wanted
+
+
+@given(st.ip_addresses(), st.integers(0, 128))
+def test_the_network_around_an_address_is_the_standard_librarys(address, length):
+    if length <= address.max_prefixlen and getattr(address, "ipv4_mapped", None) is None:
+        network = ip_network((address, length), strict=False)
+        assert networks_around(str(address), [length]) == [str(network)]
+        assert Networks([str(network)]).contain(str(address))
+        assert canonical_network(str(network)) == str(network)
+    else:
+        assert networks_around(str(address), [129]) == []

@@ -1,0 +1,66 @@
+"""Shares against a naive model: each debtor's own amount, paid in equal parts until one is done."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.quota.identity import Identity
+from proxy.quota.shares import Shares
+
+RATE = 100.0
+STEP = 0.01
+"""Times come in hundredths of a second, in which one token refills."""
+SOME = 5
+MINIMUM = 1e-9
+
+
+class Naive:
+    def __init__(self):
+        self.owed = [0.0] * SOME
+
+    def pay(self, tokens):
+        while tokens > MINIMUM and any(self.owed):
+            owing = [index for index, owed in enumerate(self.owed) if owed > 0]
+            part = min(tokens / len(owing), min(self.owed[index] for index in owing))
+            for index in owing:
+                left = self.owed[index] - part
+                self.owed[index] = left if left > MINIMUM else 0.0
+            tokens -= part * len(owing)
+
+    def wait(self, who):
+        """How long until this one's debt is paid, if nobody owes more."""
+        return sum(min(owed, self.owed[who]) for owed in self.owed) / RATE
+
+
+uses = st.lists(st.tuples(st.integers(0, SOME - 1), st.integers(0, 300), st.integers(0, 200)), max_size=60)
+
+
+@settings(deadline=None)
+@given(uses)
+def test_shares_are_those_of_the_naive_model(uses):
+    connections = [Identity("u", "c", "127.0.0.1") for _ in range(SOME)]
+    ours, theirs, steps = Shares(0.0), Naive(), 0
+    for who, tokens, later in uses:
+        steps += later
+        theirs.pay(later * STEP * RATE)
+        theirs.owed[who] += tokens
+        wait = ours.owe(connections[who], float(tokens), RATE, steps * STEP)
+        assert wait == pytest.approx(theirs.wait(who), abs=1e-6)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(1, 100), min_size=2, max_size=4))
+def test_all_who_go_on_get_the_same_whatever_the_size_of_their_requests(sizes):
+    connections = [Identity("u", "c", "127.0.0.1") for _ in sizes]
+    shares, got = Shares(0.0), [0.0] * len(sizes)
+    free_at = [0.0] * len(sizes)
+    settled = 20 * max(sizes) / RATE
+    end = 120 * max(sizes) / RATE
+    while min(free_at) < end:
+        now = min(free_at)
+        which = free_at.index(now)
+        got[which] += sizes[which] if now > settled else 0
+        free_at[which] = now + max(shares.owe(connections[which], float(sizes[which]), RATE, now), 1e-4)
+    even = sum(got) / len(sizes)
+    assert got == pytest.approx([even] * len(sizes), rel=0.1)
+    assert sum(got) == pytest.approx(RATE * (end - settled), rel=0.1)
