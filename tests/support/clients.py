@@ -100,14 +100,17 @@ def taken(message: confluent_kafka.Message) -> Got:
 
 
 class Aiokafka:
-    """aiokafka."""
+    """aiokafka; `config` is the producer's."""
+
+    def __init__(self, **config: Any) -> None:
+        self._config = config
 
     def send(self, bootstrap: str, topic: str, count: int, *, size: int = 100) -> None:
         asyncio.run(self._send(bootstrap, topic, count, size))
 
     async def _send(self, bootstrap: str, topic: str, count: int, size: int) -> None:
         async with AIOKafkaProducer(
-            bootstrap_servers=bootstrap, client_id=CLIENT_ID, enable_idempotence=True
+            bootstrap_servers=bootstrap, client_id=CLIENT_ID, enable_idempotence=True, **self._config
         ) as producer:
             sent = [await producer.send(topic, value(number, size), key(number)) for number in range(count)]
             await asyncio.gather(*sent)
@@ -134,11 +137,14 @@ class Aiokafka:
 
 
 class KafkaPython:
-    """kafka-python."""
+    """kafka-python; `config` is the producer's."""
+
+    def __init__(self, **config: Any) -> None:
+        self._config = config
 
     def send(self, bootstrap: str, topic: str, count: int, *, size: int = 100) -> None:
         producer = kafka_python.KafkaProducer(
-            bootstrap_servers=bootstrap, client_id=CLIENT_ID, enable_idempotence=True
+            bootstrap_servers=bootstrap, client_id=CLIENT_ID, enable_idempotence=True, **self._config
         )
         try:
             sent = [

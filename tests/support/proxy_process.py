@@ -133,6 +133,12 @@ class ProxyProcess:
     # What it says
 
     @property
+    def peak_memory(self) -> int:
+        """The most bytes that the process has had in memory so far (Linux)."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+    @property
     def log(self) -> str:
         return self.log_file.read_text() if self.log_file.exists() else ""
 

@@ -13,6 +13,7 @@ from tests.support.messages import request_type
 
 PRODUCE: Final = 0
 FETCH: Final = 1
+LIST_OFFSETS: Final = 2
 METADATA: Final = 3
 FIND_COORDINATOR: Final = 10
 API_VERSIONS: Final = 18
@@ -181,6 +182,14 @@ def next_offset(records: bytes) -> int:
         offset = base + int.from_bytes(records[at + 23 : at + 27], "big") + 1
         at += size
     return offset
+
+
+def list_offsets(topic: str, partitions: Iterable[int]) -> Any:
+    """A ListOffsets request for the ends of these partitions."""
+    schema = request_type(LIST_OFFSETS, 8)
+    ends = [part(schema, "ListOffsetsPartition", partition_index=index, timestamp=-1) for index in partitions]
+    of = part(schema, "ListOffsetsTopic", name=topic, partitions=tuple(ends))
+    return build(schema, replica_id=-1, isolation_level=0, topics=(of,))
 
 
 def find_coordinator(key: str, key_type: int = 0, version: int = 6) -> Any:

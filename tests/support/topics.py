@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.raw_client import RawClient
-from tests.support.requests import create_topic, delete_topic, fetch, metadata, next_offset
+from tests.support.requests import create_topic, delete_topic, fetch, list_offsets, metadata, next_offset
 from tests.support.waiting import wait_until
 
 
@@ -22,7 +22,7 @@ def make_topic(
     on: Sequence[Sequence[int]] = (),
     **configs: str | int,
 ) -> UUID:
-    """Create a topic, and wait until every broker knows the leaders of all its partitions; its topic id.
+    """Create a topic, and wait until every broker knows the leaders, and they are ready; its topic id.
 
     `on` are the brokers of each partition, its leader first, where they are chosen. Configs have Kafka's
     names with `_` in place of the dots.
@@ -33,13 +33,25 @@ def make_topic(
         answer = client.ask(create_topic(name, partitions, replicas, settings, on)).topics[0]
     assert answer.error_code == ErrorCode.none, f"{name}: {answer.error_code!r} {answer.error_message}"
     for node_id in kafka.node_ids:
-        wait_until(partial(_is_there, kafka, node_id, name, partitions), f"{name} at broker {node_id}")
+        wait_until(partial(_is_known, kafka, node_id, name, partitions), f"{name} at broker {node_id}")
+    led: dict[int, list[int]] = {}
+    for partition, leader in leaders(kafka, name).items():
+        led.setdefault(leader, []).append(partition)
+    for node_id, theirs in led.items():
+        wait_until(partial(_is_led, kafka, node_id, name, theirs), f"{name}'s leader {node_id}", 120)
     topic_id = answer.topic_id
     assert isinstance(topic_id, UUID)
     return topic_id
 
 
-def _is_there(kafka: EmbeddedKafka, node_id: int, name: str, partitions: int) -> bool:
+def _is_led(kafka: EmbeddedKafka, node_id: int, name: str, partitions: Sequence[int]) -> bool:
+    """Whether the broker has made the partitions' logs: metadata names it as the leader before that."""
+    with RawClient(kafka.port(node_id)) as client:
+        answer = client.ask(list_offsets(name, partitions)).topics[0]
+    return all(found.error_code == ErrorCode.none for found in answer.partitions)
+
+
+def _is_known(kafka: EmbeddedKafka, node_id: int, name: str, partitions: int) -> bool:
     topic = describe_topic(kafka.port(node_id), name)
     return len(topic.partitions) == partitions and all(found.leader_id >= 0 for found in topic.partitions)
 

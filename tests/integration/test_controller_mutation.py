@@ -1,0 +1,346 @@
+"""The controller mutation quota (KIP-599) in front of a real Kafka: raw requests, and everybody's admin clients."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin import NewTopic as AioNewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.java_source import run_java
+from tests.support.messages import read_frame, request_type, response_type
+from tests.support.mutations import (
+    DELETE,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    old_create_topics,
+    old_delete_topics,
+    results,
+)
+from tests.support.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.raw_client import RawClient
+from tests.support.requests import build, metadata, part
+from tests.support.topics import make_topic
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+ALTER_CLIENT_QUOTAS = 49
+THROTTLED = 89
+RATE = 2.0
+BURST = 11 * RATE
+FAST = 50.0
+"""Partitions per second of the clients with batches; a second's worth is their burst."""
+BATCH = 200
+LATE = 20.0
+"""Seconds that a busy machine may add."""
+METRIC = "quota_proxy_controller_mutation_"
+
+
+def _limit(client_id: str, rate: float) -> dict[str, object]:
+    return {"entity": {"client-id": client_id}, "controller_mutation_rate": rate}
+
+
+@pytest.fixture(scope="module")
+def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
+    """Every client id has a bucket of its own: RATE, and Kafka's burst."""
+    return run_proxy(kafka.bootstrap, [_limit("<default>", RATE), _limit("rich", 1e6)])
+
+
+@pytest.fixture(scope="module")
+def fast(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
+    """The same with FAST, and a second of burst."""
+    quotas = {"controller": {"window_num": 1, "window_size_seconds": 1}}
+    return run_proxy(kafka.bootstrap, [_limit("<default>", FAST)], settings={"quotas": quotas})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _clean(kafka: EmbeddedKafka) -> Iterator[None]:
+    """Topics of these tests are called mutation-something, and go at the end."""
+    yield
+    with RawClient(kafka.port(1)) as client:
+        names = [topic.name for topic in client.ask(metadata()).topics]
+        client.ask(delete_topics([name for name in names if name.startswith("mutation-")]))
+
+
+def _seconds(answer: Any) -> float:
+    return float(answer.throttle_time.total_seconds())
+
+
+def _codes(answer: Any) -> list[int]:
+    return [code for _, code in results(answer)]
+
+
+def _ask(port: int, client_id: str, request: Any) -> Any:
+    """On a connection of its own, so that no wait before it counts."""
+    with RawClient(port, client_id) as client:
+        return client.ask(request)
+
+
+def _two(prefix: str, partitions: int = 30) -> dict[str, int]:
+    return {f"mutation-{prefix}-{number}": partitions for number in range(2)}
+
+
+# Kafka's own numbers: 2 x 30 partitions at 2 per second. The first leaves 22 - 30 tokens: 4 s.
+
+
+def test_strict_versions_refuse_the_second_topic(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    topics = _two("strict")
+    one, other = topics
+    port = proxy.broker_port(1)
+    with RawClient(port, "strict-create") as client:
+        started = time.monotonic()
+        sent = client.send(create_topics(topics, 6))
+        answer = client.receive()
+        assert results(answer.message) == [(one, 0), (other, THROTTLED)]
+        assert answer.message.topics[1].error_message is None
+        announced = _seconds(answer.message)
+        assert 4.0 - (answer.at - started) - 0.01 < announced <= 4.0
+        # The next request, sent at once, is read when the wait is over; what is left over then goes through.
+        client.send(create_topics({other: 30}, 6))
+        rest = client.receive()
+        assert _codes(rest.message) == [0]
+        assert sent + announced - 0.01 <= rest.at <= answer.at + announced + LATE
+    # Brokers may not know the new topics yet; the proxy does.
+    deleted = _ask(port, "strict-delete", delete_topics([other, one, "mutation-never"], 5))
+    assert sorted(results(deleted)) == sorted([(other, 0), (one, THROTTLED), ("mutation-never", 3)])
+    assert 3.0 < _seconds(deleted) <= 4.0
+    grown = {name: 31 for name in _two("strict-grow", 1)}
+    for name in grown:
+        make_topic(kafka, name)
+    answer = _ask(port, "strict-grow", create_partitions(grown, 3, validate_only=True))
+    assert results(answer) == list(zip(grown, (0, THROTTLED), strict=True))
+    assert 3.0 < _seconds(answer) <= 4.0
+
+
+def test_permissive_versions_do_both_and_wait(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    topics = _two("permissive")
+    port = proxy.broker_port(1)
+    for client_id, request in (
+        ("permissive-create", create_topics(topics, 5)),
+        ("permissive-delete", delete_topics(topics, 4)),
+    ):
+        answer = _ask(port, client_id, request)
+        assert _codes(answer) == [0, 0]
+        assert 18.0 < _seconds(answer) <= 19.0
+    entity = {"user": "", "client_id": "permissive-create"}
+    assert -38.0 < proxy.metric(METRIC + "tokens", **entity) < -20.0
+    assert proxy.metric(METRIC + "rate", **entity) > 0.0
+    assert 18.0 < proxy.metric(METRIC + "throttle_seconds_total", **entity) <= 19.0
+    labels = {"quota": "controller_mutation_rate", **entity}
+    assert proxy.metric("quota_proxy_throttled_requests_total", **labels) == 1
+    assert proxy.metric("quota_proxy_quota_limit", **labels) == RATE
+
+
+def test_versions_that_cannot_be_told_get_the_answer_after_the_wait(
+    kafka_391: EmbeddedKafka, run_proxy: ProxyRunner
+) -> None:
+    """Kafka 3 knows them still."""
+    proxy = run_proxy(
+        kafka_391.bootstrap,
+        [_limit("<default>", 10.0)],
+        settings={"quotas": {"controller": {"window_num": 1}}},
+    )
+    with RawClient(proxy.broker_port(1), "old") as client:
+        started = time.monotonic()
+        client.send_bytes(old_create_topics({"mutation-old": 20}, 1))
+        client.receive_frame()
+        assert time.monotonic() - started >= 1.0 - 0.01
+        client.send_bytes(old_delete_topics(["mutation-old"]))
+        frame = client.receive_frame()
+    assert frame.endswith(b"mutation-old\0\0")
+
+
+def test_the_designs_example(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    """5 per second with a burst of 500: 560 partitions are admitted, and leave -60 tokens, which take 12 s."""
+    proxy = run_proxy(
+        kafka.bootstrap, [_limit("<default>", 5.0)], settings={"quotas": {"controller": {"window_num": 100}}}
+    )
+    port = proxy.broker_port(1)
+    started = time.monotonic()
+    answer = _ask(port, "design", create_topics({"mutation-design": 560}, validate_only=True))
+    assert (_codes(answer), _seconds(answer)) == ([0], 0.0)
+    answer = _ask(port, "design", create_topics({"mutation-design": 1}, validate_only=True))
+    passed = time.monotonic() - started
+    assert _codes(answer) == [THROTTLED]
+    assert 12.0 - passed - 0.01 <= _seconds(answer) <= 12.0
+    assert -60.0 <= proxy.metric(METRIC + "tokens", client_id="design") < 0.0
+
+
+def test_partial_batches_keep_order_and_names(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    """What the broker refuses costs nothing, and does not come in the way of what follows."""
+    make_topic(kafka, "mutation-there")
+    topics = {"mutation-z": 10, "mutation-there": 30, "mutation-y": 20, "mutation-x": 1}
+    answer = _ask(proxy.broker_port(1), "partial", create_topics(topics, validate_only=True))
+    assert results(answer) == list(zip(topics, (0, 36, 0, THROTTLED), strict=True))
+    by_id = [topic.topic_id for topic in _ask(kafka.port(1), "t", metadata(["mutation-there"])).topics]
+    answer = _ask(proxy.broker_port(1), "partial-id", delete_topics(ids=by_id))
+    assert [(topic.topic_id, topic.error_code.value) for topic in answer.responses] == [(by_id[0], 0)]
+
+
+def test_every_broker_takes_from_the_same_bucket(
+    kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner
+) -> None:
+    proxy = run_proxy(kafka_cluster.bootstrap, [_limit("<default>", RATE)])
+    requests = [create_topics({"mutation-one": 30}, validate_only=True)] * 3
+    answers = [
+        _ask(proxy.broker_port(node), "everywhere", request) for node, request in enumerate(requests, 1)
+    ]
+    assert [_codes(answer) for answer in answers] == [[0], [THROTTLED], [THROTTLED]]
+    [bucket] = [one for one in proxy.buckets() if one["kind"] == "controller_mutation_rate"]
+    assert bucket["entity"] == {"client-id": "everywhere"}
+    assert proxy.metric("quota_proxy_throttled_requests_total", client_id="everywhere") == 2
+
+
+def test_a_change_is_in_force_at_once(proxy: ProxyProcess) -> None:
+    with RawClient(proxy.broker_port(1), "changing") as client:
+        _set_rate(proxy.broker_port(1), "changing", 1000.0)
+        ten = create_topics(_two("changing", 300), validate_only=True)
+        assert _codes(client.ask(ten)) == [0, 0]
+        _set_rate(proxy.broker_port(1), "changing", 0.1)
+        assert _codes(client.ask(ten)) == [0, THROTTLED]
+    _set_rate(proxy.broker_port(1), "changing", None)
+    assert _codes(_ask(proxy.broker_port(1), "changing", ten)) == [0, THROTTLED], "the default's own bucket"
+
+
+def test_the_brokers_own_quota_is_passed_on(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    topics = _two("native", 20)
+    _set_rate(kafka.port(1), "rich", 1.0)
+    try:
+
+        def refused() -> Any:
+            answer = _ask(proxy.broker_port(1), "rich", create_topics(topics, validate_only=True))
+            return answer if _codes(answer) == [0, THROTTLED] else None
+
+        answer = wait_until(refused, "the broker's own quota")
+        assert _seconds(answer) > 5.0
+        assert proxy.metric(METRIC + "throttle_seconds_total", client_id="rich") == 0.0
+    finally:
+        _set_rate(kafka.port(1), "rich", None)
+
+
+def _set_rate(port: int, client_id: str, rate: float | None) -> None:
+    schema = request_type(ALTER_CLIENT_QUOTAS, 1)
+    entity = (part(schema, "EntityData", entity_type="client-id", entity_name=client_id),)
+    op = part(schema, "OpData", key="controller_mutation_rate", value=rate or 0.0, remove=rate is None)
+    entry = part(schema, "EntryData", entity=entity, ops=(op,))
+    [done] = _ask(port, "setter", build(schema, entries=(entry,), validate_only=False)).entries
+    assert done.error_code == 0, done.error_message
+
+
+# Everybody's admin clients
+
+
+def test_java(fast: ProxyProcess) -> None:
+    lines = run_java("TopicBatches", fast.bootstrap, "java", "mutation-java-", str(BATCH))
+    [failure] = [line.split(" ", 3) for line in lines if line.startswith("FAILURE ")]
+    assert failure[1] == "ThrottlingQuotaExceededException"
+    assert int(failure[2]) > 0, "how long to wait"
+    steps = {
+        step: (int(done), int(failed), float(seconds))
+        for step, done, failed, seconds in map(str.split, lines[1:])
+    }
+    done, failed, _ = steps["once"]
+    assert done + failed == BATCH
+    assert FAST < done < BATCH
+    # Nothing is left of the burst: each of the others waits its turn.
+    assert steps["create"][:2] == (failed, 0)
+    assert (failed - FAST) / FAST - 1 < steps["create"][2] < failed / FAST + LATE
+    assert steps["delete"][:2] == (BATCH, 0)
+    assert (BATCH - FAST) / FAST - 1 < steps["delete"][2] < BATCH / FAST + LATE
+
+
+def test_kafka_topics(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    """It asks for no retries."""
+    create = (
+        "kafka-topics",
+        "--bootstrap-server",
+        proxy.bootstrap,
+        "--create",
+        "--partitions",
+        "30",
+        "--topic",
+    )
+    assert "Created topic" in kafka.run_tool(*create, "mutation-tool-1").stdout
+    failed = kafka.run_tool(*create, "mutation-tool-2", check=False)
+    assert failed.returncode == 1
+    assert "ThrottlingQuotaExceededException" in failed.stdout + failed.stderr
+
+
+def _confluent(bootstrap: str) -> Callable[[], None]:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "confluent"})
+    names = [f"mutation-confluent-{number}" for number in range(BATCH)]
+    topics = [NewTopic(name, 1, 1) for name in names]
+
+    def run() -> None:
+        for futures in (admin.create_topics(topics), admin.delete_topics(names, request_timeout=60.0)):
+            for future in futures.values():
+                future.result(60.0)
+
+    return run
+
+
+def _aiokafka(bootstrap: str) -> Callable[[], None]:
+    names = [f"mutation-aiokafka-{number}" for number in range(BATCH)]
+
+    async def work() -> None:
+        admin = AIOKafkaAdminClient(
+            bootstrap_servers=bootstrap, client_id="aiokafka", request_timeout_ms=60_000
+        )
+        await admin.start()
+        try:
+            created = await admin.create_topics([AioNewTopic(name, 1, 1) for name in names])
+            assert [(name, code) for name, code, _ in created.topic_errors] == [(name, 0) for name in names]
+            deleted = await admin.delete_topics(names)
+            assert sorted(deleted.topic_error_codes) == sorted((name, 0) for name in names)
+        finally:
+            await admin.close()
+
+    return lambda: asyncio.run(work())
+
+
+@pytest.mark.parametrize("client", [_confluent, _aiokafka])
+def test_batches_of_clients_that_know_no_error_89(
+    client: Callable[[str], Callable[[], None]], fast: ProxyProcess
+) -> None:
+    """They ask in permissive versions: each batch is done whole, and the next request waits for it."""
+    run = client(fast.bootstrap)
+    started = time.monotonic()
+    run()
+    passed = time.monotonic() - started
+    assert (BATCH - FAST) / FAST <= passed + 0.1
+    assert passed < BATCH / FAST + LATE
+    assert fast.metric(METRIC + "tokens", client_id=client.__name__.strip("_")) < 0.0
+
+
+# Others
+
+
+def test_a_storm_is_held_and_nobody_else_is(proxy: ProxyProcess) -> None:
+    """50 connections of one tenant; another makes a topic now and then."""
+    port = proxy.broker_port(1)
+    calm: list[Any] = []
+
+    def storm(number: int) -> int:
+        topics = {f"mutation-storm-{number}-{topic}": 30 for topic in range(5)}
+        return sum(
+            _codes(_ask(port, "storm", create_topics(topics, validate_only=True))).count(0) for _ in range(3)
+        )
+
+    started = time.monotonic()
+    with ThreadPoolExecutor(50) as pool:
+        storms = [pool.submit(storm, number) for number in range(50)]
+        calm += [_ask(port, "calm", create_topics({f"mutation-calm-{number}": 1})) for number in range(10)]
+        admitted = sum(one.result(60.0) for one in storms) * 30
+    passed = time.monotonic() - started
+    assert 30 <= admitted <= BURST + RATE * passed + 30
+    assert [_codes(answer) for answer in calm] == [[0]] * 10
+    assert [_seconds(answer) for answer in calm] == [0.0] * 10
+    assert proxy.metric(METRIC + "throttle_seconds_total", client_id="calm") == 0.0
+    assert proxy.metric(METRIC + "throttle_seconds_total", client_id="storm") > 0.0
