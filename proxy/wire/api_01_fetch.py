@@ -9,6 +9,8 @@ from typing import Final, cast, final
 
 from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
 from proxy.wire.apis import Api
+from proxy.wire.batches import read_whole_batches
+from proxy.wire.edit import Edit, i32, uvarint
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, walk
@@ -32,7 +34,7 @@ class FetchResponse(Partitioned):
         if version >= 7:
             reader.take(6)  # error_code, session_id
         view.topics_left = reader.count(view.flexible)
-        return view.want_items or version >= ENDPOINTS_FROM
+        return view.want_items or view.whole_batches or version >= ENDPOINTS_FROM
 
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version
@@ -48,7 +50,22 @@ class FetchResponse(Partitioned):
                 left -= 1
         if version >= 11:
             reader.take(4)  # preferred_read_replica
+        view.records_length_at = reader.offset
         return reader.bytes_length(view.flexible)
+
+    def read_whole_batches(self, reader: Reader, view: View) -> None:
+        start = reader.offset
+        size = view.records_left
+        whole = read_whole_batches(reader, size)
+        view.any_batch = view.any_batch or whole > 0
+        # Without a whole batch before it, the part is all that this client gets to see of a large one.
+        if whole < size and view.any_batch:
+            length = uvarint(whole + 1) if view.flexible else i32(whole)
+            cut = [Edit(view.records_length_at, start, length), Edit(start + whole, start + size, b"")]
+            for edit in cut:
+                cast("ResponseView", view).body_size += edit.growth
+            view.edits.extend(cut)
+            view.records_size = whole
 
     def read_tail(self, reader: Reader, view: View) -> None:
         if view.api_version >= ENDPOINTS_FROM:
@@ -73,29 +90,11 @@ class Fetch(Api):
         if version >= 3:
             view.max_bytes_at = reader.offset
             view.max_bytes = reader.i32()
-        elif not view.partial:
-            self._read_partition_limits(reader, view)
         view.done = True
-
-    def _read_partition_limits(self, reader: Reader, view: RequestView) -> None:
-        """v0-2: topics, each with partitions: partition, fetch_offset, partition_max_bytes.
-
-        A request that is cut through names tens of thousands of partitions: it is left as it is.
-        """
-        topics = reader.count(False)
-        while topics > 0:
-            reader.skip_string(False)
-            partitions = reader.count(False)
-            while partitions > 0:
-                reader.take(12)
-                at = reader.offset
-                most = reader.i32()
-                view.partition_max_bytes.append((at, most))
-                view.max_bytes = max(view.max_bytes, most)
-                partitions -= 1
-            topics -= 1
 
     def read_response(
         self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses
     ) -> None:
+        # A part of a batch is of no use to a client whose quota it would spend.
+        view.whole_batches = request.bounded
         walk(FetchResponse(addresses), reader, view)

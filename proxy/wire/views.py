@@ -60,6 +60,11 @@ class View:
         self.topic_id = NO_ID
         self.partition = 0
         self.records_size = 0
+        self.records_length_at = 0
+        self.whole_batches = False
+        """Fetch: whether the part of a batch that a partition's records end with is cut off."""
+        self.any_batch = False
+        """Whether a whole batch has been read."""
 
 
 @final
@@ -96,9 +101,8 @@ class RequestView(View):
         self.max_bytes_at = -1
         self.min_bytes = 0
         self.min_bytes_at = -1
-        self.partition_max_bytes: list[tuple[int, int]] = []
-        """Fetch before version 3, which has no max_bytes: where each partition's own stands, and its value.
-        """
+        self.bounded = False
+        """Whether a quota has lowered max_bytes."""
 
 
 @final

@@ -34,6 +34,10 @@ class Partitioned:
         """Read a partition after its number, up to its records, and return how many bytes of them follow."""
         raise NotImplementedError
 
+    def read_whole_batches(self, reader: Reader, view: View) -> None:
+        """Read a partition's records, and have what is no whole batch cut off."""
+        raise NotImplementedError
+
     def read_after_records(self, reader: Reader, view: View) -> None:
         """Read what follows a partition's records."""
         if view.flexible:
@@ -51,6 +55,9 @@ def walk(message: Partitioned, reader: Reader, view: View) -> None:
         phase = view.phase
         if phase == PARTITION:
             _partition(message, reader, view)
+        elif phase == RECORDS and view.whole_batches and not view.partial:
+            message.read_whole_batches(reader, view)
+            view.phase = AFTER_RECORDS
         elif phase == RECORDS:
             view.records_left = reader.skip_available(view.records_left)
             if view.records_left > 0:

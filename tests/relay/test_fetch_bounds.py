@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.exchanges import TOPIC, fetch, fetched
+from tests.support.exchanges import TOPIC, fetch, fetched, fetched_records, record_batch
 from tests.support.old_messages import fetch_request
 from tests.support.playbook import EVERYONE, Playbook, new_relay
 
@@ -55,28 +55,55 @@ def test_without_a_quota_the_wish_passes():
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_before_v3_each_partition_is_bounded(version):
+def test_before_v3_a_request_passes_as_it_is(version):
+    """Its partitions' own limits are hard: a batch above one would never come."""
     asked = fetch_request(version, 1, {"a": {0: 5000, 1: 1000}, "b": {0: 1001}, "c": {}}, min_bytes=2000)
-    bounded = fetch_request(version, 1, {"a": {0: 1000, 1: 1000}, "b": {0: 1000}, "c": {}}, min_bytes=1000)
-    slow().client(asked).to_broker(bounded)
-
-
-@pytest.mark.parametrize("version", [0, 1, 2])
-def test_before_v3_no_partition_is_given_more_than_it_asked_for(version):
-    asked = fetch_request(version, 1, {"a": {0: 5000, 1: 10}, "b": {0: 999}})
-    bounded = fetch_request(version, 1, {"a": {0: 1000, 1: 10}, "b": {0: 999}})
-    slow().client(asked).to_broker(bounded)
-
-
-@pytest.mark.parametrize("version", [0, 2])
-def test_before_v3_small_partitions_pass_as_they_are(version):
-    asked = fetch_request(version, 1, {TOPIC: {0: 1000, 1: 10}})
     slow().client(asked).to_broker(asked)
 
 
 def test_v3_is_bounded_as_a_whole():
     asked = fetch_request(3, 1, {TOPIC: {0: 5000}}, max_bytes=9000)
     slow().client(asked).to_broker(fetch_request(3, 1, {TOPIC: {0: 5000}}, max_bytes=1000))
+
+
+WHOLE = record_batch(100) + record_batch(300)
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 18])
+@pytest.mark.parametrize("part", [1, 11, 12, 13, 299])
+def test_the_part_of_a_batch_at_the_end_is_neither_passed_on_nor_charged(version, part):
+    """A client throws it away: 900 bytes a second of which 400 are of use would be no quota of 1000."""
+    records = WHOLE + record_batch(300)[:part]
+    whole = fetched_records(version, [WHOLE])
+    story = slow().client(fetch(1, version=version)).to_broker(fetch(1, max_bytes=1000, version=version))
+    story.broker(fetched_records(version, [records])).to_client(whole)
+    left = 1000 - (len(whole) - (5 if version >= 12 else 4))
+    story.client(fetch(2, version=version)).to_broker(fetch(2, max_bytes=left, version=version))
+
+
+@pytest.mark.parametrize("version", [4, 12])
+def test_every_partition_ends_with_a_whole_batch(version):
+    cut = fetched_records(version, [WHOLE, b"", WHOLE[:400], b""])
+    story = slow().client(fetch(1, version=version)).to_broker(fetch(1, max_bytes=1000, version=version))
+    story.broker(fetched_records(version, [WHOLE, b"", WHOLE + b"x", record_batch(500)[:99]])).to_client(cut)
+
+
+def test_the_part_of_a_first_batch_is_all_that_there_is():
+    records = [record_batch(500)[:300]]
+    story = slow().client(fetch(1, version=12)).to_broker(fetch(1, max_bytes=1000, version=12))
+    story.broker(fetched_records(12, records)).to_client(fetched_records(12, records))
+
+
+def test_what_looks_like_no_batch_passes():
+    records = [b"\xff" * 200]
+    story = slow().client(fetch(1, version=12)).to_broker(fetch(1, max_bytes=1000, version=12))
+    story.broker(fetched_records(12, records)).to_client(fetched_records(12, records))
+
+
+def test_a_fetch_within_the_quota_is_not_cut():
+    records = [WHOLE + b"part"]
+    story = slow().client(fetch(1, max_bytes=900, version=12)).to_broker(fetch(1, max_bytes=900, version=12))
+    story.broker(fetched_records(12, records)).to_client(fetched_records(12, records))
 
 
 def test_any_cut_of_the_request_is_bounded_alike():

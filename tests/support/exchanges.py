@@ -1,6 +1,6 @@
 """Requests and their answers as frames, for stories: sizes and waits as the story needs them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
@@ -88,7 +88,8 @@ def fetched(correlation_id: int, size: int = 200, throttle_ms: int = 0, version:
     """The answer to a Fetch request; its body and four bytes are `size` long, which is what quotas count."""
 
     def build(records: bytes) -> bytes:
-        message = fetch_response(version, records)
+        batch = record_batch(len(records)) if records else b""
+        message = fetch_response(version, batch)
         if hasattr(message, "throttle_time"):
             message = replace(message, throttle_time=milliseconds(throttle_ms))
         return response_frame(message, correlation_id)
@@ -117,6 +118,20 @@ def fetch_response(version: int, records: bytes, **fields: Any) -> Any:
     return response(
         throttle_time=milliseconds(0), responses=(topic(partitions=partitions, **name),), **fields
     )
+
+
+def record_batch(size: int) -> bytes:
+    """Bytes with the head of a record batch that is `size` bytes long in all."""
+    return bytes(8) + max(size - 12, 0).to_bytes(4, "big") + b"r" * (size - 12)
+
+
+def fetched_records(version: int, records: Sequence[bytes]) -> bytes:
+    """The answer to Fetch request 1, with these records of the partitions from 0 on."""
+    message = fetch_response(version, b"")
+    (topic,) = message.responses
+    (partition,) = topic.partitions
+    partitions = [replace(partition, partition_index=at, records=part) for at, part in enumerate(records)]
+    return response_frame(replace(message, responses=(replace(topic, partitions=tuple(partitions)),)), 1)
 
 
 def opaque(correlation_id: int, api_key: int = 42, version: int = 99, body: bytes = b"as it is") -> bytes:

@@ -28,26 +28,21 @@ def test_a_request_shows_what_bounds_its_answer(version):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_before_v3_each_partition_has_its_own_bound(version):
-    frame = old_request(version, 1, {"a": {0: 5000, 1: 10}, "b": {}, "c": {7: 999}}, min_bytes=567)
-    view = read_request([frame])
-    assert (view.max_bytes, view.max_bytes_at, view.min_bytes) == (5000, -1, 567)
-    assert [most for at, most in view.partition_max_bytes] == [5000, 10, 999]
-    view.edits = [Edit(at, at + 4, i32(most + 1)) for at, most in view.partition_max_bytes]
-    assert edited([frame], view) == old_request(
-        version, 1, {"a": {0: 5001, 1: 11}, "b": {}, "c": {7: 1000}}, min_bytes=567
-    )
+def test_before_v3_there_is_no_bound_for_all(version):
+    view = read_request([old_request(version, 1, {"a": {0: 5000, 1: 10}}, min_bytes=567)])
+    assert (view.max_bytes, view.max_bytes_at, view.min_bytes) == (-1, -1, 567)
 
 
 def test_v3_has_one_bound():
     view = read_request([old_request(3, 1, {"a": {0: 5000}}, max_bytes=8000)])
-    assert (view.max_bytes, view.partition_max_bytes) == (8000, [])
+    assert view.max_bytes == 8000
 
 
 @pytest.mark.parametrize("version", [0, 4, 15])
 def test_a_request_that_ends_early_is_short(version):
     frame = old_request(0, 1, {"a": {0: 1}}) if version == 0 else fetch(1, version=version)
-    read = len(frame) if version == 0 else read_request([frame]).max_bytes_at + 4
+    view = read_request([frame])
+    read = (view.min_bytes_at if version == 0 else view.max_bytes_at) + 4
     for size in range(20, read):
         with pytest.raises(Short):
             read_request([frame[:size]])

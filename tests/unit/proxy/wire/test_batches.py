@@ -1,0 +1,34 @@
+import pytest
+
+from proxy.wire.batches import read_whole_batches
+from proxy.wire.errors import Short
+from proxy.wire.reader import Reader
+from tests.support.exchanges import record_batch
+
+TWO = record_batch(61) + record_batch(100)
+
+
+@pytest.mark.parametrize(
+    ("records", "whole"),
+    [
+        (b"", 0),
+        (TWO, 161),
+        (record_batch(12), 12),
+        (TWO + b"\0" * 11, 161),
+        (TWO + record_batch(50)[:49], 161),
+        (record_batch(50)[:49], 0),
+        (b"\xff" * 40, 0),
+        (TWO + b"\xff" * 40, 161),
+    ],
+)
+@pytest.mark.parametrize("cut", [1, 7, 1000])
+def test_whole_batches_are_found_and_everything_is_read(records, whole, cut):
+    data = records + b"behind"
+    reader = Reader([data[at : at + cut] for at in range(0, len(data), cut)])
+    assert read_whole_batches(reader, len(records)) == whole
+    assert reader.offset == len(records)
+
+
+def test_records_that_are_not_there_are_short():
+    with pytest.raises(Short):
+        read_whole_batches(Reader([TWO[:-1]]), len(TWO))
