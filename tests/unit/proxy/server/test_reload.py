@@ -1,0 +1,161 @@
+"""Reload: a changed file is in force by itself, however it was changed, and a broken one is refused."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proxy.server import reload
+from proxy.server.reload import Reload
+from proxy.settings import Settings, load
+
+LISTENER = "listeners: [{upstream: {bootstrap: ['k:9092']}}]\n"
+QUOTA = "quotas: {{clients: [{{entity: {{user: a}}, producer_byte_rate: {rate}}}]{more}}}\n"
+
+
+def text(rate: int = 1, more: str = "", rest: str = "") -> str:
+    return LISTENER + QUOTA.format(rate=rate, more=more) + rest
+
+
+class Kit:
+    """A reload of a file, and the rates that it has applied."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.write_text(text())
+        self.applied: list[object] = []
+        self._something = asyncio.Event()
+        self.reload = Reload(path, load(path), self._apply)
+
+    def _apply(self, settings: Settings) -> None:
+        self.applied.append(settings.quotas.clients[0]["producer_byte_rate"])
+        self._something.set()
+
+    async def watched(self, change: Callable[[], object], rate: int) -> None:
+        """Make a change under the watch, and wait until its rate is in force."""
+        task = asyncio.get_running_loop().create_task(self.reload.watch())
+        try:
+            await asyncio.sleep(0)
+            change()
+            async with asyncio.timeout(20):
+                while self.applied[-1:] != [rate]:
+                    self._something.clear()
+                    await self._something.wait()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+async def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
+    monkeypatch.setattr(reload, "POLL_SECONDS", 0.02)
+    return Kit(tmp_path / "proxy.yaml")
+
+
+def replace(path: Path, content: str) -> None:
+    """As editors do: write a new file, and rename it."""
+    new = path.with_suffix(".new")
+    new.write_text(content)
+    new.rename(path)
+
+
+async def test_a_file_that_is_written(kit: Kit) -> None:
+    await kit.watched(lambda: kit.path.write_text(text(22)), 22)
+
+
+async def test_a_file_that_is_replaced(kit: Kit) -> None:
+    await kit.watched(lambda: replace(kit.path, text(2)), 2)
+
+
+async def test_a_link_that_is_turned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Kubernetes does: proxy.yaml -> ..data/proxy.yaml, ..data -> a folder with the time in its name."""
+    monkeypatch.setattr(reload, "POLL_SECONDS", 0.02)
+    for number in (1, 2):
+        (tmp_path / f"at-{number}").mkdir()
+        (tmp_path / f"at-{number}" / "proxy.yaml").write_text(text(number))
+    (tmp_path / "..data").symlink_to("at-1")
+    link = tmp_path / "proxy.yaml"
+    link.symlink_to("..data/proxy.yaml")
+    # The kit writes its own start through the link.
+    kit = Kit(link)
+
+    def turn() -> None:
+        (tmp_path / "..new").symlink_to("at-2")
+        os.replace(tmp_path / "..new", tmp_path / "..data")
+
+    await kit.watched(turn, 2)
+
+
+async def test_a_broken_file_is_refused_and_the_next_good_one_taken(
+    kit: Kit, caplog: pytest.LogCaptureFixture
+) -> None:
+    kit.path.write_text(LISTENER + "quotas:\n  burst_secs: 1\n")
+    await kit.reload.reload("has changed")
+    assert kit.applied == []
+    assert kit.reload.problem.startswith(f"{kit.path}:3: quotas.burst_secs: unknown key")
+    [record] = caplog.records
+    assert record.levelno == logging.ERROR
+    assert f"{kit.path}:3: quotas.burst_secs" in record.getMessage()
+    await kit.watched(lambda: kit.path.write_text(text(333)), 333)
+    assert kit.reload.problem == ""
+
+
+async def test_a_file_that_is_gone_is_a_problem(kit: Kit) -> None:
+    kit.path.unlink()
+    await kit.reload.reload("has changed")
+    assert kit.reload.problem == f"{kit.path}: cannot be read: No such file or directory"
+    assert kit.applied == []
+
+
+async def test_half_a_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that goes on changing is being written: it counts when it has been left alone."""
+    looks = iter([(1,), (2,), (3,), (3,), (3,)])
+    monkeypatch.setattr(reload, "POLL_SECONDS", 0)
+    monkeypatch.setattr(reload, "_seen", lambda path: next(looks))
+    (tmp_path / "proxy.yaml").write_text(text())
+    watched = Reload(tmp_path / "proxy.yaml", load(tmp_path / "proxy.yaml"), lambda settings: None)
+    left: list[int] = []
+
+    async def take(why: str) -> None:
+        left.append(len(list(looks)))
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(watched, "reload", take)
+    with pytest.raises(asyncio.CancelledError):
+        await watched.watch()
+    assert left == [1], "taken at the second look at (3,)"
+
+
+async def test_the_same_quotas_are_not_applied_again(kit: Kit) -> None:
+    await kit.reload.reload("is read anew")
+    assert kit.applied == []
+
+
+async def test_keys_that_need_a_restart_are_named(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    kit.path.write_text(
+        "cluster: other\n"
+        "listeners: [{bind: 127.0.0.9, upstream: {bootstrap: ['k:9092']}}]\n"
+        + QUOTA.format(rate=7, more=", store: none")
+        + "admin: {port: 9645}\nlimits: {idle_seconds: 5}\n"
+    )
+    await kit.reload.reload("has changed")
+    assert kit.applied == [7]
+    assert caplog.messages == [
+        f"{kit.path} has changed: its quotas are in force",
+        f"{kit.path}: a restart is needed for cluster, listeners[0].bind, listeners[0].advertised_host, "
+        "admin.port, limits.idle_seconds, quotas.store",
+    ]
+    await kit.reload.reload("is read anew")
+    assert kit.applied == [7], "what waits for a restart is no change of the quotas"
+
+
+async def test_another_number_of_listeners(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
+    second = "{name: b, bootstrap_port: 1, broker_port_base: 0, upstream: {bootstrap: ['k:9092']}}"
+    listeners = f"listeners: [{{upstream: {{bootstrap: ['k:9092']}}}}, {second}]\n"
+    kit.path.write_text(listeners + QUOTA.format(rate=1, more=""))
+    await kit.reload.reload("has changed")
+    assert caplog.messages[-1] == f"{kit.path}: a restart is needed for listeners"
