@@ -184,6 +184,14 @@ def test_a_field_that_has_no_end_is_not_held_for_ever():
     )
 
 
+def test_a_head_that_does_not_fit_is_not_waited_for():
+    """A transactional_id of more than a mebibyte: nothing is known of the request before it."""
+    large = opaque(1, 0, 9, b"\0" + b"\xff\xff\x7f" + bytes(2 * MIB))
+    story = Playbook(new_relay())
+    story.client_fails(large[:MIB], reason=CLIENT_PROTOCOL_ERROR, says="at offset 1048576")
+    story.to_broker()
+
+
 # Responses
 
 

@@ -1,9 +1,17 @@
 """Respond, then mute: the wait is announced in the answer, and reading from the client stops for it."""
 
+import pytest
+
+from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.limits import WINDOW
+from proxy.quota.quota import Quota
+from proxy.quota.verdict import Verdict
 from proxy.relay.local import unsupported_api_versions
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
 from tests.support.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
+from tests.support.messages import Ports
 from tests.support.playbook import EACH_CLIENT, EVERYONE, Playbook, new_relay
 
 KILOBYTE_IN = {EVERYONE: {"producer_byte_rate": 1000.0}}
@@ -175,3 +183,28 @@ def test_a_wait_beyond_what_the_field_holds_is_announced_as_its_largest():
     slowest = {EVERYONE: {"producer_byte_rate": 0.0001}}
     story = Playbook(new_relay(slowest)).client(produce(1, size=1000)).to_broker(produce(1, size=1000))
     story.broker(produced(1)).to_client(produced(1, throttle_ms=2**31 - 1))
+
+
+class Both(Quota):
+    """Waits for the request, and for the response."""
+
+    def __init__(self, admitted, charged):
+        super().__init__((0,))
+        self.admitted = admitted
+        self.charged = charged
+
+    def admit(self, request, who, now):
+        return Verdict(self.admitted)
+
+    def charge(self, request, response, who, now):
+        return Verdict(self.charged)
+
+
+@pytest.mark.parametrize(
+    ("admitted", "charged", "told", "until"), [(3, 1, 2500, 3.0), (3, 4, 4000, 4.5), (0, 1, 1000, 1.5)]
+)
+def test_the_longer_wait_of_request_and_response_holds(admitted, charged, told, until):
+    engine = QuotaEngine([Both(admitted, charged)])
+    story = Playbook(Relay(engine, Ports(), Traffic(), "ANONYMOUS", "127.0.0.1", 1 << 20))
+    story.client(produce(1)).to_broker(produce(1)).at(0.5)
+    story.broker(produced(1)).to_client(produced(1, throttle_ms=told)).muted(until)
