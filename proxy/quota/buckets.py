@@ -5,8 +5,9 @@ per request.
 from typing import Final, final
 
 from proxy.quota.bucket import Bucket, Rule
-from proxy.quota.identity import Identity
+from proxy.quota.identity import Identity, Names
 from proxy.quota.limits import UNLIMITED, Limits
+from proxy.quota.table import Change
 
 _RESOLVED_AT_MOST: Final = 1 << 18
 """Client ids are the client's choice: past this many answers the cache starts anew."""
@@ -82,18 +83,33 @@ class Buckets:
 
     def configure(self, limits: Limits, rule: Rule, now: float) -> None:
         """Take new limits; every bucket whose limit changes gets its own in place."""
-        same_quotas = limits.configured(self.key) is self._limits.configured(self.key)
         same_rule = rule.same(self._rule)
+        change = limits.change_since(self._limits, self.key) if same_rule else None
         self._limits = limits
         self._rule = rule
-        if same_quotas and same_rule:
-            return
         self.any = len(limits.configured(self.key)) > 0
+        if change is not None:
+            self._take(change, now)
+            return
         self._forget_resolved()
         for names, bucket in self._buckets.items():
             limit = self._limit(names)
             if limit != bucket.limit or not same_rule:
                 bucket.configure(limit, rule, now)
+
+    def _take(self, change: Change, now: float) -> None:
+        """Take a change that concerns some entities alone."""
+        for user, client_id, ip in change.entities:
+            names = (user or "", client_id or "", ip or "")
+            bucket = self._buckets.get(names)
+            if bucket is not None:
+                bucket.configure(self._limit(names), self._rule, now)
+        moved = change.moved
+        if moved:
+            concerned = [asks for asks in self._resolved if _concerned(asks, moved)]
+            for asks in concerned:
+                del self._resolved[asks]
+            self._unlimited.difference_update([asks for asks in self._unlimited if _concerned(asks, moved)])
 
     def live(self) -> list[Bucket]:
         """Every bucket that has a limit now."""
@@ -109,3 +125,11 @@ class Buckets:
         gone = [asks for asks, bucket in self._resolved.items() if bucket.idle(now)]
         for asks in gone:
             del self._resolved[asks]
+
+
+def _concerned(asks: tuple[str, str, str], moved: set[Names]) -> bool:
+    """Whether one of these entities may decide which bucket somebody gets."""
+    user, client_id, ip = asks
+    if ip:
+        return (None, None, ip) in moved
+    return (user, client_id, None) in moved or (user, None, None) in moved or (None, client_id, None) in moved

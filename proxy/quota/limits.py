@@ -12,6 +12,7 @@ from proxy.quota.identity import (
     precedence,
 )
 from proxy.quota.networks import Networks, networks_around, prefix_lengths
+from proxy.quota.table import EMPTY, Change, Table
 
 PACE: Final = "pace"
 """A token bucket with `burst_seconds` of burst: every second is near the quota."""
@@ -73,17 +74,13 @@ class Limits:
         self._exempt_cidrs: Final = list(exempt_cidrs or [])
         self._exempt_networks: Final = Networks(self._exempt_cidrs)
         self._any_exempt: Final = bool(exempt_users or exempt_client_ids or exempt_cidrs)
-        self._by_key: Final[dict[str, dict[Names, float]]] = {}
+        self._tables: Final[dict[str, Table]] = {}
         self._prefix_lengths: list[int] = []
         """Of the networks that have a quota, the longest first; some of them may have lost it."""
         self._apply(quotas)
 
     def with_changes(self, changes: Mapping[QuotaEntity, Mapping[str, float | None]]) -> "Limits":
-        """These limits but for some quotas: a value sets one, None removes it.
-
-        The quotas of a key that does not change are shared with the new limits, so that `configured` gives
-        the very same object.
-        """
+        """These limits but for some quotas: a value sets one, None removes it."""
         changed = Limits(
             {},
             self.algorithm,
@@ -99,31 +96,36 @@ class Limits:
             self.mutation_samples,
             self.mutation_window_seconds,
         )
-        changed._by_key.update(self._by_key)
+        changed._tables.update(self._tables)
         changed._prefix_lengths = self._prefix_lengths
         changed._apply(changes)
         return changed
 
     def _apply(self, changes: Mapping[QuotaEntity, Mapping[str, float | None]]) -> None:
-        own: set[str] = set()
+        by_key: dict[str, dict[Names, float | None]] = {}
         networks: set[str] = set()
         for entity, values in changes.items():
             if entity.ip is not None and "/" in entity.ip:
                 networks.add(entity.ip)
             for key, value in values.items():
-                if key not in own:
-                    own.add(key)
-                    self._by_key[key] = dict(self._by_key.get(key, {}))
-                if value is None:
-                    self._by_key[key].pop(entity, None)
-                else:
-                    self._by_key[key][entity] = value
+                by_key.setdefault(key, {})[entity] = value
+        for key, entities in by_key.items():
+            self._tables[key] = self._table(key).with_changes(entities)
         lengths = {*self._prefix_lengths, *prefix_lengths(networks)}
         self._prefix_lengths = sorted(lengths, reverse=True)
 
+    def _table(self, key: str) -> Table:
+        return self._tables.get(key, EMPTY)
+
     def configured(self, key: str) -> dict[QuotaEntity, float]:
         """Every entity that has this quota, with its value; not to be changed."""
-        return cast("dict[QuotaEntity, float]", self._by_key.get(key, {}))
+        return cast("dict[QuotaEntity, float]", self._table(key).values)
+
+    def change_since(self, other: "Limits", key: str) -> Change | None:
+        """What is different about one quota; None: it may be anything. Known where these limits were made by
+        one with_changes() of the others, that left default entities and networks alone.
+        """
+        return self._table(key).change_since(other._table(key))
 
     def mode(self, key: str) -> str:
         """ENFORCE or OBSERVE."""
@@ -149,9 +151,7 @@ class Limits:
         forgets it with the last one. Looking afresh each time does what 4.1 does: after a delete nothing is
         left behind.
         """
-        values = self._by_key.get(key)
-        if values is None:
-            return None
+        values = self._table(key).values
         for entity in precedence(user, client_id):
             if entity in values:
                 user_name = "" if entity[0] is None else user
@@ -163,9 +163,7 @@ class Limits:
 
     def limit(self, key: str, user: str, client_id: str) -> float:
         """The limit of the bucket with these names; UNLIMITED where no quota gives it one."""
-        values = self._by_key.get(key)
-        if values is None:
-            return UNLIMITED
+        values = self._table(key).values
         for entity in limit_precedence(user, client_id):
             value = values.get(entity)
             if value is not None:
@@ -176,9 +174,7 @@ class Limits:
         """The limit of an address's bucket; UNLIMITED where neither it, nor a network around it, nor the
         default ip has one.
         """
-        values = self._by_key.get(key)
-        if values is None:
-            return UNLIMITED
+        values = self._table(key).values
         for name in [address, *networks_around(address, self._prefix_lengths), DEFAULT]:
             value = values.get((None, None, name))
             if value is not None:

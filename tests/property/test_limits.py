@@ -5,7 +5,9 @@ from ipaddress import ip_address, ip_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.quota.identity import DEFAULT, QuotaEntity
+from proxy.quota.bucket import Rule
+from proxy.quota.buckets import Buckets
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits import UNLIMITED, Limits
 from proxy.quota.networks import Networks, canonical_network, networks_around
 
@@ -19,8 +21,13 @@ ENTITIES = [
     *[QuotaEntity(None, client_id) for client_id in NAMES],
     *[QuotaEntity(None, None, ip) for ip in [*ADDRESSES, *NETWORKS, DEFAULT]],
 ]
+ALONE = [entity for entity in ENTITIES if DEFAULT not in entity and "/" not in (entity.ip or "")]
 values = st.dictionaries(st.sampled_from(KEYS), st.none() | st.integers(1, 9).map(float), max_size=3)
-changes = st.lists(st.dictionaries(st.sampled_from(ENTITIES), values, max_size=4), max_size=6)
+changes = st.lists(
+    st.dictionaries(st.sampled_from(ENTITIES), values, max_size=4)
+    | st.dictionaries(st.sampled_from(ALONE), values, max_size=4),
+    max_size=6,
+)
 
 
 @settings(deadline=None)
@@ -64,3 +71,24 @@ def test_the_network_around_an_address_is_the_standard_librarys(address, length)
         assert canonical_network(str(network)) == str(network)
     else:
         assert networks_around(str(address), [129]) == []
+
+
+@settings(deadline=None)
+@given(changes)
+def test_buckets_follow_changes_as_if_they_had_been_made_with_the_last_limits(changes):
+    key, rule, limits = KEYS[0], Rule(1.0, 11, 1.0), Limits({})
+    followed = Buckets(key, limits, rule)
+    asks = [Identity(user, client_id, "") for user in ("a", "c") for client_id in ("a", "c", "")]
+    for change in changes:
+        limits = limits.with_changes(change)
+        followed.configure(limits, rule, 0.0)
+        fresh = Buckets(key, limits, rule)
+        for ours, theirs in [
+            *[(followed.find(who, 0.0), fresh.find(who, 0.0)) for who in asks],
+            *[(followed.find_ip(ip, 0.0), fresh.find_ip(ip, 0.0)) for ip in ADDRESSES],
+        ]:
+            assert _shown(ours) == _shown(theirs)
+
+
+def _shown(bucket):
+    return bucket and (bucket.user, bucket.client_id, bucket.ip, bucket.limit)

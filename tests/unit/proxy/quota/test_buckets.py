@@ -1,3 +1,5 @@
+import pytest
+
 from proxy.quota.bucket import Rule
 from proxy.quota.buckets import Buckets
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
@@ -108,7 +110,49 @@ def test_another_quotas_change_leaves_all_as_it_is():
     assert bucket.limit == 1.0, "the bucket was configured anew"
     assert found.find(who(), 0.0) is bucket
     found.configure(limits.with_changes({QuotaEntity("v", None): {KEY: 5.0}}), RULE, 0.0)
+    assert bucket.limit == 1.0, "the bucket was configured anew"
+    found.configure(Limits(EACH_USER), RULE, 0.0)
     assert bucket.limit == 1000.0
+
+
+# a change, and the buckets of (u, c), (u, d) and (v, c) after it: user, client id, limit
+CHANGES = [
+    ({QuotaEntity("u", None): 5.0}, [("u", "", 5.0), ("u", "", 5.0), ("v", "", 1000.0)]),
+    ({QuotaEntity("u", "c"): 5.0}, [("u", "c", 5.0), ("u", "", 1000.0), ("v", "", 1000.0)]),
+    ({QuotaEntity(None, "c"): 5.0}, [("u", "", 1000.0), ("u", "", 1000.0), ("v", "", 1000.0)]),
+    ({QuotaEntity(DEFAULT, None): 5.0}, [("u", "", 5.0), ("u", "", 5.0), ("v", "", 5.0)]),
+    ({QuotaEntity(DEFAULT, None): None}, [None, None, None]),
+    (
+        {QuotaEntity(DEFAULT, None): None, QuotaEntity(None, "c"): 5.0},
+        [("", "c", 5.0), None, ("", "c", 5.0)],
+    ),
+    ({QuotaEntity("u", DEFAULT): 5.0}, [("u", "c", 5.0), ("u", "d", 5.0), ("v", "", 1000.0)]),
+]
+
+
+@pytest.mark.parametrize(("change", "expected"), CHANGES)
+def test_a_change_reaches_whom_it_concerns_and_goes_back(change, expected):
+    asks = [who("u", "c"), who("u", "d"), who("v", "c")]
+    before = Limits(EACH_USER)
+    found = Buckets(KEY, before, RULE)
+    old = [found.find(client, 0.0) for client in asks]
+    after = before.with_changes({entity: {KEY: value} for entity, value in change.items()})
+    found.configure(after, RULE, 0.0)
+    got = [found.find(client, 0.0) for client in asks]
+    assert [bucket and (bucket.user, bucket.client_id, bucket.limit) for bucket in got] == expected
+    back = {entity: {KEY: EACH_USER.get(entity, {}).get(KEY)} for entity in change}
+    found.configure(after.with_changes(back), RULE, 0.0)
+    assert [found.find(client, 0.0) for client in asks] == old
+    assert {bucket.limit for bucket in old} == {1000.0}
+
+
+@pytest.mark.parametrize("entity", [("u", "c"), ("u", None), (None, "c")])
+def test_one_entitys_quota_takes_over_at_once_from_the_default(entity):
+    each_client = Limits({QuotaEntity(None, DEFAULT): {KEY: 1.0}})
+    found = Buckets(KEY, each_client, RULE)
+    assert found.find(who(), 0.0).limit == 1.0
+    found.configure(each_client.with_changes({QuotaEntity(*entity): {KEY: 5.0}}), RULE, 0.0)
+    assert found.find(who(), 0.0).limit == 5.0
 
 
 def test_addresses_have_buckets_of_their_own():

@@ -237,6 +237,18 @@ def test_quotas_of_other_keys_are_shared_with_the_old_limits():
     assert new.configured(KEY) is not old.configured(KEY)
 
 
+def test_what_a_change_made_different_is_known_to_the_next():
+    old = Limits({ALICE: {KEY: 1.0, OTHER: 2.0}})
+    new = old.with_changes({ALICE: {KEY: 2.0}, BOB: {KEY: 2.0}})
+    change = new.change_since(old, KEY)
+    assert (change.entities, change.moved) == ([ALICE, BOB], {BOB})
+    assert new.change_since(old, OTHER).entities == []
+    assert new.change_since(old, "q").entities == []
+    assert new.change_since(Limits({ALICE: {KEY: 1.0}}), KEY) is None
+    assert old.change_since(new, KEY) is None
+    assert new.with_changes({BOB: {KEY: None}}).change_since(old, KEY) is None
+
+
 def test_changes_keep_the_settings():
     old = Limits({}, WINDOW, 0.5, 3, 2.0, ["admin"], ["m"], ["10.0.0.0/8"], OBSERVE, {KEY: ENFORCE}, 7.0)
     new = old.with_changes({ALICE: {KEY: 2.0}})
