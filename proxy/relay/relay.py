@@ -51,6 +51,11 @@ class Relay:
         return not self._requests.may_read
 
     @property
+    def answer_due(self) -> bool:
+        """Whether a request is not answered yet, or not to its end."""
+        return not self._turns.empty
+
+    @property
     def idle(self) -> bool:
         """Whether no answer is due or half through, and no part of a request is there."""
         return self._turns.empty and not self._requests.unfinished

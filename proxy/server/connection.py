@@ -64,7 +64,7 @@ class Connection(asyncio.Protocol):
         self.address = ""
         """The client's IP address; `peer` has the port too."""
         self.peer = ""
-        self.heard_at = loop.time()
+        self.opened_at = self.heard_at = loop.time()
         self._owner: Final = owner
         self._loop: Final = loop
         self._time: Final = loop.time
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
 
     def serve_at(self, time: float) -> None:
         """Leave what the client sends unread until then; said when the connection is opened."""
-        self.heard_at = time
+        self.opened_at = self.heard_at = time
         self._pause(UNSERVED, True)
         self._serve_timer = self._loop.call_at(time, self._serve)
 
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
             self._broker.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.close(CLIENT_CLOSED)
+        self.give_up(CLIENT_CLOSED, "the connection broke")
 
     # The broker's side
 
@@ -183,7 +183,11 @@ class Connection(asyncio.Protocol):
 
     def broker_lost(self) -> None:
         self._broker = None
-        self.close(BROKER_CLOSED)
+        relay = self._relay
+        if relay is not None and relay.answer_due:
+            self.fail(RelayError(BROKER_CLOSED, "the broker closed it and left a request unanswered"))
+        else:
+            self.close(BROKER_CLOSED)
 
     async def reach_broker(self, broker: asyncio.Protocol) -> None:
         """Connect the broker's side, or end the connection with the reason."""
@@ -293,7 +297,7 @@ class Connection(asyncio.Protocol):
     def waits_for_broker(self) -> bool:
         """Whether the client cannot be blamed for silence: it is muted, or an answer is due."""
         relay = self._relay
-        return relay is not None and (relay.client_muted or not relay.idle)
+        return relay is not None and (relay.client_muted or relay.answer_due)
 
     @property
     def greeted(self) -> bool:
@@ -302,6 +306,13 @@ class Connection(asyncio.Protocol):
 
     def _finish_if_idle(self, relay: Relay, reason: str) -> None:
         if relay.idle and not self._over:
+            self.close(reason)
+
+    def give_up(self, reason: str, what: str) -> None:
+        """End the connection of a client that is gone or silent; amid a request, say so in the log."""
+        if self._relay is not None and self._relay.request_unfinished:
+            self.fail(RelayError(reason, f"{what} in the middle of a request"))
+        else:
             self.close(reason)
 
     def fail(self, error: RelayError) -> None:

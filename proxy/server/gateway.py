@@ -219,10 +219,10 @@ class Gateway:
             now = self._loop.time()
             for connection in list(self.connections):
                 silent = now - connection.heard_at
-                if not connection.greeted and silent > self._limits.handshake_seconds:
-                    connection.close(HANDSHAKE_TIMEOUT)
+                if not connection.greeted and now - connection.opened_at > self._limits.handshake_seconds:
+                    connection.give_up(HANDSHAKE_TIMEOUT, "the client's time for a first request was over")
                 elif silent > self._limits.idle_seconds and not connection.waits_for_broker:
-                    connection.close(IDLE)
+                    connection.give_up(IDLE, "the client fell silent")
 
 
 def _canonical(address: str) -> str:

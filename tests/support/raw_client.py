@@ -1,6 +1,7 @@
 """A client without habits: sends the frames that it is told to, and says when each answer came."""
 
 import socket
+import struct
 import time
 from collections import deque
 from types import TracebackType
@@ -86,6 +87,17 @@ class RawClient:
     def shut_down(self) -> None:
         """Send no more, and go on reading."""
         self._socket.shutdown(socket.SHUT_WR)
+
+    def reset(self) -> None:
+        """End with a reset, as a process that is killed with unread data."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The client's own host and port."""
+        host, port = self._socket.getsockname()[:2]
+        return host, port
 
     def close(self) -> None:
         self._answers.close()

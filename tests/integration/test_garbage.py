@@ -1,0 +1,164 @@
+"""What is no Kafka request ends its own connection, with one line in the log, and nobody else's."""
+
+import socket
+import ssl
+import struct
+from collections.abc import Iterator
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.messages import framed, request_frame
+from tests.support.proxy_process import HOST, ProxyProcess, ProxyRunner
+from tests.support.raw_client import RawClient
+from tests.support.requests import api_versions, batch, metadata, produce
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+LIMIT = 2_000_000
+REQUEST = request_frame(metadata([]))
+NO_SUCH_API = 30_000
+HELLO = "this looks like a TLS hello: on this port the client's security.protocol has to be PLAINTEXT"
+GARBAGE = {
+    "HTTP": (b"GET /metrics HTTP/1.1\r\nHost: kafka\r\n\r\n", "this looks like HTTP on a Kafka port"),
+    "a frame over the limit": (struct.pack(">i", LIMIT + 1), f"{LIMIT + 1} bytes"),
+    "a negative length": (b"\xff\xff\xff\xf0" + bytes(20), "-16"),
+    "a frame too short for a header": (framed(b"\x00\x00\x00"), ""),
+    "a negative API key": (framed(b"\xff\xfe" + bytes(20)), "api_key -2"),
+    "a client id without an end": (framed(b"\x00\x03\x00\x00" + bytes(4) + b"\x7f\xff" + bytes(9)), ""),
+    "a request that breaks off": (framed(request_frame(produce("t", batch([b"x"])))[4:40]), "unanswered"),
+    "an API that no broker has": (framed(struct.pack(">hhih", NO_SUCH_API, 0, 1, 0)), "unanswered"),
+}
+
+
+@pytest.fixture(scope="module")
+def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
+    return run_proxy(kafka.bootstrap, settings={"limits": {"max_frame_bytes": LIMIT}})
+
+
+@pytest.fixture(scope="module")
+def impatient(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
+    return run_proxy(kafka.bootstrap, settings={"limits": {"handshake_seconds": 1, "idle_seconds": 1}})
+
+
+@pytest.fixture(autouse=True)
+def others(proxy: ProxyProcess) -> Iterator[None]:
+    """A client beside, which notices nothing."""
+    with RawClient(proxy.broker_port(1)) as client:
+        assert client.ask(api_versions()).error_code == ErrorCode.none
+        yield
+        assert client.ask(api_versions()).error_code == ErrorCode.none
+
+
+def _check_log(proxy: ProxyProcess, peer: tuple[str, int], why: str) -> None:
+    """One line, which says who, where and why."""
+    who = f"{peer[0]}:{peer[1]} -> broker 1"
+    wait_until(lambda: proxy.log_lines(who), f"a line in the log that says {who}")
+    lines = proxy.log_lines(f"{peer[0]}:{peer[1]}")
+    assert len(lines) == 1
+    assert " WARNING " in lines[0]
+    assert why in lines[0]
+
+
+@pytest.mark.parametrize("what", GARBAGE)
+def test_garbage(what: str, proxy: ProxyProcess) -> None:
+    data, why = GARBAGE[what]
+    with RawClient(proxy.broker_port(1)) as client:
+        client.send_bytes(data)
+        assert client.ended()
+        _check_log(proxy, client.address, why)
+
+
+def test_garbage_after_a_request(proxy: ProxyProcess) -> None:
+    """The request before it may be answered or not; the connection ends."""
+    with RawClient(proxy.broker_port(1)) as client:
+        client.send_bytes(REQUEST + framed(b"\xff\xfe" + bytes(20)))
+        assert client.ended()
+        _check_log(proxy, client.address, "api_key -2")
+
+
+def test_a_tls_client(proxy: ProxyProcess) -> None:
+    context = ssl.create_default_context()
+    with socket.create_connection((HOST, proxy.broker_port(1)), timeout=30) as plain:
+        peer = plain.getsockname()
+        with pytest.raises(OSError), context.wrap_socket(plain, server_hostname="kafka"):  # noqa: PT011
+            pass
+    _check_log(proxy, peer, HELLO)
+
+
+BEFORE = pytest.mark.parametrize("before", [b"", REQUEST], ids=["at once", "after a request"])
+
+
+def _send_half(client: RawClient, before: bytes) -> None:
+    client.send_bytes(before + REQUEST[:-1])
+    if before:
+        client.receive_frame()
+
+
+@BEFORE
+def test_half_a_frame(before: bytes, proxy: ProxyProcess) -> None:
+    with RawClient(proxy.broker_port(1)) as client:
+        _send_half(client, before)
+        client.shut_down()
+        assert client.ended()
+        _check_log(proxy, client.address, "in the middle of a request")
+
+
+@BEFORE
+def test_half_a_frame_and_a_reset(before: bytes, proxy: ProxyProcess) -> None:
+    with RawClient(proxy.broker_port(1)) as client:
+        passed = proxy.metric("quota_proxy_bytes_total", direction="in")
+        _send_half(client, before)
+        passed += len(before + REQUEST) - 1
+        wait_until(
+            lambda: proxy.metric("quota_proxy_bytes_total", direction="in") == passed, "half a frame here"
+        )
+        peer = client.address
+        client.reset()
+    _check_log(proxy, peer, "in the middle of a request")
+
+
+@BEFORE
+def test_half_a_frame_and_silence(before: bytes, impatient: ProxyProcess) -> None:
+    with RawClient(impatient.broker_port(1)) as client:
+        _send_half(client, before)
+        assert client.ended()
+        _check_log(impatient, client.address, "in the middle of a request")
+
+
+def test_half_a_frame_byte_by_byte(impatient: ProxyProcess) -> None:
+    """A client that never falls silent has no more time for its first request than others."""
+    with RawClient(impatient.broker_port(1)) as client:
+        client.send_bytes(struct.pack(">i", LIMIT))
+
+        def ended() -> bool:
+            try:
+                client.send_bytes(b"\0")
+            except ConnectionError:
+                return True
+            return False
+
+        wait_until(ended, "the end of a slow client")
+        _check_log(impatient, client.address, "in the middle of a request")
+
+
+def test_half_a_large_frame(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    """Its beginning is on its way to the broker, which gets no end for it."""
+    large = request_frame(produce("t", batch([bytes(LIMIT - 1000)])))
+    with RawClient(proxy.broker_port(1)) as client:
+        client.send_bytes(large[: LIMIT // 2])
+        client.shut_down()
+        assert client.ended()
+        _check_log(proxy, client.address, "in the middle of a request")
+
+
+def test_a_client_that_says_nothing(impatient: ProxyProcess) -> None:
+    """Such as a port scanner or a health check: no reason for a line."""
+    for leaves in (False, True):
+        with RawClient(impatient.broker_port(1)) as client:
+            peer = client.address
+            if leaves:
+                client.shut_down()
+            assert client.ended()
+        assert not impatient.log_lines(f"{peer[0]}:{peer[1]}")
