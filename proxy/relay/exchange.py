@@ -34,6 +34,7 @@ class Exchange:
         "api",
         "client",
         "correlation_id",
+        "held_until",
         "own",
         "request",
         "sent_at",
@@ -58,6 +59,8 @@ class Exchange:
         """Whether the proxy answers, and no broker hears of it."""
         self.answer: bytes | None = None
         """The proxy's own answer, a whole frame: it waits here for its turn."""
+        self.held_until = 0.0
+        """The proxy's own answer does not leave before this, even in its turn."""
         self.admitted: Verdict = PASS
         self.throttled_until = 0.0
         """Until when the request makes its client wait."""

@@ -116,7 +116,7 @@ class Relay:
         if throttle_seconds > 0.0:
             self._turns.mute(now + throttle_seconds)
             if hold:
-                self._turns.hold(now + throttle_seconds)
+                exchange.held_until = now + throttle_seconds
         self._turns.answer_own(exchange, answer)
         self._read_requests(now)
 

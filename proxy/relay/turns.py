@@ -88,6 +88,8 @@ class Turns:
             if answer is None:
                 return
             self._exchanges.pop(0)
+            if exchange.held_until > 0.0:
+                self.hold(exchange.held_until)
             self._total.bytes_out += len(answer)
             exchange.client.traffic.bytes_out += len(answer)
             self.send([answer])

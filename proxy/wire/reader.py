@@ -158,11 +158,18 @@ class Reader:
 
     def uvarint(self) -> int:
         """An unsigned varint of at most five bytes and 31 bits (lengths, counts and tags are no larger)."""
-        byte = self.u8()
-        if byte < 0x80:
-            return byte
-        value = byte & 0x7F
-        shift = 7
+        pos = self.pos
+        if pos < self.end:
+            byte = self.data[pos]
+            if byte < 0x80:
+                self.pos = pos + 1
+                return byte
+        return self._long_uvarint()
+
+    def _long_uvarint(self) -> int:
+        """One of several bytes, or the first of another piece."""
+        value = 0
+        shift = 0
         while shift <= 28:
             byte = self.u8()
             value |= (byte & 0x7F) << shift

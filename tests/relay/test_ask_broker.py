@@ -91,3 +91,13 @@ def test_a_client_that_cannot_be_told_gets_the_answer_after_the_wait(relay: Rela
     assert relay.take_to_client() == []
     relay.handle_timer(5.0)
     assert relay.take_to_client() == [answer(5)]
+
+
+def test_earlier_answers_do_not_wait_with_it(relay: Relay) -> None:
+    relay.receive_from_client(request(OTHER, 1) + request(OWN, 2), 1.0)
+    [intercepted] = relay.take_intercepted()
+    relay.answer(intercepted.exchange, answer(2), 2.0, throttle_seconds=3.0, hold=True)
+    relay.receive_from_broker(answer(1), 2.5)
+    assert relay.take_to_client() == [answer(1)]
+    relay.handle_timer(5.0)
+    assert relay.take_to_client() == [answer(2)]
