@@ -209,7 +209,7 @@ class Bucket:
         return min(seconds, rule.max_throttle_seconds)
 
     def _share(self, who: Identity, tokens: float, now: float) -> float:
-        """How long until `who` has paid what it owes, these tokens included."""
+        """How long `who` waits for what it owes, these tokens included."""
         shares = self._shares
         if shares is None:
             shares = Shares(now)

@@ -5,7 +5,8 @@ from typing import Final, final
 
 from proxy.quota.identity import Identity
 
-_FORGET_FROM: Final = 64
+_KNOWN_AT_LEAST: Final = 1000
+"""So many whose debt is paid are remembered before they are forgotten."""
 
 
 @final
@@ -16,6 +17,9 @@ class Shares:
     request each: the one with requests of 1 MiB would get 64 times what one with 16 KiB gets. Here a
     connection waits until its own debt is paid, of which all get equal parts at a time. Where requests are of
     one size, this comes to the same.
+
+    Whoever comes new into a debt waits until all of it is paid, as in Kafka: so nobody gains by connecting
+    anew, and what a closed connection owes is not forgotten.
 
     Amounts are tokens. `_paid` is what each who owes has been given since nobody did; a debt is kept as the
     `_paid` at which it ends, so that paying all of them is one addition.
@@ -47,22 +51,25 @@ class Shares:
         del ends[:paid]
 
     def owe(self, who: Identity, tokens: float, rate: float, now: float) -> float:
-        """`who` owes so many more; returns in how many seconds its whole debt is paid if nobody owes more."""
+        """`who` owes so many more; returns how many seconds it has to wait."""
         self.pay(rate, now)
         ends = self._ends
         end = self._paid
-        before = self._end_of.get(who, end)
-        if before > end:
+        before = self._end_of.get(who)
+        if before is not None and before > end:
             del ends[bisect_left(ends, before)]
             end = before
         end += tokens
         insort(ends, end)
         self._end_of[who] = end
-        if len(self._end_of) > _FORGET_FROM + 2 * len(ends):
+        if len(self._end_of) > _KNOWN_AT_LEAST + 2 * len(ends):
             self._forget_paid()
-        smaller = bisect_left(ends, end)
-        owed = sum(ends[:smaller]) + end * (len(ends) - smaller) - self._paid * len(ends)
-        return owed / rate
+        if before is None:
+            owed = sum(ends)
+        else:
+            smaller = bisect_left(ends, end)
+            owed = sum(ends[:smaller]) + end * (len(ends) - smaller)
+        return (owed - self._paid * len(ends)) / rate
 
     def _forget_paid(self) -> None:
         paid = [who for who, end in self._end_of.items() if end <= self._paid]

@@ -1,9 +1,12 @@
 """Shares against a naive model: each debtor's own amount, paid in equal parts until one is done."""
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.quota.bucket import Bucket, Rule
 from proxy.quota.identity import Identity
 from proxy.quota.shares import Shares
 
@@ -17,6 +20,7 @@ MINIMUM = 1e-9
 class Naive:
     def __init__(self):
         self.owed = [0.0] * SOME
+        self.known = set()
 
     def pay(self, tokens):
         while tokens > MINIMUM and any(self.owed):
@@ -28,8 +32,10 @@ class Naive:
             tokens -= part * len(owing)
 
     def wait(self, who):
-        """How long until this one's debt is paid, if nobody owes more."""
-        return sum(min(owed, self.owed[who]) for owed in self.owed) / RATE
+        """How long until this one's debt is paid if nobody owes more; at first, until all of it is."""
+        most = self.owed[who] if who in self.known else math.inf
+        self.known.add(who)
+        return sum(min(owed, most) for owed in self.owed) / RATE
 
 
 uses = st.lists(st.tuples(st.integers(0, SOME - 1), st.integers(0, 300), st.integers(0, 200)), max_size=60)
@@ -64,3 +70,13 @@ def test_all_who_go_on_get_the_same_whatever_the_size_of_their_requests(sizes):
     even = sum(got) / len(sizes)
     assert got == pytest.approx([even] * len(sizes), rel=0.1)
     assert sum(got) == pytest.approx(RATE * (end - settled), rel=0.1)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2_000_000)), max_size=60))
+def test_alone_in_its_bucket_a_connection_waits_for_all_of_the_debt(uses):
+    rule, who, now = Rule(1.0, 11, 1.0), Identity("u", "c", "127.0.0.1"), 1000.0
+    divided, whole = (Bucket("producer_byte_rate", "u", "", 1e6, rule, now) for _ in range(2))
+    for later, size in uses:
+        now += later / 1000
+        assert divided.record(size, now, who) == pytest.approx(whole.record(size, now), abs=1e-5)

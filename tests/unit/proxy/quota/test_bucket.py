@@ -236,8 +236,9 @@ def test_each_connection_waits_for_its_own_part_of_a_debt():
     large, small = connections(2)
     used = bucket()
     assert used.record(11_000, 10.0, large) == pytest.approx(10.0)
-    assert used.record(100, 10.0, small) == pytest.approx(0.2)
-    assert used.record(0, 10.0) == pytest.approx(10.1)
+    assert used.record(100, 10.0, small) == pytest.approx(10.1)
+    assert used.record(100, 11.0, small) == pytest.approx(0.2)
+    assert used.record(0, 11.0) == pytest.approx(9.2)
 
 
 def test_what_tokens_cover_is_nobodys_debt():

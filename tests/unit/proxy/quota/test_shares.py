@@ -24,14 +24,23 @@ def test_equal_debts_are_paid_together():
     assert waits == pytest.approx([0.5, 1.0, 1.5, 2.0])
 
 
-def test_a_small_debt_does_not_wait_for_a_large_one():
-    large, small = connections(2)
+def test_who_comes_new_waits_for_all_that_is_owed():
+    large, small, late = connections(3)
     shares = Shares(10.0)
     assert shares.owe(large, 1000.0, RATE, 10.0) == pytest.approx(10.0)
-    assert shares.owe(small, 10.0, RATE, 10.0) == pytest.approx(0.2)
-    assert shares.owe(small, 10.0, RATE, 10.2) == pytest.approx(0.2)
-    assert shares.owe(small, 10.0, RATE, 10.3) == pytest.approx(0.3)
-    assert shares.owe(large, 0.0, RATE, 10.3) == pytest.approx(10.0)
+    assert shares.owe(small, 10.0, RATE, 10.0) == pytest.approx(10.1)
+    assert shares.owe(late, 10.0, RATE, 11.0) == pytest.approx(9.2)
+
+
+def test_then_a_small_debt_does_not_wait_for_a_large_one():
+    large, small = connections(2)
+    shares = Shares(10.0)
+    shares.owe(large, 1000.0, RATE, 10.0)
+    shares.owe(small, 10.0, RATE, 10.0)
+    assert shares.owe(small, 10.0, RATE, 11.0) == pytest.approx(0.2)
+    assert shares.owe(small, 10.0, RATE, 11.2) == pytest.approx(0.2)
+    assert shares.owe(small, 10.0, RATE, 11.3) == pytest.approx(0.3)
+    assert shares.owe(large, 0.0, RATE, 11.3) == pytest.approx(9.1)
 
 
 def test_what_one_does_not_need_goes_to_the_others():
@@ -74,4 +83,4 @@ def test_connections_that_come_and_go_leave_nothing_behind():
     shares.owe(last, 1e9, RATE, 0.0)
     for step, one in enumerate(connections(10_000)):
         shares.owe(one, 1.0, RATE, step * 0.02)
-    assert len(shares._end_of) < 200
+    assert len(shares._end_of) < 2000

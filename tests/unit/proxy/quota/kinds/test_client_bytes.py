@@ -231,11 +231,12 @@ def test_connections_share_a_bucket_equally_whatever_the_size_of_their_requests(
     assert [size / sum(got) for size in got] == pytest.approx(parts, rel=0.1)
 
 
-def test_a_small_request_does_not_wait_for_a_large_one():
+def test_only_the_first_small_request_waits_for_a_large_one():
     engine = QuotaEngine([quota_of(limits(producer=MB))])
     large, small = (Identity("u", "c", "127.0.0.1") for _ in range(2))
     assert engine.admit(produce(11 * MB), large, 0.0).throttle_seconds == pytest.approx(10.0)
-    assert engine.admit(produce(10_000), small, 0.0).throttle_seconds == pytest.approx(0.02)
+    assert engine.admit(produce(10_000), small, 0.0).throttle_seconds == pytest.approx(10.01)
+    assert engine.admit(produce(10_000), small, 2.0).throttle_seconds == pytest.approx(0.02)
 
 
 def test_consumers_share_a_bucket_equally_whatever_the_size_of_their_responses():
