@@ -116,6 +116,17 @@ class Exempt(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Addresses and networks (CIDR) that no quota holds for."""
 
 
+class Controller(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """How controller mutations are measured."""
+
+    window_num: Annotated[int, Meta(ge=1, le=3600)] = 11
+    """`controller_mutation_rate`: samples kept, as in Kafka's controller.quota.window.num. An idle client
+    saves up this times window_size_seconds of its quota."""
+    window_size_seconds: Annotated[int, Meta(ge=1, le=3600)] = 1
+    """`controller_mutation_rate`: seconds of each sample, as in Kafka's
+    controller.quota.window.size.seconds."""
+
+
 class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """How rates are measured, and the limits."""
 
@@ -138,6 +149,8 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     quotas to one of the two; those that it leaves out are enforced."""
     exempt: Exempt = Exempt()
     """Whom no quota holds for."""
+    controller: Controller = Controller()
+    """How controller mutations are measured."""
     clients: tuple[dict[str, object], ...] = ()
     """Limits of users, client ids and addresses: each has an `entity` and its quotas, see below."""
 
@@ -216,6 +229,8 @@ def limits(settings: Quotas, quotas: Mapping[QuotaEntity, Mapping[str, float]]) 
         mode=ENFORCE if isinstance(mode, dict) else mode,
         modes=dict(mode) if isinstance(mode, dict) else None,
         max_throttle_seconds=settings.max_throttle_seconds,
+        mutation_samples=settings.controller.window_num,
+        mutation_window_seconds=settings.controller.window_size_seconds,
     )
 
 

@@ -20,7 +20,6 @@ NOT_YET: Final = {
     "listeners[].upstream.brokers": "a static map of brokers",
     "listeners[].upstream.tls": "TLS towards brokers",
     "quotas.brokers": "quotas of brokers",
-    "quotas.controller": "the controller mutation quota (KIP-599)",
     "quotas.replication": "replication quotas (KIP-73)",
     "quotas.topics": "quotas of topics",
     "usage": "sending usage events",

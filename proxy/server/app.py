@@ -12,9 +12,11 @@ from aiohttp import web
 
 from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.dispatch import AdminApis
+from proxy.admin.mutations import ControllerMutations
 from proxy.quota.bucket import BucketState
 from proxy.quota.engine import QuotaEngines
-from proxy.quota.kinds import load_kinds
+from proxy.quota.kinds import controller_mutation, load_kinds
+from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.limits import Limits
 from proxy.server.admission import Admission
 from proxy.server.gateway import Gateway
@@ -69,8 +71,10 @@ class Proxy:
         admission = Admission(
             self._settings.limits.max_connections, self._settings.limits.max_connections_per_ip
         )
+        mutations = self._mutations(loop)
         for listener in self._settings.listeners:
-            self._gateways.append(Gateway(self._settings, listener, self._engines, admission, apis, tasks))
+            gateway = Gateway(self._settings, listener, self._engines, admission, apis, mutations, tasks)
+            self._gateways.append(gateway)
         admin = await self._serve_admin(loop)
         tasks.start(self._start_gateways())
         tasks.start(self._reload.watch())
@@ -95,6 +99,11 @@ class Proxy:
         self._topic = KafkaTopic(bootstrap, store.topic, self._store, tasks, seconds)
         self._store.log = self._topic
         tasks.start(self._topic.run())
+
+    def _mutations(self, loop: asyncio.AbstractEventLoop) -> ControllerMutations:
+        quota = self._engines.shared(controller_mutation.KIND)
+        assert isinstance(quota, ControllerMutation)
+        return ControllerMutations(quota, loop.time)
 
     async def _close_store(self) -> None:
         self._store.close()

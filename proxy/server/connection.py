@@ -78,6 +78,7 @@ class Connection(asyncio.Protocol):
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._serve_timer: asyncio.TimerHandle | None = None
+        self._question: asyncio.Future[bytes] | None = None
         self._client_ended = False
         self._over = False
 
@@ -214,19 +215,37 @@ class Connection(asyncio.Protocol):
             self._client.writelines(out)
         for request in relay.take_intercepted():
             self._owner.start_answering(self, request)
+        for payload in relay.take_broker_answers():
+            if self._question is not None and not self._question.done():
+                self._question.set_result(payload)
         due = relay.next_timer()
         if due != self._due:
             self._arm(due)
         if self._client_ended:
             self._finish_if_idle(relay, CLIENT_CLOSED)
 
-    def answer(self, request: Intercepted, frame: bytes) -> None:
-        """The answer to a request that the proxy answers itself."""
+    async def ask(self, request: Intercepted, frame: bytes) -> bytes:
+        """Ask the broker for the sake of a request that the proxy answers; header and body of the answer.
+
+        One question at a time. Is cancelled when the connection ends, and raises RelayError when it has.
+        """
+        relay = self._relay
+        if relay is None or self._over:
+            raise RelayError(CLIENT_CLOSED, "the client is gone")
+        self._question = self._loop.create_future()
+        relay.ask_broker(request.exchange, frame)
+        self._pump(relay)
+        return await self._question
+
+    def answer(
+        self, request: Intercepted, frame: bytes, throttle_seconds: float = 0.0, hold: bool = False
+    ) -> None:
+        """The answer to a request that the proxy answers itself; see Relay.answer()."""
         relay = self._relay
         if relay is None or self._over:
             return
         try:
-            relay.answer(request.exchange, frame, self._time())
+            relay.answer(request.exchange, frame, self._time(), throttle_seconds, hold)
         except RelayError as error:
             self.fail(error)
             return
@@ -333,6 +352,8 @@ class Connection(asyncio.Protocol):
         self._arm(0.0)
         if self._serve_timer is not None:
             self._serve_timer.cancel()
+        if self._question is not None:
+            self._question.cancel()
         if self._client is not None:
             self._client.close()
         self._end_broker()

@@ -8,6 +8,8 @@ from functools import partial
 from typing import Final
 
 from proxy.admin.dispatch import AdminApis
+from proxy.admin.mutations import Broker, ControllerMutations, Reply
+from proxy.admin.mutations_cluster import PartitionCounts
 from proxy.cluster.refresh import ClusterRefresh
 from proxy.cluster.view import ClusterView
 from proxy.errors import UpstreamUnavailable
@@ -48,6 +50,7 @@ class Gateway:
         engines: QuotaEngines,
         admission: Admission,
         admin: AdminApis,
+        mutations: ControllerMutations,
         tasks: Tasks,
     ) -> None:
         self.listener: Final = listener
@@ -65,6 +68,8 @@ class Gateway:
         self._engines: Final = engines
         self._admission: Final = admission
         self._admin: Final = admin
+        self._mutations: Final = mutations
+        self._counts: Final = PartitionCounts(self.ports.upstream, settings.limits.connect_seconds)
         self._tasks: Final = tasks
         self._loop: Final = asyncio.get_running_loop()
         self._bootstrap = bind(listener.bind, listener.bootstrap_port)
@@ -138,6 +143,7 @@ class Gateway:
 
     def close(self) -> None:
         self.cluster.close()
+        self._counts.close()
 
     # What connections ask for
 
@@ -174,13 +180,25 @@ class Gateway:
 
     async def _answer(self, connection: Connection, request: Intercepted) -> None:
         try:
-            connection.answer(request, await self._admin.answer(request))
+            if request.header.api_key in self._admin.api_keys:
+                reply = Reply(await self._admin.answer(request))
+            else:
+                reply = await self._mutations.answer(request, self._behind(connection, request))
+            connection.answer(request, reply.frame, reply.throttle_seconds, reply.hold)
         except ProtocolError as error:
             connection.fail(RelayError(CLIENT_PROTOCOL_ERROR, str(error)))
+        except RelayError as error:
+            connection.fail(error)
         except BaseException:
             # Whatever it is, the client does not wait for an answer that will not come.
             connection.close(ANSWER_FAILED)
             raise
+
+    def _behind(self, connection: Connection, request: Intercepted) -> Broker:
+        """The broker to which a client has sent a request."""
+        assert connection.node_id is not None, "chosen when the connection was opened"
+        ask = partial(connection.ask, request)
+        return Broker(self.cluster.view.cluster_id, connection.node_id, self._counts, ask)
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         node_id = connection.node_id
