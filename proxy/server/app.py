@@ -125,7 +125,9 @@ class Proxy:
 
     async def _serve_admin(self, loop: asyncio.AbstractEventLoop) -> web.AppRunner:
         site = AdminSite(
-            ProxyCollector(self._gateways, self._buckets),
+            ProxyCollector(
+                self._gateways, self._buckets, lambda: self._topic, lambda: bool(self._reload.problem)
+            ),
             self._problems,
             self._warnings,
             self._buckets,

@@ -1,7 +1,7 @@
 """Metrics: a collector that reads the counters when somebody scrapes; nothing is formatted per request."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from kio.schema.index import api_key_map
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -22,15 +22,32 @@ PARTITION: Final = ("direction", "topic", "partition")
 Series = dict[tuple[str, ...], float]
 
 
+class StoreState(Protocol):
+    """The state of the topic with the quotas set with tools."""
+
+    problem: str
+    """Why it cannot be followed; empty when it is."""
+    lag: int
+    """Records that are there and not read yet."""
+
+
 class ProxyCollector(Collector):
     """Everything that /metrics shows."""
 
     def __init__(
-        self, gateways: Iterable[Gateway], buckets: Callable[[], Iterable[tuple[int, BucketState]]]
+        self,
+        gateways: Iterable[Gateway],
+        buckets: Callable[[], Iterable[tuple[int, BucketState]]],
+        store: Callable[[], StoreState | None],
+        file_refused: Callable[[], bool],
     ) -> None:
-        """`buckets` gives every active quota bucket with its broker's node id."""
+        """`buckets` gives every active quota bucket with its broker's node id; `store` None where there is
+        none; `file_refused` tells whether the configuration file, as it is now, is not in force.
+        """
         self._gateways: Final = tuple(gateways)
         self._buckets: Final = buckets
+        self._store: Final = store
+        self._file_refused: Final = file_refused
         self._left_out: dict[str, int] = {}
 
     def collect(self) -> Iterator[Metric]:
@@ -41,6 +58,7 @@ class ProxyCollector(Collector):
         yield from self._listeners()
         yield from self._clients()
         yield from self._quotas()
+        yield from self._configuration()
         if any(gateway.traffic.topic_partitions for gateway in self._gateways):
             yield self._partitions()
         left_out = GaugeMetricFamily(
@@ -91,13 +109,19 @@ class ProxyCollector(Collector):
         requests: Series = {}
         seconds: Series = {}
         limits: Series = {}
+        connections: Series = {}
         for _, state in self._buckets():
+            if state.ip:
+                add(connections, (state.ip,), state.throttle_seconds)
+                continue
             entity = (state.quota, state.user, state.client_id)
             add(requests, entity, state.throttled_requests)
             add(seconds, entity, state.throttle_seconds)
             limits[entity] = state.limit
         yield self._counter("throttled_requests", "Requests that had to wait.", ENTITY, requests)
         yield self._counter("throttle_seconds", "Seconds that requests had to wait.", ENTITY, seconds)
+        text = "Seconds that new connections had to wait until they were served."
+        yield self._counter("connection_throttle_seconds", text, ("ip",), connections, kept=0)
         limit = GaugeMetricFamily(
             PREFIX + "quota_limit", "The limit of an active bucket, per broker and second.", labels=ENTITY
         )
@@ -105,6 +129,17 @@ class ProxyCollector(Collector):
             limit.add_metric(labels, value)
         self._note("quota_limit", limits)
         yield limit
+
+    def _configuration(self) -> Iterator[Metric]:
+        text = "Whether the configuration file, as it is now, is in force."
+        taken = 0.0 if self._file_refused() else 1.0
+        yield GaugeMetricFamily(PREFIX + "config_last_reload_successful", text, value=taken)
+        state = self._store()
+        if state is not None:
+            text = "Whether the topic with the quotas set with tools is followed, and can be changed."
+            yield GaugeMetricFamily(PREFIX + "quota_store_reachable", text, value=float(not state.problem))
+            text = "Records in the topic that were not in force when they were counted last."
+            yield GaugeMetricFamily(PREFIX + "quota_store_lag", text, value=state.lag)
 
     def _partitions(self) -> Metric:
         series: Series = {}
@@ -120,10 +155,13 @@ class ProxyCollector(Collector):
         text = "Bytes of record batches produced (in) and fetched (out)."
         return self._counter("topic_partition_bytes", text, PARTITION, series)
 
-    def _counter(self, name: str, text: str, labels: tuple[str, ...], series: Series) -> Metric:
+    def _counter(
+        self, name: str, text: str, labels: tuple[str, ...], series: Series, kept: int = 1
+    ) -> Metric:
+        """`kept`: how many of the first labels the added up rest keeps."""
         family = CounterMetricFamily(PREFIX + name, text, labels=labels)
         self._note(name, series)
-        for key, value in bounded(series).items():
+        for key, value in bounded(series, kept).items():
             family.add_metric(key, value)
         return family
 
@@ -136,14 +174,14 @@ def add(series: Series, key: tuple[str, ...], value: float) -> None:
     series[key] = series.get(key, 0) + value
 
 
-def bounded(series: Series) -> Series:
-    """The largest MAX_SERIES, and the rest added up by first label, with REST for the others."""
+def bounded(series: Series, kept: int = 1) -> Series:
+    """The largest MAX_SERIES, and the rest added up by the `kept` first labels, with REST for the others."""
     if len(series) <= MAX_SERIES:
         return series
     ranked = sorted(series.items(), key=lambda item: item[1], reverse=True)
     result = dict(ranked[:MAX_SERIES])
     for key, value in ranked[MAX_SERIES:]:
-        add(result, (key[0], *(REST for _ in key[1:])), value)
+        add(result, (*key[:kept], *(REST for _ in key[kept:])), value)
     return result
 
 

@@ -1,0 +1,272 @@
+"""The store of quotas: shared by proxies, there again after a crash, and out of reach for a while."""
+
+import json
+import signal
+import time
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from kio.schema.errors import ErrorCode
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.client_quotas import Entity, Quotas, alter, alter_request, describe
+from tests.support.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.raw_client import RawClient
+from tests.support.requests import create_topic, metadata
+from tests.support.topics import describe_topic, leaders, make_topic
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+RATE = "producer_byte_rate"
+OTHER = "consumer_byte_rate"
+ALICE = {"user": "alice"}
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no other proxy of the session has for its store."""
+    return f"quotas-{uuid.uuid4().hex[:8]}"
+
+
+def with_store(topic: str, **quotas: Any) -> dict[str, Any]:
+    return {"quotas": {"store": {"topic": topic}, **quotas}}
+
+
+def quotas_of(**users: dict[str, float]) -> Quotas:
+    return {frozenset({("user", user)}): values for user, values in users.items()}
+
+
+def set_quota(proxy: ProxyProcess, entity: Entity = ALICE, **values: float | None) -> None:
+    assert alter(proxy.broker_port(1), entity, **values) == ErrorCode.none
+
+
+def shown(proxy: ProxyProcess, node_id: int = 1) -> Quotas:
+    return describe(proxy.broker_port(node_id))
+
+
+def warnings(proxy: ProxyProcess) -> list[str]:
+    """What /readyz warns of, where the proxy is ready."""
+    status, text = proxy.get("/readyz")
+    detail = json.loads(text)
+    assert (status, detail["ready"], detail["problems"]) == (200, True, []), text
+    found: list[str] = detail["warnings"]
+    return found
+
+
+async def records(kafka: EmbeddedKafka, topic: str) -> list[tuple[Any, Any]]:
+    """Keys and values of the topic, as JSON."""
+    partition = TopicPartition(topic, 0)
+    async with AIOKafkaConsumer(bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([partition])
+        end = (await consumer.end_offsets([partition]))[partition]
+        found = [await consumer.getone() for _ in range(end)]
+    return [(json.loads(record.key), json.loads(record.value)) for record in found]
+
+
+def test_a_change_crosses_over_within_a_second(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
+) -> None:
+    one, other = [run_proxy(kafka.bootstrap, settings=with_store(topic)) for _ in range(2)]
+    crossed = []
+    for rate in range(1, 6):
+        set_quota(one, producer_byte_rate=float(rate))
+        acknowledged = time.monotonic()
+        assert shown(one) == quotas_of(alice={RATE: rate}), "acknowledged and not in force"
+        wait_until(lambda rate=rate: shown(other) == quotas_of(alice={RATE: rate}), "the other proxy to know")
+        crossed.append(time.monotonic() - acknowledged)
+    assert min(crossed) < 1.0, crossed
+    assert describe(kafka.port(1)) == {}, "a broker has learned of it"
+
+
+async def test_the_topic_is_made_and_tells_who_made_each_change(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
+) -> None:
+    proxy = run_proxy(kafka.bootstrap, settings=with_store(topic))
+    assert len(describe_topic(kafka.port(1), topic).partitions) == 1
+    of_topic = ("--entity-type", "topics", "--entity-name", topic, "--describe")
+    configs = kafka.run_tool(
+        "kafka-configs", "--bootstrap-server", kafka.bootstrap, *of_topic, timeout=120
+    ).stdout
+    assert "cleanup.policy=compact " in configs
+    assert "min.compaction.lag.ms=2592000000 " in configs
+    before = time.time() * 1000
+    set_quota(proxy, {"user": "alice", "client-id": None}, producer_byte_rate=5.0)
+    set_quota(proxy, {"user": "alice", "client-id": None}, producer_byte_rate=None)
+    [(key, value), (same, gone)] = await records(kafka, topic)
+    assert (
+        key
+        == same
+        == {
+            "kind": "client-quota",
+            "entity": {"user": "alice", "client-id": None},
+            "name": RATE,
+        }
+    )
+    assert before <= value.pop("at_ms") <= time.time() * 1000
+    who = {"v": 1, "by": "ANONYMOUS", "client_id": "admin", "from": "127.0.0.1"}
+    assert value == {**who, "value": 5.0}
+    assert gone["value"] is None
+
+
+def test_all_is_there_after_kill_9(kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str) -> None:
+    file = [{"entity": {"user": name}, RATE: 100} for name in ("alice", "bob", "carol")]
+    proxy = run_proxy(kafka.bootstrap, file, settings=with_store(topic))
+    set_quota(proxy, ALICE, producer_byte_rate=5.0, consumer_byte_rate=7.0)
+    set_quota(proxy, {"user": "bob"}, producer_byte_rate=None)
+    soon = (time.time() + 600) * 1000 // 1
+    set_quota(proxy, {"user": "dave"}, producer_byte_rate=3.0, expires_at_ms=soon)
+    expected = quotas_of(alice={RATE: 5, OTHER: 7}, carol={RATE: 100}, dave={RATE: 3})
+    assert shown(proxy) == expected
+    proxy.process.send_signal(signal.SIGKILL)
+    proxy.process.wait(20)
+    proxy.start().wait_ready()
+    assert shown(proxy) == expected
+    added = run_proxy(kafka.bootstrap, file, settings=with_store(topic))
+    assert shown(added) == expected, "a proxy that is added finds all of it"
+    assert proxy.log_lines("2 of the file's quotas are overridden by what was set with tools")
+
+
+def test_temporary_quotas_end_everywhere(kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str) -> None:
+    until = datetime.now(UTC) + timedelta(seconds=20)
+    file = [
+        {"entity": {"user": "bob"}, RATE: 1},
+        {"entity": {"user": "bob"}, RATE: 2, "expires": until.isoformat()},
+    ]
+    one, other = [run_proxy(kafka.bootstrap, file, settings=with_store(topic)) for _ in range(2)]
+    set_quota(one, producer_byte_rate=5.0)
+    until_ms = until.timestamp() * 1000 // 1
+    set_quota(one, producer_byte_rate=9.0, expires_at_ms=until_ms)
+    wait_until(lambda: shown(other) == quotas_of(alice={RATE: 9}, bob={RATE: 2}), "the temporary values")
+    for proxy in (one, other):
+        wait_until(
+            lambda proxy=proxy: shown(proxy) == quotas_of(alice={RATE: 5}, bob={RATE: 1}),
+            "the lasting ones",
+            60,
+        )
+    assert time.time() * 1000 >= until_ms
+
+
+def test_out_of_reach(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner, topic: str) -> None:
+    """The broker with the topic's only replica stops: limits stay, changes are refused, and it recovers."""
+    kafka = kafka_cluster
+    proxy = run_proxy(kafka.bootstrap, settings=with_store(topic))
+    leader = leaders(kafka, topic)[0]
+    node_id = next(each for each in kafka.node_ids if each != leader)
+    port = proxy.broker_port(node_id)
+    assert alter(port, ALICE, producer_byte_rate=5.0) == ErrorCode.none
+    kafka.stop(leader)
+    try:
+        with RawClient(port, "admin") as client:
+            assert client.ask(metadata()).brokers
+            request = alter_request((list(ALICE.items()), [(RATE, 6.0)]))
+            [refused] = client.ask(request).entries
+            assert refused.error_code == ErrorCode.request_timed_out
+            assert refused.error_code.retriable
+            assert f"topic {topic} cannot be written to" in refused.error_message
+            wait_until(lambda: warnings(proxy), "/readyz to say so")
+            assert warnings(proxy)[0].startswith("quotas stay as they are, and changes are refused: ")
+            assert proxy.metric("quota_proxy_quota_store_reachable") == 0
+            [refused] = client.ask(request).entries
+            assert refused.error_code == ErrorCode.request_timed_out
+        assert shown(proxy, node_id) == quotas_of(alice={RATE: 5})
+    finally:
+        kafka.start(leader)
+    wait_until(lambda: not warnings(proxy), "the topic to be followed again", 60)
+    assert proxy.metric("quota_proxy_quota_store_reachable") == 1
+    assert shown(proxy, node_id) == quotas_of(alice={RATE: 5}), "what was refused has been made after all"
+    wait_until(lambda: alter(port, ALICE, producer_byte_rate=7.0) == ErrorCode.none, "a change to be taken")
+    assert shown(proxy, node_id) == quotas_of(alice={RATE: 7})
+
+
+def test_a_topic_that_is_not_fit_is_no_store(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
+) -> None:
+    """A proxy that cannot know its quotas serves nobody, and says why; then the operator puts it right."""
+    make_topic(kafka, topic)
+    proxy = run_proxy.prepare(kafka.bootstrap, settings=with_store(topic)).start()
+    expected = f"quotas: topic {topic} has cleanup.policy=delete, which loses quotas; set it to compact"
+    wait_until(lambda: expected in proxy.get("/readyz")[1], "/readyz to say why")
+    assert proxy.get("/readyz")[0] == 503
+    with pytest.raises(ConnectionRefusedError):
+        RawClient(proxy.bootstrap_port)
+    of_topic = ("--entity-type", "topics", "--entity-name", topic, "--alter")
+    put_right = ("--add-config", "cleanup.policy=compact")
+    kafka.run_tool("kafka-configs", "--bootstrap-server", kafka.bootstrap, *of_topic, *put_right, timeout=120)
+    proxy.wait_ready()
+
+
+def test_a_topic_of_several_partitions_is_no_store(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
+) -> None:
+    make_topic(kafka, topic, partitions=3, cleanup_policy="compact")
+    proxy = run_proxy.prepare(kafka.bootstrap, settings=with_store(topic)).start()
+    wait_until(lambda: f"topic {topic} has 3 partitions" in proxy.get("/readyz")[1], "/readyz to say why")
+
+
+async def test_what_cannot_be_read_is_passed_over(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
+) -> None:
+    proxy = run_proxy(kafka.bootstrap, settings=with_store(topic))
+    async with AIOKafkaProducer(bootstrap_servers=kafka.bootstrap) as producer:
+        for key, value in ((b"rubbish", b"{}"), (b'{"kind":"topic-config"}', b"{}"), (b"rubbish", None)):
+            await producer.send_and_wait(topic, value, key)
+    set_quota(proxy, producer_byte_rate=5.0)
+    assert shown(proxy) == quotas_of(alice={RATE: 5})
+    assert len(proxy.log_lines("is skipped|are skipped")) == 2, "a line for each kind of mistake"
+    again = run_proxy(kafka.bootstrap, settings=with_store(topic))
+    assert shown(again) == quotas_of(alice={RATE: 5})
+
+
+async def test_no_store(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    file = [{"entity": ALICE, RATE: 100}]
+    proxy = run_proxy(kafka.bootstrap, file, settings={"quotas": {"store": "none"}})
+    with RawClient(proxy.broker_port(1)) as client:
+        [refused] = client.ask(alter_request((list(ALICE.items()), [(RATE, 5.0)]))).entries
+    assert refused.error_code == ErrorCode.policy_violation
+    assert "quotas.store: none" in refused.error_message
+    assert shown(proxy) == quotas_of(alice={RATE: 100})
+    assert not proxy.log_lines("kafka_topic")
+
+
+def test_a_changed_file_is_in_force_with_connections_and_history_kept(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
+) -> None:
+    proxy = run_proxy(kafka.bootstrap, [{"entity": ALICE, RATE: 100}], settings=with_store(topic))
+    config = json.loads(proxy.config_file.read_text())
+    set_quota(proxy, {"user": "bob"}, producer_byte_rate=5.0)
+    with RawClient(proxy.broker_port(1)) as client:
+        client.ask(metadata())
+        config["quotas"]["clients"][0][RATE] = 200
+        proxy.config_file.write_text(json.dumps(config))
+        wait_until(lambda: shown(proxy) == quotas_of(alice={RATE: 200}, bob={RATE: 5}), "the changed file")
+        config["quotas"]["clients"][0][RATE] = 300
+        config["cluster"] = "other"
+        proxy.config_file.write_text(json.dumps(config))
+        proxy.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: shown(proxy) == quotas_of(alice={RATE: 300}, bob={RATE: 5}), "SIGHUP")
+        assert proxy.log_lines("a restart is needed for cluster$")
+        config["quotas"]["clients"][0][RATE] = -1
+        proxy.config_file.write_text(json.dumps(config, indent=0))
+        proxy.process.send_signal(signal.SIGHUP)
+        [warning] = wait_until(lambda: warnings(proxy), "/readyz to tell of the broken file")
+        assert "quotas.clients[0].producer_byte_rate: producer_byte_rate is -1" in warning
+        assert str(proxy.config_file) + ":" in warning
+        assert proxy.log_lines("is refused; what was loaded before stays in force")
+        assert proxy.metric("quota_proxy_config_last_reload_successful") == 0
+        assert shown(proxy) == quotas_of(alice={RATE: 300}, bob={RATE: 5})
+        assert client.ask(metadata()).brokers, "the connection is still there"
+    assert proxy.metric("quota_proxy_connections_closed_total", reason="client_closed") > 0
+    assert proxy.process.poll() is None
+
+
+def test_other_admin_requests_reach_the_broker(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
+) -> None:
+    proxy = run_proxy(kafka.bootstrap, settings=with_store(topic))
+    name = f"through-{topic}"
+    with RawClient(proxy.broker_port(1)) as client:
+        assert client.ask(create_topic(name, 1, 1, {})).topics[0].error_code == ErrorCode.none
+    wait_until(lambda: describe_topic(kafka.port(1), name).partitions, "the topic at the broker")

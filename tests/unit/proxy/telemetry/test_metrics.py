@@ -1,0 +1,73 @@
+"""Metrics: the store, the configuration, connections that wait; and no family grows without bound."""
+
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client.core import Metric
+
+from proxy.quota.bucket import BucketState
+from proxy.relay.traffic import REST
+from proxy.telemetry.metrics import MAX_SERIES, ProxyCollector, StoreState, bounded
+
+
+class Store:
+    def __init__(self, problem: str, lag: int) -> None:
+        self.problem = problem
+        self.lag = lag
+
+
+def collected(
+    buckets: list[BucketState] | None = None, store: StoreState | None = None, refused: bool = False
+) -> dict[str, Metric]:
+    def numbered() -> Iterator[tuple[int, BucketState]]:
+        return ((1, state) for state in buckets or [])
+
+    return {
+        family.name: family
+        for family in ProxyCollector([], numbered, lambda: store, lambda: refused).collect()
+    }
+
+
+def value(families: dict[str, Metric], name: str) -> float:
+    [sample] = families[f"quota_proxy_{name}"].samples
+    found: float = sample.value
+    return found
+
+
+def test_waits_of_connections_are_by_address() -> None:
+    states = [
+        BucketState("connection_creation_rate", "", "", 5, 1, 0, 2, 1.5, ip="10.0.0.1"),
+        BucketState("connection_creation_rate", "", "", 5, 1, 0, 2, 0.5, ip="10.0.0.1"),
+        BucketState("producer_byte_rate", "alice", "", 5, 1, 0, 2, 9.0),
+    ]
+    families = collected(states)
+    [sample] = [
+        sample
+        for sample in families["quota_proxy_connection_throttle_seconds"].samples
+        if sample.name.endswith("_total")
+    ]
+    assert (sample.labels, sample.value) == ({"ip": "10.0.0.1"}, 2.0)
+    users = [sample.labels["user"] for sample in families["quota_proxy_throttle_seconds"].samples]
+    assert users == ["alice"]
+
+
+def test_the_store() -> None:
+    families = collected(store=Store("", 0))
+    assert (value(families, "quota_store_reachable"), value(families, "quota_store_lag")) == (1, 0)
+    families = collected(store=Store("away", 7))
+    assert (value(families, "quota_store_reachable"), value(families, "quota_store_lag")) == (0, 7)
+    assert "quota_proxy_quota_store_reachable" not in collected()
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_the_file(refused: bool) -> None:
+    assert value(collected(refused=refused), "config_last_reload_successful") == (0 if refused else 1)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_the_smallest_are_added_up(kept: int) -> None:
+    series = {("in", str(number)): float(number) for number in range(MAX_SERIES + 2)}
+    found = bounded(series, kept)
+    assert len(found) == MAX_SERIES + 1
+    assert found[("in", REST) if kept else (REST, REST)] == 0 + 1
+    assert found["in", str(MAX_SERIES + 1)] == MAX_SERIES + 1
