@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from proxy.config_file import document
 from proxy.config_file.convert import convert
@@ -209,9 +209,9 @@ def load(path: Path) -> Settings:
 
 def file_quotas(settings: Settings) -> FileQuotas:
     """The file's part in the store of quotas."""
-    return FileQuotas(
-        partial(limits, settings.quotas), read_clients(settings.quotas.clients, ("quotas", "clients"))
-    )
+    quotas = settings.quotas
+    rules = replace(quotas, clients=())
+    return FileQuotas(partial(limits, quotas), rules, read_clients(quotas.clients, ("quotas", "clients")))
 
 
 def limits(settings: Quotas, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> Limits:

@@ -7,7 +7,7 @@ bounded. The broker is connected when there is something to send to it.
 
 import asyncio
 import logging
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from proxy.errors import UpstreamUnavailable
 from proxy.relay.errors import (
@@ -21,6 +21,7 @@ from proxy.relay.errors import (
 )
 from proxy.relay.relay import Relay
 from proxy.relay.requests import Intercepted
+from proxy.server.owner import Owner
 
 log = logging.getLogger(__name__)
 MUTED: Final = 1
@@ -34,25 +35,6 @@ LINGER_SECONDS: Final = 5.0
 """How long a broker may take to read the rest and close after its client has gone."""
 QUIET_SECONDS: Final = 0.1
 """A client from which nothing has come for so long is not in the middle of sending."""
-
-
-class Owner(Protocol):
-    """Where connections come from and go to."""
-
-    def opened(self, connection: "Connection", address: str) -> Relay | None:
-        """A client has connected from this address; None: it is one too many."""
-
-    async def connect(self, connection: "Connection", broker: asyncio.Protocol) -> None:
-        """Connect to the broker; UpstreamUnavailable says why not."""
-
-    def ended(self, connection: "Connection", reason: str) -> None:
-        """The connection is over; `reason` is the metric's label."""
-
-    def start_connecting(self, connection: "Connection", broker: asyncio.Protocol) -> None:
-        """Have `connection.reach_broker` run in the background."""
-
-    def start_answering(self, connection: "Connection", request: Intercepted) -> None:
-        """Have the request answered in the background: by connection.answer(), or the connection ends."""
 
 
 class Connection(asyncio.Protocol):

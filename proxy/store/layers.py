@@ -78,9 +78,19 @@ class Layers:
         for layer in (file, tools):
             for entity, name in list(layer.places()):
                 self.refresh(entity, name, now_ms)
-            for entity, values in layer.temporary.items():
-                for name, temporary in values.items():
-                    self.ends(entity, name, temporary.until_ms)
+            self._await_ends(layer)
+
+    def use_file(self, file: Layer, now_ms: int) -> list[tuple[QuotaEntity, str]]:
+        """Take another file; the quotas of which another value holds now. Costs what the files' size does."""
+        before, self.file = self.file, file
+        self._await_ends(file)
+        places = {*before.places(), *file.places()}
+        return [place for place in places if self.refresh(*place, now_ms)]
+
+    def _await_ends(self, layer: Layer) -> None:
+        for entity, values in layer.temporary.items():
+            for name, temporary in values.items():
+                self.ends(entity, name, temporary.until_ms)
 
     def ends(self, entity: QuotaEntity, name: str, until_ms: int) -> None:
         """Have expire() look at a temporary value when it ends."""

@@ -62,6 +62,8 @@ class FileQuotas:
     """The file's part: its quotas, and how limits are made of quotas under its settings."""
 
     build: Build
+    rules: object = None
+    """What `build` goes by beside the quotas: equal where it makes the same of them."""
     layer: Layer = field(default_factory=Layer)
 
 
@@ -79,6 +81,7 @@ class QuotaStore:
         self._changed: Final = changed
         self._wall_ms: Final = wall_ms
         self._build = file.build
+        self._rules = file.rules
         self._layers: Final = Layers()
         self._staged: Layer | None = None
         self._addresses: Final[dict[str, str]] = {}
@@ -100,14 +103,21 @@ class QuotaStore:
 
     def use_file(self, file: FileQuotas) -> None:
         """Take the file anew."""
+        same_rules, self._rules = file.rules == self._rules, file.rules
         self._build = file.build
-        self._layers.use(file.layer, self._layers.tools, self._wall_ms())
-        self._replace()
+        places = self._layers.use_file(file.layer, self._wall_ms())
+        self._tell_overridden()
+        if same_rules:
+            self._publish(places)
+        else:
+            self._replace()
 
-    def _overridden(self) -> int:
-        """How many of the file's quotas the tools have set otherwise, or removed."""
+    def _tell_overridden(self) -> None:
+        """Say in the log how many of the file's quotas the tools have set otherwise, or removed."""
         tools = self._layers.tools.lasting
-        return sum(name in tools.get(entity, ()) for entity, name in self._layers.file.places())
+        count = sum(name in tools.get(entity, ()) for entity, name in self._layers.file.places())
+        if count:
+            log.info("%d of the file's quotas are overridden by what was set with tools", count)
 
     # The log
 
@@ -136,6 +146,7 @@ class QuotaStore:
         if self._staged is not None:
             staged, self._staged = self._staged, None
             self._layers.use(self._layers.file, staged, self._wall_ms())
+            self._tell_overridden()
             self._replace()
 
     def _put(self, layer: Layer, place: Place, setting: Setting | None) -> None:
@@ -224,9 +235,6 @@ class QuotaStore:
 
     def _replace(self) -> None:
         self.limits = self._rebuild()
-        overridden = self._overridden()
-        if overridden:
-            log.info("%d of the file's quotas are overridden by what was set with tools", overridden)
         self._changed(self.limits)
         self._arm()
 

@@ -41,7 +41,7 @@ def file_of(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> FileQuotas:
     for entity, values in quotas.items():
         for name, value in values.items():
             layer.set_lasting(entity, name, value)
-    return FileQuotas(Limits, layer)
+    return FileQuotas(Limits, layer=layer)
 
 
 def memory_store(

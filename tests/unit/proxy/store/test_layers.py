@@ -142,6 +142,19 @@ def test_step_by_step_is_as_good_as_all_at_once() -> None:
         assert step.effective == whole.effective
 
 
+def test_another_file_changes_what_differs(layers: Layers) -> None:
+    first, second = Layer(), Layer()
+    for layer, values in ((first, {"a": 1, "b": 1, "c": 1}), (second, {"a": 1, "b": 2, "d": 2})):
+        for name, value in values.items():
+            layer.set_lasting(ALICE, name, value)
+    second.set_temporary(BOB, RATE, Temporary(7, NOW + 5))
+    layers.tools.set_lasting(ALICE, "d", 9)
+    layers.use(first, layers.tools, NOW)
+    assert sorted(layers.use_file(second, NOW)) == sorted([(ALICE, "b"), (ALICE, "c"), (BOB, RATE)])
+    assert layers.effective == {ALICE: {"a": 1, "b": 2, "d": 9}, BOB: {RATE: 7}}
+    assert layers.expire(NOW + 5) == [(BOB, RATE)]
+
+
 def test_one_change_costs_the_same_among_many() -> None:
     layers = Layers()
     file = Layer()

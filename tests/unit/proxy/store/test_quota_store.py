@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from functools import partial
 
 import pytest
 
@@ -115,6 +116,25 @@ async def test_the_file_anew_leaves_what_the_tools_have_set(
     assert kit.store.effective == {ALICE: {RATE: 20, "consumer_byte_rate": 3}}
     assert caplog.messages == ["1 of the file's quotas are overridden by what was set with tools"]
     assert kit.limit() == 20
+
+
+async def test_another_file_with_the_same_rules_shares_the_rest(kit: Kit) -> None:
+    await kit.alter(consumer_byte_rate=1)
+    before = kit.store.limits
+    kit.store.use_file(file_of({ALICE: {RATE: 11}}))
+    assert kit.limit() == 11
+    assert kit.store.limits.configured("consumer_byte_rate") is before.configured("consumer_byte_rate")
+    given = len(kit.given)
+    kit.store.use_file(file_of({ALICE: {RATE: 11}}))
+    assert len(kit.given) == given, "nothing has changed"
+
+
+async def test_other_rules_make_other_limits_of_the_same_quotas(kit: Kit) -> None:
+    file = file_of({ALICE: {RATE: 10}})
+    file.rules = "other"
+    file.build = partial(Limits, burst_seconds=7)
+    kit.store.use_file(file)
+    assert (kit.limit(), kit.store.limits.burst_seconds) == (10, 7)
 
 
 async def test_one_change_shares_the_rest(kit: Kit) -> None:

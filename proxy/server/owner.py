@@ -1,0 +1,29 @@
+"""Owner: what a connection asks of the gateway that it belongs to."""
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+from proxy.relay.relay import Relay
+from proxy.relay.requests import Intercepted
+
+if TYPE_CHECKING:
+    from proxy.server.connection import Connection
+
+
+class Owner(Protocol):
+    """Where connections come from and go to."""
+
+    def opened(self, connection: "Connection", address: str) -> Relay | None:
+        """A client has connected from this address; None: it is one too many."""
+
+    async def connect(self, connection: "Connection", broker: asyncio.Protocol) -> None:
+        """Connect to the broker; UpstreamUnavailable says why not."""
+
+    def ended(self, connection: "Connection", reason: str) -> None:
+        """The connection is over; `reason` is the metric's label."""
+
+    def start_connecting(self, connection: "Connection", broker: asyncio.Protocol) -> None:
+        """Have `connection.reach_broker` run in the background."""
+
+    def start_answering(self, connection: "Connection", request: Intercepted) -> None:
+        """Have the request answered in the background: by connection.answer(), or the connection ends."""
