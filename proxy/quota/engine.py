@@ -10,6 +10,8 @@ from proxy.quota.verdict import PASS, Verdict, combine
 from proxy.wire.views import RequestView, ResponseView
 
 _NOBODY: Final[list[Quota]] = []
+ALL_BROKERS: Final = -1
+"""Stands for a node id where all brokers share a bucket."""
 
 
 @final
@@ -96,13 +98,13 @@ class QuotaEngine:
             quota.configure(limits, now)
         self._index()
 
-    def live(self) -> list[Bucket]:
-        """Every bucket that has been used and has a limit, in the order of the quotas.
+    def live(self, but: list[Quota] = _NOBODY) -> list[Bucket]:
+        """Every bucket that has been used and has a limit, in the order of the quotas, `but` left out.
 
         Quick, however many there are. To show thousands without holding up everything else, take this list
         and ask for `state(now)` of some hundred at a time; a bucket may change or be forgotten in between.
         """
-        return [bucket for quota in self._active for bucket in quota.live()]
+        return [bucket for quota in self._active if quota not in but for bucket in quota.live()]
 
     def buckets(self, now: float) -> list[BucketState]:
         """The state of every live bucket at this moment."""
@@ -172,6 +174,14 @@ class QuotaEngines:
     def engines(self) -> dict[int, QuotaEngine]:
         """Every engine so far, by node id; not to be changed."""
         return self._engines
+
+    def live(self) -> list[tuple[int, Bucket]]:
+        """Every live bucket, each once, with its broker's node id; those that brokers share come first."""
+        shared = list(self._shared.values())
+        live = [(ALL_BROKERS, bucket) for quota in shared for bucket in quota.live()]
+        for node_id, engine in self._engines.items():
+            live.extend([(node_id, bucket) for bucket in engine.live(shared)])
+        return live
 
     def configure(self, limits: Limits, now: float) -> None:
         """Take new limits on every broker, and on those still to come."""

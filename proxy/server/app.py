@@ -142,9 +142,8 @@ class Proxy:
 
     def _buckets(self) -> Iterator[tuple[int, BucketState]]:
         now = asyncio.get_running_loop().time()
-        for node_id, engine in self._engines.engines().items():
-            for state in engine.buckets(now):
-                yield node_id, state
+        for node_id, bucket in self._engines.live():
+            yield node_id, bucket.state(now)
 
     def _problems(self) -> list[str]:
         problems = ["shutting down"] if self._draining else []

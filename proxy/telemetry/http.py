@@ -9,6 +9,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from proxy.quota.bucket import BucketState
+from proxy.quota.engine import ALL_BROKERS
 
 INDEX: Final = """<!doctype html><title>quota-proxy</title><h1>quota-proxy</h1>
 <ul><li><a href="metrics">metrics</a><li><a href="healthz">healthz</a><li><a href="readyz">readyz</a>
@@ -71,11 +72,14 @@ class AdminSite:
 
 
 def _shown(broker: int, state: BucketState, now: float) -> dict[str, object]:
-    """A bucket as JSON; an entity has the parts that the bucket is made of."""
+    """A bucket as JSON; an entity has the parts that the bucket is made of.
+
+    `broker` is null where all brokers share it.
+    """
     entity = {"user": state.user, "client-id": state.client_id, "ip": state.ip}
     return {
         "kind": state.quota,
-        "broker": broker,
+        "broker": None if broker == ALL_BROKERS else broker,
         "entity": {part: name for part, name in entity.items() if name},
         "mode": state.mode,
         "limit": state.limit,

@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 
 import proxy
 from proxy.quota.bucket import BucketState
+from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE
 from proxy.relay.traffic import REST
 from proxy.server.gateway import Gateway
 
@@ -18,6 +19,7 @@ MAX_SERIES: Final = 1000
 ENTITY: Final = ("quota", "user", "client_id")
 CLIENT: Final = ("direction", "user", "client_id")
 PARTITION: Final = ("direction", "topic", "partition")
+TENANT: Final = ("user", "client_id")
 
 Series = dict[tuple[str, ...], float]
 
@@ -110,11 +112,14 @@ class ProxyCollector(Collector):
         seconds: Series = {}
         limits: Series = {}
         connections: Series = {}
+        mutations: list[BucketState] = []
         for _, state in self._buckets():
             if state.ip:
                 add(connections, (state.ip,), state.throttle_seconds)
                 continue
             entity = (state.quota, state.user, state.client_id)
+            if state.quota == CONTROLLER_MUTATION_RATE:
+                mutations.append(state)
             add(requests, entity, state.throttled_requests)
             add(seconds, entity, state.throttle_seconds)
             limits[entity] = state.limit
@@ -129,6 +134,32 @@ class ProxyCollector(Collector):
             limit.add_metric(labels, value)
         self._note("quota_limit", limits)
         yield limit
+        yield from self._mutations(mutations)
+
+    def _mutations(self, states: Iterable[BucketState]) -> Iterator[Metric]:
+        """The controller mutation quota, by the names of Kafka's own metrics."""
+        rates: Series = {}
+        tokens: Series = {}
+        seconds: Series = {}
+        for state in states:
+            tenant = (state.user, state.client_id)
+            # Tokens given back may count for a moment though what they were taken for does no longer.
+            rates[tenant] = max(state.rate, 0.0)
+            tokens[tenant] = state.tokens or 0.0
+            seconds[tenant] = state.throttle_seconds
+        text = "Partitions created and deleted, per second."
+        rate = GaugeMetricFamily(PREFIX + "controller_mutation_rate", text, labels=TENANT)
+        self._note("controller_mutation_rate", rates)
+        for labels, value in bounded(rates, kept=0).items():
+            rate.add_metric(labels, value)
+        text = "Partitions that may be created and deleted now; below zero, none before the debt is refilled."
+        left = GaugeMetricFamily(PREFIX + "controller_mutation_tokens", text, labels=TENANT)
+        self._note("controller_mutation_tokens", tokens)
+        for labels, value in sorted(tokens.items(), key=lambda item: item[1])[:MAX_SERIES]:
+            left.add_metric(labels, value)
+        text = "Seconds that clients had to wait for their controller mutation quota."
+        waits = self._counter("controller_mutation_throttle_seconds", text, TENANT, seconds, kept=0)
+        yield from (rate, left, waits)
 
     def _configuration(self) -> Iterator[Metric]:
         text = "Whether the configuration file, as it is now, is in force."

@@ -5,6 +5,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.registry import Collector
 
 from proxy.quota.bucket import BucketState
+from proxy.quota.engine import ALL_BROKERS
 from proxy.telemetry.http import AdminSite
 
 
@@ -32,6 +33,13 @@ async def test_readyz(problems: list[str], warnings: list[str], status: int) -> 
         answer = await client.get("/readyz")
         assert answer.status == status
         assert await answer.json() == {"ready": status == 200, "problems": problems, "warnings": warnings}
+
+
+async def test_a_bucket_of_all_brokers() -> None:
+    state = BucketState("controller_mutation_rate", "alice", "", 5.0, 1.0, 0.0, 0, 0.0)
+    async with site([], [], [(ALL_BROKERS, state)]) as client:
+        answer = await (await client.get("/api/quotas")).json()
+    assert [bucket["broker"] for bucket in answer["quotas"]] == [None]
 
 
 async def test_quotas() -> None:

@@ -9,6 +9,8 @@ from proxy.quota.bucket import BucketState
 from proxy.relay.traffic import REST
 from proxy.telemetry.metrics import MAX_SERIES, ProxyCollector, StoreState, bounded
 
+TOKENS = "controller_mutation_tokens"
+
 
 class Store:
     def __init__(self, problem: str, lag: int) -> None:
@@ -49,6 +51,54 @@ def test_waits_of_connections_are_by_address() -> None:
     assert (sample.labels, sample.value) == ({"ip": "10.0.0.1"}, 2.0)
     users = [sample.labels["user"] for sample in families["quota_proxy_throttle_seconds"].samples]
     assert users == ["alice"]
+
+
+def test_controller_mutations() -> None:
+    rate = "controller_mutation_rate"
+    states = [
+        BucketState(rate, "alice", "", 5, 12.5, 0, 2, 1.5, tokens=-60.0),
+        BucketState(rate, "", "etl", 5, -0.5, 0, 0, 0.0, tokens=55.0),
+        BucketState("producer_byte_rate", "bob", "", 5, 1, 0, 2, 9.0, tokens=3.0),
+    ]
+    families = collected(states)
+    found = {
+        (
+            sample.name.removeprefix("quota_proxy_"),
+            sample.labels["user"],
+            sample.labels["client_id"],
+        ): sample.value
+        for name, family in families.items()
+        if name.startswith("quota_proxy_controller_mutation")
+        for sample in family.samples
+    }
+    seconds = "controller_mutation_throttle_seconds_total"
+    assert found == {
+        (rate, "alice", ""): 12.5,
+        (rate, "", "etl"): 0.0,
+        ("controller_mutation_tokens", "alice", ""): -60.0,
+        ("controller_mutation_tokens", "", "etl"): 55.0,
+        (seconds, "alice", ""): 1.5,
+        (seconds, "", "etl"): 0.0,
+    }
+    limits = {sample.labels["quota"]: sample.value for sample in families["quota_proxy_quota_limit"].samples}
+    assert limits == {rate: 5, "producer_byte_rate": 5}
+
+
+def test_of_too_many_mutators_the_deepest_in_debt_are_shown() -> None:
+    rate = "controller_mutation_rate"
+    states = [
+        BucketState(rate, f"user-{number}", "", 5, 1.0, 0, 0, 1.0, tokens=float(number))
+        for number in range(MAX_SERIES + 2)
+    ]
+    families = collected(states)
+    tokens = {sample.labels["user"]: sample.value for sample in families[f"quota_proxy_{TOKENS}"].samples}
+    assert len(tokens) == MAX_SERIES
+    assert min(tokens.values()) == 0.0
+    assert REST not in tokens
+    rates = {sample.labels["user"]: sample.value for sample in families[f"quota_proxy_{rate}"].samples}
+    assert rates[REST] == 2.0
+    left_out = {s.labels["family"]: s.value for s in families["quota_proxy_series_left_out"].samples}
+    assert left_out[f"quota_proxy_{TOKENS}"] == left_out[f"quota_proxy_{rate}"] == 2
 
 
 def test_the_store() -> None:

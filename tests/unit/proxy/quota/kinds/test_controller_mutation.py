@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.engine import QuotaEngine, QuotaEngines
+from proxy.quota.engine import ALL_BROKERS, QuotaEngine, QuotaEngines
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.controller_mutation import (
@@ -224,3 +224,19 @@ def test_all_brokers_share_one():
     quota = engines.shared(KIND)
     quota.charge_strict(quota.bucket(WHO, NOW), 30, NOW)
     assert [engine.buckets(NOW)[0].tokens for engine in engines.engines().values()] == [-8.0, -8.0]
+    [(broker, bucket)] = engines.live()
+    assert (broker, bucket.state(NOW).tokens) == (ALL_BROKERS, -8.0)
+
+
+def test_what_is_each_brokers_own_is_shown_beside_it():
+    both = {CONTROLLER_MUTATION_RATE: 2.0, "producer_byte_rate": 1000.0}
+    engines = QuotaEngines(load_kinds(), Limits({QuotaEntity("u", None): both}))
+    for node_id in (1, 2):
+        engines.engine(node_id, NOW).admit(RequestView(0, 9, 1, "c", 10), WHO, NOW)
+    quota = engines.shared(KIND)
+    quota.charge_permissive(quota.bucket(WHO, NOW), 1, NOW)
+    assert [(broker, bucket.quota) for broker, bucket in engines.live()] == [
+        (ALL_BROKERS, CONTROLLER_MUTATION_RATE),
+        (1, "producer_byte_rate"),
+        (2, "producer_byte_rate"),
+    ]
