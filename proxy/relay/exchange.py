@@ -5,7 +5,6 @@ order.
 from typing import Final, final
 
 from proxy.quota.identity import Identity
-from proxy.quota.verdict import PASS, Verdict
 from proxy.relay.traffic import Bytes
 from proxy.wire.apis import Api
 from proxy.wire.views import RequestView
@@ -29,7 +28,6 @@ class Exchange:
     """A request that awaits its answer."""
 
     __slots__ = (
-        "admitted",
         "answer",
         "api",
         "client",
@@ -61,7 +59,6 @@ class Exchange:
         """The proxy's own answer, a whole frame: it waits here for its turn."""
         self.held_until = 0.0
         """The proxy's own answer does not leave before this, even in its turn."""
-        self.admitted: Verdict = PASS
         self.throttled_until = 0.0
         """Until when the request makes its client wait."""
         self.sent_at = 0.0

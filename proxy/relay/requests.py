@@ -226,7 +226,6 @@ class Requests:
 
     def _admit(self, exchange: Exchange, view: RequestView, now: float) -> None:
         verdict = self._engine.admit(view, exchange.client.who, now)
-        exchange.admitted = verdict
         if verdict.max_bytes >= 0:
             _lower_max_bytes(view, verdict.max_bytes)
         if verdict.throttle_seconds > 0.0:

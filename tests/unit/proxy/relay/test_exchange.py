@@ -1,5 +1,4 @@
 from proxy.quota.identity import Identity
-from proxy.quota.verdict import PASS
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.traffic import Bytes
 
@@ -9,5 +8,4 @@ def test_an_exchange_starts_without_an_answer_or_a_wait():
     exchange = Exchange(7, client)
     assert (exchange.correlation_id, exchange.client, exchange.own) == (7, client, False)
     assert (exchange.api, exchange.request, exchange.answer) == (None, None, None)
-    assert exchange.admitted is PASS
     assert exchange.throttled_until == 0.0

@@ -3,7 +3,6 @@
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.quota.verdict import Verdict
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.responses import HOLD_BYTES, Responses
 from proxy.relay.traffic import Traffic
@@ -28,8 +27,6 @@ class Side:
         request = None if api is None else request_view(api, version)
         exchange = Exchange(number, self.client, api, request)
         exchange.throttled_until = throttled_until
-        if throttled_until:
-            exchange.admitted = Verdict(throttled_until - START)
         self.turns.add(exchange)
         return self
 
