@@ -23,7 +23,9 @@ from proxy.messages import BrokerConnection
 AUDIT_DAYS: Final = 30
 """So long compaction keeps a change that a later one has replaced: the topic is an audit trail."""
 CONFIGS: Final = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(AUDIT_DAYS * 86_400_000)}
-BROKER_DEFAULT: Final = i16(-1)
+REPLICAS: Final = 3
+"""Where there are as many brokers, as for Kafka's own topics: the brokers' default is 1 unless somebody has
+thought of it, and a proxy does not start while the topic's last replica is away."""
 TOPIC_RESOURCE: Final = i8(2)
 CREATE_SECONDS: Final = 10
 
@@ -47,7 +49,7 @@ async def prepare_topic(
                 ]
                 # Before KRaft only the controller makes topics; with it any broker passes the request on.
                 async with _connection(preferred or controller, connect_seconds) as maker:
-                    await _create(maker, topic)
+                    await _create(maker, topic, min(REPLICAS, len(answer.brokers)))
                 found, _ = await _look_up(broker, topic)
             _check(found, topic)
             await _check_policy(broker, topic)
@@ -89,11 +91,11 @@ async def _look_up(broker: BrokerConnection, topic: str) -> tuple[MetadataRespon
     return answer.topics[0], answer
 
 
-async def _create(broker: BrokerConnection, topic: str) -> None:
+async def _create(broker: BrokerConnection, topic: str, replicas: int) -> None:
     wanted = CreatableTopic(
         name=TopicName(topic),
         num_partitions=i32(1),
-        replication_factor=BROKER_DEFAULT,
+        replication_factor=i16(replicas),
         assignments=(),
         configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in CONFIGS.items()),
     )

@@ -152,6 +152,7 @@ def test_temporary_quotas_end_everywhere(kafka: EmbeddedKafka, run_proxy: ProxyR
 def test_out_of_reach(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner, topic: str) -> None:
     """The broker with the topic's only replica stops: limits stay, changes are refused, and it recovers."""
     kafka = kafka_cluster
+    make_topic(kafka, topic, cleanup_policy="compact")
     proxy = run_proxy(kafka.bootstrap, settings=with_store(topic))
     leader = leaders(kafka, topic)[0]
     node_id = next(each for each in kafka.node_ids if each != leader)
@@ -179,6 +180,24 @@ def test_out_of_reach(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner, topi
     assert shown(proxy, node_id) == quotas_of(alice={RATE: 5}), "what was refused has been made after all"
     wait_until(lambda: alter(port, ALICE, producer_byte_rate=7.0) == ErrorCode.none, "a change to be taken")
     assert shown(proxy, node_id) == quotas_of(alice={RATE: 7})
+
+
+def test_the_topic_outlives_a_broker(
+    kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
+) -> None:
+    """Made by the proxy, it has three replicas: changes go on, and a proxy can start."""
+    kafka = kafka_cluster
+    proxy = run_proxy(kafka.bootstrap, settings=with_store(topic))
+    leader = leaders(kafka, topic)[0]
+    port = proxy.broker_port(next(each for each in kafka.node_ids if each != leader))
+    assert alter(port, ALICE, producer_byte_rate=5.0) == ErrorCode.none
+    kafka.stop(leader)
+    try:
+        wait_until(lambda: alter(port, ALICE, producer_byte_rate=6.0) == ErrorCode.none, "a change", 60)
+        added = run_proxy(kafka.bootstrap, settings=with_store(topic))
+        assert describe(added.bootstrap_port) == quotas_of(alice={RATE: 6})
+    finally:
+        kafka.start(leader)
 
 
 def test_a_topic_that_is_not_fit_is_no_store(
