@@ -1,0 +1,181 @@
+"""`python -m bench.mutation_storm`: what a storm of topic creations does to another tenant's single create.
+
+On a real Kafka, through the proxy. The storm is 50 connections that ask for batches of topics, one request
+after the other, and take no notice of throttle times; once it is held to a quota, and once it has none. Calm
+and storms take turns, so that whatever else the machine does meets them all.
+"""
+
+import argparse
+import asyncio
+import io
+import multiprocessing
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.types import TopicName
+from kio.serial import entity_writer
+from kio.static.primitive import i16, i32, i32Timedelta
+
+from bench import machine
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.demo.embedded_proxy import EmbeddedProxy
+
+RESULTS: Final = Path(__file__).parent / "results"
+CONNECTIONS: Final = 50
+TOPICS: Final = 10
+PARTITIONS: Final = 10
+RATE: Final = 5
+"""Partitions per second of the storm's quota."""
+TARGET: Final = 1.5
+START_SECONDS: Final = 30.0
+CALM: Final = "calm"
+HELD: Final = "storm, held to a quota"
+FREE: Final = "storm, without a quota"
+CLIENT_IDS: Final = {HELD: "held", FREE: "free"}
+
+
+def frame(client_id: str, names: Sequence[str], partitions: int, validate_only: bool) -> bytes:
+    """A CreateTopics request; the storm's only validate, so that none of its topics stay behind."""
+    topics = tuple(
+        CreatableTopic(
+            name=TopicName(name),
+            num_partitions=i32(partitions),
+            replication_factor=i16(1),
+            assignments=(),
+            configs=(),
+        )
+        for name in names
+    )
+    timeout = i32Timedelta.parse(timedelta(seconds=30))
+    request = CreateTopicsRequest(topics=topics, timeout=timeout, validate_only=validate_only)
+    header = request.__header_schema__(
+        request_api_key=request.__api_key__,
+        request_api_version=request.__version__,
+        correlation_id=i32(1),
+        client_id=client_id,
+    )
+    payload = io.BytesIO()
+    entity_writer(type(header))(payload, header)
+    entity_writer(CreateTopicsRequest)(payload, request)
+    return len(payload.getvalue()).to_bytes(4, "big") + payload.getvalue()
+
+
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> None:
+    """Send a request, and take its answer."""
+    writer.write(request)
+    await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+
+
+def storm(port: int, client_id: str, answered: "multiprocessing.sharedctypes.Synchronized[int]") -> None:
+    """Ask for ever, on all connections."""
+
+    async def one(number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        names = [f"storm-{number}-{topic}" for topic in range(TOPICS)]
+        request = frame(client_id, names, PARTITIONS, validate_only=True)
+        while True:
+            await ask(reader, writer, request)
+            with answered.get_lock():
+                answered.value += 1
+
+    async def every() -> None:
+        await asyncio.gather(*[one(number) for number in range(CONNECTIONS)])
+
+    asyncio.run(every())
+
+
+@contextmanager
+def weather(port: int, kind: str, requests: dict[str, list[int]]) -> Iterator[None]:
+    """The storm of this kind while the block lasts; notes how many requests it had answered."""
+    if kind == CALM:
+        yield
+        return
+    context = multiprocessing.get_context("spawn")
+    answered = context.Value("q", 0)
+    process = context.Process(target=storm, args=(port, CLIENT_IDS[kind], answered), daemon=True)
+    process.start()
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while answered.value < CONNECTIONS and time.monotonic() < deadline:
+            time.sleep(0.05)
+        yield
+    finally:
+        process.kill()
+        process.join()
+        requests.setdefault(kind, []).append(answered.value)
+
+
+async def creates(port: int, numbers: Iterator[int], samples: int) -> list[float]:
+    """How long single creates of a topic take, one after the other, in seconds."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    found = []
+    for number in (next(numbers) for _ in range(samples)):
+        request = frame("calm", [f"calm-{number}"], 1, validate_only=False)
+        started = time.perf_counter()
+        await ask(reader, writer, request)
+        found.append(time.perf_counter() - started)
+    writer.close()
+    return found
+
+
+def report(found: dict[str, list[float]], requests: dict[str, list[int]]) -> str:
+    """The figures as Markdown."""
+    median = {kind: statistics.median(times) for kind, times in found.items()}
+    lines = [f"{what}: {value}  " for what, value in machine.facts([]).items()]
+    lines += [
+        "",
+        "| | create, median ms | p90 ms | x calm | requests of the storm |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for kind, times in found.items():
+        p90 = statistics.quantiles(times, n=10)[-1]
+        ratio = median[kind] / median[CALM]
+        figures = f"{median[kind] * 1000:.1f} | {p90 * 1000:.1f} | {ratio:.2f}"
+        lines.append(f"| {kind} | {figures} | {sum(requests.get(kind, []))} |")
+    ratio = median[HELD] / median[CALM]
+    word = "met" if ratio < TARGET else "missed"
+    lines += [
+        "",
+        f"- Held to its quota, a storm makes another tenant's create take {ratio:.2f} times as long",
+    ]
+    lines[-1] += f"; under {TARGET}: {word}"
+    return "\n".join([*lines, *[f"- {warning}" for warning in machine.warnings()]]) + "\n"
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.mutation_storm", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--samples", type=int, default=30, help="creates in each round")
+    parser.add_argument("--name", default=f"mutation-storm-{datetime.now():%Y%m%d-%H%M%S}")
+    options = parser.parse_args()
+    limits = [
+        {"entity": {"client-id": CLIENT_IDS[HELD]}, "controller_mutation_rate": RATE},
+        # Out of reach: the calm tenant pays for being asked, as it does in the storm.
+        {"entity": {"client-id": "calm"}, "controller_mutation_rate": 1_000_000},
+    ]
+    found: dict[str, list[float]] = {CALM: [], HELD: [], FREE: []}
+    requests: dict[str, list[int]] = {}
+    numbers = count()
+    with EmbeddedKafka() as kafka, EmbeddedProxy(kafka.bootstrap, kafka.folder, limits) as proxy:
+        port = int(proxy.bootstrap.rpartition(":")[2])
+        asyncio.run(creates(port, numbers, options.samples))  # warms up
+        for _ in range(options.rounds):
+            for kind, times in found.items():
+                with weather(port, kind, requests):
+                    times += asyncio.run(creates(port, numbers, options.samples))
+    text = report(found, requests)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{options.name}.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""The storm's requests, and what is made of the figures."""
+
+import pytest
+
+from bench.mutation_storm import CALM, FREE, HELD, frame, report
+from tests.support.messages import read_frame, request_type
+
+
+def test_the_storm_only_validates() -> None:
+    request = read_frame(request_type(19, 7), frame("held", ["a", "b"], 10, validate_only=True))
+    assert [(topic.name, topic.num_partitions) for topic in request.topics] == [("a", 10), ("b", 10)]
+    assert request.validate_only
+
+
+@pytest.mark.parametrize(("held", "word"), [(0.0149, "met"), (0.015, "missed")])
+def test_the_target(held: float, word: str) -> None:
+    text = report({CALM: [0.01] * 10, HELD: [held] * 10, FREE: [0.05] * 10}, {HELD: [3, 4]})
+    assert f"under 1.5: {word}\n" in text
+    assert f"| {HELD} | {held * 1000:.1f} | {held * 1000:.1f} | {held / 0.01:.2f} | 7 |" in text
+    assert f"| {FREE} | 50.0 | 50.0 | 5.00 | 0 |" in text
