@@ -107,7 +107,10 @@ class Responses:
         pieces.extend(frame.pieces)
         self._collecting = None if frame.complete else pieces
         if frame.complete:
-            self._collected.append(b"".join(pieces)[LENGTH_SIZE:])
+            payload = b"".join(pieces)
+            # These bytes are not for the client, whatever receive() thought.
+            self._traffic.total.bytes_out -= len(payload)
+            self._collected.append(payload[LENGTH_SIZE:])
 
     def _start_passing(self, passing: CutThrough, now: float) -> None:
         self._passing = passing

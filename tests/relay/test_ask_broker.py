@@ -101,3 +101,16 @@ def test_earlier_answers_do_not_wait_with_it(relay: Relay) -> None:
     assert relay.take_to_client() == [answer(1)]
     relay.handle_timer(5.0)
     assert relay.take_to_client() == [answer(2)]
+
+
+def test_bytes_that_are_for_the_proxy_are_not_counted_as_the_clients() -> None:
+    traffic = Traffic()
+    relay = Relay(QuotaEngine([]), Addresses(), traffic, "ANONYMOUS", "::1", 1 << 20, frozenset({OWN}))
+    relay.receive_from_client(request(OTHER, 1) + request(OWN, 2), 1.0)
+    [intercepted] = relay.take_intercepted()
+    relay.ask_broker(intercepted.exchange, request(OWN, 2))
+    large = answer(2, b"y" * 3_000_000)
+    for at in range(0, len(large), 1_000_000):
+        relay.receive_from_broker(answer(1) * (at == 0) + large[at : at + 1_000_000], 1.1)
+    relay.answer(intercepted.exchange, answer(2, b"no"), 1.2)
+    assert traffic.total.bytes_out == len(answer(1)) + len(answer(2, b"no"))
