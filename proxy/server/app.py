@@ -19,6 +19,7 @@ from proxy.quota.kinds import controller_mutation, load_kinds
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.limits import Limits
 from proxy.server.admission import Admission
+from proxy.server.connection import DRAIN_POLL_SECONDS
 from proxy.server.gateway import Gateway
 from proxy.server.malloc import keep_freed_memory
 from proxy.server.ports import BACKLOG, bind
@@ -31,9 +32,6 @@ from proxy.telemetry.http import AdminSite
 from proxy.telemetry.metrics import ProxyCollector
 
 log = logging.getLogger(__name__)
-DRAIN_POLL_SECONDS: Final = 0.02
-DRAIN_SENDING_SECONDS: Final = 1.0
-"""How long, in a drain, clients that go on sending are read from."""
 FORGET_EVERY_SECONDS: Final = 60.0
 
 
@@ -174,14 +172,14 @@ class Proxy:
             gateway.stop_listening()
         count = sum(len(gateway.connections) for gateway in self._gateways)
         log.info("draining %d connections", count)
-        while any(gateway.connections for gateway in self._gateways):
+        while any(gateway.connections or gateway.leaving for gateway in self._gateways):
             now = loop.time()
             for gateway in self._gateways:
-                for connection in list(gateway.connections):
+                for connection in (*gateway.connections, *gateway.leaving):
                     if now >= deadline:
                         connection.abort()
                     else:
-                        connection.drain(now, now - started < DRAIN_SENDING_SECONDS)
+                        connection.drain(now)
             await asyncio.sleep(DRAIN_POLL_SECONDS)
         cut = sum(gateway.closed.get("drain_timeout", 0) for gateway in self._gateways)
         log.info("drained in %.1f s; %d of %d connections were cut off", loop.time() - started, cut, count)

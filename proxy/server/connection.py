@@ -31,8 +31,11 @@ DRAINING: Final = 8
 UNSERVED: Final = 16
 """Why the client is not read from."""
 WRITE_BUFFER_BYTES: Final = 256 << 10
-LINGER_SECONDS: Final = 5.0
+LINGER_SECONDS: Final = 30.0
 """How long a broker may take to read the rest and close after its client has gone."""
+DRAIN_POLL_SECONDS: Final = 0.02
+DRAIN_CALLS: Final = 50
+"""About a second, in which a client's requests that are already in the sockets' buffers are read."""
 QUIET_SECONDS: Final = 0.1
 """A client from which nothing has come for so long is not in the middle of sending."""
 
@@ -62,6 +65,7 @@ class Connection(asyncio.Protocol):
         self._serve_timer: asyncio.TimerHandle | None = None
         self._question: asyncio.Future[bytes] | None = None
         self._client_ended = False
+        self._drain_calls = 0
         self._over = False
 
     # The client's side
@@ -134,6 +138,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.give_up(CLIENT_CLOSED, "the connection broke")
+        self._client = None
+        self._leave()
 
     # The broker's side
 
@@ -171,6 +177,7 @@ class Connection(asyncio.Protocol):
             self.fail(RelayError(BROKER_CLOSED, "the broker closed it and left a request unanswered"))
         else:
             self.close(BROKER_CLOSED)
+        self._leave()
 
     async def reach_broker(self, broker: asyncio.Protocol) -> None:
         """Connect the broker's side, or end the connection with the reason."""
@@ -179,6 +186,7 @@ class Connection(asyncio.Protocol):
         except UpstreamUnavailable as error:
             self._connecting = False
             self.fail(RelayError(BROKER_UNAVAILABLE, str(error)))
+            self._leave()
 
     # Between them
 
@@ -249,6 +257,7 @@ class Connection(asyncio.Protocol):
         if self._paused and not before:
             client.pause_reading()
         elif before and not self._paused:
+            self.heard_at = self._time()  # silence counts from now on
             client.resume_reading()
 
     def _arm(self, due: float) -> None:
@@ -275,15 +284,18 @@ class Connection(asyncio.Protocol):
 
     # The end
 
-    def drain(self, now: float, may_send: bool) -> None:
-        """The proxy shuts down: close as soon as nothing is on its way; called again until then.
+    def drain(self, now: float) -> None:
+        """The proxy shuts down: close as soon as nothing is on its way; called every DRAIN_POLL_SECONDS.
 
-        `may_send`: what the client still sends is taken; later no more.
+        What the client has sent is taken. One that goes on sending is read from for so many calls; those at
+        which the broker could not take more do not count.
         """
         relay = self._relay
         if relay is None or self._over:
             return
-        if not may_send:
+        held_up = self._paused & (BROKER_FULL | CONNECTING) != 0
+        self._drain_calls += not held_up
+        if self._drain_calls > DRAIN_CALLS and not relay.request_unfinished:
             self._pause(DRAINING, True)
         try:
             relay.drain(now)
@@ -291,7 +303,7 @@ class Connection(asyncio.Protocol):
             self.fail(error)
             return
         self._pump(relay)
-        if not may_send or now - self.heard_at >= QUIET_SECONDS:
+        if self._paused & DRAINING or (not held_up and now - self.heard_at >= QUIET_SECONDS):
             self._finish_if_idle(relay, DRAINED)
 
     @property
@@ -340,6 +352,10 @@ class Connection(asyncio.Protocol):
             self._client.close()
         self._end_broker()
         self._owner.ended(self, reason)
+
+    def _leave(self) -> None:
+        if self._client is None and self._broker is None and not self._connecting:
+            self._owner.left(self)
 
     def _end_broker(self) -> None:
         """Let the broker read to the end: closing at once, with an answer unread, could reset what it has not

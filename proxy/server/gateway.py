@@ -56,6 +56,8 @@ class Gateway:
         self.listener: Final = listener
         self.traffic: Final = Traffic(settings.metrics.topic_partitions)
         self.connections: Final[set[Connection]] = set()
+        self.leaving: Final[set[Connection]] = set()
+        """Connections that are over, with sockets that are not closed yet: what was written is on its way."""
         self.closed: Final[dict[str, int]] = {}
         """Connections that have ended, by reason."""
         self.cluster: Final = ClusterRefresh(
@@ -101,7 +103,6 @@ class Gateway:
         return problems
 
     def _cluster_changed(self, view: ClusterView) -> None:
-        self.ports.retry()
         for node in view.nodes.values():
             self.ports.advertised(node.node_id, node.host, node.port)
         if not self._listening and not self._draining:
@@ -218,8 +219,12 @@ class Gateway:
 
     def ended(self, connection: Connection, reason: str) -> None:
         self.connections.discard(connection)
+        self.leaving.add(connection)
         self._admission.leave(connection.address)
         self._count_closed(reason)
+
+    def left(self, connection: Connection) -> None:
+        self.leaving.discard(connection)
 
     def _count_closed(self, reason: str) -> None:
         self.closed[reason] = self.closed.get(reason, 0) + 1
@@ -231,10 +236,11 @@ class Gateway:
             log.warning("%s: %s refused: %s", self.listener.name, connection.peer, refusal)
 
     async def _sweep(self) -> None:
-        """End connections on which nothing happens."""
+        """End connections on which nothing happens, and see whether ports have become free."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             now = self._loop.time()
+            self.ports.retry()
             for connection in list(self.connections):
                 silent = now - connection.heard_at
                 if not connection.greeted and now - connection.opened_at > self._limits.handshake_seconds:

@@ -20,7 +20,10 @@ class Owner(Protocol):
         """Connect to the broker; UpstreamUnavailable says why not."""
 
     def ended(self, connection: "Connection", reason: str) -> None:
-        """The connection is over; `reason` is the metric's label."""
+        """The connection is over; `reason` is the metric's label. Its sockets may still have data to send."""
+
+    def left(self, connection: "Connection") -> None:
+        """Both of the connection's sockets are closed; comes after ended()."""
 
     def start_connecting(self, connection: "Connection", broker: asyncio.Protocol) -> None:
         """Have `connection.reach_broker` run in the background."""

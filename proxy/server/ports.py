@@ -76,10 +76,7 @@ class BrokerPorts(Addresses):
     def retry(self) -> None:
         """Give brokers without a port another chance."""
         for node_id in list(self.without_port):
-            del self.without_port[node_id]
-            del self._advertised[node_id]
-            host, port = self._upstream[node_id]
-            self.advertised(node_id, host, port)
+            self._advertised[node_id] = self._give_port(node_id)
 
     def _give_port(self, node_id: int) -> Address:
         listener = self._listener
@@ -92,15 +89,17 @@ class BrokerPorts(Addresses):
         except PortInUse as error:
             return self._no_port(node_id, str(error))
         bound.listen(BACKLOG)
+        self.without_port.pop(node_id, None)
         self._bound(node_id, bound)
         return Address(listener.advertised_host, bound.getsockname()[1])
 
     def _no_port(self, node_id: int, why: str) -> Address:
-        log.error(
-            "%s: broker %d cannot be reached by clients: %s; free the port or raise broker_port_count",
-            self._listener.name,
-            node_id,
-            why,
-        )
+        if self.without_port.get(node_id) != why:
+            log.error(
+                "%s: broker %d cannot be reached by clients: %s; free the port or raise broker_port_count",
+                self._listener.name,
+                node_id,
+                why,
+            )
         self.without_port[node_id] = why
         return Address(self._listener.advertised_host, NO_PORT)

@@ -70,12 +70,16 @@ class ProxyProcess:
         self.config_file.write_text(json.dumps(config, indent=2))  # JSON is YAML
         self.log_file = folder / "proxy.log"
 
-    def start(self) -> Self:
-        """Start the process, and wait until its admin port answers."""
+    def launch(self) -> None:
+        """Start the process."""
         with self.log_file.open("ab") as log:
             self._process = self._children.spawn(
                 [str(COMMAND), "run", "--config", str(self.config_file)], stdout=log, stderr=log
             )
+
+    def start(self) -> Self:
+        """Start the process, and wait until its admin port answers."""
+        self.launch()
         wait_until(self._answers, f"the proxy's admin port; its log:\n{self.log}")
         return self
 

@@ -76,7 +76,7 @@ class RawClient:
         """Whether the other side ends the connection within this time; what still comes is dropped."""
         self._socket.settimeout(seconds)
         try:
-            while self._answers.read1(1 << 16):
+            while self._socket.recv(1 << 16):
                 pass
         except TimeoutError:
             return False

@@ -1,6 +1,7 @@
 """Requests at any version that kio has, from what they are about."""
 
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
@@ -42,8 +43,9 @@ def part(schema: Any, entity: str, /, **values: Any) -> Any:
 def batch(values: Iterable[bytes], magic: int = 2) -> bytes:
     """One record batch (magic 2), or a message set (0, 1), that holds these values without keys."""
     builder = MemoryRecordsBuilder(magic, 0, 1 << 30)
+    now = int(time.time() * 1000)  # older records are soon deleted
     for value in values:
-        assert builder.append(timestamp=0, key=None, value=value)
+        assert builder.append(timestamp=now, key=None, value=value)
     builder.close()
     return bytes(builder.buffer())
 

@@ -1,0 +1,139 @@
+"""SIGTERM: what is in flight is delivered, nothing new is taken, and the exit status is 0."""
+
+import os
+import signal
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.load import Load
+from tests.support.proxy_process import STOP_SECONDS, ProxyProcess, ProxyRunner
+from tests.support.raw_client import RawClient
+from tests.support.requests import api_versions, batch, fetch, produce, values
+from tests.support.topics import make_topic, read_log
+from tests.support.waiting import wait_until
+
+COUNT = 800
+"""Messages of 10 KB: more than fit between the proxy and a broker that reads nothing, fewer than a client can
+get rid of.
+"""
+SLOW_SECONDS = 1.5
+"""Longer than a drain reads from clients that could go on for ever."""
+pytestmark = pytest.mark.kafka
+HELD = timedelta(seconds=5)
+"""How long the broker holds back an answer; the drain has to last that long."""
+
+
+def _exit_status(proxy: ProxyProcess) -> int:
+    return proxy.process.wait(STOP_SECONDS)
+
+
+def _drains(proxy: ProxyProcess) -> bool:
+    status, text = proxy.get("/readyz")
+    return status == 503 and "shutting down" in text
+
+
+def test_answers_in_flight_are_delivered(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    proxy = run_proxy(kafka.bootstrap)
+    make_topic(kafka, "drain-answers")
+    make_topic(kafka, "drain-nothing")
+    with RawClient(proxy.broker_port(1)) as waiting, RawClient(proxy.broker_port(1)) as producing:
+        waiting.send(replace(fetch("drain-nothing"), max_wait=HELD))
+        producing.send(replace(fetch("drain-nothing"), max_wait=HELD))
+        for _ in range(20):
+            producing.send(produce("drain-answers", batch([b"x" * 1000])))
+        wait_until(lambda: proxy.metric("quota_proxy_requests_total", api="Fetch") == 2, "both fetches")
+        proxy.terminate()
+        wait_until(lambda: _drains(proxy), "the drain")
+        with pytest.raises(ConnectionRefusedError):
+            RawClient(proxy.broker_port(1))
+        with pytest.raises(ConnectionRefusedError):
+            RawClient(proxy.bootstrap_port)
+        for client in (waiting, producing):
+            assert client.receive().message.error_code == ErrorCode.none
+        for _ in range(20):
+            partition = producing.receive().message.responses[0].partition_responses[0]
+            assert partition.error_code == ErrorCode.none
+        for client in (waiting, producing):
+            assert client.ended()
+    assert _exit_status(proxy) == 0
+    assert sum(len(values(records)) for records in read_log(kafka, "drain-answers")) == 20
+
+
+@pytest.mark.parametrize("slow", [False, True], ids=["", "slow broker"])
+def test_acks_0_is_flushed(slow: bool, kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    """What a client has sent when it is over arrives, though no answer tells so."""
+    proxy = run_proxy(kafka.bootstrap)
+    topic = f"drain-acks-0-{slow}"
+    make_topic(kafka, topic)
+    records = batch([b"x" * 10_000])
+    with RawClient(proxy.broker_port(1)) as client, ExitStack() as stopped:
+        client.ask(api_versions())
+        if slow:
+            os.kill(kafka.pid(1), signal.SIGSTOP)
+            stopped.callback(os.kill, kafka.pid(1), signal.SIGCONT)
+        for _ in range(COUNT):
+            client.send(produce(topic, records, acks=0), answered=False)
+        proxy.terminate()
+        if slow:
+            wait_until(lambda: _drains(proxy), "the drain")
+            assert not client.ended(SLOW_SECONDS)
+            stopped.close()
+        assert client.ended()
+    assert _exit_status(proxy) == 0
+
+    def arrived() -> int:
+        return sum(len(values(records)) for records in read_log(kafka, topic))
+
+    wait_until(lambda: arrived() == COUNT, "all messages")
+
+
+def test_a_proxy_restarts_under_load(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    proxy = run_proxy(kafka.bootstrap)
+    make_topic(kafka, "drain-load", partitions=3)
+    with Load(proxy.bootstrap, "drain-load", 3) as load:
+        load.go_on()
+        assert proxy.stop() == 0
+        proxy.start()
+        load.go_on()
+        load.check()
+    assert not proxy.log_lines("Traceback|ERROR")
+
+
+def test_a_client_that_waits_for_its_quota_holds_up_nothing(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner
+) -> None:
+    proxy = run_proxy(kafka.bootstrap, [{"entity": {"client-id": "slow"}, "producer_byte_rate": 1000}])
+    make_topic(kafka, "drain-quota")
+    with RawClient(proxy.broker_port(1), "slow") as client:
+        client.ask(produce("drain-quota", batch([b"x" * 100_000])))
+        client.send(produce("drain-quota", batch([b"x" * 100_000])))
+        started = time.monotonic()
+        proxy.terminate()
+        assert client.receive().message.responses[0].partition_responses[0].error_code == ErrorCode.none
+    assert _exit_status(proxy) == 0
+    assert time.monotonic() - started < 15
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_end_of_an_idle_proxy(
+    number: signal.Signals, kafka: EmbeddedKafka, run_proxy: ProxyRunner
+) -> None:
+    proxy = run_proxy(kafka.bootstrap)
+    with RawClient(proxy.broker_port(1)) as client:
+        client.ask(api_versions())
+        proxy.process.send_signal(number)
+        assert client.ended()
+    assert _exit_status(proxy) == 0
+    assert not proxy.log_lines("Traceback|ERROR")
+
+
+def test_the_end_before_the_cluster_is_there(run_proxy: ProxyRunner) -> None:
+    proxy = run_proxy.prepare("127.0.0.1:1").start()
+    assert proxy.stop() == 0
+    assert not proxy.log_lines("Traceback|ERROR")

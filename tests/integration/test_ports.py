@@ -1,0 +1,52 @@
+"""A port that cannot be had is said so: in the log, in a metric, and in the exit status."""
+
+import socket
+
+import pytest
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.proxy_process import HOST, ProxyRunner
+from tests.support.raw_client import RawClient
+from tests.support.requests import api_versions
+from tests.support.topics import describe_topic, make_topic
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+METRIC = "quota_proxy_brokers_without_port"
+
+
+def test_a_brokers_port_is_taken(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    proxy = run_proxy.prepare(kafka.bootstrap)
+    port = proxy.broker_port(1)
+    with socket.create_server((HOST, port)):
+        proxy.start().wait_ready()
+        wait_until(lambda: proxy.metric(METRIC, listener="clients") == 1, "the metric")
+        lines = proxy.log_lines(" ERROR ")
+        assert len(lines) == 1
+        assert f"broker 1 cannot be reached by clients: port {port} on {HOST} cannot be bound" in lines[0]
+        # The rest of the proxy works, and no client is sent past it.
+        make_topic(kafka, "ports")
+        assert describe_topic(proxy.bootstrap_port, "ports").name == "ports"
+    wait_until(lambda: proxy.metric(METRIC, listener="clients") == 0, "the port, once it is free")
+    assert len(proxy.log_lines(" ERROR ")) == 1
+    with RawClient(port) as client:
+        client.ask(api_versions())
+
+
+def test_a_node_id_beyond_the_ports(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    proxy = run_proxy(kafka_cluster.bootstrap, listener={"broker_port_count": 3})
+    assert proxy.metric(METRIC, listener="clients") == 1
+    lines = proxy.log_lines("broker 3 cannot be reached by clients")
+    assert len(lines) == 1
+    assert "raise broker_port_count" in lines[0]
+
+
+@pytest.mark.parametrize("which", ["bootstrap_port", "admin_port"])
+def test_a_port_of_the_proxys_own_is_taken(which: str, kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    proxy = run_proxy.prepare(kafka.bootstrap)
+    port = getattr(proxy, which)
+    with socket.create_server((HOST, port)):
+        proxy.launch()
+        assert proxy.process.wait(30) != 0
+    assert f"port {port} on {HOST} cannot be bound: it is in use" in proxy.log
+    assert "Traceback" not in proxy.log
