@@ -53,13 +53,18 @@ def produce_response(version: int, correlation_id: int, topics: Sizes, throttle_
 
 
 def fetch_request(
-    version: int, correlation_id: int, topics: Sizes, min_bytes: int = 1, max_bytes: int = 0
+    version: int,
+    correlation_id: int,
+    topics: Sizes,
+    min_bytes: int = 1,
+    max_bytes: int = 0,
+    offset: int = 77,
 ) -> bytes:
     """replica_id, max_wait_ms, min_bytes, v3: max_bytes, [name, [index, offset, partition_max_bytes]]."""
     assert 0 <= version <= 3
     data = [
         _string(name)
-        + _array([_int(index, 4) + _int(77, 8) + _int(most, 4) for index, most in partitions.items()])
+        + _array([_int(index, 4) + _int(offset, 8) + _int(most, 4) for index, most in partitions.items()])
         for name, partitions in topics.items()
     ]
     head = _int(-1, 4) + _int(500, 4) + _int(min_bytes, 4)
