@@ -96,6 +96,15 @@ def test_partial_batches_keep_the_clients_order():
     assert story.codes(create_topics(sizes)) == wanted
 
 
+def test_what_costs_nothing_goes_on_and_keeps_its_place():
+    story = Story()
+    story.counts.known = dict(TWO)
+    story.refuses = {"never": NOT_THERE}
+    wanted = [("a", 0), ("b", THROTTLED), ("never", NOT_THERE)]
+    assert story.codes(delete_topics(["a", "b", "never"], 5)) == wanted
+    assert story.sent_on == [["a", "never"]]
+
+
 def test_what_the_broker_answers_in_one_piece_is_as_it_was():
     story = Story(100.0)
     request = create_topics(TWO, 7)
