@@ -7,7 +7,7 @@ configuration file.
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -69,23 +69,19 @@ class ClientQuotas:
         except Refused as refused:
             return describe_response(correlation_id, flexible, refused.code, str(refused), None)
         entries: list[bytes] = []
-        for number, entity in enumerate(self._matching(wanted, strict), 1):
+        for number, entity in enumerate(self._candidates(wanted, strict), 1):
             values = list(self._store.effective.get(entity, {}).items())
-            if values:
+            if values and _matches(entity, wanted, strict):
                 entries.append(write_described(_parts(entity), values, flexible))
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         return describe_response(correlation_id, flexible, ErrorCode.none, None, entries)
 
-    def _matching(self, wanted: Mapping[str, str | None], strict: bool) -> Iterator[QuotaEntity]:
-        """Entities that pass the filter; by type the name (DEFAULT: the default entity), None for any.
-
-        Other entities may come and go while this is walked.
-        """
+    def _candidates(self, wanted: Mapping[str, str | None], strict: bool) -> list[QuotaEntity]:
+        """Entities that may pass the filter: the one that it names, or all."""
         if strict and None not in wanted.values():
-            entity = QuotaEntity(wanted.get(USER), wanted.get(CLIENT_ID), wanted.get(IP))
-            return iter([entity] if wanted else [])
-        return (entity for entity in list(self._store.effective) if _matches(entity, wanted, strict))
+            return [QuotaEntity(wanted.get(USER), wanted.get(CLIENT_ID), wanted.get(IP))] if wanted else []
+        return list(self._store.effective)
 
     # Alter
 
@@ -119,9 +115,11 @@ class ClientQuotas:
         if failure is not None:
             for parts in changes:
                 results[parts] = failure
-        altered = [
-            write_altered(parts, code, message, flexible) for parts, (code, message) in results.items()
-        ]
+        altered: list[bytes] = []
+        for parts, (code, message) in results.items():
+            altered.append(write_altered(parts, code, message, flexible))
+            if len(altered) % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
         return alter_response(correlation_id, flexible, altered)
 
     async def _store_all(self, changes: list[Change], who: Identity, validate_only: bool) -> Result | None:

@@ -78,13 +78,21 @@ class KafkaTopic:
     async def run(self) -> None:
         """Follow the topic for ever."""
         while True:
-            try:
-                await self._follow()
-            except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
-                self._set_problem(str(error) or type(error).__name__)
+            # A task of its own: no failure ends this, not even a cancellation that aiokafka lets out.
+            following = self._tasks.start(self._follow())
+            await asyncio.wait([following])
+            if following.cancelled() or following.exception() is not None:
+                self._set_problem("reading it has failed; the log says how")
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _follow(self) -> None:
+        """Follow the topic until it cannot be reached."""
+        try:
+            await self._connect_and_read()
+        except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
+            self._set_problem(str(error) or type(error).__name__)
+
+    async def _connect_and_read(self) -> None:
         topic_id = await prepare_topic(
             self._bootstrap, self.topic, self._connect_seconds, create=not self.loaded.is_set()
         )
