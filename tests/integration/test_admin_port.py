@@ -1,0 +1,167 @@
+"""The admin port beside a real Kafka: what it says is what has happened."""
+
+import json
+import socket
+from typing import Any
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+import proxy as package
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.demo.ports import free_ports
+from tests.support.messages import request_frame
+from tests.support.proxy_process import HOST, ProxyProcess, ProxyRunner
+from tests.support.raw_client import RawClient
+from tests.support.requests import TOPIC_IDS_FROM, api_versions, batch, fetch, metadata, produce
+from tests.support.topics import drop_topic, make_topic
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+PREFIX = "quota_proxy_"
+FAMILIES = {
+    "build_info": {"version", "compiled"},
+    "connections": {"listener"},
+    "connections_closed_total": {"listener", "reason"},
+    "requests_total": {"listener", "api"},
+    "bytes_total": {"listener", "direction"},
+    "throttled_requests_total": {"quota", "user", "client_id"},
+    "throttle_seconds_total": {"quota", "user", "client_id"},
+    "quota_limit": {"quota", "user", "client_id"},
+    "client_bytes_total": {"direction", "user", "client_id"},
+    "topic_partition_bytes_total": {"direction", "topic", "partition"},
+}
+QUOTA = 1000
+
+
+@pytest.fixture(scope="module")
+def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
+    quotas = [{"entity": {"client-id": "limited"}, "producer_byte_rate": QUOTA, "consumer_byte_rate": QUOTA}]
+    return run_proxy(kafka.bootstrap, quotas, settings={"metrics": {"topic_partitions": True}})
+
+
+def _partition_bytes(proxy: ProxyProcess, topic: str, partition: int = 0) -> list[float]:
+    """In and out."""
+    return [
+        proxy.metric(
+            PREFIX + "topic_partition_bytes_total", direction=way, topic=topic, partition=str(partition)
+        )
+        for way in ("in", "out")
+    ]
+
+
+def test_families_and_labels(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    make_topic(kafka, "admin-families")
+    with RawClient(proxy.broker_port(1), "limited") as client:
+        client.ask(produce("admin-families", batch([b"x" * 2 * QUOTA])))
+    wait_until(lambda: proxy.metric(PREFIX + "connections_closed_total") > 0, "the connection's end")
+    shown: dict[str, set[str]] = {}
+    for family in proxy.metrics().values():
+        for sample in family.samples:
+            shown.setdefault(sample.name, set()).update(sample.labels)
+    assert {name: shown.get(PREFIX + name) for name in FAMILIES} == FAMILIES
+    assert proxy.metric(PREFIX + "build_info", version=package.__version__) == 1
+
+
+def test_open_metrics(proxy: ProxyProcess) -> None:
+    status, text = proxy.get("/metrics", {"Accept": "application/openmetrics-text; version=1.0.0"})
+    assert status == 200
+    assert PREFIX + "requests" in {family.name for family in text_string_to_metric_families(text)}
+
+
+def test_bytes_of_a_client(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    """Frames as they are on the wire."""
+    make_topic(kafka, "admin-bytes")
+    requests = [produce("admin-bytes", batch([b"x" * 5000])), fetch("admin-bytes"), metadata(["admin-bytes"])]
+    name = PREFIX + "client_bytes_total"
+    with RawClient(proxy.broker_port(1), "admin-bytes") as client:
+        received = 0
+        for request in requests:
+            client.send(request)
+            received += client.receive().size
+    sent = sum(len(request_frame(request, 1, "admin-bytes")) for request in requests)
+    assert proxy.metric(name, user="ANONYMOUS", client_id="admin-bytes", direction="in") == sent
+    assert proxy.metric(name, user="ANONYMOUS", client_id="admin-bytes", direction="out") == received
+
+
+def test_connections(proxy: ProxyProcess) -> None:
+    name, ended = PREFIX + "connections", PREFIX + "connections_closed_total"
+    wait_until(lambda: proxy.metric(name, listener="clients") == 0, "no connection of another test")
+    before = proxy.metric(ended, reason="client_closed")
+    with RawClient(proxy.broker_port(1)) as one, RawClient(proxy.bootstrap_port) as other:
+        for client in (one, other):
+            client.ask(api_versions())
+        assert proxy.metric(name, listener="clients") == 2
+    wait_until(lambda: proxy.metric(name, listener="clients") == 0, "the connections' end")
+    assert proxy.metric(ended, reason="client_closed") == before + 2
+
+
+@pytest.mark.parametrize("version", [TOPIC_IDS_FROM - 1, TOPIC_IDS_FROM])
+def test_bytes_of_a_partition(version: int, kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    """Under the topic's name also where requests have only its id; made again, it is another id."""
+    topic = f"admin-partitions-{version}"
+    records = batch([b"x" * 5000])
+    for times in (1, 2):
+        topic_id = make_topic(kafka, topic, partitions=2)
+        with RawClient(proxy.broker_port(1)) as client:
+            client.ask(produce(topic, records, version, topic_id=topic_id, partition=1))
+            client.ask(fetch(topic, version=version, topic_id=topic_id, partition=1))
+        expected = [times * len(records)] * 2
+        wait_until(lambda expected=expected: _partition_bytes(proxy, topic, 1) == expected, "bytes by name")
+        assert _partition_bytes(proxy, topic, 0) == [0, 0]
+        drop_topic(kafka, topic)
+    assert _partition_bytes(proxy, topic_id.bytes.hex(), 1) == [0, 0]
+
+
+def test_partitions_are_counted_only_where_asked_for(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    proxy = run_proxy(kafka.bootstrap)
+    make_topic(kafka, "admin-uncounted")
+    with RawClient(proxy.broker_port(1)) as client:
+        client.ask(produce("admin-uncounted", batch([b"x"])))
+    assert "topic_partition" not in proxy.get("/metrics")[1]
+
+
+def test_quotas_as_json(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    make_topic(kafka, "admin-quotas")
+    with RawClient(proxy.broker_port(1), "limited") as client:
+        client.ask(produce("admin-quotas", batch([b"x" * 5 * QUOTA])))
+        (bucket,) = (found for found in proxy.buckets() if found["kind"] == "producer_byte_rate")
+    assert bucket["entity"] == {"client-id": "limited"}
+    assert bucket["broker"] == 1
+    assert bucket["limit"] == QUOTA
+    assert bucket["throttled"] is True
+    assert bucket["rate"] > 0
+    labels = {"quota": "producer_byte_rate", "client_id": "limited"}
+    assert bucket["throttled_requests"] == proxy.metric(PREFIX + "throttled_requests_total", **labels) > 0
+    assert bucket["throttle_seconds"] == proxy.metric(PREFIX + "throttle_seconds_total", **labels) > 2
+
+
+def _readiness(proxy: ProxyProcess) -> tuple[int, Any]:
+    status, text = proxy.get("/readyz")
+    return status, json.loads(text)
+
+
+def test_readiness_follows_the_cluster(run_proxy: ProxyRunner) -> None:
+    """Alive always; ready while the cluster is there."""
+    (port,) = free_ports(1)
+    proxy = run_proxy.prepare(f"{HOST}:{port}").start()
+    assert proxy.get("/healthz")[0] == 200
+    wait_until(lambda: _says(proxy, f"{HOST}:{port}"), "a reason that names the broker")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((HOST, proxy.bootstrap_port))
+    with EmbeddedKafka(ports={1: port}) as kafka:
+        proxy.wait_ready()
+        assert _readiness(proxy) == (200, {"ready": True, "problems": [], "warnings": []})
+        make_topic(kafka, "ready")
+        kafka.stop(1)
+        wait_until(lambda: _says(proxy, f"{HOST}:{port}"), "a reason, when the broker is gone")
+        assert proxy.get("/healthz")[0] == 200
+        kafka.start(1)
+        proxy.wait_ready()
+        with RawClient(proxy.broker_port(1)) as client:
+            client.ask(api_versions())
+
+
+def _says(proxy: ProxyProcess, what: str) -> bool:
+    status, detail = _readiness(proxy)
+    return status == 503 and not detail["ready"] and what in " ".join(detail["problems"])
