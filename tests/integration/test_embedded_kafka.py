@@ -25,7 +25,9 @@ pytestmark = pytest.mark.kafka
 
 # Prints the brokers' process ids and the folder, then lives until it is told or killed.
 _OWNER = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
 from proxy.demo.embedded_kafka import EmbeddedKafka
 with EmbeddedKafka() as kafka:
     tool = kafka.start_tool("kafka-console-producer", "--bootstrap-server", kafka.bootstrap, "--topic", "t")
