@@ -27,7 +27,7 @@ pytestmark = pytest.mark.kafka
 _OWNER = """
 import signal
 import sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
 from proxy.demo.embedded_kafka import EmbeddedKafka
 with EmbeddedKafka() as kafka:
     tool = kafka.start_tool("kafka-console-producer", "--bootstrap-server", kafka.bootstrap, "--topic", "t")
