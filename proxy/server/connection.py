@@ -21,6 +21,7 @@ from proxy.relay.errors import (
 )
 from proxy.relay.relay import Relay
 from proxy.relay.requests import Intercepted
+from proxy.server.broker_side import WRITE_BUFFER_BYTES, BrokerSide
 from proxy.server.owner import Owner
 
 log = logging.getLogger(__name__)
@@ -30,9 +31,6 @@ CONNECTING: Final = 4
 DRAINING: Final = 8
 UNSERVED: Final = 16
 """Why the client is not read from."""
-WRITE_BUFFER_BYTES: Final = 256 << 10
-LINGER_SECONDS: Final = 30.0
-"""How long a broker may take to read the rest and close after its client has gone."""
 DRAIN_POLL_SECONDS: Final = 0.02
 DRAIN_CALLS: Final = 50
 """About a second, in which a client's requests that are already in the sockets' buffers are read."""
@@ -41,7 +39,7 @@ QUIET_SECONDS: Final = 0.1
 
 
 class Connection(asyncio.Protocol):
-    """The client's side is this protocol itself; the broker's is a Broker."""
+    """The client's side is this protocol itself; the broker's is a BrokerSide."""
 
     def __init__(self, owner: Owner, node_id: int | None, loop: asyncio.AbstractEventLoop) -> None:
         self.node_id = node_id
@@ -54,10 +52,8 @@ class Connection(asyncio.Protocol):
         self._loop: Final = loop
         self._time: Final = loop.time
         self._client: asyncio.Transport | None = None
-        self._broker: asyncio.Transport | None = None
-        self._connecting = False
+        self._broker: Final = BrokerSide(self, loop)
         self._relay: Relay | None = None
-        self._for_broker: list[bytes] = []
         self._unserved: list[bytes] = []
         self._paused = 0
         self._due = 0.0
@@ -129,12 +125,12 @@ class Connection(asyncio.Protocol):
         return not self._over
 
     def pause_writing(self) -> None:
-        if self._broker is not None:
-            self._broker.pause_reading()
+        if self._broker.transport is not None:
+            self._broker.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        if self._broker is not None:
-            self._broker.resume_reading()
+        if self._broker.transport is not None:
+            self._broker.transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.give_up(CLIENT_CLOSED, "the connection broke")
@@ -143,16 +139,8 @@ class Connection(asyncio.Protocol):
 
     # The broker's side
 
-    def broker_connected(self, transport: asyncio.Transport) -> None:
-        self._connecting = False
-        self._broker = transport
-        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        transport.writelines(self._for_broker)
-        self._for_broker = []
-        if self._over:
-            self._end_broker()
-        else:
-            self._pause(CONNECTING, False)
+    def broker_connected(self) -> None:
+        self._pause(CONNECTING, False)
 
     def broker_sent(self, data: bytes) -> None:
         relay = self._relay
@@ -171,7 +159,6 @@ class Connection(asyncio.Protocol):
         self._pause(BROKER_FULL, full)
 
     def broker_lost(self) -> None:
-        self._broker = None
         relay = self._relay
         if relay is not None and relay.answer_due:
             self.fail(RelayError(BROKER_CLOSED, "the broker closed it and left a request unanswered"))
@@ -184,7 +171,7 @@ class Connection(asyncio.Protocol):
         try:
             await self._owner.connect(self, broker)
         except UpstreamUnavailable as error:
-            self._connecting = False
+            self._broker.failed()
             self.fail(RelayError(BROKER_UNAVAILABLE, str(error)))
             self._leave()
 
@@ -196,10 +183,12 @@ class Connection(asyncio.Protocol):
             self._pause(MUTED, muted)
         out = relay.take_to_broker()
         if out:
-            if self._broker is not None:
-                self._broker.writelines(out)
-            else:
-                self._send_when_connected(out)
+            broker = self._broker.transport
+            if broker is not None:
+                broker.writelines(out)
+            elif self._broker.wait_with(out):
+                self._pause(CONNECTING, True)
+                self._owner.start_connecting(self, self._broker)
         out = relay.take_to_client()
         if out and self._client is not None:
             self._client.writelines(out)
@@ -240,13 +229,6 @@ class Connection(asyncio.Protocol):
             self.fail(error)
             return
         self._pump(relay)
-
-    def _send_when_connected(self, pieces: list[bytes]) -> None:
-        self._for_broker.extend(pieces)
-        if not self._connecting:
-            self._connecting = True
-            self._pause(CONNECTING, True)
-            self._owner.start_connecting(self, Broker(self))
 
     def _pause(self, why: int, on: bool) -> None:
         before = self._paused
@@ -350,50 +332,17 @@ class Connection(asyncio.Protocol):
             self._question.cancel()
         if self._client is not None:
             self._client.close()
-        self._end_broker()
+        self._broker.end()
         self._owner.ended(self, reason)
 
     def _leave(self) -> None:
-        if self._client is None and self._broker is None and not self._connecting:
+        if self._client is None and self._broker.gone:
             self._owner.left(self)
-
-    def _end_broker(self) -> None:
-        """Let the broker read to the end: closing at once, with an answer unread, could reset what it has not
-        read.
-        """
-        broker = self._broker
-        if broker is None:
-            return
-        if broker.can_write_eof() and not broker.is_closing():
-            broker.write_eof()
-            broker.resume_reading()
-        self._loop.call_later(LINGER_SECONDS, broker.abort)
+            self._relay = None  # the two sides know each other, so this is freed only by a collection
 
     def abort(self) -> None:
         """Time is up: end both sides now."""
         self.close(DRAIN_TIMEOUT)
-        for transport in (self._client, self._broker):
+        for transport in (self._client, self._broker.transport):
             if transport is not None:
                 transport.abort()
-
-
-class Broker(asyncio.Protocol):
-    """The broker's socket."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection: Final = connection
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._connection.broker_connected(cast("asyncio.Transport", transport))
-
-    def data_received(self, data: bytes) -> None:
-        self._connection.broker_sent(data)
-
-    def pause_writing(self) -> None:
-        self._connection.broker_full(True)
-
-    def resume_writing(self) -> None:
-        self._connection.broker_full(False)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._connection.broker_lost()
