@@ -11,12 +11,14 @@ from kio.schema.api_versions.v0.response import ApiVersionsResponse
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v12.response import MetadataResponse
 
-from proxy.cluster.view import NOTHING_KNOWN, ClusterView, Node
+from proxy.cluster.view import NOTHING_KNOWN, ClusterView, Node, Partition
 from proxy.errors import BadAnswer, UpstreamUnavailable
 from proxy.messages import BrokerConnection
 
 log = logging.getLogger(__name__)
 REFRESH_SECONDS: Final = 5.0
+PARTITIONS_SECONDS: Final = 1.0
+"""How often partitions are asked for: what is known of them is never two seconds old."""
 RETRY_SECONDS: Final = 0.5
 METADATA: Final = 3
 METADATA_VERSION: Final = 12
@@ -32,8 +34,11 @@ class ClusterRefresh:
         bootstrap: Sequence[tuple[str, int]],
         connect_seconds: float,
         changed: Callable[[ClusterView], None],
+        seen: Callable[[ClusterView], None] = lambda view: None,
     ) -> None:
-        """`name` is for the log; `changed` gets each view that differs in its brokers from the one before."""
+        """`name` is for the log; `changed` gets each view that differs in its brokers from the one before,
+        `seen` every view.
+        """
         self.view: ClusterView = NOTHING_KNOWN
         self.problem = "the cluster has not been asked yet"
         """Why the cluster could not be asked the last time; empty when it answered."""
@@ -41,6 +46,8 @@ class ClusterRefresh:
         self._bootstrap: Final = tuple(bootstrap)
         self._connect_seconds: Final = connect_seconds
         self._changed: Final = changed
+        self._seen: Final = seen
+        self._want_partitions = False
         self._poked: Final = asyncio.Event()
         self._broker: BrokerConnection | None = None
         self._topic_names: Final[dict[bytes, str]] = {}
@@ -49,6 +56,17 @@ class ClusterRefresh:
     def poke(self) -> None:
         """Ask again now: something that passed by says that the view is stale."""
         self._poked.set()
+
+    @property
+    def want_partitions(self) -> bool:
+        """Whether views have all of the cluster's partitions, and the names of all topics."""
+        return self._want_partitions
+
+    @want_partitions.setter
+    def want_partitions(self, want: bool) -> None:
+        if want and not self._want_partitions:
+            self._poked.set()
+        self._want_partitions = want
 
     def want_names(self, topic_ids: Iterable[bytes]) -> None:
         """Have the names of these topics in a later view, where the cluster has them."""
@@ -70,26 +88,28 @@ class ClusterRefresh:
                 self.problem = problem
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            self._poked.clear()
             await self._wait()
 
     async def _wait(self) -> None:
         try:
-            async with asyncio.timeout(REFRESH_SECONDS):
+            async with asyncio.timeout(PARTITIONS_SECONDS if self._want_partitions else REFRESH_SECONDS):
                 await self._poked.wait()
         except TimeoutError:
             pass
 
     async def _ask(self) -> None:
+        self._poked.clear()
+        all_topics = self._want_partitions
+        wanted = tuple(self._wanted_ids)
+        topics = tuple(MetadataRequestTopic(topic_id=UUID(bytes=topic_id), name=None) for topic_id in wanted)
+        request = MetadataRequest(
+            topics=None if all_topics else topics,
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
         async with asyncio.timeout(self._connect_seconds * 2):
             broker = await self._connected()
-            wanted = tuple(self._wanted_ids)
-            topics = tuple(
-                MetadataRequestTopic(topic_id=UUID(bytes=topic_id), name=None) for topic_id in wanted
-            )
-            request = MetadataRequest(
-                topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False
-            )
+            as_of = asyncio.get_running_loop().time()
             answer = await broker.ask(request, MetadataResponse)
         self._wanted_ids.difference_update(wanted)
         for topic in answer.topics:
@@ -97,17 +117,23 @@ class ClusterRefresh:
                 self._topic_names[topic.topic_id.bytes] = topic.name
         if not answer.brokers:
             raise BadAnswer("the broker knows of no brokers")
-        self._take(answer)
+        self._take(answer, _partitions(answer) if all_topics else None, as_of)
 
-    def _take(self, answer: MetadataResponse) -> None:
+    def _take(
+        self,
+        answer: MetadataResponse,
+        partitions: dict[tuple[str, int], Partition] | None,
+        as_of: float,
+    ) -> None:
         nodes = {int(node.node_id): Node(int(node.node_id), node.host, node.port) for node in answer.brokers}
         before = self.view
-        self.view = ClusterView(answer.cluster_id or "", nodes, self._topic_names)
+        self.view = ClusterView(answer.cluster_id or "", nodes, self._topic_names, partitions, as_of)
         if self.problem:
             log.info("%s: cluster %s has brokers %s", self._name, answer.cluster_id, sorted(nodes))
         self.problem = ""
         if _addresses(before) != _addresses(self.view):
             self._changed(self.view)
+        self._seen(self.view)
 
     async def _connected(self) -> BrokerConnection:
         if self._broker is not None:
@@ -140,6 +166,20 @@ async def _check(broker: BrokerConnection) -> None:
     newest = max((api.max_version for api in answer.api_keys if api.api_key == METADATA), default=-1)
     if newest < METADATA_VERSION:
         raise BadAnswer(f"the broker knows Metadata up to v{newest}; Kafka 3.1 or newer knows v12")
+
+
+def _partitions(answer: MetadataResponse) -> dict[tuple[str, int], Partition]:
+    """Every partition of the topics that the broker can tell about."""
+    return {
+        (str(topic.name), int(partition.partition_index)): Partition(
+            int(partition.leader_id),
+            tuple(map(int, partition.replica_nodes)),
+            frozenset(map(int, partition.isr_nodes)),
+        )
+        for topic in answer.topics
+        if topic.error_code == 0 and topic.name is not None
+        for partition in topic.partitions
+    }
 
 
 def _addresses(view: ClusterView) -> dict[int, tuple[str, int]]:

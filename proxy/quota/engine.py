@@ -2,6 +2,7 @@
 
 from typing import Final, final
 
+from proxy.cluster.view import NOTHING_KNOWN, ClusterView
 from proxy.quota.bucket import Bucket, BucketState
 from proxy.quota.identity import Identity
 from proxy.quota.limits import Limits
@@ -98,6 +99,16 @@ class QuotaEngine:
             quota.configure(limits, now)
         self._index()
 
+    @property
+    def wants_partitions(self) -> bool:
+        """Whether a quota in force has to know the cluster's partitions."""
+        return any(quota.wants_partitions for quota in self._active)
+
+    def see_cluster(self, view: ClusterView, now: float) -> None:
+        """Take what is known of the cluster now."""
+        for quota in self._quotas:
+            quota.see_cluster(view, now)
+
     def live(self, but: list[Quota] = _NOBODY) -> list[Bucket]:
         """Every bucket that has been used and has a limit, in the order of the quotas, `but` left out.
 
@@ -146,30 +157,51 @@ class QuotaEngines:
     def __init__(self, kinds: list[QuotaKind], limits: Limits) -> None:
         self._kinds: Final = kinds
         self._limits = limits
+        self._view = NOTHING_KNOWN
         self._shared: Final[dict[str, Quota]] = {}
+        self._fellows: Final[dict[str, list[Quota]]] = {}
+        """By kind: the quotas of which each broker has its own."""
         self._engines: Final[dict[int, QuotaEngine]] = {}
 
     def engine(self, node_id: int, now: float) -> QuotaEngine:
         """The broker's engine, with the limits in force."""
         engine = self._engines.get(node_id)
         if engine is None:
-            engine = QuotaEngine([self._quota(kind) for kind in self._kinds])
+            engine = QuotaEngine([self._quota(kind, node_id) for kind in self._kinds])
             engine.configure(self._limits, now)
+            engine.see_cluster(self._view, now)
             self._engines[node_id] = engine
         return engine
 
-    def _quota(self, kind: QuotaKind) -> Quota:
-        if kind.scope != PER_CLUSTER:
-            return kind.build()
+    def _quota(self, kind: QuotaKind, node_id: int) -> Quota:
+        if kind.scope == PER_CLUSTER:
+            return self.shared(kind)
+        quota = kind.build()
+        fellows = self._fellows.setdefault(kind.name, [])
+        quota.join(node_id, fellows)
+        fellows.append(quota)
+        return quota
+
+    @property
+    def wants_partitions(self) -> bool:
+        """Whether a quota of any broker has to know the cluster's partitions."""
+        return any(engine.wants_partitions for engine in self._engines.values())
+
+    def see_cluster(self, view: ClusterView, now: float) -> None:
+        """Take what is known of the cluster now; each of its brokers has an engine from then on."""
+        self._view = view
+        for node_id in view.nodes:
+            self.engine(node_id, now)
+        for engine in self._engines.values():
+            engine.see_cluster(view, now)
+
+    def shared(self, kind: QuotaKind) -> Quota:
+        """The one quota of a PER_CLUSTER kind. It has no limits before there is an engine."""
         quota = self._shared.get(kind.name)
         if quota is None:
             quota = kind.build()
             self._shared[kind.name] = quota
         return quota
-
-    def shared(self, kind: QuotaKind) -> Quota:
-        """The one quota of a PER_CLUSTER kind. It has no limits before there is an engine."""
-        return self._quota(kind)
 
     def engines(self) -> dict[int, QuotaEngine]:
         """Every engine so far, by node id; not to be changed."""

@@ -6,6 +6,7 @@ from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
+from proxy.cluster.view import ClusterView
 from proxy.quota.bucket import Bucket
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits import Limits
@@ -46,6 +47,17 @@ class Quota:
         """Whether such a request is handed out whole, to somebody who asks the quota and answers it."""
         self.active = True
         """Whether anybody has such a quota now, so that asking can do anything; configure() sets it."""
+        self.wants_partitions = False
+        """Whether it has to know the cluster's partitions now; configure() sets it."""
+        self.node_id = -1
+        """The broker that it belongs to; -1 where brokers share it."""
+
+    def join(self, node_id: int, fellows: list["Quota"]) -> None:
+        """Become this broker's, before anything else is said; PER_BROKER only.
+
+        `fellows`: the quotas of the same kind of the brokers before, with whom it may share what it knows.
+        """
+        self.node_id = node_id
 
     def connect(self, address: str, now: float) -> Verdict:
         """Judge a new connection from an address; `throttle_seconds` is how late it is served."""
@@ -61,6 +73,12 @@ class Quota:
 
     def configure(self, limits: Limits, now: float) -> None:
         """Take new limits; what was used so far still counts."""
+
+    def see_cluster(self, view: ClusterView, now: float) -> None:
+        """Take what is known of the cluster now; with its partitions, every second, where they are wanted.
+
+        The view may be older than its brokers' latest changes, or lack the partitions at first.
+        """
 
     def live(self) -> list[Bucket]:
         """Every bucket that has been used and has a limit."""

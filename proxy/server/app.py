@@ -117,6 +117,8 @@ class Proxy:
 
     def _configure(self, limits: Limits) -> None:
         self._engines.configure(limits, asyncio.get_running_loop().time())
+        for gateway in self._gateways:
+            gateway.want_partitions()
 
     def _use_file(self, settings: Settings) -> None:
         self._store.use_file(file_quotas(settings))

@@ -61,7 +61,11 @@ class Gateway:
         self.closed: Final[dict[str, int]] = {}
         """Connections that have ended, by reason."""
         self.cluster: Final = ClusterRefresh(
-            listener.name, listener.upstream.addresses, settings.limits.connect_seconds, self._cluster_changed
+            listener.name,
+            listener.upstream.addresses,
+            settings.limits.connect_seconds,
+            self._cluster_changed,
+            self._cluster_seen,
         )
         self.ports: Final = BrokerPorts(
             listener, settings.broker_ports(listener), self._learned, self._serve_broker
@@ -116,6 +120,14 @@ class Gateway:
                 self.bootstrap_port,
                 view.cluster_id,
             )
+
+    def _cluster_seen(self, view: ClusterView) -> None:
+        self._engines.see_cluster(view, self._loop.time())
+        self.want_partitions()
+
+    def want_partitions(self) -> None:
+        """Have the cluster's partitions in its view where a quota wants them."""
+        self.cluster.want_partitions = self._engines.wants_partitions
 
     def _learned(self, node_id: int, host: str, port: int) -> None:
         log.info("%s: broker %d is at %s:%d", self.listener.name, node_id, host, port)

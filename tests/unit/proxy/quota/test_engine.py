@@ -1,5 +1,6 @@
 import pytest
 
+from proxy.cluster.view import ClusterView, Node
 from proxy.quota.bucket import Bucket, Rule
 from proxy.quota.engine import QuotaEngine, QuotaEngines
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
@@ -201,3 +202,62 @@ def test_a_change_of_limits_reaches_brokers_old_and_new():
     engines.forget_idle(3.0)
     assert [quota.limits for quota in made] == [[SOME, more], [more]]
     assert [quota.forgotten for quota in made] == [[3.0], [3.0]]
+
+
+class Joining(Fixed):
+    """Remembers its fellows, and what it sees of the cluster."""
+
+    def __init__(self):
+        super().__init__((0,))
+        self.fellows = []
+        self.views = []
+
+    def join(self, node_id, fellows):
+        super().join(node_id, fellows)
+        self.fellows = list(fellows)
+
+    def see_cluster(self, view, now):
+        self.views.append((view, now))
+
+
+def joining(made, scope=PER_BROKER):
+    """A kind whose quotas are kept in a list as they are made."""
+
+    def build():
+        made.append(Joining())
+        return made[-1]
+
+    return QuotaKind(scope, (), (0,), scope, build, "")
+
+
+def test_quotas_of_brokers_know_their_broker_and_their_fellows():
+    made, shared = [], []
+    engines = QuotaEngines([joining(made), joining(shared, PER_CLUSTER)], SOME)
+    engines.engine(1, 0.0)
+    engines.engine(2, 0.0)
+    assert [quota.node_id for quota in made] == [1, 2]
+    assert [quota.fellows for quota in made] == [[], [made[0]]]
+    assert [(quota.node_id, quota.fellows) for quota in shared] == [(-1, [])]
+
+
+def test_every_quota_sees_the_cluster_also_those_that_come_later():
+    made = []
+    engines = QuotaEngines([joining(made)], SOME)
+    view = ClusterView("c", {1: Node(1, "h", 1)}, {})
+    engines.see_cluster(view, 5.0)
+    assert made[0].views[-1] == (view, 5.0)
+    engines.engine(2, 7.0)
+    assert made[1].views == [(view, 7.0)]
+
+
+def test_partitions_are_wanted_while_a_quota_in_force_wants_them():
+    made = []
+    engines = QuotaEngines([joining(made)], SOME)
+    assert not engines.wants_partitions
+    engines.engine(1, 0.0)
+    assert not engines.wants_partitions
+    made[0].wants_partitions = True
+    assert engines.wants_partitions
+    made[0].active = False
+    engines.configure(SOME, 1.0)
+    assert not engines.wants_partitions
