@@ -12,6 +12,7 @@ from proxy.quota.identity import (
     precedence,
 )
 from proxy.quota.networks import Networks, networks_around, prefix_lengths
+from proxy.quota.resources import NO_RESOURCES, Resources
 from proxy.quota.table import EMPTY, Change, Table
 
 PACE: Final = "pace"
@@ -36,6 +37,7 @@ class Limits:
     mode, modes: ENFORCE or OBSERVE for all quotas, and by quota key for those where it is another.
     max_throttle_seconds: the longest that a byte rate makes a client wait at once; the rest stays as a debt.
     mutation_samples, mutation_window_seconds: Kafka's controller.quota.window.num and .window.size.seconds.
+    resources: the quotas that are configs of topics and brokers.
 
     The look-ups never walk the configured entities: they cost the same with one as with 100,000. Raises
     ValueError for settings that are none.
@@ -56,6 +58,7 @@ class Limits:
         max_throttle_seconds: float = UNLIMITED,
         mutation_samples: int = 11,
         mutation_window_seconds: float = 1.0,
+        resources: Resources = NO_RESOURCES,
     ) -> None:
         _check("algorithm", algorithm, PACE, WINDOW)
         for each in [mode, *(modes or {}).values()]:
@@ -67,6 +70,7 @@ class Limits:
         self.max_throttle_seconds: Final = max_throttle_seconds
         self.mutation_samples: Final = mutation_samples
         self.mutation_window_seconds: Final = mutation_window_seconds
+        self.resources: Final = resources
         self._mode: Final = mode
         self._modes: Final = dict(modes or {})
         self._exempt_users: Final = frozenset(exempt_users or [])
@@ -81,6 +85,15 @@ class Limits:
 
     def with_changes(self, changes: Mapping[QuotaEntity, Mapping[str, float | None]]) -> "Limits":
         """These limits but for some quotas: a value sets one, None removes it."""
+        changed = self._with(self.resources)
+        changed._apply(changes)
+        return changed
+
+    def with_resources(self, resources: Resources) -> "Limits":
+        """These limits but for the configs of topics and brokers."""
+        return self._with(resources)
+
+    def _with(self, resources: Resources) -> "Limits":
         changed = Limits(
             {},
             self.algorithm,
@@ -95,10 +108,10 @@ class Limits:
             self.max_throttle_seconds,
             self.mutation_samples,
             self.mutation_window_seconds,
+            resources,
         )
         changed._tables.update(self._tables)
         changed._prefix_lengths = self._prefix_lengths
-        changed._apply(changes)
         return changed
 
     def _apply(self, changes: Mapping[QuotaEntity, Mapping[str, float | None]]) -> None:

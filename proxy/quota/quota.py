@@ -10,6 +10,7 @@ from proxy.cluster.view import ClusterView
 from proxy.quota.bucket import Bucket
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits import Limits
+from proxy.quota.resources import ConfigKey, Resources
 from proxy.quota.verdict import PASS, Verdict
 from proxy.wire.views import RequestView, ResponseView
 
@@ -133,10 +134,18 @@ class QuotaKind:
         scope: str,
         build: Callable[[], Quota],
         help: str,
+        configs: tuple[ConfigKey, ...] = (),
+        conflict: Callable[[Resources], str] | None = None,
     ) -> None:
         self.name: Final = name
         self.keys: Final = keys
-        """The quotas that can be configured, by Kafka's names."""
+        """The quotas of clients that can be configured, by Kafka's names."""
+        self.configs: Final = configs
+        """The configs of topics and brokers that are quotas of this kind."""
+        self.conflict: Final = conflict
+        """Why topics and brokers cannot have such configs together, in a sentence; empty when they can. Asked
+        before a change of them is taken.
+        """
         self.api_keys: Final = api_keys
         """The APIs that it is about; none where it is about connections."""
         self.scope: Final = scope

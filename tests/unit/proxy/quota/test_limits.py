@@ -2,6 +2,7 @@ import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits import ENFORCE, OBSERVE, UNLIMITED, WINDOW, Limits
+from proxy.quota.resources import NO_RESOURCES, Resources
 
 KEY = "producer_byte_rate"
 # the entity of each level of precedence, and the bucket of user u with client id c
@@ -257,6 +258,17 @@ def test_changes_keep_the_settings():
         assert (limits.samples, limits.window_seconds, limits.max_throttle_seconds) == (3, 2.0, 7.0)
         assert (limits.mode(KEY), limits.mode(OTHER)) == (ENFORCE, OBSERVE)
         assert limits.exempt_address("10.0.0.1")
+
+
+def test_configs_of_topics_and_brokers_change_apart_from_quotas_of_clients():
+    topics, others = Resources({"t": {"rate": "5"}}), Resources({"t": {"rate": "6"}})
+    old = Limits({ALICE: {KEY: 1.0}, NET: {KEY: 5.0}}, WINDOW, resources=topics)
+    new = old.with_changes({ALICE: {KEY: 2.0}}).with_resources(others)
+    assert Limits({}).resources is NO_RESOURCES
+    assert old.resources is old.with_changes({}).resources is topics
+    assert new.resources is others
+    assert new.configured(KEY) == {ALICE: 2.0, NET: 5.0}
+    assert (new.algorithm, new.ip_limit(KEY, "10.1.1.1")) == (WINDOW, 5.0)
 
 
 def test_all_is_enforced_and_no_wait_is_cut_short_unless_it_says_so():

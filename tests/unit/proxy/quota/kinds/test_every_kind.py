@@ -19,8 +19,10 @@ WHO = Identity("u", "c", "127.0.0.1")
 LIMIT = 100.0
 BURST = {PACE: 100, WINDOW: 1000}
 """What may be used at once at this limit."""
-ASKED = [kind for kind in KINDS if not kind.build().intercepts]
-"""The others are asked by whoever answers the requests, in words of their own; so are their tests."""
+ASKED = [kind for kind in KINDS if kind.keys and not kind.build().intercepts]
+"""The others are asked by whoever answers the requests, in words of their own, or are quotas of topics and
+brokers; so are their tests.
+"""
 every_kind = pytest.mark.parametrize("kind", ASKED, ids=[kind.name for kind in ASKED])
 every_algorithm = pytest.mark.parametrize("algorithm", [PACE, WINDOW])
 
@@ -97,15 +99,15 @@ def test_the_folder_is_the_registry():
 
 
 def test_a_key_belongs_to_one_kind():
-    names = [key.name for kind in KINDS for key in kind.keys]
+    names = [key.name for kind in KINDS for key in (*kind.keys, *kind.configs)]
     assert len(names) == len(set(names))
 
 
-@every_kind
+@pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
 def test_a_kind_says_what_it_is(kind):
     assert kind.help.endswith(".")
     assert kind.scope in (PER_BROKER, PER_CLUSTER)
-    assert kind.keys
+    assert kind.keys or kind.configs
     assert {key.type for key in kind.keys} <= {LONG, INT, DOUBLE}
     assert kind.build().api_keys == kind.api_keys
 

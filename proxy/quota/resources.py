@@ -1,0 +1,197 @@
+"""Quotas that are configs of topics and brokers: what a config takes, and a snapshot of what is set."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, final
+
+TOPIC: Final = "topic"
+BROKER: Final = "broker"
+DEFAULT_RESOURCE: Final = "<default>"
+"""Stands for every topic, or every broker, without a value of its own; no topic can be called so, and on the
+wire the default broker's name is empty."""
+
+LONG: Final = "LONG"
+BOOLEAN: Final = "BOOLEAN"
+LIST: Final = "LIST"
+STRING: Final = "STRING"
+"""Kafka's types of configs, as far as there are some of ours."""
+
+_LARGEST: Final = 2**63 - 1
+_MOST_DIGITS: Final = 100
+TRUE: Final = "true"
+FALSE: Final = "false"
+
+Values = dict[str, str]
+"""A resource's configs by their keys, in the spelling of ConfigKey.canonical()."""
+
+
+@final
+class ConfigKey:
+    """One config and the values that it takes, as in Kafka's ConfigDef."""
+
+    __slots__ = ("_check", "choices", "default", "documentation", "least", "name", "resource", "type")
+
+    def __init__(
+        self,
+        name: str,
+        resource: str,
+        type: str,
+        documentation: str,
+        default: str | None,
+        least: int = 0,
+        check: Callable[[str], str] | None = None,
+        choices: tuple[str, ...] = (),
+    ) -> None:
+        self.name: Final = name
+        self.resource: Final = resource
+        """TOPIC or BROKER."""
+        self.type: Final = type
+        """LONG, BOOLEAN, LIST or STRING."""
+        self.documentation: Final = documentation
+        self.default: Final = default
+        """What holds where it is not configured; None where that has no value, such as no limit."""
+        self.least: Final = least
+        """The smallest LONG."""
+        self.choices: Final = choices
+        """The values of a STRING; any where there are none."""
+        self._check: Final = check
+
+    def problem(self, text: str | None) -> str:
+        """Why it cannot have a value, in Kafka's words; empty when it can. None is no value."""
+        if text is None:
+            return f"Null value not supported for {self.name}"
+        why = self._why_not(text.strip())
+        return f"Invalid value {text} for configuration {self.name}: {why}" if why else ""
+
+    def _why_not(self, text: str) -> str:
+        if self.type == LONG:
+            number = _whole(text)
+            if number is None:
+                return "Not a number of type LONG"
+            if number < self.least:
+                return f"Value must be at least {self.least}"
+        elif self.type == BOOLEAN and text.lower() not in (TRUE, FALSE):
+            return "Expected value to be either true or false"
+        elif self.choices and text not in self.choices:
+            return f"String must be one of: {', '.join(self.choices)}"
+        return "" if self._check is None else self._check(text)
+
+    def canonical(self, text: str) -> str:
+        """A value without a problem, in its one spelling: that in which Kafka describes it."""
+        text = text.strip()
+        if self.type == LONG:
+            return str(int(text))
+        if self.type == BOOLEAN:
+            return text.lower()
+        return ",".join(split_list(text)) if self.type == LIST else text
+
+
+def split_list(text: str) -> list[str]:
+    """The elements of a LIST; none of an empty one."""
+    text = text.strip()
+    return [element.strip() for element in text.split(",")] if text else []
+
+
+def _whole(text: str) -> int | None:
+    """The number of a LONG; None where it is none."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+        return None
+    number = int(text)
+    return number if -_LARGEST - 1 <= number <= _LARGEST else None
+
+
+@final
+class Resources:
+    """What is configured. Immutable; a change makes another.
+
+    topics, brokers: name -> {config: value}; DEFAULT_RESOURCE is the name of both defaults, a broker's is its
+    node id in digits. Values are in the spelling of ConfigKey.canonical(), each fit for its config.
+
+    The look-ups cost the same however many resources there are.
+    """
+
+    __slots__ = ("_by_key", "brokers", "topics")
+
+    def __init__(
+        self,
+        topics: Mapping[str, Mapping[str, str]] | None = None,
+        brokers: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        self.topics: Final = _copy(topics)
+        self.brokers: Final = _copy(brokers)
+        self._by_key: Final = {TOPIC: _by_key(self.topics), BROKER: _by_key(self.brokers)}
+
+    def all(self, resource: str) -> dict[str, Values]:
+        """Every configured topic or broker, with its configs; not to be changed."""
+        return self.brokers if resource == BROKER else self.topics
+
+    def configured(self, resource: str, key: str) -> Values:
+        """Every resource that has this config, with its value; not to be changed."""
+        values = self._by_key[resource].get(key)
+        return _NOTHING if values is None else values
+
+    def own_text(self, resource: str, name: str, key: str) -> str | None:
+        """The resource's own value; None where it has none."""
+        return self.configured(resource, key).get(name)
+
+    def text(self, resource: str, name: str, key: str) -> str | None:
+        """The resource's own value, else the default resource's, else None."""
+        values = self.configured(resource, key)
+        value = values.get(name)
+        return values.get(DEFAULT_RESOURCE) if value is None else value
+
+    def own_number(self, resource: str, name: str, key: str) -> float | None:
+        """own_text() of a LONG."""
+        text = self.own_text(resource, name, key)
+        return None if text is None else float(text)
+
+    def number(self, resource: str, name: str, key: str) -> float | None:
+        """text() of a LONG."""
+        text = self.text(resource, name, key)
+        return None if text is None else float(text)
+
+    def flag(self, resource: str, name: str, key: str) -> bool:
+        """text() of a BOOLEAN; without a value it is false."""
+        return self.text(resource, name, key) == TRUE
+
+    def with_changes(self, resource: str, changes: Mapping[str, Mapping[str, str | None]]) -> "Resources":
+        """These but for some values of topics or brokers; None removes one."""
+        changed = _changed(self.all(resource), changes)
+        if resource == BROKER:
+            return Resources(self.topics, changed)
+        return Resources(changed, self.brokers)
+
+
+_NOTHING: Final[Values] = {}
+
+
+def _copy(resources: Mapping[str, Mapping[str, str]] | None) -> dict[str, Values]:
+    if resources is None:
+        return {}
+    return {name: dict(values) for name, values in resources.items() if values}
+
+
+def _by_key(resources: dict[str, Values]) -> dict[str, Values]:
+    by_key: dict[str, Values] = {}
+    for name, values in resources.items():
+        for key, value in values.items():
+            by_key.setdefault(key, {})[name] = value
+    return by_key
+
+
+def _changed(
+    resources: dict[str, Values], changes: Mapping[str, Mapping[str, str | None]]
+) -> dict[str, Values]:
+    changed = dict(resources)
+    for name, values in changes.items():
+        own = dict(changed.get(name, _NOTHING))
+        for key, value in values.items():
+            if value is None:
+                own.pop(key, None)
+            else:
+                own[key] = value
+        changed[name] = own
+    return changed
+
+
+NO_RESOURCES: Final = Resources()
