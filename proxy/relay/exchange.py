@@ -33,6 +33,7 @@ class Exchange:
         "client",
         "correlation_id",
         "held_until",
+        "next",
         "own",
         "request",
         "sent_at",
@@ -47,6 +48,8 @@ class Exchange:
         request: RequestView | None = None,
         own: bool = False,
     ) -> None:
+        self.next: Exchange | None = None
+        """The request that the client sent after this one."""
         self.correlation_id: Final = correlation_id
         self.client: Final = client
         self.api: Final = api

@@ -13,7 +13,7 @@ from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32
 from proxy.wire.errors import Malformed, Short, UnsupportedVersion
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter
-from proxy.wire.reader import Reader, text
+from proxy.wire.reader import NOTHING, Reader, text
 from proxy.wire.registry import BY_KEY
 from proxy.wire.views import RequestView
 from proxy.wire.walk import HEAD
@@ -75,7 +75,9 @@ class Requests:
         self._splitter: Final = FrameSplitter(max_frame_bytes)
         self._client = Client(who, traffic.client(who.principal, who.client_id), b"")
         self._passing: CutThrough | None = None
-        self._to_broker: list[bytes] = []
+        self._reader: Final = Reader(NOTHING)
+        """Reads every request that comes whole, one after the other."""
+        self._to_broker = NOTHING
         self._intercepted: list[Intercepted] = []
         self._collecting: Collecting | None = None
         self.greeted = False
@@ -96,9 +98,15 @@ class Requests:
     def take(self) -> list[bytes]:
         """What may leave for the broker now."""
         taken = self._to_broker
-        if taken:
-            self._to_broker = []
+        self._to_broker = NOTHING
         return taken
+
+    def _send(self, pieces: list[bytes]) -> None:
+        """Bytes for the broker; the list is no longer the caller's."""
+        if self._to_broker:
+            self._to_broker.extend(pieces)
+        else:
+            self._to_broker = pieces
 
     def take_intercepted(self) -> list[Intercepted]:
         taken = self._intercepted
@@ -108,7 +116,7 @@ class Requests:
 
     def ask(self, exchange: Exchange, frame: bytes) -> None:
         """Send the broker a request of the proxy's own, for the sake of an intercepted one."""
-        self._to_broker.append(frame)
+        self._send([frame])
         self._turns.asked = exchange
 
     def feed(self, data: bytes) -> None:
@@ -132,7 +140,15 @@ class Requests:
                 self._pass(passing, frame, now)
 
     def _read_request(self, frame: Frame, now: float) -> None:
-        reader = Reader(frame.pieces if frame.complete else list(frame.pieces), LENGTH_SIZE)
+        if not frame.complete:
+            self._dispatch(frame, Reader(list(frame.pieces), LENGTH_SIZE), now)
+            return
+        reader = self._reader
+        reader.start(frame.pieces, LENGTH_SIZE)
+        self._dispatch(frame, reader, now)
+        reader.stop()
+
+    def _dispatch(self, frame: Frame, reader: Reader, now: float) -> None:
         header = read_request_header(reader)
         self.greeted = True
         self._traffic.count_request(header.api_key)
@@ -237,13 +253,13 @@ class Requests:
     ) -> None:
         if not frame.complete:
             self._passing = CutThrough(frame, exchange, reader, view)
-            self._to_broker.extend(self._passing.take())
+            self._send(self._passing.take())
             return
         exchange.sent_at = now
         if view is None or not view.edits:
-            self._to_broker.extend(frame.pieces)
+            self._send(frame.pieces)
         else:
-            self._to_broker.extend(apply(frame.pieces, view.edits))
+            self._send(apply(frame.pieces, view.edits))
         if view is not None and view.items:
             self._traffic.count_in(view.items)
 
@@ -257,7 +273,7 @@ class Requests:
             except Short:
                 if frame.complete:
                     raise
-        self._to_broker.extend(passing.take())
+        self._send(passing.take())
         if view is not None:
             if passing.waiting > CUT_THROUGH_BYTES:
                 raise Malformed(f"a field of the request is longer than {CUT_THROUGH_BYTES} bytes")

@@ -13,7 +13,7 @@ from proxy.wire.apis import Api
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
 from proxy.wire.frames import Frame, FrameSplitter
-from proxy.wire.reader import Reader
+from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.views import RequestView, ResponseView
 
 HOLD_BYTES: Final = 4096
@@ -32,6 +32,8 @@ class Responses:
         self._traffic: Final = traffic
         self._turns: Final = turns
         self._splitter: Final = FrameSplitter(MAX_RESPONSE_BYTES, HOLD_BYTES)
+        self._reader: Final = Reader(NOTHING)
+        """Reads every answer that comes whole, one after the other."""
         self._passing: CutThrough | None = None
         self._collecting: list[bytes] | None = None
         self._collected: list[bytes] = []
@@ -63,7 +65,15 @@ class Responses:
             frame = self._splitter.next()
 
     def _read_response(self, frame: Frame, now: float) -> None:
-        reader = Reader(frame.pieces if frame.complete else list(frame.pieces), LENGTH_SIZE)
+        if not frame.complete:
+            self._dispatch(frame, Reader(list(frame.pieces), LENGTH_SIZE), now)
+            return
+        reader = self._reader
+        reader.start(frame.pieces, LENGTH_SIZE)
+        self._dispatch(frame, reader, now)
+        reader.stop()
+
+    def _dispatch(self, frame: Frame, reader: Reader, now: float) -> None:
         exchange = self._turns.answered(reader.i32())
         if exchange.own:
             self._collect([], frame)

@@ -7,6 +7,7 @@ from typing import Final, final
 from proxy.relay.exchange import Exchange
 from proxy.relay.traffic import Bytes
 from proxy.wire.errors import Malformed
+from proxy.wire.reader import NOTHING
 
 MAX_IN_FLIGHT: Final = 1024
 """Requests of one connection that await their answers; a client that pipelines more is read no faster than it
@@ -33,24 +34,33 @@ class Turns:
         """
         self.asked: Exchange | None = None
         """The intercepted request for whose sake the proxy has asked the broker something, and awaits it."""
-        self._exchanges: Final[list[Exchange]] = []
-        """A list, and not a deque: mypyc knows lists, and few requests are in flight on a connection."""
-        self._to_client: list[bytes] = []
+        self._first: Exchange | None = None
+        """The exchange whose turn it is; the others follow by `next`, down to the last."""
+        self._last: Exchange | None = None
+        self._due = 0
+        """How many there are."""
+        self._to_client = NOTHING
         self._held_back: list[bytes] = []
 
     @property
     def empty(self) -> bool:
         """Whether no answer is due or half through."""
-        return not self._exchanges and not self.passing and not self._held_back
+        return self._first is None and not self.passing and not self._held_back
 
     @property
     def full(self) -> bool:
         """Whether so many answers are due that no further request is read before some of them are there."""
-        return len(self._exchanges) >= MAX_IN_FLIGHT
+        return self._due >= MAX_IN_FLIGHT
 
     def add(self, exchange: Exchange) -> None:
         """A request has been read."""
-        self._exchanges.append(exchange)
+        last = self._last
+        if last is None:
+            self._first = exchange
+        else:
+            last.next = exchange
+        self._last = exchange
+        self._due += 1
         if exchange.own:
             self.awaiting_own = exchange.answer is None
             self.send_own()
@@ -60,19 +70,26 @@ class Turns:
 
         An answer to what the proxy has asked leaves the exchange in its place, for the proxy's own answer.
         """
-        if not self._exchanges or (self._exchanges[0].own and self._exchanges[0] is not self.asked):
+        exchange = self._first
+        if exchange is None or (exchange.own and exchange is not self.asked):
             raise Malformed(f"an answer (correlation_id {correlation_id}) to no request")
-        exchange = self._exchanges[0]
         if exchange is self.asked:
             self.asked = None
         else:
-            self._exchanges.pop(0)
+            self._remove(exchange)
         if exchange.correlation_id != correlation_id:
             raise Malformed(
                 f"the answer has correlation_id {correlation_id}; "
                 f"it is the turn of request {exchange.correlation_id}"
             )
         return exchange
+
+    def _remove(self, first: Exchange) -> None:
+        """The first exchange is over."""
+        self._first = first.next
+        self._due -= 1
+        if first.next is None:
+            self._last = None
 
     def answer_own(self, exchange: Exchange, answer: bytes) -> None:
         """The proxy's own answer to a request is there: a whole frame."""
@@ -82,30 +99,32 @@ class Turns:
 
     def send_own(self) -> None:
         """Send the proxy's own answers whose turn it is."""
-        while self._exchanges and not self.passing:
-            exchange = self._exchanges[0]
+        exchange = self._first
+        while exchange is not None and not self.passing:
             answer = exchange.answer
             if answer is None:
                 return
-            self._exchanges.pop(0)
+            self._remove(exchange)
             if exchange.held_until > 0.0:
                 self.hold(exchange.held_until)
             self._total.bytes_out += len(answer)
             exchange.client.traffic.bytes_out += len(answer)
             self.send([answer])
+            exchange = self._first
 
     def send(self, pieces: list[bytes]) -> None:
-        """Bytes for the client, in their turn."""
+        """Bytes for the client, in their turn; the list is no longer the caller's."""
         if self.held_until > 0.0:
             self._held_back.extend(pieces)
-        else:
+        elif self._to_client:
             self._to_client.extend(pieces)
+        else:
+            self._to_client = pieces
 
     def take(self) -> list[bytes]:
         """What may leave for the client now."""
         taken = self._to_client
-        if taken:
-            self._to_client = []
+        self._to_client = NOTHING
         return taken
 
     def mute(self, until: float) -> None:
@@ -119,5 +138,6 @@ class Turns:
     def release(self) -> None:
         """The wait of what was held back is over."""
         self.held_until = 0.0
-        self._to_client.extend(self._held_back)
+        held_back = self._held_back
         self._held_back = []
+        self.send(held_back)

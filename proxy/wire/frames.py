@@ -11,6 +11,7 @@ from typing import Final, final
 
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import FrameTooLarge
+from proxy.wire.reader import NOTHING
 
 CUT_THROUGH_BYTES: Final = 1 << 20
 JOINED_BYTES: Final = 4096
@@ -19,14 +20,15 @@ JOINED_BYTES: Final = 4096
 
 @final
 class Frame:
-    """One frame in pieces, its length in front."""
+    """One frame in pieces, its length in front. It holds until the splitter is asked for the next one."""
 
     __slots__ = ("complete", "pieces", "size")
 
     def __init__(self, pieces: list[bytes], size: int, complete: bool) -> None:
         self.pieces = pieces
-        """What has arrived since the frame was handed out last; everything, where it is complete at once."""
-        self.size: Final = size
+        """What has arrived since the frame was handed out last; everything, where it is complete at once.
+        The list is the taker's own."""
+        self.size = size
         """Bytes in all, the length's own four included."""
         self.complete = complete
 
@@ -38,13 +40,28 @@ class FrameSplitter:
     Raises FrameTooLarge for a length that is negative or over `max_frame_bytes`.
     """
 
-    __slots__ = ("_at", "_buffered", "_chunks", "_hold_bytes", "_max_frame_bytes", "_missing", "_open")
+    __slots__ = (
+        "_at",
+        "_buffered",
+        "_chunk",
+        "_hold_bytes",
+        "_max_frame_bytes",
+        "_missing",
+        "_more",
+        "_open",
+        "_whole",
+    )
 
     def __init__(self, max_frame_bytes: int, hold_bytes: int = CUT_THROUGH_BYTES) -> None:
         self._max_frame_bytes: Final = max_frame_bytes
         self._hold_bytes: Final = hold_bytes
-        self._chunks: list[bytes] = []
+        self._chunk = b""
         self._at = 0
+        """How much of the chunk has been handed out."""
+        self._more: Final[list[bytes]] = []
+        """The chunks after that one; mostly none, so that a frame costs no list but its own."""
+        self._whole: Final = Frame(NOTHING, 0, True)
+        """Stands for every frame that is handed out whole: one at a time."""
         self._buffered = 0
         self._open: Frame | None = None
         self._missing = 0
@@ -60,11 +77,16 @@ class FrameSplitter:
         return self._open is not None
 
     def feed(self, chunk: bytes) -> None:
-        chunks = self._chunks
-        if chunks and len(chunk) < JOINED_BYTES and len(chunks[-1]) < JOINED_BYTES:
-            chunks[-1] += chunk
+        more = self._more
+        if self._buffered == 0:
+            self._chunk = chunk
+            self._at = 0
+        elif len(chunk) < JOINED_BYTES and not more and len(self._chunk) < JOINED_BYTES:
+            self._chunk += chunk
+        elif len(chunk) < JOINED_BYTES and more and len(more[-1]) < JOINED_BYTES:
+            more[-1] += chunk
         else:
-            chunks.append(chunk)
+            more.append(chunk)
         self._buffered += len(chunk)
 
     def next(self) -> Frame | None:
@@ -73,7 +95,7 @@ class FrameSplitter:
             return self._next_part(self._open)
         if self._buffered < LENGTH_SIZE:
             return None
-        head = self._chunks[0]
+        head = self._chunk
         at = self._at
         if len(head) - at < LENGTH_SIZE:
             head = self._peek(LENGTH_SIZE)
@@ -86,7 +108,10 @@ class FrameSplitter:
             )
         size = LENGTH_SIZE + length
         if self._buffered >= size:
-            return Frame(self._take(size), size, True)
+            frame = self._whole
+            frame.pieces = self._take(size)
+            frame.size = size
+            return frame
         if size > CUT_THROUGH_BYTES and self._buffered >= self._hold_bytes:
             self._missing = size - self._buffered
             self._open = Frame(self._take(self._buffered), size, False)
@@ -106,31 +131,34 @@ class FrameSplitter:
 
     def _peek(self, size: int) -> bytes:
         """The next `size` bytes, which are there."""
-        head = self._chunks[0][self._at : self._at + size]
-        which = 1
+        head = self._chunk[self._at : self._at + size]
+        which = 0
         while len(head) < size:
-            head += self._chunks[which][: size - len(head)]
+            head += self._more[which][: size - len(head)]
             which += 1
         return head
 
     def _take(self, size: int) -> list[bytes]:
         """The next `size` bytes, which are there, as pieces; a whole chunk is not copied."""
         self._buffered -= size
-        pieces: list[bytes] = []
-        chunks = self._chunks
-        left = size
+        pieces = [self._take_chunk(size)]
+        left = size - len(pieces[0])
         while left > 0:
-            chunk = chunks[0]
-            ready = len(chunk) - self._at
-            if ready > left:
-                pieces.append(chunk[self._at : self._at + left])
-                self._at += left
-                return pieces
-            pieces.append(chunk if self._at == 0 else chunk[self._at :])
-            chunks.pop(0)
-            self._at = 0
-            left -= ready
+            piece = self._take_chunk(left)
+            pieces.append(piece)
+            left -= len(piece)
         return pieces
+
+    def _take_chunk(self, most: int) -> bytes:
+        """The rest of the first chunk, or as much of it as is wanted."""
+        chunk = self._chunk
+        at = self._at
+        if len(chunk) - at > most:
+            self._at = at + most
+            return chunk[at : at + most]
+        self._chunk = self._more.pop(0) if self._more else b""
+        self._at = 0
+        return chunk if at == 0 else chunk[at:]
 
 
 def _signed(length: int) -> int:

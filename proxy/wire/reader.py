@@ -10,6 +10,8 @@ from typing import Final, final
 from proxy.wire.errors import Malformed, Short
 
 MAX_LENGTH: Final = 2**31 - 1
+NOTHING: Final[list[bytes]] = []
+"""No pieces; never changed."""
 
 
 @final
@@ -28,23 +30,44 @@ class Mark:
 
 @final
 class Reader:
-    """Reads field after field; each read is checked against what is there, and raises Short beyond it."""
+    """Reads field after field; each read is checked against what is there, and raises Short beyond it.
+
+    A reader may serve one frame after the other: start() begins with the next, and stop() lets go of it.
+    """
 
     __slots__ = ("base", "data", "end", "next_at", "next_piece", "pieces", "pos")
 
     def __init__(self, pieces: list[bytes], start: int = 0) -> None:
         self.pieces = pieces
         """May grow at its end while the frame is on its way."""
-        self.data = pieces[0]
+        self.data = b""
         self.pos = 0
-        self.end = len(self.data)
+        self.end = 0
         self.base = 0
         """The offset of data[0] in the frame."""
         self.next_piece = 1
         self.next_at = 0
         """Where, after data, reading goes on: pieces[next_piece][next_at]."""
-        if start:
+        self.start(pieces, start)
+
+    def start(self, pieces: list[bytes], start: int = 0) -> None:
+        """Read these pieces, from an offset on."""
+        data = pieces[0] if pieces else b""
+        self.pieces = pieces
+        self.data = data
+        self.pos = 0
+        self.end = len(data)
+        self.base = 0
+        self.next_piece = 1
+        self.next_at = 0
+        if start <= self.end:
+            self.pos = start
+        else:
             self.skip(start)
+
+    def stop(self) -> None:
+        """Hold on to no bytes any longer."""
+        self.start(NOTHING)
 
     @property
     def offset(self) -> int:

@@ -30,6 +30,10 @@ class Item:
         """Bytes of record batches that the message carries for this partition."""
 
 
+NO_ITEMS: Final[list[Item]] = []
+"""Shared by every view that wants none; never changed."""
+
+
 class View:
     """What requests and responses have in common, and how far the reading of one has come."""
 
@@ -38,7 +42,7 @@ class View:
         self.flexible = flexible
         """Whether this version has compact strings and tagged fields."""
         self.want_items = want_items
-        self.items: list[Item] = []
+        self.items: list[Item] = [] if want_items else NO_ITEMS
         """Filled only where `want_items`."""
         self.edits: list[Edit] = []
         """What has to change in the frame before it goes on."""

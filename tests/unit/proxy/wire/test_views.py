@@ -23,7 +23,7 @@ def test_a_response_view_starts_without_a_wait():
 
 
 def test_views_share_no_lists():
-    first, second = ResponseView(0, False, 0), ResponseView(0, False, 0)
+    first, second = ResponseView(0, False, 0, True), ResponseView(0, False, 0, True)
     first.items.append(Item("t", NO_ID, 0, 1))
     assert second.items == []
     assert second.edits is not first.edits
