@@ -1,0 +1,97 @@
+"""Names in DER and as the X500Principal of Java 17 spells them; its answers are these."""
+
+import pytest
+
+from proxy.security.der import read_name, read_values
+from proxy.security.distinguished_name import spell
+
+TYPES = {
+    "CN": "550403",
+    "C": "550406",
+    "L": "550407",
+    "ST": "550408",
+    "STREET": "550409",
+    "O": "55040a",
+    "OU": "55040b",
+    "SERIAL": "550405",
+    "TITLE": "55040c",
+    "EMAIL": "2a864886f70d010901",
+    "DC": "0992268993f22c640119",
+    "UID": "0992268993f22c640101",
+}
+UTF8, PRINTABLE, T61, IA5, UNIVERSAL, BMP, NUMERIC = 0x0C, 0x13, 0x14, 0x16, 0x1C, 0x1E, 0x12
+Part = tuple[str, int, bytes]
+
+
+def der(tag: int, content: bytes) -> bytes:
+    assert len(content) < 128
+    return bytes([tag, len(content)]) + content
+
+
+def part(kind: str, tag: int, value: bytes) -> bytes:
+    return der(0x30, der(6, bytes.fromhex(TYPES[kind])) + der(tag, value))
+
+
+def named(*rdns: list[Part]) -> str:
+    sets = [der(0x31, b"".join(part(*each) for each in parts)) for parts in rdns]
+    (name,) = read_values(der(0x30, b"".join(sets)))
+    return spell(read_name(name.content))
+
+
+def common(text: str) -> str:
+    return named([("CN", UTF8, text.encode())])
+
+
+def test_the_last_comes_first() -> None:
+    rdns: list[list[Part]] = [[("C", PRINTABLE, b"DE")], [("O", UTF8, b"Org")], [("CN", UTF8, b"alice")]]
+    assert named(*rdns) == "CN=alice,O=Org,C=DE"
+
+
+def test_keywords_of_the_rfc() -> None:
+    kinds = ["CN", "L", "ST", "STREET", "OU", "DC", "UID"]
+    rdns: list[list[Part]] = [[(kind, UTF8, b"x")] for kind in reversed(kinds)]
+    assert named(*rdns) == "CN=x,L=x,ST=x,STREET=x,OU=x,DC=x,UID=x"
+
+
+def test_an_email_address_and_other_types_are_hexadecimal() -> None:
+    assert named([("CN", UTF8, b"alice")], [("EMAIL", IA5, b"a@b.c")]) == (
+        "1.2.840.113549.1.9.1=#16056140622e63,CN=alice"
+    )
+    assert named([("SERIAL", PRINTABLE, b"serial7")], [("TITLE", UTF8, b"title")]) == (
+        "2.5.4.12=#0c057469746c65,2.5.4.5=#130773657269616c37"
+    )
+
+
+def test_several_in_one_keep_their_order() -> None:
+    pair: list[Part] = [("OU", UTF8, b"y"), ("CN", UTF8, b"x")]
+    assert named(pair, [("O", UTF8, b"z")]) == "O=z,OU=y+CN=x"
+
+
+@pytest.mark.parametrize(
+    ("value", "spelt"),
+    [
+        ('a,b+c"d\\e<f>g;h=i#j', r"a\,b\+c\"d\\e\<f\>g\;h\=i\#j"),
+        (" lead and trail ", r"\ lead and trail\ "),
+        ("#start", r"\#start"),
+        (" ,x, ", r"\ \,x\,\ "),
+        ("  ", r"\ \ "),
+        ("\r a\r", "\\\r\\ a\\\r"),
+        ("a\0b", r"a\00b"),
+        ("müller 李", "müller 李"),
+        ("", ""),
+    ],
+)
+def test_what_is_escaped(value: str, spelt: str) -> None:
+    assert common(value) == f"CN={spelt}"
+
+
+def test_kinds_of_strings() -> None:
+    assert named([("CN", NUMERIC, b"12345")]) == "CN=#12053132333435"
+    assert named([("CN", UNIVERSAL, "uni".encode("utf-32-be"))]) == "CN=#1c0c000000750000006e00000069"
+    assert named([("CN", T61, b"t61 \xfc")]) == "CN=t61 \ufffd"
+    assert named([("CN", BMP, b"\0b\0m")]) == r"CN=\00b\00m"
+    assert named([("CN", UTF8, b"bad\xff")]) == "CN=bad\ufffd"
+
+
+def test_no_name() -> None:
+    assert named() == ""
