@@ -4,6 +4,7 @@ from typing import Final, final
 
 from proxy.cluster.view import NOTHING_KNOWN, ClusterView
 from proxy.quota.bucket import Bucket, BucketState
+from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits import Limits
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
@@ -25,6 +26,11 @@ class QuotaEngine:
         self._active: list[Quota] = []
         self._by_api: list[list[Quota]] = []
         self._intercepted: frozenset[int] = frozenset()
+        self._holding: list[Quota] = []
+        self.holds_fetches = False
+        """Whether a quota in force may hold partitions of fetches back."""
+        self.generation = 0
+        """How often limits have come: what may_hold() has said holds for one of these."""
         self._index()
 
     def _index(self) -> None:
@@ -33,6 +39,9 @@ class QuotaEngine:
         self._by_api = [
             [quota for quota in self._active if api_key in quota.api_keys] for api_key in range(highest + 1)
         ]
+        self._holding = [quota for quota in self._active if quota.holds_fetches]
+        self.holds_fetches = len(self._holding) > 0
+        self.generation += 1
         intercepting = [quota for quota in self._active if quota.intercepts]
         self._intercepted = frozenset([key for quota in intercepting for key in quota.api_keys])
 
@@ -86,6 +95,17 @@ class QuotaEngine:
             verdict = combine(verdict, _enforced(quota.charge(request, response, who, now), now))
         _count(verdict, throttled_until, now)
         return verdict
+
+    def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
+        """Whether any quota may hold this partition of this client's fetches back."""
+        if not self._holding or self._limits.exempt(who):
+            return False
+        return any(quota.may_hold(topic, partition, replica_id, who) for quota in self._holding)
+
+    def hold_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
+        """Say what a fetch has to leave out now: whatever any quota holds back, with the least bounds."""
+        for quota in self._holding:
+            quota.hold_fetch(plan, who, now)
 
     def _asked(self, api_key: int) -> list[Quota]:
         if 0 <= api_key < len(self._by_api):

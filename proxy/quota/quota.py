@@ -8,6 +8,7 @@ from mypy_extensions import mypyc_attr
 
 from proxy.cluster.view import ClusterView
 from proxy.quota.bucket import Bucket
+from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits import Limits
 from proxy.quota.resources import ConfigKey, Resources
@@ -52,6 +53,10 @@ class Quota:
         """Whether it has to know the cluster's partitions now; configure() sets it."""
         self.node_id = -1
         """The broker that it belongs to; -1 where brokers share it."""
+        self.holds_fetches = False
+        """Whether it may hold partitions of fetches back now: see proxy.quota.fetch_plan; configure() sets
+        it.
+        """
 
     def join(self, node_id: int, fellows: list["Quota"]) -> None:
         """Become this broker's, before anything else is said; PER_BROKER only.
@@ -71,6 +76,19 @@ class Quota:
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         """Judge a response when it has come from the broker, before it goes to the client."""
         return PASS
+
+    def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
+        """Whether it may ever hold this partition of this client back, as long as the limits are these.
+
+        `replica_id` is a follower's node id, -1 for consumers.
+        """
+        return False
+
+    def hold_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
+        """Say what a fetch has to leave out now, and how much of the rest may come.
+
+        `plan.items` are the partitions for which some quota has said may_hold(): perhaps another one.
+        """
 
     def configure(self, limits: Limits, now: float) -> None:
         """Take new limits; what was used so far still counts."""

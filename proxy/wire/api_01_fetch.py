@@ -11,6 +11,8 @@ from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
 from proxy.wire.apis import Api
 from proxy.wire.batches import read_whole_batches
 from proxy.wire.edit import Edit, i32, uvarint
+from proxy.wire.fetch_answer import FetchAnswer, Watermarks
+from proxy.wire.fetch_request import TOPIC_IDS_FROM
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, walk
@@ -22,8 +24,11 @@ ENDPOINTS_FROM: Final = 16
 class FetchResponse(Partitioned):
     topic_id_from = 13
 
-    def __init__(self, addresses: Addresses) -> None:
+    def __init__(self, addresses: Addresses, answer: FetchAnswer | None) -> None:
         self.addresses: Final = addresses
+        self._answer: Final = answer
+        """What is to be learned from it and put into it; None where it passes as it is."""
+        self._marks: Watermarks | None = None
 
     def read_head(self, reader: Reader, view: View) -> bool:
         response = cast("ResponseView", view)
@@ -31,6 +36,12 @@ class FetchResponse(Partitioned):
         if version >= 1:
             response.throttle_at = reader.offset
             response.throttle_time_ms = reader.i32()
+        answer = self._answer
+        if answer is not None:
+            view.topics_left = answer.read_head(reader, view.edits)
+            for edit in view.edits:
+                response.body_size += edit.growth
+            return True
         if version >= 7:
             reader.take(6)  # error_code, session_id
         view.topics_left = reader.count(view.flexible)
@@ -38,10 +49,12 @@ class FetchResponse(Partitioned):
 
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version
-        reader.take(10)  # error_code, high_watermark
+        if self._answer is None:
+            # error_code, high_watermark; from v4 last_stable_offset, and from v5 log_start_offset
+            reader.take(26 if version >= 5 else 18 if version >= 4 else 10)
+        else:
+            self._learn(reader, view, self._answer)
         if version >= 4:
-            # last_stable_offset, and from v5 log_start_offset
-            reader.take(16 if version >= 5 else 8)
             left = reader.count(view.flexible)
             while left > 0:  # aborted_transactions: producer_id, first_offset
                 reader.take(16)
@@ -53,10 +66,27 @@ class FetchResponse(Partitioned):
         view.records_length_at = reader.offset
         return reader.bytes_length(view.flexible)
 
+    def _learn(self, reader: Reader, view: View, answer: FetchAnswer) -> None:
+        """Read up to the log_start_offset, and note what it says."""
+        version = view.api_version
+        topic = view.topic_id if version >= TOPIC_IDS_FROM else view.topic.encode()
+        error_code = reader.i16()
+        high_watermark = reader.i64()
+        last_stable_offset = reader.i64() if version >= 4 else -1
+        log_start_offset = reader.i64() if version >= 5 else -1
+        marks = answer.marks(topic, view.partition)
+        self._marks = marks
+        if marks is not None and error_code == 0:
+            marks.high_watermark = high_watermark
+            marks.last_stable_offset = last_stable_offset
+            marks.log_start_offset = log_start_offset
+
     def read_whole_batches(self, reader: Reader, view: View) -> None:
         start = reader.offset
         size = view.records_left
-        whole = read_whole_batches(reader, size)
+        whole, cut_batch = read_whole_batches(reader, size)
+        if self._marks is not None and size > 0:
+            self._marks.batch_bytes = cut_batch
         view.any_batch = view.any_batch or whole > 0
         # Without a whole batch before it, the part is all that this client gets to see of a large one.
         if whole < size and view.any_batch:
@@ -70,6 +100,11 @@ class FetchResponse(Partitioned):
     def read_tail(self, reader: Reader, view: View) -> None:
         if view.api_version >= ENDPOINTS_FROM:
             rewrite_endpoints_tag(reader, cast("ResponseView", view), self.addresses)
+
+
+def after_bounds(view: RequestView) -> int:
+    """Where in its frame a request goes on after what its view tells."""
+    return (view.max_bytes_at if view.max_bytes_at >= 0 else view.min_bytes_at) + 4
 
 
 @final
@@ -97,4 +132,4 @@ class Fetch(Api):
     ) -> None:
         # A part of a batch is of no use to a client whose quota it would spend.
         view.whole_batches = request.bounded
-        walk(FetchResponse(addresses), reader, view)
+        walk(FetchResponse(addresses, request.fetch_answer), reader, view)

@@ -12,9 +12,10 @@ from proxy.wire.reader import Reader
 HEAD_BYTES: Final = 12
 
 
-def read_whole_batches(reader: Reader, size: int) -> int:
+def read_whole_batches(reader: Reader, size: int) -> tuple[int, int]:
     """Read over `size` bytes of records, which have to be there; returns how many of them make up whole
-    batches.
+    batches, and the size of the batch of which the rest is a part: 0 where there is no rest, or too little of
+    it to tell.
     """
     whole = 0
     while size - whole >= HEAD_BYTES:
@@ -22,8 +23,8 @@ def read_whole_batches(reader: Reader, size: int) -> int:
         length = reader.i32()
         if length < 0 or length > size - whole - HEAD_BYTES:
             reader.skip(size - whole - HEAD_BYTES)
-            return whole
+            return whole, HEAD_BYTES + max(length, 0)
         reader.skip(length)
         whole += HEAD_BYTES + length
     reader.skip(size - whole)
-    return whole
+    return whole, 0

@@ -14,6 +14,10 @@ def i32(value: int) -> bytes:
     return value.to_bytes(4, "big", signed=True)
 
 
+def i64(value: int) -> bytes:
+    return value.to_bytes(8, "big", signed=True)
+
+
 def uvarint(value: int) -> bytes:
     """An unsigned varint."""
     out = b""

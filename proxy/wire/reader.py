@@ -179,6 +179,11 @@ class Reader:
         value = (data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3]
         return value - 0x100000000 if value & 0x80000000 else value
 
+    def i64(self) -> int:
+        high = self.i32()
+        low = self.i32()
+        return (high << 32) | (low & 0xFFFFFFFF)
+
     def uvarint(self) -> int:
         """An unsigned varint of at most five bytes and 31 bits (lengths, counts and tags are no larger)."""
         pos = self.pos

@@ -8,6 +8,7 @@ proxy.wire.walk.
 from typing import Final, final
 
 from proxy.wire.edit import Edit
+from proxy.wire.fetch_answer import FetchAnswer
 from proxy.wire.reader import Mark
 
 NO_ID: Final = b"\0" * 16
@@ -106,7 +107,9 @@ class RequestView(View):
         self.min_bytes = 0
         self.min_bytes_at = -1
         self.bounded = False
-        """Whether a quota has lowered max_bytes."""
+        """Whether a quota has lowered max_bytes, of the whole fetch or of a partition."""
+        self.fetch_answer: FetchAnswer | None = None
+        """Fetch: what to do with the answer; None where the request has gone on as the client has made it."""
 
 
 @final

@@ -6,9 +6,12 @@ from proxy.quota.identity import Identity
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.traffic import Bytes
+from proxy.wire.api_01_fetch import after_bounds
 from proxy.wire.apis import Api, read_request_header
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
+from proxy.wire.fetch_answer import FetchAnswer
+from proxy.wire.fetch_request import FetchRequest, read_fetch_request
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader, text
 from proxy.wire.registry import BY_KEY
@@ -45,9 +48,17 @@ def read_request(pieces: list[bytes], want_items: bool = True) -> RequestView:
     return view
 
 
-def request_view(api: Api, version: int) -> RequestView:
+def read_fetch(frame: bytes) -> FetchRequest:
+    """A Fetch request's partitions."""
+    view = read_request([frame])
+    return read_fetch_request(frame, after_bounds(view), view.api_version)
+
+
+def request_view(api: Api, version: int, fetch_answer: FetchAnswer | None = None) -> RequestView:
     """A request's view, as far as the reading of its answer asks for it."""
-    return RequestView(api.key, version, 1, "client", 100, version >= api.flexible_from)
+    view = RequestView(api.key, version, 1, "client", 100, version >= api.flexible_from)
+    view.fetch_answer = fetch_answer
+    return view
 
 
 def start_response(
@@ -63,13 +74,18 @@ def start_response(
 
 
 def read_response(
-    api_key: int, version: int, pieces: list[bytes], want_items: bool = True, length_sent: bool = False
+    api_key: int,
+    version: int,
+    pieces: list[bytes],
+    want_items: bool = True,
+    length_sent: bool = False,
+    fetch_answer: FetchAnswer | None = None,
 ) -> ResponseView:
     """The view of a whole response; `length_sent`: as though its length were on its way already."""
     api = api_of(api_key)
     reader, view = start_response(api, version, pieces, want_items)
     view.length_sent = length_sent
-    api.read_response(reader, request_view(api, version), view, PORTS)
+    api.read_response(reader, request_view(api, version, fetch_answer), view, PORTS)
     assert view.done
     return view
 

@@ -3,10 +3,12 @@ import pytest
 from proxy.cluster.view import ClusterView, Node
 from proxy.quota.bucket import Bucket, Rule
 from proxy.quota.engine import QuotaEngine, QuotaEngines
+from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits import ENFORCE, OBSERVE, Limits
 from proxy.quota.quota import LONG, PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import PASS, Verdict
+from proxy.wire.fetch_answer import Watermarks
 from proxy.wire.views import RequestView, ResponseView
 
 WHO = Identity("u", "c", "127.0.0.1")
@@ -261,3 +263,41 @@ def test_partitions_are_wanted_while_a_quota_in_force_wants_them():
     made[0].active = False
     engines.configure(SOME, 1.0)
     assert not engines.wants_partitions
+
+
+class Holding(Quota):
+    """Holds partition 1 of every topic back."""
+
+    def __init__(self, holds_fetches=True):
+        super().__init__((1,))
+        self.holds_fetches = holds_fetches
+
+    def may_hold(self, topic, partition, replica_id, who):
+        return partition == 1
+
+    def hold_fetch(self, plan, who, now):
+        for item in plan.items:
+            if item.partition == 1:
+                plan.hold(item, now + 2.0)
+
+
+def test_fetches_are_held_by_the_quotas_that_may():
+    engine = QuotaEngine([Fixed((1,)), Holding(False)])
+    assert not engine.holds_fetches
+    assert not engine.may_hold("t", 1, -1, WHO)
+    engine = QuotaEngine([Fixed((1,)), Holding()])
+    assert engine.holds_fetches
+    assert engine.may_hold("t", 1, -1, WHO)
+    assert not engine.may_hold("t", 0, -1, WHO)
+    items = [FetchItem("t", partition, -1, Watermarks()) for partition in (0, 1)]
+    plan = FetchPlan(-1, items)
+    engine.hold_fetch(plan, WHO, 10.0)
+    assert ([item.held for item in items], plan.ask_again_at) == ([False, True], 12.0)
+
+
+def test_nothing_of_the_exempt_is_held():
+    engine = QuotaEngine([Holding()])
+    before = engine.generation
+    engine.configure(Limits({}, exempt_users=[WHO.principal]), 0.0)
+    assert engine.generation > before
+    assert not engine.may_hold("t", 1, -1, WHO)

@@ -9,23 +9,24 @@ TWO = record_batch(61) + record_batch(100)
 
 
 @pytest.mark.parametrize(
-    ("records", "whole"),
+    ("records", "whole", "cut_batch"),
     [
-        (b"", 0),
-        (TWO, 161),
-        (record_batch(12), 12),
-        (TWO + b"\0" * 11, 161),
-        (TWO + record_batch(50)[:49], 161),
-        (record_batch(50)[:49], 0),
-        (b"\xff" * 40, 0),
-        (TWO + b"\xff" * 40, 161),
+        (b"", 0, 0),
+        (TWO, 161, 0),
+        (record_batch(12), 12, 0),
+        (TWO + b"\0" * 11, 161, 0),
+        (TWO + record_batch(50)[:49], 161, 50),
+        (TWO + record_batch(50)[:12], 161, 50),
+        (record_batch(50)[:49], 0, 50),
+        (b"\xff" * 40, 0, 12),
+        (TWO + b"\xff" * 40, 161, 12),
     ],
 )
 @pytest.mark.parametrize("cut", [1, 7, 1000])
-def test_whole_batches_are_found_and_everything_is_read(records, whole, cut):
+def test_whole_batches_are_found_and_everything_is_read(records, whole, cut_batch, cut):
     data = records + b"behind"
     reader = Reader([data[at : at + cut] for at in range(0, len(data), cut)])
-    assert read_whole_batches(reader, len(records)) == whole
+    assert read_whole_batches(reader, len(records)) == (whole, cut_batch)
     assert reader.offset == len(records)
 
 

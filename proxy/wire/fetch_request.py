@@ -1,0 +1,195 @@
+"""FetchRequest v0-18, its partitions taken apart so that some can be left out.
+
+    replica_id (v0-14), max_wait_ms, min_bytes, max_bytes (v3), isolation_level (v4), session_id and
+    session_epoch (v7), topics, forgotten_topics_data (v7), rack_id (v11), tags (v12)
+
+A partition's entry: partition, current_leader_epoch (v9), fetch_offset, last_fetched_epoch (v12),
+log_start_offset (v5), partition_max_bytes, tags (v12: replica_directory_id, high_watermark). It is kept as
+its bytes, so that what nobody here knows survives; only partition_max_bytes is ever changed in it.
+"""
+
+from typing import Final, final
+
+from proxy.wire.edit import count, i16, i32, uvarint
+from proxy.wire.reader import Reader
+
+SESSIONS_FROM: Final = 7
+FLEXIBLE_FROM: Final = 12
+TOPIC_IDS_FROM: Final = 13
+REPLICA_STATE_FROM: Final = 15
+REPLICA_STATE_TAG: Final = 1
+
+FULL_EPOCH: Final = 0
+"""A request that asks for a new session; KIP-227."""
+FINAL_EPOCH: Final = -1
+"""A request outside any session, which ends the one that it names."""
+NO_SESSION: Final = 0
+MAX_EPOCH: Final = 2**31 - 1
+NO_TAGS: Final = b"\0"
+
+Key = tuple[bytes, int]
+"""A partition of a fetch: its topic's name in UTF-8, or its topic's id (v13), and its number."""
+
+
+@final
+class FetchEntry:
+    """One partition, as a request asks for it."""
+
+    __slots__ = ("fetch_offset", "leader_epoch", "max_bytes", "partition", "raw", "topic")
+
+    def __init__(
+        self, topic: bytes, partition: int, leader_epoch: int, fetch_offset: int, max_bytes: int, raw: bytes
+    ) -> None:
+        self.topic: Final = topic
+        """The topic's name in UTF-8; its id from v13 on."""
+        self.partition: Final = partition
+        self.leader_epoch: Final = leader_epoch
+        """current_leader_epoch; -1 where the version has no such field."""
+        self.fetch_offset: Final = fetch_offset
+        self.max_bytes: Final = max_bytes
+        """partition_max_bytes."""
+        self.raw: Final = raw
+        """All of it."""
+
+
+@final
+class FetchRequest:
+    """What a FetchRequest says after its max_bytes. Offsets are the frame's."""
+
+    def __init__(self, version: int) -> None:
+        self.version: Final = version
+        self.session_at = -1
+        """Where session_id and session_epoch stand; -1 where the version has none."""
+        self.session_id = NO_SESSION
+        self.session_epoch = FINAL_EPOCH
+        self.entries: list[FetchEntry] = []
+        self.forgotten: list[Key] = []
+        self.topics_at = 0
+        """Where the array of topics begins."""
+        self.topics_end = 0
+        """Where the topics end, and forgotten_topics_data behind them."""
+        self.replica_id = -1
+        """From v15 on; before that it is the first field of the body."""
+
+    @property
+    def full(self) -> bool:
+        """Whether it names every partition that it is about."""
+        return self.session_epoch == FULL_EPOCH or self.session_epoch == FINAL_EPOCH
+
+
+def read_fetch_request(frame: bytes, start: int, version: int) -> FetchRequest:
+    """Read a whole frame from `start` on, where max_bytes ends (min_bytes before v3). Raises Malformed."""
+    reader = Reader([frame], start)
+    flexible = version >= FLEXIBLE_FROM
+    request = FetchRequest(version)
+    if version >= 4:
+        reader.take(1)  # isolation_level
+    if version >= SESSIONS_FROM:
+        request.session_at = reader.offset
+        request.session_id = reader.i32()
+        request.session_epoch = reader.i32()
+    request.topics_at = reader.offset
+    left = reader.count(flexible)
+    while left > 0:
+        _read_topic(reader, request, version, flexible)
+        left -= 1
+    if version >= SESSIONS_FROM:
+        _read_forgotten(reader, request, version, flexible)
+    request.topics_end = reader.offset
+    if version >= 11:
+        reader.skip_string(flexible)  # rack_id
+    if flexible:
+        _read_tags(reader, request, version)
+    return request
+
+
+def _read_topic(reader: Reader, request: FetchRequest, version: int, flexible: bool) -> None:
+    topic = reader.uuid() if version >= TOPIC_IDS_FROM else reader.raw_string(flexible)
+    left = reader.count(flexible)
+    while left > 0:
+        start = reader.pos
+        partition = reader.i32()
+        leader_epoch = reader.i32() if version >= 9 else -1
+        fetch_offset = reader.i64()
+        if version >= 12:
+            reader.take(4)  # last_fetched_epoch
+        if version >= 5:
+            reader.take(8)  # log_start_offset
+        max_bytes = reader.i32()
+        if flexible:
+            reader.skip_tags()
+        raw = reader.data[start : reader.pos]
+        request.entries.append(FetchEntry(topic, partition, leader_epoch, fetch_offset, max_bytes, raw))
+        left -= 1
+    if flexible:
+        reader.skip_tags()
+
+
+def _read_forgotten(reader: Reader, request: FetchRequest, version: int, flexible: bool) -> None:
+    topics = reader.count(flexible)
+    while topics > 0:
+        topic = reader.uuid() if version >= TOPIC_IDS_FROM else reader.raw_string(flexible)
+        left = reader.count(flexible)
+        while left > 0:
+            request.forgotten.append((topic, reader.i32()))
+            left -= 1
+        if flexible:
+            reader.skip_tags()
+        topics -= 1
+
+
+def _read_tags(reader: Reader, request: FetchRequest, version: int) -> None:
+    left = reader.uvarint()
+    while left > 0:
+        tag = reader.uvarint()
+        size = reader.uvarint()
+        start = reader.pos
+        reader.take(size)
+        if tag == REPLICA_STATE_TAG and version >= REPLICA_STATE_FROM:
+            request.replica_id = Reader([reader.data[start : start + size]]).i32()
+        left -= 1
+
+
+def with_max_bytes(raw: bytes, version: int, max_bytes: int) -> bytes:
+    """A partition's entry with another partition_max_bytes."""
+    at = 4 + 8  # partition, fetch_offset
+    if version >= 5:
+        at += 8  # log_start_offset
+    if version >= 9:
+        at += 4  # current_leader_epoch
+    if version >= 12:
+        at += 4  # last_fetched_epoch
+    return raw[:at] + i32(max_bytes) + raw[at + 4 :]
+
+
+def write_topics(
+    version: int, entries: dict[bytes, list[bytes]], forgotten: dict[bytes, list[bytes]]
+) -> bytes:
+    """The bytes from `topics_at` to `topics_end`.
+
+    `entries` are partitions' entries by topic; `forgotten` partitions' numbers (int32), and not for versions
+    without sessions.
+    """
+    flexible = version >= FLEXIBLE_FROM
+    out: list[bytes] = []
+    _write(out, version, entries, flexible)
+    if version >= SESSIONS_FROM:
+        _write(out, version, forgotten, flexible)
+    return b"".join(out)
+
+
+def _write(out: list[bytes], version: int, topics: dict[bytes, list[bytes]], flexible: bool) -> None:
+    out.append(count(len(topics), flexible))
+    for topic, elements in topics.items():
+        out.append(topic_bytes(version, topic))
+        out.append(count(len(elements), flexible))
+        out.extend(elements)
+        if flexible:
+            out.append(NO_TAGS)
+
+
+def topic_bytes(version: int, topic: bytes) -> bytes:
+    """A topic's name or id, as a Fetch of this version has it."""
+    if version >= TOPIC_IDS_FROM:
+        return topic
+    return (uvarint(len(topic) + 1) if version >= FLEXIBLE_FROM else i16(len(topic))) + topic

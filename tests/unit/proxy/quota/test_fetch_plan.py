@@ -1,0 +1,49 @@
+import pytest
+
+from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
+from proxy.wire.fetch_answer import Watermarks
+
+
+def item(partition=0, max_bytes=1000, batch_bytes=0):
+    made = FetchItem("orders", partition, -1, Watermarks())
+    made.max_bytes = max_bytes
+    made.marks.batch_bytes = batch_bytes
+    return made
+
+
+def test_a_plan_begins_with_nothing_held():
+    held = item()
+    held.held = True
+    held.most = 5
+    plan = FetchPlan(-1, [held])
+    assert (held.held, held.most, plan.held, plan.ask_again_at) == (False, NO_BOUND, 0, 0.0)
+
+
+def test_what_is_held_by_two_quotas_is_held_once_and_asked_again_at_the_earlier():
+    items = [item(0), item(1)]
+    plan = FetchPlan(2, items)
+    plan.hold(items[1], 12.0)
+    plan.hold(items[1], 11.0)
+    plan.hold(items[1], 13.0)
+    assert ([one.held for one in items], plan.held, plan.ask_again_at) == ([False, True], 1, 11.0)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "batch_bytes", "most"),
+    [
+        ([], 0, NO_BOUND),
+        ([1000], 0, NO_BOUND),
+        ([2000], 0, NO_BOUND),
+        ([300], 0, 300),
+        ([300, 200, 400], 0, 200),
+        ([0], 0, 1),
+        ([300], 400, 400),
+        ([300], 4000, NO_BOUND),
+    ],
+)
+def test_the_least_bound_counts_and_is_never_below_a_batch(bounds, batch_bytes, most):
+    one = item(batch_bytes=batch_bytes)
+    plan = FetchPlan(-1, [one])
+    for bound in bounds:
+        plan.bound(one, bound)
+    assert one.most == most
