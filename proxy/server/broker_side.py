@@ -1,7 +1,7 @@
 """BrokerSide: the broker's socket of a Connection, connected when there is something to send to it."""
 
 import asyncio
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, cast, final
 
 if TYPE_CHECKING:
     from proxy.server.connection import Connection
@@ -12,7 +12,8 @@ LINGER_SECONDS: Final = 30.0
 """How long a broker may take to read the rest and close after its client has gone."""
 
 
-class BrokerSide(asyncio.Protocol):
+@final
+class BrokerSide:
     """Tells its connection what the broker sends, and when it takes no more."""
 
     def __init__(self, connection: "Connection", loop: asyncio.AbstractEventLoop) -> None:

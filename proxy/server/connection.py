@@ -7,7 +7,7 @@ bounded. The broker is connected when there is something to send to it.
 
 import asyncio
 import logging
-from typing import Final, cast
+from typing import Final, cast, final
 
 from proxy.errors import UpstreamUnavailable
 from proxy.relay.errors import (
@@ -38,8 +38,13 @@ QUIET_SECONDS: Final = 0.1
 """A client from which nothing has come for so long is not in the middle of sending."""
 
 
-class Connection(asyncio.Protocol):
-    """The client's side is this protocol itself; the broker's is a BrokerSide."""
+@final
+class Connection:
+    """The client's side is this protocol itself; the broker's is a BrokerSide.
+
+    Both are an asyncio.Protocol in all but the base class, which would keep mypyc from compiling them to
+    classes of its own.
+    """
 
     def __init__(self, owner: Owner, node_id: int | None, loop: asyncio.AbstractEventLoop) -> None:
         self.node_id = node_id
@@ -188,7 +193,7 @@ class Connection(asyncio.Protocol):
                 broker.writelines(out)
             elif self._broker.wait_with(out):
                 self._pause(CONNECTING, True)
-                self._owner.start_connecting(self, self._broker)
+                self._owner.start_connecting(self, cast("asyncio.Protocol", self._broker))
         out = relay.take_to_client()
         if out and self._client is not None:
             self._client.writelines(out)

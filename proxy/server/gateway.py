@@ -4,8 +4,9 @@ import asyncio
 import logging
 import socket
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations import Broker, ControllerMutations, Reply
@@ -144,7 +145,8 @@ class Gateway:
 
     async def _accept(self, node_id: int | None, bound: socket.socket) -> None:
         factory = partial(Connection, self, node_id, self._loop)
-        server = await self._loop.create_server(factory, sock=bound, backlog=BACKLOG)
+        protocol = cast("Callable[[], asyncio.Protocol]", factory)
+        server = await self._loop.create_server(protocol, sock=bound, backlog=BACKLOG)
         self._servers.append(server)
 
     def stop_listening(self) -> None:
