@@ -1,0 +1,178 @@
+"""Every table's columns: the only place where names, types and units are written.
+
+Version 1 of the usage event. A new field may come without a new version; readers leave out what they do not
+know. docs/usage-events.md and docs/pipeline.md have the tables made from here.
+"""
+
+from typing import Final
+
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+VERSION: Final = 1
+_TEXT: Final = StringType()
+_INT: Final = IntegerType()
+_LONG: Final = LongType()
+_REAL: Final = DoubleType()
+_TIME: Final = TimestampType()
+MONEY: Final = DecimalType(20, 2)
+
+
+def _column(name: str, kind: DataType, unit: str, text: str, null: bool = False) -> StructField:
+    return StructField(name, kind, null, {"unit": unit, "comment": text})
+
+
+_HOUR: Final = _column("hour", _TIME, "UTC", "when the hour (or day, with --by day) begins")
+_CLUSTER: Final = _column("cluster", _TEXT, "", "the cluster's name, as configured")
+_BROKER: Final = _column("broker", _INT, "", "the broker's node id")
+_USER: Final = _column("user", _TEXT, "", "the principal's name; ANONYMOUS without authentication")
+_CLIENT_ID: Final = _column("client_id", _TEXT, "", "the client id; empty where the client sends none")
+_TOPIC: Final = _column("topic", _TEXT, "", "the topic; null for what belongs to none", null=True)
+_PARTITION: Final = _column("partition", _INT, "", "the partition; null for what belongs to none", null=True)
+_QUOTA: Final = _column("quota", _TEXT, "", "the quota that bound the most; null for none", null=True)
+_BYTES_IN: Final = _column("bytes_in", _LONG, "bytes", "from clients to the broker")
+_BYTES_OUT: Final = _column("bytes_out", _LONG, "bytes", "from the broker to clients")
+_REQUESTS: Final = _column("requests", _LONG, "requests", "requests answered or sent without an answer")
+_BOUND: Final = (
+    _column("throttled_requests", _LONG, "requests", "requests that a quota made wait"),
+    _column("throttle_ms", _LONG, "ms", "waits, all together"),
+    _column("rejected_requests", _LONG, "requests", "requests that a quota refused, whole or in part"),
+    _column("rejected_bytes", _LONG, "bytes", "records that a quota refused"),
+)
+
+EVENT: Final = StructType(
+    [
+        _column("v", _INT, "", "version of the event's shape: 1"),
+        _CLUSTER,
+        _column("proxy", _TEXT, "", "the proxy's process"),
+        _BROKER,
+        _column("listener", _TEXT, "", "the proxy's listener"),
+        _column("interval_start_ms", _LONG, "ms since the epoch", "when the interval begins"),
+        _column("interval_ms", _LONG, "ms", "how long the interval is"),
+        _USER,
+        _CLIENT_ID,
+        _column("api", _TEXT, "", "Kafka's name of the API, such as Produce"),
+        _TOPIC,
+        _PARTITION,
+        _REQUESTS,
+        _BYTES_IN,
+        _BYTES_OUT,
+        *_BOUND,
+        _QUOTA,
+    ]
+)
+"""One (interval, broker, user, client id, api, topic, partition) that had traffic."""
+
+IDENTITY: Final = (
+    "cluster",
+    "proxy",
+    "broker",
+    "listener",
+    "interval_start_ms",
+    "user",
+    "client_id",
+    "api",
+    "topic",
+    "partition",
+)
+"""Two events with all of these equal are the same event, delivered twice."""
+
+COUNTS: Final = (
+    "requests",
+    "bytes_in",
+    "bytes_out",
+    "throttled_requests",
+    "throttle_ms",
+    "rejected_requests",
+    "rejected_bytes",
+)
+"""The event's sums."""
+
+STORED_EVENT: Final = StructType(
+    [*EVENT.fields, _column("date", DateType(), "UTC", "the day in which the interval begins")]
+)
+
+QUARANTINE: Final = StructType(
+    [
+        _column("raw", _TEXT, "", "what was read", null=True),
+        _column("reason", _TEXT, "", "why it is no event"),
+    ]
+)
+
+USAGE: Final = StructType(
+    [
+        _HOUR,
+        _CLUSTER,
+        _BROKER,
+        _USER,
+        _CLIENT_ID,
+        _TOPIC,
+        _PARTITION,
+        _REQUESTS,
+        _BYTES_IN,
+        _BYTES_OUT,
+        *_BOUND,
+        _column("max_bytes_in_rate", _REAL, "bytes/s", "in the busiest of the proxy's intervals"),
+        _column("max_bytes_out_rate", _REAL, "bytes/s", "likewise"),
+        _column("p95_bytes_in_rate", _REAL, "bytes/s", "over the intervals that had traffic"),
+        _column("p95_bytes_out_rate", _REAL, "bytes/s", "likewise"),
+        _column("p99_bytes_in_rate", _REAL, "bytes/s", "likewise"),
+        _column("p99_bytes_out_rate", _REAL, "bytes/s", "likewise"),
+        _column("share_in", _REAL, "0 to 1", "of the cluster's bytes_in in that hour"),
+        _column("share_out", _REAL, "0 to 1", "of the cluster's bytes_out in that hour"),
+    ]
+)
+
+THROTTLE: Final = StructType([_HOUR, _USER, _CLIENT_ID, _QUOTA, *_BOUND])
+
+CHARGEBACK: Final = StructType(
+    [
+        _USER,
+        _CLIENT_ID,
+        _BYTES_IN,
+        _BYTES_OUT,
+        _REQUESTS,
+        _column("partition_hours", _LONG, "hours", "hours in which the tenant used a partition, added up"),
+        _column("currency", _TEXT, "", "as in the prices"),
+        _column("amount", MONEY, "the currency", "what the tenant pays; all rows add up to the bill"),
+    ]
+)
+
+REPLAY: Final = StructType(
+    [
+        _USER,
+        _CLIENT_ID,
+        _QUOTA,
+        _column("before_throttle_ms", _LONG, "ms", "waits in the events"),
+        _column("after_throttle_ms", _LONG, "ms", "waits with the quotas tried"),
+        _column("before_rejected_bytes", _LONG, "bytes", "refused in the events"),
+        _column("after_rejected_bytes", _LONG, "bytes", "refused with the quotas tried"),
+        _column("after_delayed_bytes", _LONG, "bytes", "sent later than they were, with the quotas tried"),
+        _column("after_late_ms", _LONG, "ms", "how long after its time the last request is sent"),
+    ]
+)
+
+
+def names(table: StructType) -> list[str]:
+    """The table's columns, in order."""
+    return [field.name for field in table.fields]
+
+
+def markdown(table: StructType) -> str:
+    """The table's columns as a table of the documentation."""
+    rows = ["| column | type | unit | |", "|---|---|---|---|"]
+    for field in table.fields:
+        kind = field.dataType.simpleString() + (", may be null" if field.nullable else "")
+        unit, comment = field.metadata["unit"], field.metadata["comment"]
+        rows.append(f"| `{field.name}` | {kind} | {unit} | {comment} |")
+    return "\n".join(rows) + "\n"

@@ -1,0 +1,56 @@
+"""The Spark session that a job runs in."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from pipeline.errors import PipelineError
+
+KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+"""Spark's Kafka source, for any PySpark 4.0: patch releases of both do not come out together. Fetched from
+Maven Central by the first job that reads a topic.
+"""
+_HERE: Final = Path(__file__).parent
+
+
+def make_session(
+    master: str = "local[*]", *, kafka: bool = False, settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session on `master`, in UTC. `settings` are Spark's, and win. PipelineError where none starts."""
+    builder = SparkSession.builder.master(master).appName("quota-pipeline")
+    for key, value in {**_defaults(master, kafka=kafka), **(settings or {})}.items():
+        builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+    except Exception as error:
+        raise PipelineError(f"Spark did not start on {master}: {_first_line(error)}") from error
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _defaults(master: str, *, kafka: bool) -> dict[str, str]:
+    log = (_HERE / "log4j2.properties").as_uri()
+    settings = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log}",
+    }
+    if master.startswith("local"):
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "2g",
+        }
+    if kafka:
+        settings |= {
+            "spark.jars.packages": KAFKA_PACKAGE,
+            "spark.jars.ivySettings": str(_HERE / "ivysettings.xml"),
+        }
+    return settings
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,103 @@
+"""Where events are read from: JSON lines, Parquet, or a Kafka topic."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline.errors import InputError
+from pipeline.schema import EVENT, names
+from pipeline.transforms.events import checked_lines, checked_rows
+
+LINES: Final = "lines"
+PARQUET: Final = "parquet"
+KAFKA: Final = "kafka"
+_KAFKA: Final = re.compile(r"kafka://([^/]+:\d+(?:,[^/]+:\d+)*)/([a-zA-Z0-9._-]{1,249})")
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+)://")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """`kind` is LINES, PARQUET or KAFKA; `place` a path, or HOST:PORT (several with commas) of brokers."""
+
+    kind: str
+    place: str
+    topic: str = ""
+
+
+def parse_source(text: str) -> Source:
+    """What --events names: a file or folder, on this machine or (with a scheme) where Spark can read it."""
+    kafka = _KAFKA.fullmatch(text)
+    if kafka:
+        return Source(KAFKA, kafka[1], kafka[2])
+    if text.startswith("kafka:"):
+        raise InputError(f"{text!r} names no topic; write kafka://HOST:PORT/TOPIC")
+    if _SCHEME.match(text) and not text.startswith("file://"):
+        return Source(PARQUET if text.rstrip("/").endswith(("parquet", "events")) else LINES, text)
+    path = Path(text.removeprefix("file://"))
+    if not path.exists():
+        raise InputError(f"{path} does not exist; --events takes a file, a folder or kafka://HOST:PORT/TOPIC")
+    return Source(PARQUET if _is_parquet(path) else LINES, str(path.resolve()))
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.is_dir():
+        return next(path.rglob("*.parquet"), None) is not None
+    return path.suffix == ".parquet"
+
+
+def read_checked(spark: SparkSession, source: Source) -> DataFrame:
+    """The events' columns, with `raw` and `reason`: the latter null for an event."""
+    if source.kind == PARQUET:
+        found = spark.read.parquet(source.place)
+        missing = [name for name in names(EVENT) if name not in found.columns]
+        if missing:
+            raise InputError(f"{source.place} has no events: it lacks the columns {', '.join(missing)}")
+        return checked_rows(found)
+    return checked_lines(read_lines(spark, source))
+
+
+def read_lines(spark: SparkSession, source: Source) -> DataFrame:
+    """A column `raw`, a text for each line or record."""
+    if source.kind == LINES:
+        return (
+            spark.read.option("recursiveFileLookup", "true")
+            .text(source.place)
+            .select(F.col("value").alias("raw"))
+        )
+    records = (
+        spark.read.format("kafka")
+        .options(**kafka_options(source))
+        .option("startingOffsets", "earliest")
+        .option("endingOffsets", "latest")
+        .load()
+    )
+    return kafka_texts(records)
+
+
+def stream_lines(spark: SparkSession, source: Source) -> DataFrame:
+    """The same as `read_lines`, of a Kafka topic, for as long as the stream runs."""
+    return kafka_texts(
+        spark.readStream.format("kafka")
+        .options(**kafka_options(source))
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+
+
+def kafka_options(source: Source) -> dict[str, str]:
+    """Spark's options for the topic. What a topic has dropped before it was read is an error, not silence."""
+    return {
+        "kafka.bootstrap.servers": source.place,
+        "subscribe": source.topic,
+        "failOnDataLoss": "true",
+        "kafka.isolation.level": "read_committed",
+    }
+
+
+def kafka_texts(records: DataFrame) -> DataFrame:
+    """The records' values as texts. A record without a value is a text that is no event."""
+    return records.select(F.coalesce(F.col("value").cast("string"), F.lit("")).alias("raw"))

@@ -1,0 +1,112 @@
+"""From what was read to events: what is none is told apart, with the reason; duplicates go."""
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pipeline.schema import COUNTS, EVENT, IDENTITY, VERSION, names
+from pipeline.window import Window
+
+_CORRUPT = "_corrupt"
+
+
+def checked_lines(lines: DataFrame) -> DataFrame:
+    """`raw` to the event's columns with `raw` and `reason`. `reason` is null for an event."""
+    shape = StructType([*_all_nullable(), StructField(_CORRUPT, StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    parsed = lines.select("raw", F.from_json("raw", shape, options).alias("event"))
+    return parsed.select(
+        *[F.col(f"event.{name}").alias(name) for name in names(EVENT)],
+        "raw",
+        F.coalesce(
+            _no_object(),
+            *_missing("event."),
+            F.when(
+                F.col(f"event.{_CORRUPT}").isNotNull(), F.lit("topic, partition or quota is of a wrong type")
+            ),
+            *_impossible("event."),
+        ).alias("reason"),
+    )
+
+
+def checked_rows(rows: DataFrame) -> DataFrame:
+    """A table that has the event's columns, likewise; `raw` is a row as JSON."""
+    cast = rows.select(*[F.col(field.name).try_cast(field.dataType) for field in EVENT.fields])
+    return cast.select(
+        *names(EVENT),
+        F.to_json(F.struct(*names(EVENT))).alias("raw"),
+        F.coalesce(*_missing(""), *_impossible("")).alias("reason"),
+    )
+
+
+def _all_nullable() -> list[StructField]:
+    return [StructField(field.name, field.dataType) for field in EVENT.fields]
+
+
+def _no_object() -> Column:
+    fields = [F.col(f"event.{name}").isNull() for name in names(EVENT)]
+    return F.when(reduce(Column.__and__, fields), F.lit("is no JSON object of an event"))
+
+
+def _missing(prefix: str) -> list[Column]:
+    return [
+        F.when(
+            F.col(prefix + field.name).isNull(),
+            F.lit(f"{field.name} is missing or no {field.dataType.simpleString()}"),
+        )
+        for field in EVENT.fields
+        if not field.nullable
+    ]
+
+
+def _impossible(prefix: str) -> list[Column]:
+    version = F.col(f"{prefix}v")
+    newer = F.concat(
+        F.lit("v is "), version.cast("string"), F.lit(f"; this pipeline reads version {VERSION}")
+    )
+    return [
+        F.when(version != VERSION, newer),
+        F.when(F.col(f"{prefix}interval_ms") <= 0, F.lit("interval_ms is not above 0")),
+        *[
+            F.when(F.col(prefix + name) < 0, F.lit(f"{name} is negative"))
+            for name in ("interval_start_ms", *COUNTS)
+        ],
+    ]
+
+
+def good(checked: DataFrame) -> DataFrame:
+    """The events of what was checked."""
+    return checked.where(F.col("reason").isNull()).select(*names(EVENT))
+
+
+def bad(checked: DataFrame) -> DataFrame:
+    """What is no event, and why."""
+    return checked.where(F.col("reason").isNotNull()).select("raw", "reason")
+
+
+def within(events: DataFrame, window: Window) -> DataFrame:
+    """The events whose interval begins in the window."""
+    start = F.col("interval_start_ms")
+    if window.start_ms is not None:
+        events = events.where(start >= window.start_ms)
+    if window.end_ms is not None:
+        events = events.where(start < window.end_ms)
+    return events
+
+
+def deduplicate(events: DataFrame) -> DataFrame:
+    """Each event once, however often it was delivered.
+
+    Divided by those parts of the identity that every table is grouped by, so that what follows finds a
+    tenant's events of a partition together and does not move them again.
+    """
+    together = events.repartition("cluster", "broker", "user", "client_id", "topic", "partition")
+    return together.dropDuplicates(list(IDENTITY)).select(*names(EVENT))
+
+
+def with_date(events: DataFrame) -> DataFrame:
+    """The events with the day (UTC) in which their interval begins."""
+    day = F.timestamp_millis("interval_start_ms").cast("date")
+    return events.select(*names(EVENT), day.alias("date"))

@@ -1,0 +1,52 @@
+"""Usage: what each tenant did on each partition, by hour or by day."""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from pipeline.schema import COUNTS, USAGE, names
+
+HOUR: Final = "hour"
+DAY: Final = "day"
+_TENANT_PARTITION: Final = ("cluster", "broker", "user", "client_id", "topic", "partition")
+
+
+def usage(events: DataFrame, by: str = HOUR) -> DataFrame:
+    """Deduplicated events to `schema.USAGE`. A rate is of one interval, all APIs and proxies together."""
+    intervals = with_rates(events, _TENANT_PARTITION).select(
+        F.date_trunc(by, F.timestamp_millis("interval_start_ms")).alias("hour"), "*"
+    )
+    hours = intervals.groupBy("hour", *_TENANT_PARTITION).agg(
+        *[F.sum(name).alias(name) for name in COUNTS],
+        *[F.max(f"{way}_rate").alias(f"max_{way}_rate") for way in ("bytes_in", "bytes_out")],
+        *[
+            F.percentile(f"{way}_rate", percent / 100).alias(f"p{percent}_{way}_rate")
+            for percent in (95, 99)
+            for way in ("bytes_in", "bytes_out")
+        ],
+    )
+    shared = hours.withColumns({"share_in": _share("bytes_in"), "share_out": _share("bytes_out")})
+    return shared.select(*names(USAGE))
+
+
+def with_rates(events: DataFrame, keys: tuple[str, ...]) -> DataFrame:
+    """Sums by keys and interval, with `bytes_in_rate` and `bytes_out_rate` (bytes/s) in the interval."""
+    sums = events.groupBy(*keys, "interval_start_ms").agg(
+        *[F.sum(name).alias(name) for name in COUNTS], F.max("interval_ms").alias("interval_ms")
+    )
+    return sums.select(
+        *keys,
+        "interval_start_ms",
+        "interval_ms",
+        *COUNTS,
+        *[
+            (F.col(way) * 1000 / F.col("interval_ms")).alias(f"{way}_rate")
+            for way in ("bytes_in", "bytes_out")
+        ],
+    )
+
+
+def _share(name: str) -> Column:
+    total = F.sum(name).over(Window.partitionBy("hour", "cluster"))
+    return F.when(total > 0, F.col(name) / total).otherwise(0.0)

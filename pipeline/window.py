@@ -1,0 +1,33 @@
+"""The times that a job is about."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pipeline.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """From `start_ms` on and before `end_ms`, milliseconds since the epoch; None: no bound."""
+
+    start_ms: int | None = None
+    end_ms: int | None = None
+
+
+def parse_time(text: str) -> int:
+    """`2026-01-31`, `2026-01-31T14:00` or with a zone (UTC where it has none), as ms since the epoch."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"{text!r} is no time; write it as 2026-01-31, 2026-01-31T14:00 or 2026-01-31T14:00:00Z"
+        ) from None
+    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def make_window(start: str | None, end: str | None) -> Window:
+    """The times between two texts; InputError where they are none, or the wrong way round."""
+    window = Window(None if start is None else parse_time(start), None if end is None else parse_time(end))
+    if window.start_ms is not None and window.end_ms is not None and window.end_ms <= window.start_ms:
+        raise InputError(f"--to {end} is not after --from {start}; nothing lies between them")
+    return window

@@ -1,0 +1,62 @@
+"""One Spark session for all tests, and jobs run as a user runs them, but in this process."""
+
+import gc
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.cli import main
+from pipeline.schema import EVENT
+from pipeline.session import make_session
+
+_QUICK: Final = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "1",
+    # Compiling a query takes longer than running it on a handful of rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """py4j leaves its sockets to the garbage collector."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Two threads, one partition after a shuffle: small tables are quick so."""
+    session = make_session("local[2]", kafka=True, settings=_QUICK)
+    yield session
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        session.stop()
+        gc.collect()
+
+
+@pytest.fixture
+def frame(spark: SparkSession) -> Callable[..., DataFrame]:
+    """Makes a table of events out of dicts."""
+
+    def make(*events: dict[str, Any]) -> DataFrame:
+        return spark.createDataFrame([tuple(event[name] for name in EVENT.names) for event in events], EVENT)
+
+    return make
+
+
+@pytest.fixture
+def run_job(spark: SparkSession) -> Callable[..., Result]:
+    """Runs `quota-pipeline` with these arguments in the tests' session."""
+
+    def run(*arguments: object) -> Result:
+        return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+    return run
