@@ -7,6 +7,7 @@ from proxy.quota.limits import ENFORCE, OBSERVE, UNLIMITED
 from proxy.quota.rates import SampledRate, TokenBucket
 from proxy.quota.shares import Shares
 
+NO_PARTITION: Final = -1
 IDLE_SECONDS: Final = 3600.0
 """Kafka forgets a quota's sensor after this long without a record; the counters then start anew."""
 
@@ -76,12 +77,14 @@ class BucketState:
         "ip",
         "limit",
         "mode",
+        "partition",
         "quota",
         "rate",
         "throttle_seconds",
         "throttled_requests",
         "throttled_until",
         "tokens",
+        "topic",
         "user",
     )
 
@@ -98,6 +101,8 @@ class BucketState:
         mode: str = ENFORCE,
         ip: str = "",
         tokens: float | None = None,
+        topic: str = "",
+        partition: int = NO_PARTITION,
     ) -> None:
         self.quota: Final = quota
         """The quota's key, such as producer_byte_rate."""
@@ -119,19 +124,36 @@ class BucketState:
         """OBSERVE: the three above say what would have been, and nobody has waited."""
         self.tokens: Final = tokens
         """What may be used at once, below zero for a debt; None where no tokens limit."""
+        self.topic: Final = topic
+        """The topic, where the quota is a topic's; else empty."""
+        self.partition: Final = partition
+        """The partition, where it has a bucket of its own; else NO_PARTITION."""
 
 
 @final
 class Bucket:
-    """One entity's use of one quota; `user`, `client_id` and `ip` are empty where they are not part of it."""
+    """One entity's use of one quota; `user`, `client_id`, `ip` and `topic` are empty where they are not part
+    of it, and `partition` is NO_PARTITION.
+    """
 
     def __init__(
-        self, quota: str, user: str, client_id: str, limit: float, rule: Rule, now: float, ip: str = ""
+        self,
+        quota: str,
+        user: str,
+        client_id: str,
+        limit: float,
+        rule: Rule,
+        now: float,
+        ip: str = "",
+        topic: str = "",
+        partition: int = NO_PARTITION,
     ) -> None:
         self.quota: Final = quota
         self.user: Final = user
         self.client_id: Final = client_id
         self.ip: Final = ip
+        self.topic: Final = topic
+        self.partition: Final = partition
         self.limit = limit
         self.last_used = now
         self.throttled_until = 0.0
@@ -258,4 +280,6 @@ class Bucket:
             OBSERVE if self.observed else ENFORCE,
             self.ip,
             None if self.tokens is None else self.tokens.measure(now),
+            self.topic,
+            self.partition,
         )

@@ -9,7 +9,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits import Limits
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
 from proxy.quota.verdict import PASS, Verdict, combine
-from proxy.wire.views import RequestView, ResponseView
+from proxy.wire.views import Item, RequestView, ResponseView
 
 _NOBODY: Final[list[Quota]] = []
 ALL_BROKERS: Final = -1
@@ -31,6 +31,8 @@ class QuotaEngine:
         """Whether a quota in force may hold partitions of fetches back."""
         self.generation = 0
         """How often limits have come: what may_hold() has said holds for one of these."""
+        self.item_api_keys: frozenset[int] = frozenset()
+        """The APIs of whose requests and responses a quota in force has to know the items."""
         self._index()
 
     def _index(self) -> None:
@@ -44,6 +46,7 @@ class QuotaEngine:
         self.generation += 1
         intercepting = [quota for quota in self._active if quota.intercepts]
         self._intercepted = frozenset([key for quota in intercepting for key in quota.api_keys])
+        self.item_api_keys = frozenset([key for quota in self._active for key in quota.item_api_keys])
 
     def asks(self, api_key: int) -> bool:
         """Whether any quota in force wants to see requests and responses of this API."""
@@ -106,6 +109,21 @@ class QuotaEngine:
         """Say what a fetch has to leave out now: whatever any quota holds back, with the least bounds."""
         for quota in self._holding:
             quota.hold_fetch(plan, who, now)
+
+    def pass_items(
+        self, request: RequestView, items: list[Item], who: Identity, now: float, throttled_until: float
+    ) -> Verdict:
+        """Judge items of a large frame that have come since it was judged; see Quota.pass_items().
+
+        `throttled_until` is the end of the wait that its client has already, 0.0 for none.
+        """
+        if request.api_key not in self.item_api_keys or self._limits.exempt(who):
+            return PASS
+        verdict = PASS
+        for quota in self._asked(request.api_key):
+            verdict = combine(verdict, _enforced(quota.pass_items(request, items, who, now), now))
+        _count(verdict, throttled_until, now)
+        return verdict
 
     def _asked(self, api_key: int) -> list[Quota]:
         if 0 <= api_key < len(self._by_api):

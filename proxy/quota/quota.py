@@ -13,7 +13,7 @@ from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits import Limits
 from proxy.quota.resources import ConfigKey, Resources
 from proxy.quota.verdict import PASS, Verdict
-from proxy.wire.views import RequestView, ResponseView
+from proxy.wire.views import Item, RequestView, ResponseView
 
 LONG: Final = "LONG"
 INT: Final = "INT"
@@ -57,6 +57,10 @@ class Quota:
         """Whether it may hold partitions of fetches back now: see proxy.quota.fetch_plan; configure() sets
         it.
         """
+        self.item_api_keys: tuple[int, ...] = ()
+        """The APIs of whose requests and responses it has to know the items now; configure() sets it. Others
+        may come without.
+        """
 
     def join(self, node_id: int, fellows: list["Quota"]) -> None:
         """Become this broker's, before anything else is said; PER_BROKER only.
@@ -89,6 +93,12 @@ class Quota:
 
         `plan.items` are the partitions for which some quota has said may_hold(): perhaps another one.
         """
+
+    def pass_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
+        """Judge items of a large request or of the response to it, that are there only after admit() or
+        charge() has judged the frame; of a Produce request they are the request's, else the response's.
+        """
+        return PASS
 
     def configure(self, limits: Limits, now: float) -> None:
         """Take new limits; what was used so far still counts."""

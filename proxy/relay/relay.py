@@ -21,6 +21,7 @@ from proxy.relay.traffic import Traffic
 from proxy.relay.turns import Turns
 from proxy.wire.addresses import Addresses
 from proxy.wire.errors import FrameTooLarge, ProtocolError
+from proxy.wire.topic_names import TopicNames
 
 NO_OWN_APIS: Final[frozenset[int]] = frozenset()
 
@@ -38,12 +39,19 @@ class Relay:
         client_address: str,
         max_frame_bytes: int,
         own_api_keys: frozenset[int] = NO_OWN_APIS,
+        topic_names: TopicNames | None = None,
     ) -> None:
-        """`own_api_keys`: the APIs whose requests are not for the broker; see take_intercepted()."""
+        """`own_api_keys`: the APIs whose requests are not for the broker; see take_intercepted().
+
+        `topic_names`: None where nobody knows any.
+        """
         who = Identity(principal, "", client_address)
+        names = TopicNames() if topic_names is None else topic_names
         self._turns: Final = Turns(traffic.total)
-        self._requests: Final = Requests(engine, traffic, self._turns, who, max_frame_bytes, own_api_keys)
-        self._responses: Final = Responses(engine, addresses, traffic, self._turns)
+        self._requests: Final = Requests(
+            engine, traffic, self._turns, who, max_frame_bytes, own_api_keys, names
+        )
+        self._responses: Final = Responses(engine, addresses, traffic, self._turns, names)
 
     @property
     def client_muted(self) -> bool:

@@ -15,6 +15,7 @@ from proxy.wire.errors import Malformed, Short, UnsupportedVersion
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter
 from proxy.wire.reader import NOTHING, Reader, text
 from proxy.wire.registry import BY_KEY
+from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 from proxy.wire.walk import HEAD
 
@@ -67,11 +68,13 @@ class Requests:
         who: Identity,
         max_frame_bytes: int,
         own_api_keys: frozenset[int],
+        names: TopicNames,
     ) -> None:
         self._engine: Final = engine
         self._traffic: Final = traffic
         self._turns: Final = turns
         self._own_api_keys: Final = own_api_keys
+        self._names: Final = names
         self._splitter: Final = FrameSplitter(max_frame_bytes)
         self._client = Client(who, traffic.client(who.principal, who.client_id), b"")
         self._passing: CutThrough | None = None
@@ -224,7 +227,7 @@ class Requests:
             client.who.client_id,
             frame.size - LENGTH_SIZE,
             version >= api.flexible_from,
-            self._traffic.topic_partitions,
+            self._traffic.topic_partitions or header.api_key in self._engine.item_api_keys,
         )
         view.partial = not frame.complete
         if view.flexible:
@@ -241,6 +244,8 @@ class Requests:
         self._forward(frame, exchange, reader, view, now)
 
     def _admit(self, exchange: Exchange, view: RequestView, now: float) -> None:
+        if view.items and not view.items[0].topic:
+            self._names.fill(view.items)
         verdict = self._engine.admit(view, exchange.client.who, now)
         if verdict.max_bytes >= 0:
             _lower_max_bytes(view, verdict.max_bytes)
@@ -254,14 +259,33 @@ class Requests:
         if not frame.complete:
             self._passing = CutThrough(frame, exchange, reader, view)
             self._send(self._passing.take())
+            if view is not None:
+                self._count(view)
             return
         exchange.sent_at = now
         if view is None or not view.edits:
             self._send(frame.pieces)
         else:
             self._send(apply(frame.pieces, view.edits))
-        if view is not None and view.items:
+        if view is not None and self._traffic.topic_partitions:
             self._traffic.count_in(view.items)
+
+    def _count(self, view: RequestView) -> None:
+        """Count the items of a large frame that the quotas have judged, and let go of them."""
+        if view.items:
+            if self._traffic.topic_partitions:
+                self._traffic.count_in(view.items)
+            view.items = []
+
+    def _judge_more(self, exchange: Exchange, view: RequestView, now: float) -> None:
+        """Have the quotas judge items of a large frame that have come after it was admitted."""
+        if not view.items[0].topic:
+            self._names.fill(view.items)
+        until = exchange.throttled_until
+        verdict = self._engine.pass_items(view, view.items, exchange.client.who, now, until)
+        if verdict.throttle_seconds > 0.0:
+            exchange.throttled_until = max(until, now + verdict.throttle_seconds)
+            self._turns.mute(exchange.throttled_until)
 
     def _pass(self, passing: CutThrough, frame: Frame, now: float) -> None:
         passing.feed(frame.pieces)
@@ -277,8 +301,9 @@ class Requests:
         if view is not None:
             if passing.waiting > CUT_THROUGH_BYTES:
                 raise Malformed(f"a field of the request is longer than {CUT_THROUGH_BYTES} bytes")
-            self._traffic.count_in(view.items)
-            view.items = []
+            if view.items:
+                self._judge_more(passing.exchange, view, now)
+                self._count(view)
         if frame.complete:
             passing.exchange.sent_at = now
             self._passing = None

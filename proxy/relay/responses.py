@@ -14,6 +14,7 @@ from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
 from proxy.wire.frames import Frame, FrameSplitter
 from proxy.wire.reader import NOTHING, Reader
+from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView, ResponseView
 
 HOLD_BYTES: Final = 4096
@@ -26,8 +27,11 @@ MAX_THROTTLE_MS: Final = 2**31 - 1
 class Responses:
     """Raises ProtocolError, the broker's fault."""
 
-    def __init__(self, engine: QuotaEngine, addresses: Addresses, traffic: Traffic, turns: Turns) -> None:
+    def __init__(
+        self, engine: QuotaEngine, addresses: Addresses, traffic: Traffic, turns: Turns, names: TopicNames
+    ) -> None:
         self._engine: Final = engine
+        self._names: Final = names
         self._addresses: Final = addresses
         self._traffic: Final = traffic
         self._turns: Final = turns
@@ -98,9 +102,8 @@ class Responses:
     ) -> None:
         if api.flexible_response_header(request.api_version):
             reader.skip_tags()
-        view = ResponseView(
-            request.api_version, request.flexible, frame.size - reader.offset, self._traffic.topic_partitions
-        )
+        want_items = self._traffic.topic_partitions or api.key in self._engine.item_api_keys
+        view = ResponseView(request.api_version, request.flexible, frame.size - reader.offset, want_items)
         if frame.complete:
             api.read_response(reader, request, view, self._addresses)
             self._settle(exchange, request, view, now)
@@ -108,7 +111,8 @@ class Responses:
             if view.edits:
                 pieces = apply(pieces, with_length(view.edits, frame.size - LENGTH_SIZE))
             self._turns.send(pieces)
-            self._end(view)
+            self._count(view)
+            self._turns.send_own()
         else:
             view.partial = True
             self._start_passing(CutThrough(frame, exchange, reader, view), now)
@@ -142,17 +146,23 @@ class Responses:
             if not passing.settled and passing.has_read(view.throttle_at):
                 passing.settled = True
                 self._settle(exchange, request, view, now)
+                self._count(view)
+            elif passing.settled and view.items:
+                self._judge_more(exchange, request, view, now)
+                self._count(view)
         self._turns.send(passing.take())
         if passing.frame.complete:
             self._passing = None
             self._turns.passing = False
-            self._end(view if isinstance(view, ResponseView) else None)
+            self._turns.send_own()
 
     def _charge(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> float:
         """Charge a response and mute its client; returns until when it has to wait."""
         if exchange.sent_at > 0.0:
             # A broker works on one request of a connection at a time.
             view.service_seconds = now - max(exchange.sent_at, self._answered_at)
+        if view.items and not view.items[0].topic:
+            self._names.fill(view.items)
         until = exchange.throttled_until
         verdict = self._engine.charge(request, view, exchange.client.who, now, until)
         if verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
@@ -173,7 +183,20 @@ class Responses:
             insert(view.edits, Edit(view.throttle_at, view.throttle_at + 4, i32(throttle_time_ms)))
             view.marked_edits += 1
 
-    def _end(self, view: ResponseView | None) -> None:
-        if view is not None and view.items:
-            self._traffic.count_out(view.items)
-        self._turns.send_own()
+    def _judge_more(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
+        """Have the quotas judge items of a large answer whose throttle_time_ms has left: it says nothing of
+        this wait, which begins at once.
+        """
+        if not view.items[0].topic:
+            self._names.fill(view.items)
+        until = self._turns.muted_until
+        verdict = self._engine.pass_items(request, view.items, exchange.client.who, now, until)
+        if verdict.throttle_seconds > 0.0:
+            self._turns.mute(now + verdict.throttle_seconds)
+
+    def _count(self, view: ResponseView) -> None:
+        """Count the items that the quotas have judged, and let go of them."""
+        if view.items:
+            if self._traffic.topic_partitions:
+                self._traffic.count_out(view.items)
+            view.items = []

@@ -63,7 +63,7 @@ class Traffic:
             self._partition(item).bytes_out += item.size
 
     def _partition(self, item: Item) -> Bytes:
-        key = (item.topic, item.topic_id, item.partition)
+        key = (item.topic, NO_ID if item.topic else item.topic_id, item.partition)
         counters = self.partitions.get(key)
         if counters is None:
             if len(self.partitions) >= MAX_PARTITIONS or len(item.topic) > MAX_TOPIC_NAME:

@@ -12,6 +12,7 @@ from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations import Broker, ControllerMutations, Reply
 from proxy.admin.mutations_cluster import PartitionCounts
 from proxy.cluster.refresh import ClusterRefresh
+from proxy.cluster.topic_names import ClusterTopicNames
 from proxy.cluster.view import ClusterView
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.engine import QuotaEngines
@@ -79,6 +80,7 @@ class Gateway:
         self._counts: Final = PartitionCounts(self.ports.upstream, settings.limits.connect_seconds)
         self._tasks: Final = tasks
         self._loop: Final = asyncio.get_running_loop()
+        self._topic_names: Final = ClusterTopicNames(self.cluster, self._loop.time)
         self._bootstrap = bind(listener.bind, listener.bootstrap_port)
         self._servers: Final[list[asyncio.Server]] = []
         self._listening = False
@@ -178,7 +180,14 @@ class Gateway:
             connection.serve_at(now + wait)
         max_frame_bytes = self._limits.max_frame_bytes
         return Relay(
-            engine, self.ports, self.traffic, ANONYMOUS, address, max_frame_bytes, self._admin.api_keys
+            engine,
+            self.ports,
+            self.traffic,
+            ANONYMOUS,
+            address,
+            max_frame_bytes,
+            self._admin.api_keys,
+            self._topic_names,
         )
 
     def _next_broker(self) -> int:

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from proxy.quota.bucket import BucketState
+from proxy.quota.bucket import NO_PARTITION, BucketState
 from proxy.quota.engine import ALL_BROKERS
 
 INDEX: Final = """<!doctype html><title>quota-proxy</title><h1>quota-proxy</h1>
@@ -76,11 +76,14 @@ def _shown(broker: int, state: BucketState, now: float) -> dict[str, object]:
 
     `broker` is null where all brokers share it.
     """
-    entity = {"user": state.user, "client-id": state.client_id, "ip": state.ip}
+    names = {"user": state.user, "client-id": state.client_id, "ip": state.ip, "topic": state.topic}
+    entity: dict[str, object] = {part: name for part, name in names.items() if name}
+    if state.partition != NO_PARTITION:
+        entity["partition"] = state.partition
     return {
         "kind": state.quota,
         "broker": None if broker == ALL_BROKERS else broker,
-        "entity": {part: name for part, name in entity.items() if name},
+        "entity": entity,
         "mode": state.mode,
         "limit": state.limit,
         "rate": state.rate,

@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 
 import proxy
 from proxy.quota.bucket import BucketState
+from proxy.quota.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE
 from proxy.relay.traffic import REST
 from proxy.server.gateway import Gateway
@@ -20,6 +21,8 @@ ENTITY: Final = ("quota", "user", "client_id")
 CLIENT: Final = ("direction", "user", "client_id")
 PARTITION: Final = ("direction", "topic", "partition")
 TENANT: Final = ("user", "client_id")
+PARTITION_QUOTAS: Final = {PRODUCER_BYTE_RATE.name: "in", CONSUMER_BYTE_RATE.name: "out"}
+"""The direction of the quotas of partitions."""
 
 Series = dict[tuple[str, ...], float]
 
@@ -62,7 +65,7 @@ class ProxyCollector(Collector):
         yield from self._quotas()
         yield from self._configuration()
         if any(gateway.traffic.topic_partitions for gateway in self._gateways):
-            yield self._partitions()
+            yield from self._partitions()
         left_out = GaugeMetricFamily(
             PREFIX + "series_left_out", f"Series added up under {REST}, by family.", labels=("family",)
         )
@@ -118,6 +121,11 @@ class ProxyCollector(Collector):
                 add(connections, (state.ip,), state.throttle_seconds)
                 continue
             entity = (state.quota, state.user, state.client_id)
+            if state.topic:
+                # Their limits are in /api/quotas: these families have no topics.
+                add(requests, entity, state.throttled_requests)
+                add(seconds, entity, state.throttle_seconds)
+                continue
             if state.quota == CONTROLLER_MUTATION_RATE:
                 mutations.append(state)
             add(requests, entity, state.throttled_requests)
@@ -172,7 +180,7 @@ class ProxyCollector(Collector):
             text = "Records in the topic that were not in force when they were counted last."
             yield GaugeMetricFamily(PREFIX + "quota_store_lag", text, value=state.lag)
 
-    def _partitions(self) -> Metric:
+    def _partitions(self) -> Iterator[Metric]:
         series: Series = {}
         for gateway in self._gateways:
             view = gateway.cluster.view
@@ -184,7 +192,14 @@ class ProxyCollector(Collector):
                 add(series, ("in", name, str(partition)), count.bytes_in)
                 add(series, ("out", name, str(partition)), count.bytes_out)
         text = "Bytes of record batches produced (in) and fetched (out)."
-        return self._counter("topic_partition_bytes", text, PARTITION, series)
+        yield self._counter("topic_partition_bytes", text, PARTITION, series)
+        waits: Series = {key: 0.0 for key in series if key[1] != REST}
+        for _, state in self._buckets():
+            direction = PARTITION_QUOTAS.get(state.quota)
+            if direction is not None:
+                add(waits, (direction, state.topic, str(state.partition)), state.throttle_seconds)
+        text = "Seconds that clients had to wait for a partition's quota."
+        yield self._counter("topic_partition_throttle_seconds", text, PARTITION, waits)
 
     def _counter(
         self, name: str, text: str, labels: tuple[str, ...], series: Series, kept: int = 1

@@ -9,6 +9,7 @@ from typing import Final, cast, final
 
 from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
 from proxy.wire.apis import Api
+from proxy.wire.producer_batch import BATCH_HEAD_BYTES
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, walk
@@ -29,7 +30,10 @@ class ProduceRequest(Partitioned):
         return view.want_items
 
     def read_partition(self, reader: Reader, view: View) -> int:
-        return reader.bytes_length(view.flexible)
+        size = reader.bytes_length(view.flexible)
+        if view.want_heads:
+            view.head = reader.peek(min(size, BATCH_HEAD_BYTES))
+        return size
 
 
 @final
@@ -45,7 +49,8 @@ class ProduceResponse(Partitioned):
 
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version
-        reader.take(10)  # error_code, base_offset
+        view.error_code = reader.i16()
+        reader.take(8)  # base_offset
         if version >= 2:
             reader.take(8)  # log_append_time_ms
         if version >= 5:

@@ -99,6 +99,14 @@ class Reader:
             return start
         return self._take_across(size)
 
+    def peek(self, size: int) -> bytes:
+        """The next `size` bytes, which stay to be read."""
+        mark = self.mark()
+        at = self.take(size)
+        data = self.data[at : at + size]
+        self.back_to(mark)
+        return data
+
     def _take_across(self, size: int) -> int:
         if size > MAX_LENGTH:
             raise Malformed(f"a length of {size} bytes")

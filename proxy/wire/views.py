@@ -19,16 +19,28 @@ NO_ID: Final = b"\0" * 16
 class Item:
     """One partition's part of a message."""
 
-    __slots__ = ("partition", "size", "topic", "topic_id")
+    __slots__ = ("error_code", "head", "partition", "size", "topic", "topic_id")
 
-    def __init__(self, topic: str, topic_id: bytes, partition: int, size: int) -> None:
-        self.topic: Final = topic
-        """The topic's name; empty where the version names topics by id."""
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        partition: int,
+        size: int,
+        head: bytes = b"",
+        error_code: int = 0,
+    ) -> None:
+        self.topic = topic
+        """The topic's name; empty where the version names topics by id, until TopicNames knows it."""
         self.topic_id: Final = topic_id
         """The topic's id, 16 bytes; NO_ID where the version names topics by name."""
         self.partition: Final = partition
         self.size: Final = size
         """Bytes of record batches that the message carries for this partition."""
+        self.head: Final = head
+        """Produce requests: the head of the record batch, where `View.want_heads`."""
+        self.error_code: Final = error_code
+        """Produce responses: what the broker says of this partition."""
 
 
 NO_ITEMS: Final[list[Item]] = []
@@ -45,6 +57,8 @@ class View:
         self.want_items = want_items
         self.items: list[Item] = [] if want_items else NO_ITEMS
         """Filled only where `want_items`."""
+        self.want_heads = False
+        """Produce requests: whether the items have the heads of their record batches."""
         self.edits: list[Edit] = []
         """What has to change in the frame before it goes on."""
         self.done = False
@@ -64,6 +78,8 @@ class View:
         self.topic = ""
         self.topic_id = NO_ID
         self.partition = 0
+        self.head = b""
+        self.error_code = 0
         self.records_size = 0
         self.records_length_at = 0
         self.whole_batches = False

@@ -68,7 +68,7 @@ def walk(message: Partitioned, reader: Reader, view: View) -> None:
         elif phase == AFTER_RECORDS:
             message.read_after_records(reader, view)
             if view.want_items:
-                view.items.append(Item(view.topic, view.topic_id, view.partition, view.records_size))
+                view.items.append(_item(view))
             view.phase = PARTITION
         elif phase == TOPIC:
             _topic(message, reader, view)
@@ -78,6 +78,11 @@ def walk(message: Partitioned, reader: Reader, view: View) -> None:
         else:
             message.read_tail(reader, view)
             view.done = True
+
+
+def _item(view: View) -> Item:
+    size = view.records_size
+    return Item(view.topic, view.topic_id, view.partition, size, view.head, view.error_code)
 
 
 def _mark(reader: Reader, view: View) -> None:

@@ -14,9 +14,11 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits import PACE, Limits
+from proxy.quota.resources import NO_RESOURCES, Resources
 from proxy.relay.errors import RelayError
 from proxy.relay.relay import NO_OWN_APIS, Relay
 from proxy.relay.traffic import Traffic
+from proxy.wire.topic_names import TopicNames
 from tests.support.messages import Ports
 
 START: Final = 1000.0
@@ -26,10 +28,14 @@ EVERYONE: Final = QuotaEntity(DEFAULT, None)
 EACH_CLIENT: Final = QuotaEntity(None, DEFAULT)
 
 
-def engine(quotas: dict[QuotaEntity, dict[str, float]], algorithm: str = PACE) -> QuotaEngine:
+def engine(
+    quotas: dict[QuotaEntity, dict[str, float]],
+    algorithm: str = PACE,
+    resources: Resources = NO_RESOURCES,
+) -> QuotaEngine:
     """Every kind of quota, with these limits."""
     made = QuotaEngine([kind.build() for kind in load_kinds()])
-    made.configure(Limits(quotas, algorithm), START)
+    made.configure(Limits(quotas, algorithm, resources=resources), START)
     return made
 
 
@@ -39,16 +45,19 @@ def new_relay(
     max_frame_bytes: int = MAX_FRAME_BYTES,
     algorithm: str = PACE,
     own_api_keys: frozenset[int] = NO_OWN_APIS,
+    resources: Resources = NO_RESOURCES,
+    topic_names: TopicNames | None = None,
 ) -> Relay:
     """A relay of an unauthenticated client, with quotas or without."""
     return Relay(
-        engine(quotas or {}, algorithm),
+        engine(quotas or {}, algorithm, resources),
         Ports(),
         traffic or Traffic(),
         "ANONYMOUS",
         "127.0.0.1",
         max_frame_bytes,
         own_api_keys,
+        topic_names,
     )
 
 

@@ -7,6 +7,7 @@ from proxy.relay.requests import Requests
 from proxy.relay.traffic import Traffic
 from proxy.relay.turns import Turns
 from proxy.wire.errors import FrameTooLarge, Malformed, UnsupportedVersion
+from proxy.wire.topic_names import TopicNames
 from tests.support.exchanges import fetch, opaque, produce
 from tests.support.messages import framed
 from tests.support.playbook import EVERYONE, START, engine
@@ -19,7 +20,7 @@ class Side:
         self.traffic = Traffic()
         self.turns = Turns(self.traffic.total)
         self.requests = Requests(
-            engine(quotas or {}), self.traffic, self.turns, WHO, 100 << 20, frozenset(own)
+            engine(quotas or {}), self.traffic, self.turns, WHO, 100 << 20, frozenset(own), TopicNames()
         )
 
     def read(self, data, now=START):

@@ -9,6 +9,7 @@ from proxy.relay.traffic import Traffic
 from proxy.relay.turns import Turns
 from proxy.wire.errors import FrameTooLarge, Malformed, Short
 from proxy.wire.registry import BY_KEY
+from proxy.wire.topic_names import TopicNames
 from tests.support.exchanges import answered, fetched, produced
 from tests.support.messages import Ports, framed
 from tests.support.playbook import EVERYONE, START, engine
@@ -19,7 +20,7 @@ class Side:
     def __init__(self, quotas=None):
         self.traffic = Traffic()
         self.turns = Turns(self.traffic.total)
-        self.responses = Responses(engine(quotas or {}), Ports(), self.traffic, self.turns)
+        self.responses = Responses(engine(quotas or {}), Ports(), self.traffic, self.turns, TopicNames())
         self.client = Client(Identity("u", "c", "a"), self.traffic.client("u", "c"), b"c")
 
     def ask(self, number, api_key=None, version=7, throttled_until=0.0):

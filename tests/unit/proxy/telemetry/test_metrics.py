@@ -121,3 +121,18 @@ def test_the_smallest_are_added_up(kept: int) -> None:
     assert len(found) == MAX_SERIES + 1
     assert found[("in", REST) if kept else (REST, REST)] == 0 + 1
     assert found["in", str(MAX_SERIES + 1)] == MAX_SERIES + 1
+
+
+def test_buckets_of_topics_have_no_limit_among_those_of_clients() -> None:
+    states = [
+        BucketState("producer.byte.rate", "", "", 5, 1, 0, 2, 1.5, topic="orders", partition=0),
+        BucketState("producer.byte.rate", "", "", 9, 1, 0, 1, 0.5, topic="others", partition=1),
+    ]
+    families = collected(states)
+    assert families["quota_proxy_quota_limit"].samples == []
+    [sample] = [
+        sample
+        for sample in families["quota_proxy_throttle_seconds"].samples
+        if sample.name.endswith("_total")
+    ]
+    assert (sample.labels["quota"], sample.value) == ("producer.byte.rate", 2.0)

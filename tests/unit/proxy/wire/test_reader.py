@@ -192,3 +192,15 @@ def test_a_mark_inside_joined_bytes_is_good_after_a_release():
     assert reader.offset == 2
     assert reader.i32() == int.from_bytes(b"2345", "big")
     assert reader.u8() == ord("6")
+
+
+@pytest.mark.parametrize("cut", range(1, 8))
+def test_what_is_peeked_at_stays_to_be_read(cut):
+    data = bytes(range(8))
+    reader = Reader([data[:cut], data[cut:]])
+    reader.take(1)
+    assert reader.peek(5) == data[1:6]
+    assert reader.offset == 1
+    assert [reader.u8() for _ in range(7)] == list(data[1:])
+    with pytest.raises(Short):
+        reader.peek(1)

@@ -1,0 +1,176 @@
+"""Bytes of records per second of each partition of a topic, on each broker (KAFKA-16042, KAFKA-16043).
+
+    pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q
+    window    wait = (rate - Q) / Q x window, Kafka's own (rate: SampledRate)
+
+The quotas are configs of topics: every partition of the topic has the rate as a limit of its own.
+producer.byte.rate charges the partition's record batches in a Produce request as it is read,
+consumer.byte.rate those in the response of a consumer's Fetch and of ShareFetch. Where a partition is over,
+the client waits, as long as the worst of its partitions asks for; client quotas hold as well, and the longest
+wait counts. A consumer's request is bounded so that one response cannot take it seconds over.
+
+The topic <default> gives every topic without its own a limit, but for internal topics. A topic that is named
+by an id which the proxy does not know yet passes.
+"""
+
+from typing import Final, final
+
+from proxy.quota.bucket import Bucket, Rule
+from proxy.quota.config_keys import (
+    CONSUMER_BYTE_RATE,
+    CONSUMER_BYTE_RATE_ACTION,
+    PRODUCER_BYTE_RATE,
+    PRODUCER_BYTE_RATE_ACTION,
+    THROTTLE,
+)
+from proxy.quota.consumed_lately import ConsumedLately
+from proxy.quota.identity import Identity
+from proxy.quota.limits import PACE, UNLIMITED, Limits
+from proxy.quota.partition_buckets import PartitionBuckets
+from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
+from proxy.quota.resources import ConfigKey
+from proxy.quota.verdict import PASS, Verdict
+from proxy.wire.views import Item, RequestView, ResponseView
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+SHARE_FETCH: Final = 78
+API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
+
+_LEAST_FETCH_SECONDS: Final = 0.25
+"""What a consumer without tokens may still ask for, in seconds of its slowest partition's quota."""
+
+
+@final
+class TopicPartitionBytes(Quota):
+    """The byte rates of one broker's partitions."""
+
+    def __init__(self) -> None:
+        super().__init__(API_KEYS)
+        limits = Limits({})
+        self._window_seconds = 0.0
+        self._produced: Final = PartitionBuckets(
+            PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, _rule(limits, PRODUCER_BYTE_RATE)
+        )
+        self._consumed: Final = PartitionBuckets(
+            CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, _rule(limits, CONSUMER_BYTE_RATE)
+        )
+        self._lately: Final = ConsumedLately()
+        self.configure(limits, 0.0)
+
+    def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
+        if request.api_key == PRODUCE:
+            return self._produce(request.items, who, now)
+        if request.replica_id >= 0 or not self._consumed.any or self._consumed.observed:
+            return PASS
+        return self._bound(request, who, now)
+
+    def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
+        if request.api_key == PRODUCE or request.replica_id >= 0:
+            return PASS
+        return self._consume(response.items, who, now)
+
+    def pass_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
+        if request.api_key == PRODUCE:
+            return self._produce(items, who, now)
+        return PASS if request.replica_id >= 0 else self._consume(items, who, now)
+
+    def _produce(self, items: list[Item], who: Identity, now: float) -> Verdict:
+        longest = 0.0
+        worst: Bucket | None = None
+        for item in items:
+            if item.size == 0 or not item.topic:
+                continue
+            limited = self._produced.find(item.topic, item.partition, now)
+            if limited is None:
+                continue
+            seconds = limited.bucket.record(item.size, now, who)
+            if seconds > longest and limited.action == THROTTLE:
+                longest = seconds
+                worst = limited.bucket
+        return PASS if worst is None else Verdict(longest, bucket=worst)
+
+    def _consume(self, items: list[Item], who: Identity, now: float) -> Verdict:
+        longest = 0.0
+        worst: Bucket | None = None
+        for item in items:
+            if item.size == 0 or not item.topic:
+                continue
+            limited = self._consumed.find(item.topic, item.partition, now)
+            self._lately.consumed(who, None if limited is None else limited.bucket, now)
+            if limited is None:
+                continue
+            seconds = limited.bucket.record(item.size, now, who)
+            if seconds > longest and limited.action == THROTTLE:
+                longest = seconds
+                worst = limited.bucket
+        return PASS if worst is None else Verdict(longest, bucket=worst)
+
+    def _bound(self, request: RequestView, who: Identity, now: float) -> Verdict:
+        """The most that a response may bring: what the slowest partition may that this client consumes.
+
+        Nobody knows what a client consumes that has not had an answer yet: it begins with little.
+        """
+        bounding = self._lately.buckets(who, now)
+        if bounding is None:
+            return Verdict(max_bytes=max(int(self._consumed.least_limit * _LEAST_FETCH_SECONDS), 1))
+        most = UNLIMITED
+        slowest: Bucket | None = None
+        for bucket in bounding:
+            allowed = self._allowed(bucket, now)
+            if allowed < most:
+                most = allowed
+                slowest = bucket
+        if slowest is None or 0 <= request.max_bytes <= most:
+            return PASS
+        return Verdict(max_bytes=max(int(most), 1), bucket=slowest)
+
+    def _allowed(self, bucket: Bucket, now: float) -> float:
+        """What the tokens allow, or Kafka's whole window (KAFKA-9677)."""
+        tokens = bucket.tokens
+        if tokens is None:
+            return bucket.limit * self._window_seconds
+        return max(tokens.measure(now), bucket.limit * _LEAST_FETCH_SECONDS)
+
+    def configure(self, limits: Limits, now: float) -> None:
+        self._window_seconds = (limits.samples - 1) * limits.window_seconds
+        self._produced.configure(limits.resources, _rule(limits, PRODUCER_BYTE_RATE), now)
+        self._consumed.configure(limits.resources, _rule(limits, CONSUMER_BYTE_RATE), now)
+        self.active = self._produced.any or self._consumed.any
+        produce = (PRODUCE,) if self._produced.any else ()
+        consume = (FETCH, SHARE_FETCH) if self._consumed.any else ()
+        self.item_api_keys = produce + consume
+
+    def live(self) -> list[Bucket]:
+        return self._produced.live() + self._consumed.live()
+
+    def forget_idle(self, now: float) -> None:
+        self._produced.forget_idle(now)
+        self._consumed.forget_idle(now)
+        self._lately.forget(now)
+
+
+def _rule(limits: Limits, key: ConfigKey) -> Rule:
+    return Rule(
+        limits.burst_seconds if limits.algorithm == PACE else 0.0,
+        limits.samples,
+        limits.window_seconds,
+        limits.max_throttle_seconds,
+        mode=limits.mode(key.name),
+    )
+
+
+KIND: Final = QuotaKind(
+    name="topic_partition_bytes",
+    keys=(),
+    api_keys=API_KEYS,
+    scope=PER_BROKER,
+    build=TopicPartitionBytes,
+    help="Bytes of records per second that each partition of a topic may take and give on each broker.",
+    configs=(
+        PRODUCER_BYTE_RATE,
+        PRODUCER_BYTE_RATE_ACTION,
+        CONSUMER_BYTE_RATE,
+        CONSUMER_BYTE_RATE_ACTION,
+    ),
+)

@@ -1,0 +1,142 @@
+"""Quotas of topics' partitions: producers and consumers wait, by record bytes, as client quotas make them."""
+
+import uuid
+from dataclasses import replace
+
+from proxy.quota.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
+from proxy.quota.resources import Resources
+from proxy.relay.traffic import Traffic
+from proxy.wire.topic_names import TopicNames
+from proxy.wire.views import NO_ID
+from tests.support.exchanges import (
+    TOPIC,
+    fetch,
+    fetch_response,
+    fetched,
+    fetched_records,
+    produce,
+    produced,
+    record_batch,
+)
+from tests.support.messages import read_frame, request_frame, request_type, response_frame, response_type
+from tests.support.playbook import EVERYONE, START, Playbook, new_relay
+
+MIB = 1 << 20
+IN, OUT = PRODUCER_BYTE_RATE.name, CONSUMER_BYTE_RATE.name
+THOUSAND = Resources({TOPIC: {IN: "1000", OUT: "1000"}})
+TOPIC_ID = uuid.UUID(int=7)
+
+
+class Names(TopicNames):
+    """Knows the topic's id from when the test says so."""
+
+    known = False
+
+    def look_up(self, topic_id):
+        return TOPIC if self.known and topic_id == TOPIC_ID.bytes else ""
+
+
+def story(resources=THOUSAND, **more):
+    return Playbook(new_relay(resources=resources, **more))
+
+
+def producing(sizes, version=9, correlation_id=1):
+    """A request with so many bytes of records for the partitions from 0 on."""
+    template = produce(correlation_id, version=min(version, 12), size=200)
+    request = read_frame(request_type(0, min(version, 12)), template)
+    partition = request.topic_data[0].partition_data[0]
+    partitions = tuple(
+        replace(partition, index=index, records=bytes(size)) for index, size in enumerate(sizes)
+    )
+    if version < 13:
+        topic = replace(request.topic_data[0], partition_data=partitions)
+        return request_frame(replace(request, topic_data=(topic,)), correlation_id)
+    schema = request_type(0, version)
+    of = schema.__annotations__["topic_data"].__args__[0]
+    data = of.__annotations__["partition_data"].__args__[0]
+    partitions = tuple(data(index=each.index, records=each.records) for each in partitions)
+    topics = (of(topic_id=TOPIC_ID, partition_data=partitions),)
+    return request_frame(schema(acks=1, timeout=request.timeout, topic_data=topics), correlation_id)
+
+
+def test_the_worst_partition_of_a_request_makes_its_client_wait():
+    request = producing([500, 3500, 1000])
+    told = story().client(request).to_broker(request).muted(2.5)
+    told.broker(produced(1, version=9)).to_client(produced(1, 2500, version=9)).at(2.5).unmuted()
+
+
+def test_the_longer_wait_of_partition_and_client_counts():
+    request = producing([2000])
+    for rate, wait in ((500.0, (len(request) - 4 - 500) / 500), (5000.0, 1.0)):
+        story(quotas={EVERYONE: {"producer_byte_rate": rate}}).client(request).to_broker(request).muted(wait)
+
+
+def test_other_topics_pass_and_nothing_is_counted_that_nobody_asked_for():
+    traffic = Traffic()
+    request = producing([50_000])
+    told = story(Resources({"another": {IN: "1000", OUT: "1000"}}), traffic=traffic)
+    told.client(request).to_broker(request).unmuted().broker(produced(1, version=9))
+    told.to_client(produced(1, version=9))
+    assert traffic.partitions == {}
+
+
+def test_a_topic_named_by_id_is_limited_as_soon_as_its_name_is_known():
+    names = Names()
+    request = producing([2000], version=13)
+    told = story(topic_names=names).client(request).to_broker(request).unmuted()
+    names.known = True
+    told.client(request).to_broker(request).muted(1.0)
+
+
+def test_partitions_are_counted_by_name_once_it_is_known():
+    names, traffic = Names(), Traffic(topic_partitions=True)
+    names.known = True
+    story(topic_names=names, traffic=traffic).client(producing([2000], version=13))
+    assert list(traffic.partitions) == [(TOPIC, NO_ID, 0)]
+
+
+def test_a_consumer_waits_for_the_partitions_that_its_answer_brought():
+    answer = fetched_records(11, [record_batch(3000), record_batch(500)])
+    told = story().client(fetch(1, max_bytes=200)).to_broker(fetch(1, max_bytes=200))
+    told.broker(answer).muted(2.0)
+    message = read_frame(response_type(1, 11), b"".join(told.relay.take_to_client()))
+    assert message.throttle_time.total_seconds() == 2.0
+
+
+def test_what_an_answer_may_bring_is_bounded_by_the_partitions_before():
+    told = story().client(fetch(1)).to_broker(fetch(1, max_bytes=250))
+    told.broker(fetched_records(11, [record_batch(600)])).unmuted()
+    told.relay.take_to_client()
+    told.client(fetch(2)).to_broker(fetch(2, max_bytes=400))
+
+
+def test_a_large_request_is_charged_as_it_passes():
+    traffic = Traffic()
+    request = producing([MIB // 2] * 5)
+    told = story(Resources({TOPIC: {IN: str(MIB // 4)}}), traffic=traffic)
+    told.client(request[: MIB + MIB // 4]).timer(1.0)
+    told.at(0.5).client(request[MIB + MIB // 4 : 2 * MIB]).timer(1.5)
+    told.client(request[2 * MIB :]).to_broker(request).muted(1.5)
+    told.broker(produced(1, version=9)).to_client(produced(1, 1000, version=9))
+    buckets = told.relay._requests._engine.live()
+    assert sorted(bucket.partition for bucket in buckets) == [0, 1, 2, 3, 4]
+    assert sum(bucket.throttled_requests for bucket in buckets) == 1
+
+
+def test_a_large_answer_is_charged_as_it_passes():
+    message = fetch_response(11, record_batch(2 * MIB))
+    (topic,) = message.responses
+    second = replace(topic.partitions[0], partition_index=1, records=record_batch(MIB))
+    topic = replace(topic, partitions=(*topic.partitions, second))
+    answer = response_frame(replace(message, responses=(topic,)))
+    told = story(Resources({TOPIC: {OUT: str(MIB)}})).client(fetch(1, max_bytes=10))
+    told.to_broker(fetch(1, max_bytes=10))
+    told.broker(answer[: MIB + 5000]).unmuted().broker(answer[MIB + 5000 : -MIB // 2]).muted(1.0)
+    told.broker(answer[-MIB // 2 :]).to_client(answer).muted(1.0)
+    buckets = told.relay._responses._engine.live()
+    assert {bucket.partition: bucket.tokens.measure(START) for bucket in buckets} == {0: -MIB, 1: 0.0}
+
+
+def test_without_a_limit_answers_pass():
+    told = story(Resources({"another": {OUT: "1000"}})).client(fetch(1, max_bytes=10))
+    told.broker(fetched(1, size=5000)).to_client(fetched(1, size=5000)).unmuted()

@@ -1,0 +1,52 @@
+"""Names of topics by their ids."""
+
+from proxy.wire import topic_names
+from proxy.wire.topic_names import TopicNames
+from proxy.wire.views import NO_ID, Item
+
+ID = bytes(15) + b"\x01"
+OTHER = bytes(15) + b"\x02"
+
+
+class Known(TopicNames):
+    def __init__(self, names):
+        super().__init__()
+        self.names = names
+        self.asked = []
+
+    def look_up(self, topic_id):
+        self.asked.append(topic_id)
+        return self.names.get(topic_id, "")
+
+
+def test_items_get_their_topics_names():
+    names = Known({ID: "orders"})
+    items = [
+        Item("", ID, 0, 10),
+        Item("", OTHER, 0, 10),
+        Item("by-name", NO_ID, 0, 10),
+        Item("", NO_ID, 0, 1),
+    ]
+    names.fill(items)
+    assert [item.topic for item in items] == ["orders", "", "by-name", ""]
+    assert names.asked == [ID, OTHER]
+
+
+def test_a_known_name_is_looked_up_once_and_an_unknown_one_each_time():
+    names = Known({ID: "orders"})
+    assert [names.name(ID), names.name(ID), names.name(OTHER), names.name(OTHER)] == ["orders"] * 2 + [""] * 2
+    assert names.asked == [ID, OTHER, OTHER]
+
+
+def test_nobody_knows_any_by_default():
+    assert TopicNames().name(ID) == ""
+
+
+def test_names_are_not_collected_without_end():
+    ids = [number.to_bytes(16, "big") for number in range(1, topic_names.KNOWN_AT_MOST + 2)]
+    names = Known(dict.fromkeys(ids, "t"))
+    for topic_id in ids:
+        names.name(topic_id)
+    names.asked.clear()
+    names.name(ids[0])
+    assert names.asked == [ids[0]]
