@@ -26,10 +26,12 @@ from msgspec.inspect import (
 )
 
 from proxy.quota.kinds import load_kinds
+from proxy.quota.resources import LONG
 from proxy.settings import Settings
 
 KEYS = "| key | takes | default | meaning |\n|---|---|---|---|"
 QUOTAS = "| quota | takes | kind |\n|---|---|---|"
+CONFIGS = "| config | of | takes | default | meaning |\n|---|---|---|---|---|"
 
 
 def key_rows(kind: type = Settings, prefix: str = "") -> Iterator[str]:
@@ -53,6 +55,16 @@ def quota_rows() -> Iterator[str]:
     for kind in load_kinds():
         for key in kind.keys:
             yield f"| `{key.name}` | {key.type} | {kind.help} |"
+
+
+def config_rows() -> Iterator[str]:
+    """A row per config of topics and brokers, by kind."""
+    for kind in load_kinds():
+        for key in kind.configs:
+            takes = " or ".join(f"`{choice}`" for choice in key.choices) or key.type
+            takes += f", {key.least} or more" if key.type == LONG else ""
+            shown = f"`{key.default}`" if key.default else ""
+            yield f"| `{key.name}` | {key.resource} | {takes} | {shown} | {key.documentation} |"
 
 
 def docstrings(kind: type) -> dict[str, str]:
@@ -96,12 +108,16 @@ def default(field: Field) -> str:
         return "required"
     if isinstance(field.default, bool):
         return str(field.default).lower()
-    return "" if field.default in (None, "", ()) else f"`{field.default}`"
+    return "" if field.default in (None, "", (), msgspec.NODEFAULT) else f"`{field.default}`"
 
 
 def tables() -> list[str]:
-    """Both tables, each a text without a newline at its end."""
-    return ["\n".join([KEYS, *key_rows()]), "\n".join([QUOTAS, *quota_rows()])]
+    """The tables, each a text without a newline at its end."""
+    return [
+        "\n".join([KEYS, *key_rows()]),
+        "\n".join([QUOTAS, *quota_rows()]),
+        "\n".join([CONFIGS, *config_rows()]),
+    ]
 
 
 if __name__ == "__main__":

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from proxy.quota.limits import PACE
-from proxy.settings import Listener, Settings
-from proxy.store.layers import Layer
-from proxy.store.yaml_file import read_clients
+from proxy.settings import Listener, Settings, file_quotas
+from proxy.store.layers import ClientLayer, ConfigLayer
 
 
 def describe(settings: Settings) -> list[str]:
@@ -16,11 +15,12 @@ def describe(settings: Settings) -> list[str]:
     lines.append(f"admin     {settings.admin.bind}:{_port(settings.admin.port)}")
     lines.append(f"quotas    {_rule(settings)}")
     lines.append(f"store     {_store(settings)}")
-    quotas = list(_quotas(read_clients(settings.quotas.clients, ())))
+    file = file_quotas(settings)
+    quotas = [*_quotas(file.layer), *_configs(file.configs)]
     return lines + (quotas or ["quota     none: nobody is held back"])
 
 
-def _quotas(layer: Layer) -> Iterator[str]:
+def _quotas(layer: ClientLayer) -> Iterator[str]:
     for entity, values in layer.lasting.items():
         shown = [f"{key} {_number(value)}" for key, value in values.items() if value is not None]
         yield f"quota     {entity}: {', '.join(shown)}"
@@ -29,6 +29,11 @@ def _quotas(layer: Layer) -> Iterator[str]:
             until = datetime.fromtimestamp(temporary.until_ms / 1000, UTC).isoformat(timespec="seconds")
             assert temporary.value is not None
             yield f"quota     {entity}: {key} {_number(temporary.value)} until {until}"
+
+
+def _configs(layer: ConfigLayer) -> Iterator[str]:
+    for resource, values in layer.lasting.items():
+        yield f"quota     {resource}: {', '.join(f'{key} {value}' for key, value in values.items())}"
 
 
 def _store(settings: Settings) -> str:

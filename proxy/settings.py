@@ -16,12 +16,14 @@ from proxy.config_file import document
 from proxy.config_file.convert import convert
 from proxy.config_file.not_yet import unknown
 from proxy.errors import Key, SettingsError, spell
+from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits import ENFORCE, OBSERVE, Limits
 from proxy.quota.networks import Networks
 from proxy.store.quota_store import FileQuotas
 from proxy.store.yaml_file import read_clients
+from proxy.store.yaml_resources import read_resources
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Text = Annotated[str, Meta(min_length=1)]
@@ -127,6 +129,15 @@ class Controller(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     controller.quota.window.size.seconds."""
 
 
+class Replication(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """How replication is measured (KIP-73)."""
+
+    window_num: Annotated[int, Meta(ge=1, le=3600)] = 11
+    """Replication quotas: samples kept, as in Kafka's replication.quota.window.num."""
+    window_size_seconds: Annotated[int, Meta(ge=1, le=3600)] = 1
+    """Replication quotas: seconds of each sample, as in Kafka's replication.quota.window.size.seconds."""
+
+
 class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """How rates are measured, and the limits."""
 
@@ -153,6 +164,12 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """How controller mutations are measured."""
     clients: tuple[dict[str, object], ...] = ()
     """Limits of users, client ids and addresses: each has an `entity` and its quotas, see below."""
+    topics: dict[str, object] = {}
+    """Quotas of topics: by name, or `<default>` for all others, a mapping of configs, see below."""
+    brokers: dict[str | int, object] = {}
+    """Quotas of brokers: by node id, or `<default>` for all others, a mapping of configs, see below."""
+    replication: Replication = Replication()
+    """How replication is measured."""
 
 
 class Metrics(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -210,8 +227,12 @@ def load(path: Path) -> Settings:
 def file_quotas(settings: Settings) -> FileQuotas:
     """The file's part in the store of quotas."""
     quotas = settings.quotas
-    rules = replace(quotas, clients=())
-    return FileQuotas(partial(limits, quotas), rules, read_clients(quotas.clients, ("quotas", "clients")))
+    return FileQuotas(
+        partial(limits, quotas),
+        replace(quotas, clients=(), topics={}, brokers={}),
+        read_clients(quotas.clients, ("quotas", "clients")),
+        read_resources(quotas.topics, quotas.brokers, ConfigRules(load_kinds()), ("quotas",)),
+    )
 
 
 def limits(settings: Quotas, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> Limits:
@@ -231,6 +252,8 @@ def limits(settings: Quotas, quotas: Mapping[QuotaEntity, Mapping[str, float]]) 
         max_throttle_seconds=settings.max_throttle_seconds,
         mutation_samples=settings.controller.window_num,
         mutation_window_seconds=settings.controller.window_size_seconds,
+        replication_samples=settings.replication.window_num,
+        replication_window_seconds=settings.replication.window_size_seconds,
     )
 
 

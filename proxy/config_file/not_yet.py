@@ -19,9 +19,6 @@ NOT_YET: Final = {
     "listeners[].tls": "TLS towards clients",
     "listeners[].upstream.brokers": "a static map of brokers",
     "listeners[].upstream.tls": "TLS towards brokers",
-    "quotas.brokers": "quotas of brokers",
-    "quotas.replication": "replication quotas (KIP-73)",
-    "quotas.topics": "quotas of topics",
     "usage": "sending usage events",
 }
 """Key (`[]` for any place in a list) to the feature, as the subject of "... is not in this version yet"."""

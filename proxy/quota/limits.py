@@ -38,6 +38,8 @@ class Limits:
     max_throttle_seconds: the longest that a byte rate makes a client wait at once; the rest stays as a debt.
     mutation_samples, mutation_window_seconds: Kafka's controller.quota.window.num and .window.size.seconds.
     resources: the quotas that are configs of topics and brokers.
+    replication_samples, replication_window_seconds: Kafka's replication.quota.window.num and
+    .window.size.seconds.
 
     The look-ups never walk the configured entities: they cost the same with one as with 100,000. Raises
     ValueError for settings that are none.
@@ -59,6 +61,8 @@ class Limits:
         mutation_samples: int = 11,
         mutation_window_seconds: float = 1.0,
         resources: Resources = NO_RESOURCES,
+        replication_samples: int = 11,
+        replication_window_seconds: float = 1.0,
     ) -> None:
         _check("algorithm", algorithm, PACE, WINDOW)
         for each in [mode, *(modes or {}).values()]:
@@ -71,6 +75,8 @@ class Limits:
         self.mutation_samples: Final = mutation_samples
         self.mutation_window_seconds: Final = mutation_window_seconds
         self.resources: Final = resources
+        self.replication_samples: Final = replication_samples
+        self.replication_window_seconds: Final = replication_window_seconds
         self._mode: Final = mode
         self._modes: Final = dict(modes or {})
         self._exempt_users: Final = frozenset(exempt_users or [])
@@ -109,6 +115,8 @@ class Limits:
             self.mutation_samples,
             self.mutation_window_seconds,
             resources,
+            self.replication_samples,
+            self.replication_window_seconds,
         )
         changed._tables.update(self._tables)
         changed._prefix_lengths = self._prefix_lengths

@@ -1,7 +1,7 @@
 """Quotas that are configs of topics and brokers: what a config takes, and a snapshot of what is set."""
 
 from collections.abc import Callable, Mapping
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 TOPIC: Final = "topic"
 BROKER: Final = "broker"
@@ -22,6 +22,18 @@ FALSE: Final = "false"
 
 Values = dict[str, str]
 """A resource's configs by their keys, in the spelling of ConfigKey.canonical()."""
+
+
+class ConfigResource(NamedTuple):
+    """A topic or a broker."""
+
+    type: str
+    """TOPIC or BROKER."""
+    name: str
+    """A topic's name, a broker's node id in digits, or DEFAULT_RESOURCE."""
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}"
 
 
 @final

@@ -2,7 +2,8 @@
 
 A record's key is JSON `{"kind": "client-quota", "entity": {...}, "name": QUOTA}`, with `"temporary": true`
 where the quota has an expiry; its value is
-`{"v": 1, "value": NUMBER|null, "expires_at_ms", "by", "client_id", "from", "at_ms"}`.
+`{"v": 1, "value": NUMBER|null, "expires_at_ms", "by", "client_id", "from", "at_ms"}`. Of kind "config", for
+configs of topics and brokers, the entity is `{"topic": NAME|null}` or `{"broker": ID|null}`, the value text.
 The topic is compacted, so of older changes to one quota only the last may be left.
 """
 
@@ -24,7 +25,7 @@ from proxy.messages import CLIENT_ID, BrokerConnection
 from proxy.quota.identity import DEFAULT_IN_YAML
 from proxy.quotas_cli.entity import Entity, make_entity
 
-CLIENT_QUOTA: Final = "client-quota"
+KINDS: Final = ("client-quota", "config")
 READ_SECONDS: Final = 30.0
 
 
@@ -36,7 +37,7 @@ class TopicMissing(QuotaProxyError):
 class AuditEntry:
     """One record. `value` is None where the quota was removed; times are in ms since the epoch.
 
-    `entity` is None, and `name` the rest of the key, where the record is of another kind than client-quota.
+    `entity` is None, and `name` the rest of the key, where the record is of a kind that is not known.
     """
 
     at_ms: int
@@ -94,7 +95,7 @@ def parse(key: bytes | None, value: bytes | None, timestamp_ms: int) -> AuditEnt
 def _entry(what: dict[str, Any], how: dict[str, Any], timestamp_ms: int) -> AuditEntry:
     entity: Entity | None = None
     name = json.dumps({part: value for part, value in what.items() if part != "kind"}, ensure_ascii=False)
-    if what["kind"] == CLIENT_QUOTA:
+    if what["kind"] in KINDS:
         entity = make_entity(
             (str(part), None if value in (None, DEFAULT_IN_YAML) else str(value))
             for part, value in what["entity"].items()

@@ -54,7 +54,9 @@ def _show_value(entry: AuditEntry) -> str:
     if entry.temporary and entry.expires_at_ms is None:
         return "temporary value ended"
     shown = "removed" if value is None else json.dumps(value, ensure_ascii=False)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if isinstance(value, str):
+        shown = show_name(value)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
         shown = show_number(float(value))
     return shown if entry.expires_at_ms is None else f"{shown} until {show_time(entry.expires_at_ms)}"
 

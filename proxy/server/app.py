@@ -14,6 +14,7 @@ from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations import ControllerMutations
 from proxy.quota.bucket import BucketState
+from proxy.quota.config_rules import ConfigRules
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.kinds import controller_mutation, load_kinds
 from proxy.quota.kinds.controller_mutation import ControllerMutation
@@ -48,7 +49,9 @@ class Proxy:
     def __init__(self, settings: Settings, path: Path) -> None:
         self._settings: Final = settings
         self._kinds: Final = load_kinds()
-        self._store: Final = QuotaStore(file_quotas(settings), self._configure)
+        self._store: Final = QuotaStore(
+            file_quotas(settings), self._configure, rules=ConfigRules(self._kinds)
+        )
         self._engines: Final = QuotaEngines(self._kinds, self._store.limits)
         self._reload: Final = Reload(path, settings, self._use_file)
         self._topic: KafkaTopic | None = None

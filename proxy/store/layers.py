@@ -1,6 +1,7 @@
 """Layers: what the file says and what the tools have set, and the quotas that come out of the two.
 
-Of one quota of one entity, the first of these holds:
+An entity is a QuotaEntity with numbers, or a ConfigResource with texts. Of one quota of one entity, the first
+of these holds:
 
     1  the tools' temporary value, until it ends
     2  what the tools have set, or that they have removed it
@@ -11,46 +12,47 @@ Time is ms since the epoch and comes as an argument. A change costs the same how
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from proxy.quota.identity import QuotaEntity
+from proxy.quota.resources import ConfigResource
 
-Quotas = dict[QuotaEntity, dict[str, float]]
-"""Each entity's quotas by their keys."""
+Entity = TypeVar("Entity", bound=Hashable)
 Value = TypeVar("Value")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Temporary:
+class Temporary(Generic[Value]):
     """A value until a time, in ms since the epoch; None: no limit until then."""
 
-    value: float | None
+    value: Value | None
     until_ms: int
 
 
 @dataclass(slots=True)
-class Layer:
+class Layer(Generic[Entity, Value]):
     """What one source says."""
 
-    lasting: dict[QuotaEntity, dict[str, float | None]] = field(default_factory=dict)
+    lasting: dict[Entity, dict[str, Value | None]] = field(default_factory=dict)
     """None: removed, so that no layer below counts."""
-    temporary: dict[QuotaEntity, dict[str, Temporary]] = field(default_factory=dict)
+    temporary: dict[Entity, dict[str, Temporary[Value]]] = field(default_factory=dict)
 
-    def set_lasting(self, entity: QuotaEntity, name: str, value: float | None) -> None:
+    def set_lasting(self, entity: Entity, name: str, value: Value | None) -> None:
         self.lasting.setdefault(entity, {})[name] = value
 
-    def set_temporary(self, entity: QuotaEntity, name: str, temporary: Temporary) -> None:
+    def set_temporary(self, entity: Entity, name: str, temporary: Temporary[Value]) -> None:
         self.temporary.setdefault(entity, {})[name] = temporary
 
-    def drop_lasting(self, entity: QuotaEntity, name: str) -> None:
+    def drop_lasting(self, entity: Entity, name: str) -> None:
         _drop(self.lasting, entity, name)
 
-    def drop_temporary(self, entity: QuotaEntity, name: str) -> None:
+    def drop_temporary(self, entity: Entity, name: str) -> None:
         _drop(self.temporary, entity, name)
 
-    def places(self) -> Iterator[tuple[QuotaEntity, str]]:
+    def places(self) -> Iterator[tuple[Entity, str]]:
         """Every entity and quota of which this layer says anything."""
         for quotas in (self.lasting, self.temporary):
             for entity, values in quotas.items():
@@ -58,19 +60,19 @@ class Layer:
                     yield entity, name
 
 
-class Layers:
+class Layers(Generic[Entity, Value]):
     """The file and the tools, folded."""
 
     def __init__(self) -> None:
-        self.effective: Final[Quotas] = {}
+        self.effective: Final[dict[Entity, dict[str, Value]]] = {}
         """What is in force; not to be changed by others."""
-        self.file = Layer()
-        self.tools = Layer()
-        self._ends: list[tuple[int, int, QuotaEntity, str]] = []
+        self.file: Layer[Entity, Value] = Layer()
+        self.tools: Layer[Entity, Value] = Layer()
+        self._ends: list[tuple[int, int, Entity, str]] = []
         """When temporary values end, as a heap; the second number settles ties. Entries may be void."""
         self._pushed = 0
 
-    def use(self, file: Layer, tools: Layer, now_ms: int) -> None:
+    def use(self, file: Layer[Entity, Value], tools: Layer[Entity, Value], now_ms: int) -> None:
         """Take whole layers in place of those that are there."""
         self.file, self.tools = file, tools
         self.effective.clear()
@@ -80,24 +82,24 @@ class Layers:
                 self.refresh(entity, name, now_ms)
             self._await_ends(layer)
 
-    def use_file(self, file: Layer, now_ms: int) -> list[tuple[QuotaEntity, str]]:
+    def use_file(self, file: Layer[Entity, Value], now_ms: int) -> list[tuple[Entity, str]]:
         """Take another file; the quotas of which another value holds now. Costs what the files' size does."""
         before, self.file = self.file, file
         self._await_ends(file)
         places = {*before.places(), *file.places()}
         return [place for place in places if self.refresh(*place, now_ms)]
 
-    def _await_ends(self, layer: Layer) -> None:
+    def _await_ends(self, layer: Layer[Entity, Value]) -> None:
         for entity, values in layer.temporary.items():
             for name, temporary in values.items():
                 self.ends(entity, name, temporary.until_ms)
 
-    def ends(self, entity: QuotaEntity, name: str, until_ms: int) -> None:
+    def ends(self, entity: Entity, name: str, until_ms: int) -> None:
         """Have expire() look at a temporary value when it ends."""
         self._pushed += 1
         heapq.heappush(self._ends, (until_ms, self._pushed, entity, name))
 
-    def refresh(self, entity: QuotaEntity, name: str, now_ms: int) -> bool:
+    def refresh(self, entity: Entity, name: str, now_ms: int) -> bool:
         """Fold one quota of one entity anew, as a layer may have changed; whether what is in force has."""
         value = self._fold(entity, name, now_ms)
         values = self.effective.get(entity)
@@ -113,7 +115,7 @@ class Layers:
         """When expire() is due next."""
         return self._ends[0][0] if self._ends else None
 
-    def expire(self, now_ms: int) -> list[tuple[QuotaEntity, str]]:
+    def expire(self, now_ms: int) -> list[tuple[Entity, str]]:
         """End the temporary values whose time is over; the quotas of which another value holds now."""
         changed = []
         while self._ends and self._ends[0][0] <= now_ms:
@@ -126,16 +128,16 @@ class Layers:
                 changed.append((entity, name))
         return changed
 
-    def lasting(self, entity: QuotaEntity, name: str) -> float | None:
+    def lasting(self, entity: Entity, name: str) -> Value | None:
         """The value that holds when nothing temporary does."""
         tools = self.tools.lasting.get(entity, {})
         return tools[name] if name in tools else self.file.lasting.get(entity, {}).get(name)
 
-    def in_file(self, entity: QuotaEntity, name: str) -> bool:
+    def in_file(self, entity: Entity, name: str) -> bool:
         """Whether the file gives this quota to this entity, for good or for a time."""
         return any(name in quotas.get(entity, {}) for quotas in (self.file.lasting, self.file.temporary))
 
-    def _fold(self, entity: QuotaEntity, name: str, now_ms: int) -> float | None:
+    def _fold(self, entity: Entity, name: str, now_ms: int) -> Value | None:
         for layer in (self.tools, self.file):
             temporary = layer.temporary.get(entity, {}).get(name)
             if temporary is not None and temporary.until_ms > now_ms:
@@ -146,9 +148,15 @@ class Layers:
         return None
 
 
-def _drop(quotas: dict[QuotaEntity, dict[str, Value]], entity: QuotaEntity, name: str) -> None:
+def _drop(quotas: dict[Entity, dict[str, T]], entity: Entity, name: str) -> None:
     values = quotas.get(entity)
     if values is not None:
         values.pop(name, None)
         if not values:
             del quotas[entity]
+
+
+Quotas = dict[QuotaEntity, dict[str, float]]
+"""Each entity's quotas by their keys."""
+ClientLayer = Layer[QuotaEntity, float]
+ConfigLayer = Layer[ConfigResource, str]

@@ -9,14 +9,17 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from proxy.errors import QuotaProxyError
+from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits import Limits
 from proxy.quota.networks import canonical_address, canonical_network
-from proxy.store.layers import Layer, Layers, Quotas, Temporary
+from proxy.quota.resources import BROKER, TOPIC, ConfigResource, Resources
+from proxy.store.layers import ClientLayer, ConfigLayer, Quotas
 from proxy.store.records import Place, Setting
+from proxy.store.sources import Alteration, Sources, Write
 
 log = logging.getLogger(__name__)
 LONGEST_SLEEP_SECONDS: Final = 30.0
@@ -24,6 +27,7 @@ LONGEST_SLEEP_SECONDS: Final = 30.0
 YIELD_EVERY: Final = 64
 """Entities worked through before the event loop gets a turn."""
 
+Value = TypeVar("Value", str, str | None)
 Build = Callable[[Mapping[QuotaEntity, Mapping[str, float]]], Limits]
 
 
@@ -42,19 +46,14 @@ class ChangeLog(Protocol):
         """Store the changes, and return when QuotaStore.read() has had them. Raises StoreUnavailable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What shall be different about one entity's quotas."""
+class Conflict(QuotaProxyError):
+    """Topics and brokers cannot have such configs together; str() says why."""
 
-    entity: QuotaEntity
-    values: Mapping[str, float | None]
-    """The quotas to set, and with None those to remove."""
-    expires_at_ms: int | None = None
-    """Until when `values` hold, in ms since the epoch; None: until they are changed again."""
-    end_temporary: bool = False
-    """Whether the entity's other temporary values end now."""
-    address: str | None = None
-    """What the name of an `ip` entity stands for, where that is not an address itself."""
+
+Change = Alteration[QuotaEntity, float]
+"""Of a client's quotas."""
+ConfigChange = Alteration[ConfigResource, str]
+"""Of a topic's or a broker's configs; values are fit, and in the spelling of ConfigKey.canonical()."""
 
 
 @dataclass(slots=True)
@@ -64,7 +63,8 @@ class FileQuotas:
     build: Build
     rules: object = None
     """What `build` goes by beside the quotas: equal where it makes the same of them."""
-    layer: Layer = field(default_factory=Layer)
+    layer: ClientLayer = field(default_factory=ClientLayer)
+    configs: ConfigLayer = field(default_factory=ConfigLayer)
 
 
 class QuotaStore:
@@ -75,18 +75,22 @@ class QuotaStore:
         file: FileQuotas,
         changed: Callable[[Limits], None],
         wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        rules: ConfigRules | None = None,
     ) -> None:
+        """`rules` say which configs of topics and brokers there are; None: there are none."""
         self.log: ChangeLog | None = None
         """None: changes are refused."""
         self._changed: Final = changed
         self._wall_ms: Final = wall_ms
+        self._rules: Final = rules or ConfigRules([])
         self._build = file.build
-        self._rules = file.rules
-        self._layers: Final = Layers()
-        self._staged: Layer | None = None
+        self._settings = file.rules
+        self._clients: Final = Sources(file.layer, wall_ms())
+        self._configs: Final = Sources(file.configs, wall_ms())
+        self._topic_ids: Final[dict[str, dict[str, str]]] = {}
         self._addresses: Final[dict[str, str]] = {}
+        self._one_at_a_time: Final = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
-        self._layers.use(file.layer, self._layers.tools, wall_ms())
         self.limits = self._rebuild()
         """The snapshot in force."""
 
@@ -97,25 +101,26 @@ class QuotaStore:
     @property
     def effective(self) -> Quotas:
         """Every entity's quotas as they are in force; not to be changed, and changing under an await."""
-        return self._layers.effective
+        return self._clients.effective
 
     # The file
 
     def use_file(self, file: FileQuotas) -> None:
         """Take the file anew."""
-        same_rules, self._rules = file.rules == self._rules, file.rules
+        same_rules, self._settings = file.rules == self._settings, file.rules
         self._build = file.build
-        places = self._layers.use_file(file.layer, self._wall_ms())
+        now_ms = self._wall_ms()
+        clients = self._clients.layers.use_file(file.layer, now_ms)
+        configs = self._configs.layers.use_file(file.configs, now_ms)
         self._tell_overridden()
         if same_rules:
-            self._publish(places)
+            self._publish(clients, configs)
         else:
             self._replace()
 
     def _tell_overridden(self) -> None:
         """Say in the log how many of the file's quotas the tools have set otherwise, or removed."""
-        tools = self._layers.tools.lasting
-        count = sum(name in tools.get(entity, ()) for entity, name in self._layers.file.places())
+        count = self._clients.overridden() + self._configs.overridden()
         if count:
             log.info("%d of the file's quotas are overridden by what was set with tools", count)
 
@@ -123,45 +128,45 @@ class QuotaStore:
 
     def read_anew(self) -> None:
         """The log will be read from its start: what it says holds from read_to_end() on, and not before."""
-        self._staged = Layer()
+        self._clients.read_anew()
+        self._configs.read_anew()
 
     def read(self, changes: Iterable[tuple[Place, Setting | None]]) -> None:
         """The log's next records, in their order."""
-        if self._staged is not None:
-            for place, setting in changes:
-                self._put(self._staged, place, setting)
-            return
         now_ms = self._wall_ms()
-        places = []
+        clients: list[tuple[QuotaEntity, str]] = []
+        configs: list[tuple[ConfigResource, str]] = []
         for place, setting in changes:
-            self._put(self._layers.tools, place, setting)
-            if place.temporary and setting is not None and setting.expires_at_ms is not None:
-                self._layers.ends(place.entity, place.name, setting.expires_at_ms)
-            if self._layers.refresh(place.entity, place.name, now_ms):
-                places.append((place.entity, place.name))
-        self._publish(places)
+            entity = place.entity
+            if isinstance(entity, ConfigResource):
+                if self._take_config(entity, place, setting, now_ms):
+                    configs.append((entity, place.name))
+                continue
+            if setting is not None and setting.address is not None and entity.ip is not None:
+                self._addresses[entity.ip] = setting.address
+            if self._clients.read(place, setting, now_ms):
+                clients.append((entity, place.name))
+        self._publish(clients, configs)
+
+    def _take_config(
+        self, resource: ConfigResource, place: Place, setting: Setting | None, now_ms: int
+    ) -> bool:
+        key = self._rules.keys(resource.type).get(place.name)
+        if key is not None and setting is not None and setting.value is not None:
+            problem = key.problem(str(setting.value))
+            if problem:
+                log.warning("quotas: a record about %s is skipped: %s", resource, problem)
+                return False
+        if resource.type == TOPIC and setting is not None and setting.topic_id is not None:
+            self._topic_ids.setdefault(resource.name, {})[place.name] = setting.topic_id
+        return self._configs.read(place, setting, now_ms)
 
     def read_to_end(self) -> None:
         """The log has been read to its end once."""
-        if self._staged is not None:
-            staged, self._staged = self._staged, None
-            self._layers.use(self._layers.file, staged, self._wall_ms())
+        now_ms = self._wall_ms()
+        if self._clients.read_to_end(now_ms) and self._configs.read_to_end(now_ms):
             self._tell_overridden()
             self._replace()
-
-    def _put(self, layer: Layer, place: Place, setting: Setting | None) -> None:
-        entity, name = place.entity, place.name
-        if setting is not None and setting.address is not None and entity.ip is not None:
-            self._addresses[entity.ip] = setting.address
-        if place.temporary:
-            if setting is None or setting.expires_at_ms is None:
-                layer.drop_temporary(entity, name)
-            else:
-                layer.set_temporary(entity, name, Temporary(setting.value, setting.expires_at_ms))
-        elif setting is None or (setting.value is None and not setting.removed):
-            layer.drop_lasting(entity, name)
-        else:
-            layer.set_lasting(entity, name, setting.value)
 
     # Changes
 
@@ -170,76 +175,113 @@ class QuotaStore:
 
         Raises StoreUnavailable where the log cannot be reached, StoreOff where there is none.
         """
+        records: list[tuple[Place, Setting]] = []
+        for number, change in enumerate(changes):
+            self._clients.plan(change, self._writer(records, change, who))
+            if number % YIELD_EVERY == YIELD_EVERY - 1:
+                await asyncio.sleep(0)
+        await self._append(records)
+
+    async def _append(self, records: Sequence[tuple[Place, Setting]]) -> None:
         if self.log is None:
             raise StoreOff(
                 "this proxy takes its quotas from its configuration file alone (quotas.store: none); "
                 "change them there"
             )
-        planned: list[tuple[Place, Setting]] = []
-        for number, change in enumerate(changes):
-            planned += self._plan(change, who)
-            if number % YIELD_EVERY == YIELD_EVERY - 1:
-                await asyncio.sleep(0)
-        if planned:
-            await self.log.append(planned)
+        if records:
+            await self.log.append(records)
 
-    def _plan(self, change: Change, who: Identity) -> list[tuple[Place, Setting]]:
-        """The records that make the change; none for what is so already."""
+    def _writer(
+        self,
+        records: list[tuple[Place, Setting]],
+        change: Alteration[QuotaEntity, float] | Alteration[ConfigResource, str],
+        who: Identity,
+    ) -> Write:
         now_ms = self._wall_ms()
-        entity = change.entity
-        temporary = self._layers.tools.temporary.get(entity, {})
-        planned: list[tuple[Place, Setting]] = []
 
-        def add(
-            place: Place, value: float | None, expires_at_ms: int | None = None, removed: bool = False
-        ) -> None:
+        def write(place: Place, value: object, expires_at_ms: int | None, removed: bool) -> None:
+            assert value is None or isinstance(value, (float, int, str))
             setting = Setting(
                 value=value,
                 expires_at_ms=expires_at_ms,
                 removed=removed,
                 address=change.address,
+                topic_id=change.topic_id,
                 by=who.principal,
                 client_id=who.client_id,
                 origin=who.address,
                 at_ms=now_ms,
             )
-            planned.append((place, setting))
+            records.append((place, setting))
 
-        for name, value in change.values.items():
-            if change.expires_at_ms is not None:
-                if temporary.get(name) != Temporary(value, change.expires_at_ms):
-                    add(Place(entity, name, True), value, change.expires_at_ms)
-                continue
-            if value != self._layers.lasting(entity, name):
-                add(Place(entity, name), value, removed=value is None and self._layers.in_file(entity, name))
-            if name in temporary:
-                add(Place(entity, name, True), None)
-        if change.end_temporary:
-            for name in temporary:
-                if name not in change.values:
-                    add(Place(entity, name, True), None)
-        return planned
+        return write
+
+    # Configs of topics and brokers
+
+    @property
+    def configs(self) -> dict[ConfigResource, dict[str, str]]:
+        """Every topic's and broker's configs as they are in force; not to be changed, and changing under an
+        await.
+        """
+        return self._configs.effective
+
+    def conflict(self, changes: Sequence[ConfigChange]) -> str:
+        """Why these changes cannot be made together, in a sentence; empty when they can."""
+        resources = self.limits.resources
+        for type in (TOPIC, BROKER):
+            values = {change.entity.name: change.values for change in changes if change.entity.type == type}
+            resources = resources.with_changes(type, values)
+        return self._rules.conflict(resources)
+
+    async def alter_configs(self, changes: Sequence[ConfigChange], who: Identity) -> None:
+        """Store the changes; they are in force, here at least, when this returns.
+
+        Raises Conflict where topics and brokers cannot have them together, and what alter() raises.
+        """
+        async with self._one_at_a_time:
+            problem = self.conflict(changes)
+            if problem:
+                raise Conflict(problem)
+            records: list[tuple[Place, Setting]] = []
+            for number, change in enumerate(changes):
+                self._configs.plan(change, self._writer(records, change, who))
+                if number % YIELD_EVERY == YIELD_EVERY - 1:
+                    await asyncio.sleep(0)
+            await self._append(records)
 
     # In force
 
-    def _publish(self, places: Sequence[tuple[QuotaEntity, str]]) -> None:
+    def _publish(
+        self, clients: Sequence[tuple[QuotaEntity, str]], configs: Sequence[tuple[ConfigResource, str]]
+    ) -> None:
         """Have the changes of these quotas in force."""
-        if places:
+        limits = self.limits
+        if clients:
             changes: dict[QuotaEntity, dict[str, float | None]] = {}
-            for entity, name in places:
-                value = self._layers.effective.get(entity, {}).get(name)
-                changes.setdefault(self._enforced(entity), {})[name] = value
-            self.limits = self.limits.with_changes(changes)
-            self._changed(self.limits)
+            for entity, values in self._clients.changes(clients).items():
+                changes.setdefault(self._enforced(entity), {}).update(values)
+            limits = limits.with_changes(changes)
+        if configs:
+            resources = limits.resources
+            for type, texts in _by_type(self._configs.changes(configs)).items():
+                resources = resources.with_changes(type, texts)
+            limits = limits.with_resources(resources)
+        if limits is not self.limits:
+            self._take(limits)
         self._arm()
 
     def _replace(self) -> None:
-        self.limits = self._rebuild()
-        self._changed(self.limits)
+        self._take(self._rebuild())
         self._arm()
 
+    def _take(self, limits: Limits) -> None:
+        self.limits = limits
+        self._changed(limits)
+
     def _rebuild(self) -> Limits:
-        return self._build({self._enforced(entity): values for entity, values in self.effective.items()})
+        limits = self._build({self._enforced(entity): values for entity, values in self.effective.items()})
+        by_type = _by_type(self.configs)
+        return limits.with_resources(Resources(by_type[TOPIC], by_type[BROKER]))
 
     def _enforced(self, entity: QuotaEntity) -> QuotaEntity:
         """The entity as Limits takes it: an ip in its one spelling, a host name as its address."""
@@ -257,7 +299,8 @@ class QuotaStore:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        end = self._layers.next_end()
+        ends = [self._clients.layers.next_end(), self._configs.layers.next_end()]
+        end = min([end for end in ends if end is not None], default=None)
         if end is not None:
             seconds = max((end - self._wall_ms()) / 1000, 0.0)
             loop = asyncio.get_running_loop()
@@ -265,19 +308,31 @@ class QuotaStore:
 
     def _expire(self) -> None:
         self._timer = None
-        places = self._layers.expire(self._wall_ms())
-        for entity, name in places:
-            value = self._layers.effective.get(entity, {}).get(name)
-            log.info(
-                "%s: the temporary %s is over; %s",
-                entity,
-                name,
-                "no limit" if value is None else f"now {value:g}",
-            )
-        self._publish(places)
+        now_ms = self._wall_ms()
+        clients = self._clients.layers.expire(now_ms)
+        configs = self._configs.layers.expire(now_ms)
+        for entity, values in self._clients.changes(clients).items():
+            for name, value in values.items():
+                now = "no limit" if value is None else f"now {value:g}"
+                log.info("%s: the temporary %s is over; %s", entity, name, now)
+        for resource, texts in self._configs.changes(configs).items():
+            for name, text in texts.items():
+                now = "it has none now" if text is None else f"now {text}"
+                log.info("%s: the temporary %s is over; %s", resource, name, now)
+        self._publish(clients, configs)
 
     def close(self) -> None:
         """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _by_type(
+    configs: Mapping[ConfigResource, Mapping[str, Value]],
+) -> dict[str, dict[str, Mapping[str, Value]]]:
+    """The same by the resource's type, and then its name."""
+    by_type: dict[str, dict[str, Mapping[str, Value]]] = {TOPIC: {}, BROKER: {}}
+    for resource, values in configs.items():
+        by_type[resource.type][resource.name] = values
+    return by_type

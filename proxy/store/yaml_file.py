@@ -15,17 +15,17 @@ from proxy.errors import Key, SettingsError, spell
 from proxy.quota.identity import CLIENT_ID, IP, USER, QuotaEntity, parse_entity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.quota import QuotaKey
-from proxy.store.layers import Layer, Temporary
+from proxy.store.layers import ClientLayer, Temporary
 
 ENTITY: Final = "entity"
 EXPIRES: Final = "expires"
 TYPES: Final = (USER, CLIENT_ID, IP)
 
 
-def read_clients(clients: Sequence[Mapping[str, object]], at: Key) -> Layer:
+def read_clients(clients: Sequence[Mapping[str, object]], at: Key) -> ClientLayer:
     """What the entries say; SettingsError, with a key below `at`, for what no kind of quota takes."""
     quota_keys = {key.name: key for kind in load_kinds() for key in kind.keys}
-    layer = Layer()
+    layer = ClientLayer()
     places: dict[tuple[QuotaEntity, bool], int] = {}
     for place, entry in enumerate(clients):
         entity = _entity(entry, (*at, place))

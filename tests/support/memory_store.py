@@ -4,9 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.limits import Limits
-from proxy.store.layers import Layer
+from proxy.quota.resources import ConfigResource
+from proxy.store.layers import ClientLayer, ConfigLayer
 from proxy.store.quota_store import FileQuotas, QuotaStore
 from proxy.store.records import Place, Setting
+from tests.support.config_rules import CONFIG_RULES
+
+Configs = Mapping[ConfigResource, Mapping[str, str]]
 
 
 class Wall:
@@ -35,22 +39,27 @@ class MemoryLog:
         self._store.read(changes)
 
 
-def file_of(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> FileQuotas:
+def file_of(quotas: Mapping[QuotaEntity, Mapping[str, float]], configs: Configs | None = None) -> FileQuotas:
     """A configuration file with these quotas and default settings."""
-    layer = Layer()
+    config_layer = ConfigLayer()
+    for resource, texts in (configs or {}).items():
+        for name, text in texts.items():
+            config_layer.set_lasting(resource, name, text)
+    layer = ClientLayer()
     for entity, values in quotas.items():
         for name, value in values.items():
             layer.set_lasting(entity, name, value)
-    return FileQuotas(Limits, layer=layer)
+    return FileQuotas(Limits, layer=layer, configs=config_layer)
 
 
 def memory_store(
     quotas: Mapping[QuotaEntity, Mapping[str, float]],
     changed: Callable[[Limits], None] = lambda limits: None,
     wall: Wall | None = None,
+    configs: Configs | None = None,
 ) -> tuple[QuotaStore, MemoryLog]:
-    """A store on a file's quotas, and its log."""
-    store = QuotaStore(file_of(quotas), changed, wall or Wall())
+    """A store on a file's quotas and configs, and its log. It has the rules of CONFIG_RULES."""
+    store = QuotaStore(file_of(quotas, configs), changed, wall or Wall(), CONFIG_RULES)
     log = MemoryLog(store)
     store.log = log
     return store, log

@@ -57,6 +57,13 @@ def test_removals_by_value_and_by_tombstone() -> None:
     assert (tombstone.value, tombstone.by, tombstone.at_ms) == (None, "", 5)
 
 
+def test_configs_of_topics_and_brokers() -> None:
+    key = {"kind": "config", "entity": {"topic": None}, "name": "producer.byte.rate"}
+    entry = record(key, {**VALUE, "value": "5"})
+    assert entry is not None
+    assert (entry.entity, entry.name, entry.value) == ((("topic", None),), "producer.byte.rate", "5")
+
+
 def test_other_kinds_are_shown_by_their_key() -> None:
     entry = record({"kind": "topic-config", "topic": "orders", "name": "x"}, VALUE)
     assert entry is not None

@@ -25,6 +25,8 @@ def test_a_row() -> None:
     [
         ({"value": None}, "removed"),
         ({"value": "0:1,1:2"}, '"0:1,1:2"'),
+        ({"value": "1048576"}, "1048576"),
+        ({"value": ""}, '""'),
         ({"value": True}, "true"),
         ({"temporary": True, "expires_at_ms": 1_796_040_000_000}, "1048576 until 2026-11-30T12:00:00Z"),
         ({"temporary": True, "value": None}, "temporary value ended"),

@@ -5,10 +5,13 @@ import json
 import pytest
 
 from proxy.quota.identity import DEFAULT, QuotaEntity
+from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.records import Place, Setting, Unreadable, decode, encode
 
 WHO = {"by": "alice", "client_id": "admin", "origin": "10.0.0.1", "at_ms": 1_767_225_600_000}
 KEY = b'{"kind":"client-quota","entity":{"user":"a"},"name":"producer_byte_rate"}'
+CONFIG_KEY = b'{"kind":"config","entity":{"topic":"t"},"name":"n"}'
+REST = b'"by":"","client_id":"","from":"","at_ms":1}'
 
 
 @pytest.mark.parametrize(
@@ -69,6 +72,27 @@ def test_spelling() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("resource", "entity"),
+    [
+        (ConfigResource(TOPIC, "orders"), '{"topic":"orders"}'),
+        (ConfigResource(TOPIC, DEFAULT_RESOURCE), '{"topic":null}'),
+        (ConfigResource(BROKER, "2"), '{"broker":"2"}'),
+        (ConfigResource(BROKER, DEFAULT_RESOURCE), '{"broker":null}'),
+    ],
+    ids=str,
+)
+def test_configs(resource: ConfigResource, entity: str) -> None:
+    place = Place(resource, "producer.byte.rate")
+    setting = Setting(value="5", topic_id="0f", **WHO)
+    key, value = encode(place, setting)
+    assert key.decode() == f'{{"kind":"config","entity":{entity},"name":"producer.byte.rate"}}'
+    assert json.loads(value)["value"] == "5"
+    assert json.loads(value)["topic_id"] == "0f"
+    assert decode(key, value) == (place, setting)
+    assert decode(key, None) == (place, None)
+
+
 def test_tombstone_is_no_setting() -> None:
     assert decode(KEY, None) == (Place(QuotaEntity("a", None), "producer_byte_rate"), None)
 
@@ -85,7 +109,11 @@ def test_fields_of_later_versions_are_passed_over() -> None:
         (b'{"kind":"topic-config"}', b"{}", "its kind is 'topic-config', which a newer version may know"),
         (KEY, b'{"v":2}', "its version is 2; this proxy reads 1"),
         (KEY, b"{}", "it is no record of a quota proxy: "),
-        (KEY, b'{"v":1,"value":"x"}', "it is no record of a quota proxy: "),
+        (KEY, b'{"v":1,"value":[]}', "it is no record of a quota proxy: "),
+        (KEY, b'{"v":1,"value":"5",' + REST, "its value is '5'; a config has text, a client-quota a number"),
+        (CONFIG_KEY, b'{"v":1,"value":5,' + REST, "its value is 5.0; a config has text"),
+        (b'{"kind":"config","entity":{},"name":"n"}', None, "its entity is neither a topic nor a broker"),
+        (b'{"kind":"config","entity":{"group":"g"},"name":"n"}', None, "it is no record of a quota proxy: "),
         (KEY, b"\xff", "it is no record of a quota proxy: "),
         (b"\x00", b"{}", "it is no record of a quota proxy: "),
         (
@@ -96,7 +124,7 @@ def test_fields_of_later_versions_are_passed_over() -> None:
         (KEY, b'{"v":1,"value":0,"by":"","client_id":"","from":"","at_ms":1}', "its value is 0.0; "),
     ],
 )
-def test_unreadable(key: bytes | None, value: bytes, why: str) -> None:
+def test_unreadable(key: bytes | None, value: bytes | None, why: str) -> None:
     with pytest.raises(Unreadable) as caught:
         decode(key, value)
     assert str(caught.value).startswith(why)

@@ -1,0 +1,30 @@
+"""ConfigRules: the configs of topics and brokers that the kinds of quota have between them."""
+
+from typing import Final, final
+
+from proxy.quota.quota import QuotaKind
+from proxy.quota.resources import BROKER, TOPIC, ConfigKey, Resources
+
+
+@final
+class ConfigRules:
+    """What may be configured."""
+
+    def __init__(self, kinds: list[QuotaKind]) -> None:
+        self._keys: Final[dict[str, dict[str, ConfigKey]]] = {TOPIC: {}, BROKER: {}}
+        self._conflicts: Final = [kind.conflict for kind in kinds if kind.conflict is not None]
+        for kind in kinds:
+            for key in kind.configs:
+                self._keys[key.resource][key.name] = key
+
+    def keys(self, resource: str) -> dict[str, ConfigKey]:
+        """The configs of a topic or a broker, by name; not to be changed."""
+        return self._keys[resource]
+
+    def conflict(self, resources: Resources) -> str:
+        """Why these cannot be configured together, in a sentence; empty when they can."""
+        for conflict in self._conflicts:
+            problem = conflict(resources)
+            if problem:
+                return problem
+        return ""

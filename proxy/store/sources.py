@@ -1,0 +1,118 @@
+"""Sources: the file and the log of what the tools have set, as layers, and what a change of them takes."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar, cast
+
+from proxy.quota.identity import QuotaEntity
+from proxy.quota.resources import ConfigResource
+from proxy.store.layers import Layer, Layers, Temporary
+from proxy.store.records import Place, Setting
+
+Entity = TypeVar("Entity", bound=Hashable)
+Value = TypeVar("Value")
+Write = Callable[[Place, object, int | None, bool], None]
+"""Takes a record to be: its place, value, the end of a temporary one, and whether the file's is hidden."""
+
+
+@dataclass(frozen=True)
+class Alteration(Generic[Entity, Value]):
+    """What shall be different about one entity's quotas."""
+
+    entity: Entity
+    values: Mapping[str, Value | None]
+    """The quotas to set, and with None those to remove."""
+    expires_at_ms: int | None = None
+    """Until when `values` hold, in ms since the epoch; None: until they are changed again."""
+    end_temporary: bool = False
+    """Whether the entity's other temporary values end now."""
+    address: str | None = None
+    """What the name of an `ip` entity stands for, where that is not an address itself."""
+    topic_id: str | None = None
+    """The id of a topic, where it is known."""
+
+
+class Sources(Generic[Entity, Value]):
+    """Of quotas of clients, or of configs of topics and brokers."""
+
+    def __init__(self, file: Layer[Entity, Value], now_ms: int) -> None:
+        self.layers: Final[Layers[Entity, Value]] = Layers()
+        self._staged: Layer[Entity, Value] | None = None
+        self.layers.use(file, self.layers.tools, now_ms)
+
+    @property
+    def effective(self) -> dict[Entity, dict[str, Value]]:
+        return self.layers.effective
+
+    def overridden(self) -> int:
+        """How many of the file's values the tools have set otherwise, or removed."""
+        tools = self.layers.tools.lasting
+        return sum(name in tools.get(entity, ()) for entity, name in self.layers.file.places())
+
+    def changes(self, places: Sequence[tuple[Entity, str]]) -> dict[Entity, dict[str, Value | None]]:
+        """What is in force at these places; None where nothing is."""
+        changes: dict[Entity, dict[str, Value | None]] = {}
+        for entity, name in places:
+            changes.setdefault(entity, {})[name] = self.effective.get(entity, {}).get(name)
+        return changes
+
+    # The log
+
+    def read_anew(self) -> None:
+        """The log will be read from its start: what it says holds from read_to_end() on, and not before."""
+        self._staged = Layer()
+
+    def read(self, place: Place, setting: Setting | None, now_ms: int) -> bool:
+        """The log's next record; whether another value is in force."""
+        entity = cast("Entity", place.entity)
+        if self._staged is not None:
+            _put(self._staged, place, setting)
+            return False
+        _put(self.layers.tools, place, setting)
+        if place.temporary and setting is not None and setting.expires_at_ms is not None:
+            self.layers.ends(entity, place.name, setting.expires_at_ms)
+        return self.layers.refresh(entity, place.name, now_ms)
+
+    def read_to_end(self, now_ms: int) -> bool:
+        """The log has been read to its end once; whether it had been read anew."""
+        staged, self._staged = self._staged, None
+        if staged is None:
+            return False
+        self.layers.use(self.layers.file, staged, now_ms)
+        return True
+
+    # Changes
+
+    def plan(self, change: Alteration[Entity, Value], write: Write) -> None:
+        """Write the records that make the change; none for what is so already."""
+        entity = change.entity
+        key = cast("QuotaEntity | ConfigResource", entity)
+        temporary = self.layers.tools.temporary.get(entity, {})
+        for name, value in change.values.items():
+            if change.expires_at_ms is not None:
+                if temporary.get(name) != Temporary(value, change.expires_at_ms):
+                    write(Place(key, name, True), value, change.expires_at_ms, False)
+                continue
+            if value != self.layers.lasting(entity, name):
+                removed = value is None and self.layers.in_file(entity, name)
+                write(Place(key, name), value, None, removed)
+            if name in temporary:
+                write(Place(key, name, True), None, None, False)
+        if change.end_temporary:
+            for name in temporary:
+                if name not in change.values:
+                    write(Place(key, name, True), None, None, False)
+
+
+def _put(layer: Layer[Entity, Value], place: Place, setting: Setting | None) -> None:
+    entity, name = cast("Entity", place.entity), place.name
+    value = None if setting is None else cast("Value | None", setting.value)
+    if place.temporary:
+        if setting is None or setting.expires_at_ms is None:
+            layer.drop_temporary(entity, name)
+        else:
+            layer.set_temporary(entity, name, Temporary(value, setting.expires_at_ms))
+    elif setting is None or (value is None and not setting.removed):
+        layer.drop_lasting(entity, name)
+    else:
+        layer.set_lasting(entity, name, value)

@@ -1,0 +1,133 @@
+"""Quotas of topics and brokers as YAML has them: `NAME: {CONFIG: VALUE, ...}`; `<default>` is all others.
+
+`action` in a topic's mapping stands for each config of an action that takes its value: `action: omit` is
+`consumer.byte.rate.action: omit`.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from proxy.config_file.convert import show
+from proxy.config_file.not_yet import unknown
+from proxy.errors import Key, SettingsError
+from proxy.quota.config_rules import ConfigRules
+from proxy.quota.resources import (
+    BOOLEAN,
+    BROKER,
+    DEFAULT_RESOURCE,
+    LIST,
+    LONG,
+    TOPIC,
+    ConfigKey,
+    ConfigResource,
+    Resources,
+)
+from proxy.store.layers import ConfigLayer
+
+ACTION: Final = "action"
+"""In YAML, and with a dot in front of it the end of the configs that it stands for."""
+LONGEST_TOPIC: Final = 249
+
+
+def read_resources(
+    topics: Mapping[str, object], brokers: Mapping[str | int, object], rules: ConfigRules, at: Key
+) -> ConfigLayer:
+    """What `topics` and `brokers`, below the key `at`, say; SettingsError for what no kind of quota takes."""
+    layer = ConfigLayer()
+    for name, values in topics.items():
+        key: Key = (*at, "topics", name)
+        _check_topic(name, key)
+        _read(layer, ConfigResource(TOPIC, name), values, rules, key)
+    for node_id, values in brokers.items():
+        key = (*at, "brokers", str(node_id))
+        resource = ConfigResource(BROKER, _broker(node_id, key))
+        if resource in layer.lasting:
+            raise SettingsError("is there twice; put its quotas together", key)
+        _read(layer, resource, values, rules, key)
+    problem = rules.conflict(resources_of(layer))
+    if problem:
+        raise SettingsError(problem, at)
+    return layer
+
+
+def resources_of(layer: ConfigLayer) -> Resources:
+    """What the layer alone comes to."""
+    by_type: dict[str, dict[str, dict[str, str]]] = {TOPIC: {}, BROKER: {}}
+    for resource, values in layer.lasting.items():
+        by_type[resource.type][resource.name] = {
+            name: value for name, value in values.items() if value is not None
+        }
+    return Resources(by_type[TOPIC], by_type[BROKER])
+
+
+def _check_topic(name: str, key: Key) -> None:
+    fit = 0 < len(name) <= LONGEST_TOPIC and name not in (".", "..")
+    if name != DEFAULT_RESOURCE and not (
+        fit and name.isascii() and all(letter.isalnum() or letter in "._-" for letter in name)
+    ):
+        raise SettingsError(f"no topic can be called so; expected a topic's name or {DEFAULT_RESOURCE}", key)
+
+
+def _broker(node_id: str | int, key: Key) -> str:
+    text = str(node_id)
+    if text == DEFAULT_RESOURCE:
+        return text
+    if not (text.isascii() and text.isdigit()):
+        raise SettingsError(f"expected a broker's node id or {DEFAULT_RESOURCE}", key)
+    return str(int(text))
+
+
+def _read(layer: ConfigLayer, resource: ConfigResource, values: object, rules: ConfigRules, at: Key) -> None:
+    keys = rules.keys(resource.type)
+    if not isinstance(values, dict):
+        raise SettingsError(f"expected a mapping of configs, got {show(values)}", at)
+    if not values:
+        raise SettingsError(f"has no quota; expected one of {', '.join(sorted(keys))}", at)
+    for name, value in values.items():
+        key = (*at, str(name))
+        if name == ACTION and resource.type == TOPIC:
+            for config in _actions(keys, value, key):
+                if config.name in values:
+                    raise SettingsError(f"{config.name} is given too; keep one of them", key)
+                layer.set_lasting(resource, config.name, str(value))
+            continue
+        found = keys.get(str(name))
+        if found is None:
+            raise unknown(key, [*keys, ACTION] if resource.type == TOPIC else keys)
+        layer.set_lasting(resource, found.name, _text(found, value, key))
+
+
+def _actions(keys: Mapping[str, ConfigKey], value: object, key: Key) -> list[ConfigKey]:
+    """The configs that `action: VALUE` stands for."""
+    actions = [config for name, config in keys.items() if name.endswith(f".{ACTION}")]
+    found = [config for config in actions if value in config.choices]
+    if not found:
+        choices = sorted({choice for config in actions for choice in config.choices})
+        raise SettingsError(f"expected one of {', '.join(choices)}, got {show(value)}", key)
+    return found
+
+
+def _text(config: ConfigKey, value: object, key: Key) -> str:
+    """A value of YAML as Kafka has it."""
+    text: str | None = None
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, bool):
+        text = str(value).lower() if config.type == BOOLEAN else None
+    elif isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        text = str(int(value)) if config.type == LONG else None
+    elif isinstance(value, list) and all(isinstance(element, str) for element in value):
+        text = ",".join(value) if config.type == LIST else None
+    if text is None:
+        raise SettingsError(f"expected {_EXPECTED.get(config.type, 'text')}, got {show(value)}", key)
+    problem = config.problem(text)
+    if problem:
+        raise SettingsError(problem, key)
+    return config.canonical(text)
+
+
+_EXPECTED: Final = {
+    LONG: "a whole number",
+    BOOLEAN: "true or false",
+    LIST: "text, or a list of texts, each in quotes",
+}

@@ -1,0 +1,30 @@
+"""Rules for configs of topics and brokers, for tests that go about neither the kinds nor enforcement."""
+
+from typing import Final
+
+from proxy.quota import config_keys
+from proxy.quota.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
+from proxy.quota.config_rules import ConfigRules
+from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
+from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigKey, Resources
+
+
+def too_much(resources: Resources) -> str:
+    """The topics' thresholds are more than the default broker's."""
+    total = resources.number(BROKER, DEFAULT_RESOURCE, TOTAL_BYTES_IN_THRESHOLD.name)
+    parts = sum(map(int, resources.configured(TOPIC, BYTES_IN_THRESHOLD.name).values()))
+    return f"{parts} is more than {total:g}" if total is not None and parts > total else ""
+
+
+CONFIG_KEYS: Final = tuple(value for value in vars(config_keys).values() if isinstance(value, ConfigKey))
+KIND: Final = QuotaKind(
+    name="configs",
+    keys=(),
+    api_keys=(),
+    scope=PER_BROKER,
+    build=lambda: Quota(()),
+    help="Nothing that is enforced.",
+    configs=CONFIG_KEYS,
+    conflict=too_much,
+)
+CONFIG_RULES: Final = ConfigRules([KIND])

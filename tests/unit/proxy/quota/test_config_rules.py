@@ -1,0 +1,22 @@
+from proxy.quota.config_rules import ConfigRules
+from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, Resources
+from tests.support.config_rules import CONFIG_KEYS, KIND
+
+RULES = ConfigRules([KIND])
+TOTAL = {DEFAULT_RESOURCE: {"total.bytes.in.per.sec.threshold": "5"}}
+
+
+def test_every_config_of_a_kind_is_one_of_its_resource():
+    assert {**RULES.keys(TOPIC), **RULES.keys(BROKER)} == {key.name: key for key in CONFIG_KEYS}
+    assert all(key.resource == BROKER for key in RULES.keys(BROKER).values())
+    assert "producer.byte.rate" in RULES.keys(TOPIC)
+
+
+def test_a_kind_says_what_cannot_be_together():
+    assert RULES.conflict(Resources({"t": {"bytes.in.per.sec.threshold": "5"}}, TOTAL)) == ""
+    assert RULES.conflict(Resources({"t": {"bytes.in.per.sec.threshold": "6"}}, TOTAL)) == "6 is more than 5"
+
+
+def test_without_kinds_there_is_nothing_to_configure():
+    assert ConfigRules([]).keys(TOPIC) == {}
+    assert ConfigRules([]).conflict(Resources({"t": {"q": "6"}})) == ""

@@ -1,0 +1,152 @@
+"""Configs of topics and brokers in the store: layers, records and snapshots as those of clients' quotas."""
+
+import asyncio
+
+import pytest
+
+from proxy.quota.identity import Identity, QuotaEntity
+from proxy.quota.limits import Limits
+from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.store.quota_store import Change, ConfigChange, Conflict, QuotaStore, StoreOff
+from proxy.store.records import Place, Setting
+from tests.support.memory_store import MemoryLog, Wall, file_of, memory_store
+
+ORDERS, DEFAULT_TOPIC = ConfigResource(TOPIC, "orders"), ConfigResource(TOPIC, DEFAULT_RESOURCE)
+BROKER_2, DEFAULT_BROKER = ConfigResource(BROKER, "2"), ConfigResource(BROKER, DEFAULT_RESOURCE)
+RATE, FLAG = "producer.byte.rate", "leader.replication.throttled"
+PART, TOTAL = "bytes.in.per.sec.threshold", "total.bytes.in.per.sec.threshold"
+WHO = Identity("admin", "adminclient-1", "10.0.0.1")
+
+
+class Kit:
+    """A store on a file's configs, its log, and the limits that it has given out."""
+
+    def __init__(self, file: dict[ConfigResource, dict[str, str]] | None = None) -> None:
+        self.wall = Wall()
+        self.given: list[Limits] = []
+        self.ended = asyncio.Event()
+        self.store: QuotaStore
+        self.log: MemoryLog
+        self.store, self.log = memory_store({}, self._take, self.wall, file)
+
+    def _take(self, limits: Limits) -> None:
+        self.given.append(limits)
+        if len(self.given) > 1:
+            self.ended.set()
+
+    async def alter(self, *changes: ConfigChange) -> list[tuple[Place, Setting]]:
+        before = len(self.log.records)
+        await self.store.alter_configs(changes, WHO)
+        return self.log.records[before:]
+
+    @property
+    def topics(self) -> dict[str, dict[str, str]]:
+        return self.store.limits.resources.topics
+
+    @property
+    def brokers(self) -> dict[str, dict[str, str]]:
+        return self.store.limits.resources.brokers
+
+
+def setting(value: str | None, **more: object) -> Setting:
+    return Setting(value=value, by="a", client_id="b", origin="c", at_ms=1, **more)  # type: ignore[arg-type]
+
+
+async def test_a_change_is_logged_with_its_author_and_in_force() -> None:
+    kit = Kit({DEFAULT_TOPIC: {RATE: "7"}})
+    change = ConfigChange(ORDERS, {RATE: "5"}, topic_id="0f")
+    [(place, what)] = await kit.alter(change)
+    assert place == Place(ORDERS, RATE)
+    assert what == Setting(
+        value="5", topic_id="0f", by="admin", client_id="adminclient-1", origin="10.0.0.1", at_ms=kit.wall.ms
+    )
+    assert kit.topics == {"orders": {RATE: "5"}, DEFAULT_RESOURCE: {RATE: "7"}}
+    assert kit.store.configs == {ORDERS: {RATE: "5"}, DEFAULT_TOPIC: {RATE: "7"}}
+    assert len(kit.given) == 1
+    assert await kit.alter(change) == [], "it is so already"
+
+
+async def test_removal_hides_the_file() -> None:
+    kit = Kit({BROKER_2: {FLAG: "true"}})
+    [(_, what)] = await kit.alter(ConfigChange(BROKER_2, {FLAG: None}))
+    assert what.removed
+    assert kit.brokers == {}
+    await kit.alter(ConfigChange(BROKER_2, {FLAG: "false"}))
+    [(_, what)] = await kit.alter(ConfigChange(BROKER_2, {FLAG: None, TOTAL: None}))
+    assert what.removed
+
+
+async def test_clients_and_configs_change_apart() -> None:
+    kit = Kit({ORDERS: {RATE: "5"}})
+    await kit.store.alter([Change(QuotaEntity("alice", None), {"producer_byte_rate": 9.0})], WHO)
+    await kit.alter(ConfigChange(DEFAULT_BROKER, {FLAG: "true"}))
+    assert kit.store.limits.limit("producer_byte_rate", "alice", "") == 9
+    assert (kit.topics, kit.brokers) == ({"orders": {RATE: "5"}}, {DEFAULT_RESOURCE: {FLAG: "true"}})
+
+
+async def test_a_temporary_value_ends() -> None:
+    kit = Kit({ORDERS: {RATE: "5"}})
+    await kit.alter(ConfigChange(ORDERS, {RATE: "50"}, kit.wall.ms + 100))
+    assert kit.topics == {"orders": {RATE: "50"}}
+    kit.wall.ms += 100
+    async with asyncio.timeout(10):
+        await kit.ended.wait()
+    assert kit.topics == {"orders": {RATE: "5"}}
+    kit.store.close()
+
+
+async def test_what_cannot_be_together_is_refused_whole() -> None:
+    kit = Kit({DEFAULT_BROKER: {TOTAL: "10"}, ORDERS: {PART: "6"}})
+    with pytest.raises(Conflict, match="11 is more than 10"):
+        await kit.alter(
+            ConfigChange(ConfigResource(TOPIC, "a"), {PART: "5"}), ConfigChange(BROKER_2, {FLAG: "true"})
+        )
+    with pytest.raises(Conflict, match="6 is more than 5"):
+        await kit.alter(ConfigChange(DEFAULT_BROKER, {TOTAL: "5"}))
+    assert kit.log.records == []
+    await kit.alter(ConfigChange(ConfigResource(TOPIC, "a"), {PART: "5"}), ConfigChange(ORDERS, {PART: "5"}))
+    assert kit.topics == {"a": {PART: "5"}, "orders": {PART: "5"}}
+
+
+async def test_two_changes_at_once_cannot_pass_where_both_cannot() -> None:
+    kit = Kit({DEFAULT_BROKER: {TOTAL: "10"}})
+    changes = [ConfigChange(ConfigResource(TOPIC, name), {PART: "6"}) for name in "ab"]
+    done = await asyncio.gather(*(kit.alter(change) for change in changes), return_exceptions=True)
+    assert [type(result) for result in done] == [list, Conflict]
+
+
+async def test_without_a_log_changes_are_refused() -> None:
+    kit = Kit()
+    kit.store.log = None
+    with pytest.raises(StoreOff, match="configuration file alone"):
+        await kit.alter(ConfigChange(ORDERS, {RATE: "5"}))
+
+
+def test_the_log_is_read_from_its_start() -> None:
+    kit = Kit({ORDERS: {RATE: "5"}})
+    kit.store.read([(Place(ORDERS, RATE), setting("6")), (Place(BROKER_2, FLAG), setting("true"))])
+    assert (kit.topics, kit.brokers) == ({"orders": {RATE: "6"}}, {"2": {FLAG: "true"}})
+    kit.store.read_anew()
+    kit.store.read([(Place(ORDERS, RATE), setting("7"))])
+    assert kit.topics == {"orders": {RATE: "6"}}, "until the end is reached, what was known holds"
+    kit.store.read_to_end()
+    assert (kit.topics, kit.brokers) == ({"orders": {RATE: "7"}}, {})
+    kit.store.read([(Place(ORDERS, RATE), None)])
+    assert kit.topics == {"orders": {RATE: "5"}}
+
+
+def test_a_record_that_no_config_takes_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    kit = Kit()
+    kit.store.read([(Place(ORDERS, RATE), setting("fast")), (Place(ORDERS, "unknown"), setting("fast"))])
+    assert kit.topics == {"orders": {"unknown": "fast"}}
+    assert "topic orders is skipped: Invalid value fast for configuration producer.byte.rate" in caplog.text
+
+
+def test_another_file() -> None:
+    kit = Kit({ORDERS: {RATE: "5"}})
+    kit.store.use_file(file_of({}, {DEFAULT_TOPIC: {RATE: "6"}}))
+    assert kit.topics == {DEFAULT_RESOURCE: {RATE: "6"}}
+    other = file_of({}, {BROKER_2: {FLAG: "true"}})
+    other.rules = "others"
+    kit.store.use_file(other)
+    assert (kit.topics, kit.brokers) == ({}, {"2": {FLAG: "true"}})
