@@ -1,14 +1,15 @@
-"""Prints the tables of docs/configuration.md, made from proxy/settings.py and from the kinds of quota.
+"""Puts the tables of docs/configuration.md right, made from proxy/settings.py and from the kinds of quota.
 
     python docs/configuration_table.py
 
-Put the output in the page, from its first table on; a test fails while they differ.
+A test fails while the page has others.
 """
 
 import ast
 import inspect
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import msgspec
 from msgspec.inspect import (
@@ -29,6 +30,7 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.resources import LONG
 from proxy.settings import Settings
 
+PAGE = Path(__file__).with_name("configuration.md")
 KEYS = "| key | takes | default | meaning |\n|---|---|---|---|"
 QUOTAS = "| quota | takes | kind |\n|---|---|---|"
 CONFIGS = "| config | of | takes | default | meaning |\n|---|---|---|---|---|"
@@ -120,5 +122,14 @@ def tables() -> list[str]:
     ]
 
 
+def with_tables(page: str) -> str:
+    """The page with these tables in place of those with the same heads."""
+    for table in tables():
+        head = table.splitlines()[0]
+        start = page.index(head)
+        page = page[:start] + table + page[page.index("\n\n", start) :]
+    return page
+
+
 if __name__ == "__main__":
-    print("\n\n".join(tables()))
+    PAGE.write_text(with_tables(PAGE.read_text()))
