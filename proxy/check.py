@@ -51,6 +51,9 @@ def _listener(settings: Settings, listener: Listener) -> str:
             if last
             else f"port {ports[0]} for node id 0"
         )
+    if listener.replication:
+        at = ", ".join(f"{node_id} at {text}" for node_id, text in sorted(listener.upstream.brokers.items()))
+        return f"{listener.name}: replication on {listener.bind}, brokers {brokers}, upstream {at}"
     return (
         f"{listener.name}: bootstrap {listener.bind}:{_port(listener.bootstrap_port)}, brokers {brokers}, "
         f"advertised as {listener.advertised_host}, upstream {', '.join(listener.upstream.bootstrap)}"

@@ -36,8 +36,11 @@ BROKER_PORTS_AT_LEAST: Final = 10
 class Upstream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The cluster behind a listener."""
 
-    bootstrap: Annotated[tuple[Text, ...], Meta(min_length=1)]
-    """Brokers (HOST:PORT) to learn the cluster from; the first that answers is enough."""
+    bootstrap: Annotated[tuple[Text, ...], Meta(min_length=1)] = ()
+    """Brokers (HOST:PORT) to learn the cluster from; the first that answers is enough. Needed but on a
+    replication listener."""
+    brokers: dict[Annotated[int, Meta(ge=0)], Text] = {}
+    """On a replication listener: where each broker listens for its fellows, HOST:PORT by node id."""
 
     @property
     def addresses(self) -> tuple[tuple[str, int], ...]:
@@ -55,13 +58,16 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     advertised_host: str = ""
     """Host that clients are told to connect to; the address in `bind` where left out."""
     bootstrap_port: Port = 29092
-    """Port that clients have in their bootstrap.servers."""
+    """Port that clients have in their bootstrap.servers; a replication listener has none."""
     broker_port_base: Port = 29100
     """The broker with node id N is served at this port + N; with 0, each broker at any free port."""
     broker_port_count: Annotated[int, Meta(ge=1)] | None = None
     """How many ports, from broker_port_base on, are kept for brokers: node ids below it have a port, and
     nothing else may use one of them. Where left out: up to the next port that this file uses on the same
     address."""
+    replication: bool = False
+    """Whether this is where brokers fetch from each other: they advertise their inter-broker listeners at its
+    broker ports. It has no bootstrap port, refuses nobody, and changes no address."""
     upstream: Upstream
 
     def __post_init__(self) -> None:
@@ -195,6 +201,11 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     metrics: Metrics = Metrics()
     """Choices about /metrics."""
 
+    @property
+    def client_listeners(self) -> tuple[Listener, ...]:
+        """Those that are not for replication."""
+        return tuple(listener for listener in self.listeners if not listener.replication)
+
     def broker_ports(self, listener: Listener) -> range:
         """Ports that this listener's brokers may have, that of node id 0 first.
 
@@ -298,10 +309,46 @@ def _check_listeners(settings: Settings) -> None:
                 f"no client can connect to {listener.advertised_host}; set the host that clients shall use"
             )
             raise SettingsError(problem, (*key, "advertised_host"))
-        _check_upstream(settings, listener, (*key, "upstream", "bootstrap"))
+        if listener.replication:
+            _check_brokers(settings, listener, (*key, "upstream"))
+        else:
+            _check_upstream(settings, listener, (*key, "upstream"))
+    if not settings.client_listeners:
+        problem = "there is none for clients; a replication listener needs one, to know its cluster by"
+        raise SettingsError(problem, ("listeners",))
+
+
+def _check_brokers(settings: Settings, listener: Listener, key: Key) -> None:
+    """The upstream of a replication listener."""
+    if listener.upstream.bootstrap:
+        problem = "a replication listener takes upstream.brokers instead: the cluster itself says the proxy's"
+        raise SettingsError(f"{problem} own addresses", (*key, "bootstrap"))
+    if not listener.upstream.brokers:
+        problem = "has to be given for a replication listener: HOST:PORT by node id, for every broker"
+        raise SettingsError(problem, (*key, "brokers"))
+    ports = settings.broker_ports(listener)
+    for node_id, text in listener.upstream.brokers.items():
+        place = (*key, "brokers", str(node_id))
+        try:
+            address = split_address(text)
+        except ValueError as error:
+            raise SettingsError(str(error), place) from error
+        if listener.broker_port_base == 0:
+            continue
+        if listener.broker_port_base + node_id not in ports:
+            problem = f"its port would be {listener.broker_port_base + node_id}, and brokers' ports end at "
+            raise SettingsError(f"{problem}{ports[-1]}; raise broker_port_count", place)
+        if address[1] in ports and _meet(address[0], listener.bind):
+            raise SettingsError(f"{text} is this proxy itself; expected a broker", place)
 
 
 def _check_upstream(settings: Settings, listener: Listener, key: Key) -> None:
+    if listener.upstream.brokers:
+        problem = "is for replication listeners; this one learns its brokers from upstream.bootstrap"
+        raise SettingsError(problem, (*key, "brokers"))
+    if not listener.upstream.bootstrap:
+        raise SettingsError("has to be given", (*key, "bootstrap"))
+    key = (*key, "bootstrap")
     own = [(own.bind, own.bootstrap_port) for own in settings.listeners]
     own += [(own.advertised_host, own.bootstrap_port) for own in settings.listeners]
     for place, text in enumerate(listener.upstream.bootstrap):
@@ -317,7 +364,8 @@ def _ports(settings: Settings) -> list[tuple[Key, str, int]]:
     """Every port that the file gives by its number: key, address, port."""
     ports: list[tuple[Key, str, int]] = [(("admin", "port"), settings.admin.bind, settings.admin.port)]
     for place, listener in enumerate(settings.listeners):
-        ports.append((("listeners", place, "bootstrap_port"), listener.bind, listener.bootstrap_port))
+        if not listener.replication:
+            ports.append((("listeners", place, "bootstrap_port"), listener.bind, listener.bootstrap_port))
         ports.append((("listeners", place, "broker_port_base"), listener.bind, listener.broker_port_base))
     return [port for port in ports if port[2] != 0]
 

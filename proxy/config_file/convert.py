@@ -20,7 +20,7 @@ _NAMES: Final = {"object": "a mapping", "array": "a list", "null": "nothing", "s
 def convert(value: object, kind: type[T]) -> T:
     """The value as `kind` (a msgspec Struct); SettingsError with the key's path where it does not fit."""
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, kind, str_keys=True)
     except msgspec.ValidationError as error:
         raise _explain(str(error), value, kind) from error
 
@@ -49,6 +49,8 @@ def _explain(message: str, value: object, kind: type) -> SettingsError:
     if problem.startswith("Object missing required field") and quoted:
         return SettingsError("has to be given", (*key, quoted[1]))
     if match["inside"]:
+        if isinstance(shape, inspect.DictType) and isinstance(shape.key_type, inspect.IntType):
+            return SettingsError(f"its keys are numbers; {_expected(problem)}", key)
         return SettingsError("the names of keys have to be text; put them in quotes", key)
     if isinstance(shape, inspect.UnionType):
         expected = " or ".join(map(_alternative, shape.types))

@@ -14,10 +14,8 @@ from proxy.errors import Key, SettingsError, spell
 
 NOT_YET: Final = {
     "listeners[].principal": "reading the principal from TLS or SASL",
-    "listeners[].replication": "a listener for followers, with replication quotas,",
     "listeners[].sni": "serving all brokers on one port by SNI",
     "listeners[].tls": "TLS towards clients",
-    "listeners[].upstream.brokers": "a static map of brokers",
     "listeners[].upstream.tls": "TLS towards brokers",
     "usage": "sending usage events",
 }

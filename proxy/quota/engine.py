@@ -190,7 +190,9 @@ def _count(verdict: Verdict, throttled_until: float, now: float) -> None:
 
 @final
 class QuotaEngines:
-    """An engine per broker, made when the broker is first heard of; a PER_CLUSTER quota is in all of them."""
+    """Two engines per broker, made when the broker is first heard of: one for clients, and one for its fellow
+    brokers. A PER_CLUSTER quota is in all of them.
+    """
 
     def __init__(self, kinds: list[QuotaKind], limits: Limits) -> None:
         self._kinds: Final = kinds
@@ -200,16 +202,34 @@ class QuotaEngines:
         self._fellows: Final[dict[str, list[Quota]]] = {}
         """By kind: the quotas of which each broker has its own."""
         self._engines: Final[dict[int, QuotaEngine]] = {}
+        self._between_brokers: Final[dict[int, QuotaEngine]] = {}
 
     def engine(self, node_id: int, now: float) -> QuotaEngine:
-        """The broker's engine, with the limits in force."""
+        """The broker's engine for clients, with the limits in force."""
         engine = self._engines.get(node_id)
         if engine is None:
-            engine = QuotaEngine([self._quota(kind, node_id) for kind in self._kinds])
+            engine = self._make(node_id, False)
             engine.configure(self._limits, now)
             engine.see_cluster(self._view, now)
             self._engines[node_id] = engine
         return engine
+
+    def between_brokers(self, node_id: int, now: float) -> QuotaEngine:
+        """The broker's engine for its fellows, of whom nobody is exempt."""
+        engine = self._between_brokers.get(node_id)
+        if engine is None:
+            engine = self._make(node_id, True)
+            engine.configure(self._limits.without_exemptions(), now)
+            engine.see_cluster(self._view, now)
+            self._between_brokers[node_id] = engine
+        return engine
+
+    def _make(self, node_id: int, between_brokers: bool) -> QuotaEngine:
+        kinds = [kind for kind in self._kinds if kind.between_brokers == between_brokers]
+        return QuotaEngine([self._quota(kind, node_id) for kind in kinds])
+
+    def _all(self) -> list[tuple[int, QuotaEngine]]:
+        return [*self._engines.items(), *self._between_brokers.items()]
 
     def _quota(self, kind: QuotaKind, node_id: int) -> Quota:
         if kind.scope == PER_CLUSTER:
@@ -223,14 +243,15 @@ class QuotaEngines:
     @property
     def wants_partitions(self) -> bool:
         """Whether a quota of any broker has to know the cluster's partitions."""
-        return any(engine.wants_partitions for engine in self._engines.values())
+        return any(engine.wants_partitions for _, engine in self._all())
 
     def see_cluster(self, view: ClusterView, now: float) -> None:
-        """Take what is known of the cluster now; each of its brokers has an engine from then on."""
+        """Take what is known of the cluster now; each of its brokers has its engines from then on."""
         self._view = view
         for node_id in view.nodes:
             self.engine(node_id, now)
-        for engine in self._engines.values():
+            self.between_brokers(node_id, now)
+        for _, engine in self._all():
             engine.see_cluster(view, now)
 
     def shared(self, kind: QuotaKind) -> Quota:
@@ -249,7 +270,7 @@ class QuotaEngines:
         """Every live bucket, each once, with its broker's node id; those that brokers share come first."""
         shared = list(self._shared.values())
         live = [(ALL_BROKERS, bucket) for quota in shared for bucket in quota.live()]
-        for node_id, engine in self._engines.items():
+        for node_id, engine in self._all():
             live.extend([(node_id, bucket) for bucket in engine.live(shared)])
         return live
 
@@ -258,8 +279,12 @@ class QuotaEngines:
         self._limits = limits
         for engine in self._engines.values():
             engine.configure(limits, now)
+        if self._between_brokers:
+            without_exemptions = limits.without_exemptions()
+            for engine in self._between_brokers.values():
+                engine.configure(without_exemptions, now)
 
     def forget_idle(self, now: float) -> None:
         """Drop the state that nobody has used for an hour, on every broker."""
-        for engine in self._engines.values():
+        for _, engine in self._all():
             engine.forget_idle(now)

@@ -99,16 +99,20 @@ class Limits:
         """These limits but for the configs of topics and brokers."""
         return self._with(resources)
 
-    def _with(self, resources: Resources) -> "Limits":
+    def without_exemptions(self) -> "Limits":
+        """These limits, for whom there are no exemptions: brokers among themselves."""
+        return self._with(self.resources, exempt=False)
+
+    def _with(self, resources: Resources, exempt: bool = True) -> "Limits":
         changed = Limits(
             {},
             self.algorithm,
             self.burst_seconds,
             self.samples,
             self.window_seconds,
-            list(self._exempt_users),
-            list(self._exempt_client_ids),
-            self._exempt_cidrs,
+            list(self._exempt_users) if exempt else None,
+            list(self._exempt_client_ids) if exempt else None,
+            self._exempt_cidrs if exempt else None,
             self._mode,
             self._modes,
             self.max_throttle_seconds,

@@ -164,6 +164,7 @@ class QuotaKind:
         help: str,
         configs: tuple[ConfigKey, ...] = (),
         conflict: Callable[[Resources], str] | None = None,
+        between_brokers: bool = False,
     ) -> None:
         self.name: Final = name
         self.keys: Final = keys
@@ -174,6 +175,8 @@ class QuotaKind:
         """Why topics and brokers cannot have such configs together, in a sentence; empty when they can. Asked
         before a change of them is taken.
         """
+        self.between_brokers: Final = between_brokers
+        """Whether it is about what brokers ask of each other, and of nobody else."""
         self.api_keys: Final = api_keys
         """The APIs that it is about; none where it is about connections."""
         self.scope: Final = scope

@@ -40,16 +40,18 @@ class Relay:
         max_frame_bytes: int,
         own_api_keys: frozenset[int] = NO_OWN_APIS,
         topic_names: TopicNames | None = None,
+        between_brokers: bool = False,
     ) -> None:
         """`own_api_keys`: the APIs whose requests are not for the broker; see take_intercepted().
 
-        `topic_names`: None where nobody knows any.
+        `topic_names`: None where nobody knows any. `between_brokers`: the client is a broker too. Its fetches
+        are a follower's; no version is refused.
         """
         who = Identity(principal, "", client_address)
         names = TopicNames() if topic_names is None else topic_names
         self._turns: Final = Turns(traffic.total)
         self._requests: Final = Requests(
-            engine, traffic, self._turns, who, max_frame_bytes, own_api_keys, names
+            engine, traffic, self._turns, who, max_frame_bytes, own_api_keys, names, between_brokers
         )
         self._responses: Final = Responses(engine, addresses, traffic, self._turns, names)
 

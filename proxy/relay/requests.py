@@ -14,7 +14,7 @@ from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32
 from proxy.wire.errors import Malformed, Short, UnsupportedVersion
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter
 from proxy.wire.reader import NOTHING, Reader, text
-from proxy.wire.registry import BY_KEY
+from proxy.wire.registry import BETWEEN_BROKERS, BY_KEY
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 from proxy.wire.walk import HEAD
@@ -69,12 +69,14 @@ class Requests:
         max_frame_bytes: int,
         own_api_keys: frozenset[int],
         names: TopicNames,
+        between_brokers: bool = False,
     ) -> None:
         self._engine: Final = engine
         self._traffic: Final = traffic
         self._turns: Final = turns
         self._own_api_keys: Final = own_api_keys
         self._names: Final = names
+        self._between_brokers: Final = between_brokers
         self._splitter: Final = FrameSplitter(max_frame_bytes)
         self._client = Client(who, traffic.client(who.principal, who.client_id), b"")
         self._passing: CutThrough | None = None
@@ -159,7 +161,7 @@ class Requests:
         if client.raw_client_id != header.raw_client_id:
             client = self._change_client(header.raw_client_id)
         client.traffic.bytes_in += frame.size
-        api = BY_KEY[header.api_key] if header.api_key < len(BY_KEY) else None
+        api = self._api(header)
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
                 self._refuse_version(frame, header, api)
@@ -171,6 +173,18 @@ class Requests:
             exchange = Exchange(header.correlation_id, client, None, self._unread(frame, header, client))
             self._turns.add(exchange)
             self._forward(frame, exchange, reader, None, now)
+
+    def _api(self, header: RequestHeader) -> Api | None:
+        """How to read a request; None for not at all."""
+        if header.api_key >= len(BY_KEY):
+            return None
+        if not self._between_brokers:
+            return BY_KEY[header.api_key]
+        api = BETWEEN_BROKERS[header.api_key]
+        if api is not None and (header.api_version < api.oldest or header.api_version > api.newest):
+            self._traffic.unread_fetches += 1
+            return None
+        return api
 
     def _unread(self, frame: Frame, header: RequestHeader, client: Client) -> RequestView | None:
         """What the quotas see of a request that nobody reads; None where none of them asks."""

@@ -35,6 +35,8 @@ class Traffic:
         """Whether bytes are counted by topic and partition."""
         self.requests: Final = [0] * API_KEYS
         """By API key."""
+        self.unread_fetches = 0
+        """Fetches between brokers whose version the proxy cannot read; they pass without quotas."""
         self.total: Final = Bytes()
         self.clients: Final[dict[tuple[str, str], Bytes]] = {}
         """By (user, client id)."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ from proxy.server.gateway import Gateway
 from proxy.server.malloc import keep_freed_memory
 from proxy.server.ports import BACKLOG, bind
 from proxy.server.reload import Reload
+from proxy.server.replication_gateway import ReplicationGateway
 from proxy.server.tasks import Tasks
 from proxy.settings import Settings, file_quotas
 from proxy.store.kafka_topic import KafkaTopic
@@ -34,6 +36,8 @@ from proxy.telemetry.metrics import ProxyCollector
 
 log = logging.getLogger(__name__)
 FORGET_EVERY_SECONDS: Final = 60.0
+REPLICATION_WAITS_SECONDS: Final = 5.0
+"""How long followers wait for the quotas; one that fetches nothing for 30 s leaves the in-sync replicas."""
 
 
 def run(settings: Settings, path: Path) -> int:
@@ -56,6 +60,8 @@ class Proxy:
         self._reload: Final = Reload(path, settings, self._use_file)
         self._topic: KafkaTopic | None = None
         self._gateways: list[Gateway] = []
+        self._replication: Final[list[ReplicationGateway]] = []
+        """Of the gateways, those of replication listeners."""
         self._draining = False
 
     async def serve(self) -> None:
@@ -73,11 +79,22 @@ class Proxy:
             self._settings.limits.max_connections, self._settings.limits.max_connections_per_ip
         )
         mutations = self._mutations(loop)
-        for listener in self._settings.listeners:
+        for listener in self._settings.client_listeners:
             gateway = Gateway(self._settings, listener, self._engines, admission, apis, mutations, tasks)
             self._gateways.append(gateway)
+        cluster = self._gateways[0].cluster
+        for listener in self._settings.listeners:
+            if listener.replication:
+                self._replication.append(
+                    ReplicationGateway(
+                        self._settings, listener, self._engines, admission, apis, mutations, tasks, cluster
+                    )
+                )
+        self._gateways[0].feeds_quotas = True
+        self._gateways += self._replication
         admin = await self._serve_admin(loop)
         tasks.start(self._start_gateways())
+        tasks.start(self._start_replication())
         tasks.start(self._reload.watch())
         tasks.start(self._forget_idle(loop))
         await stop.wait()
@@ -95,7 +112,7 @@ class Proxy:
         store = self._settings.quotas.store
         if store == "none":
             return
-        bootstrap = self._settings.listeners[0].upstream.addresses
+        bootstrap = self._settings.client_listeners[0].upstream.addresses
         seconds = self._settings.limits.connect_seconds
         self._topic = KafkaTopic(bootstrap, store.topic, self._store, tasks, seconds)
         self._store.log = self._topic
@@ -116,12 +133,22 @@ class Proxy:
         if self._topic is not None:
             await self._topic.loaded.wait()
         for gateway in self._gateways:
+            if gateway not in self._replication:
+                gateway.start()
+
+    async def _start_replication(self) -> None:
+        """Serve followers, who do not wait for long: without them the cluster may not have what is asked."""
+        if self._topic is not None and self._replication:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REPLICATION_WAITS_SECONDS):
+                    await self._topic.loaded.wait()
+        for gateway in self._replication:
             gateway.start()
 
     def _configure(self, limits: Limits) -> None:
         self._engines.configure(limits, asyncio.get_running_loop().time())
-        for gateway in self._gateways:
-            gateway.want_partitions()
+        if self._gateways:
+            self._gateways[0].want_partitions()
 
     def _use_file(self, settings: Settings) -> None:
         self._store.use_file(file_quotas(settings))

@@ -54,7 +54,9 @@ class Gateway:
         admin: AdminApis,
         mutations: ControllerMutations,
         tasks: Tasks,
+        cluster: ClusterRefresh | None = None,
     ) -> None:
+        """`cluster`: another gateway's, where this one does not ask itself."""
         self.listener: Final = listener
         self.traffic: Final = Traffic(settings.metrics.topic_partitions)
         self.connections: Final[set[Connection]] = set()
@@ -62,7 +64,7 @@ class Gateway:
         """Connections that are over, with sockets that are not closed yet: what was written is on its way."""
         self.closed: Final[dict[str, int]] = {}
         """Connections that have ended, by reason."""
-        self.cluster: Final = ClusterRefresh(
+        self.cluster: Final = cluster or ClusterRefresh(
             listener.name,
             listener.upstream.addresses,
             settings.limits.connect_seconds,
@@ -72,6 +74,8 @@ class Gateway:
         self.ports: Final = BrokerPorts(
             listener, settings.broker_ports(listener), self._learned, self._serve_broker
         )
+        self.feeds_quotas = False
+        """Whether the quotas know the cluster by this gateway."""
         self._limits: Final[ConnectionLimits] = settings.limits
         self._engines: Final = engines
         self._admission: Final = admission
@@ -81,7 +85,7 @@ class Gateway:
         self._tasks: Final = tasks
         self._loop: Final = asyncio.get_running_loop()
         self._topic_names: Final = ClusterTopicNames(self.cluster, self._loop.time)
-        self._bootstrap = bind(listener.bind, listener.bootstrap_port)
+        self._bootstrap = self._bind_bootstrap()
         self._servers: Final[list[asyncio.Server]] = []
         self._listening = False
         self._draining = False
@@ -90,15 +94,13 @@ class Gateway:
 
     # Starting and stopping
 
+    def _bind_bootstrap(self) -> socket.socket | None:
+        return bind(self.listener.bind, self.listener.bootstrap_port)
+
     def start(self) -> None:
         """Ask the cluster, and serve as soon as it has answered."""
         self._tasks.start(self.cluster.run())
         self._tasks.start(self._sweep())
-
-    @property
-    def bootstrap_port(self) -> int:
-        port: int = self._bootstrap.getsockname()[1]
-        return port
 
     def problems(self) -> list[str]:
         """Why clients cannot be served right now; empty when they can."""
@@ -112,21 +114,18 @@ class Gateway:
     def _cluster_changed(self, view: ClusterView) -> None:
         for node in view.nodes.values():
             self.ports.advertised(node.node_id, node.host, node.port)
-        if not self._listening and not self._draining:
+        bootstrap = self._bootstrap
+        if bootstrap is not None and not self._listening and not self._draining:
             self._listening = True
-            self._bootstrap.listen(BACKLOG)
-            self._serve(None, self._bootstrap)
-            log.info(
-                "%s: serving at %s:%d for %s",
-                self.listener.name,
-                self.listener.bind,
-                self.bootstrap_port,
-                view.cluster_id,
-            )
+            bootstrap.listen(BACKLOG)
+            self._serve(None, bootstrap)
+            name, host, port = self.listener.name, self.listener.bind, bootstrap.getsockname()[1]
+            log.info("%s: serving at %s:%d for %s", name, host, port, view.cluster_id)
 
     def _cluster_seen(self, view: ClusterView) -> None:
-        self._engines.see_cluster(view, self._loop.time())
-        self.want_partitions()
+        if self.feeds_quotas:
+            self._engines.see_cluster(view, self._loop.time())
+            self.want_partitions()
 
     def want_partitions(self) -> None:
         """Have the cluster's partitions in its view where a quota wants them."""
@@ -156,7 +155,8 @@ class Gateway:
         self._draining = True
         for server in self._servers:
             server.close()
-        self._bootstrap.close()
+        if self._bootstrap is not None:
+            self._bootstrap.close()
 
     def close(self) -> None:
         self.cluster.close()
@@ -259,17 +259,19 @@ class Gateway:
             log.warning("%s: %s refused: %s", self.listener.name, connection.peer, refusal)
 
     async def _sweep(self) -> None:
-        """End connections on which nothing happens, and see whether ports have become free."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            now = self._loop.time()
-            self.ports.retry()
-            for connection in list(self.connections):
-                silent = now - connection.heard_at
-                if not connection.greeted and now - connection.opened_at > self._limits.handshake_seconds:
-                    connection.give_up(HANDSHAKE_TIMEOUT, "the client's time for a first request was over")
-                elif silent > self._limits.idle_seconds and not connection.waits_for_broker:
-                    connection.give_up(IDLE, "the client fell silent")
+            self.look_after(self._loop.time())
+
+    def look_after(self, now: float) -> None:
+        """End connections on which nothing happens, and see whether ports have become free."""
+        self.ports.retry()
+        for connection in list(self.connections):
+            silent = now - connection.heard_at
+            if not connection.greeted and now - connection.opened_at > self._limits.handshake_seconds:
+                connection.give_up(HANDSHAKE_TIMEOUT, "the client's time for a first request was over")
+            elif silent > self._limits.idle_seconds and not connection.waits_for_broker:
+                connection.give_up(IDLE, "the client fell silent")
 
 
 def _canonical(address: str) -> str:

@@ -89,8 +89,15 @@ class ProxyCollector(Collector):
             "Bytes from clients (in) and to clients (out).",
             labels=("listener", "direction"),
         )
+        unread = CounterMetricFamily(
+            PREFIX + "unread_fetches",
+            "Fetches between brokers of versions that the proxy cannot read: they pass without quotas.",
+            labels=("listener",),
+        )
         for gateway in self._gateways:
             name = gateway.listener.name
+            if gateway.listener.replication:
+                unread.add_metric((name,), gateway.traffic.unread_fetches)
             connections.add_metric((name,), len(gateway.connections))
             without_port.add_metric((name,), len(gateway.ports.without_port))
             for reason, count in gateway.closed.items():
@@ -100,7 +107,7 @@ class ProxyCollector(Collector):
                     requests.add_metric((name, api_name(api_key)), count)
             sizes.add_metric((name, "in"), gateway.traffic.total.bytes_in)
             sizes.add_metric((name, "out"), gateway.traffic.total.bytes_out)
-        yield from (connections, without_port, closed, requests, sizes)
+        yield from (connections, without_port, closed, requests, sizes, unread)
 
     def _clients(self) -> Iterator[Metric]:
         series: Series = {}

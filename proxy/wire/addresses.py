@@ -39,6 +39,14 @@ class Addresses:
         raise NotImplementedError
 
 
+@final
+class Unchanged(Addresses):
+    """Between brokers: each is where it says."""
+
+    def advertised(self, node_id: int, host: str, port: int) -> Address:
+        return Address(host, port)
+
+
 def rewrite_address(reader: Reader, view: ResponseView, addresses: Addresses) -> None:
     """Read node_id, host and port, and replace the latter two; no node (-1, or no host) is left alone."""
     node_id = reader.i32()

@@ -38,3 +38,14 @@ def _by_key() -> list[Api | None]:
 
 BY_KEY: Final = _by_key()
 """Those that it reads, on their way to the broker and back; None where it does not."""
+
+
+def _between_brokers() -> list[Api | None]:
+    table: list[Api | None] = [None] * len(KNOWN)
+    for key in (Produce.key, Fetch.key):
+        table[key] = BY_KEY[key]
+    return table
+
+
+BETWEEN_BROKERS: Final = _between_brokers()
+"""Those that it reads where brokers ask each other: Produce, because with acks=0 it has no answer."""

@@ -31,7 +31,8 @@ class ProxyProcess:
 
     quotas    the file's quotas.clients
     settings  further top-level keys of the file
-    listener  further keys of its only listener
+    listener  further keys of its first listener
+    more_listeners  further listeners
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class ProxyProcess:
         *,
         settings: Mapping[str, Any] | None = None,
         listener: Mapping[str, Any] | None = None,
+        more_listeners: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         first = free_port_range(BROKERS + 2)
         self.bootstrap_port = first
@@ -59,7 +61,7 @@ class ProxyProcess:
         }
         config: dict[str, Any] = {
             "cluster": "tests",
-            "listeners": [{**own, **(listener or {})}],
+            "listeners": [{**own, **(listener or {})}, *more_listeners],
             "admin": {"port": self.admin_port},
             "quotas": {"clients": list(quotas)},
         }

@@ -49,3 +49,16 @@ quotas:
         "quota     client-id <default>: producer_byte_rate 20971520, consumer_byte_rate 1",
         "quota     client-id <default>: producer_byte_rate 5 until 2030-12-30T23:00:00+00:00",
     ]
+
+
+def test_a_replication_listener(tmp_path: Path) -> None:
+    text = """
+listeners:
+  - {upstream: {bootstrap: ['k:9092']}}
+  - {name: r, replication: true, broker_port_base: 29200, broker_port_count: 5,
+     upstream: {brokers: {2: 'k:9095', 1: 'k:9094'}}}
+"""
+    assert described(tmp_path, text)[2] == (
+        "listener  r: replication on 127.0.0.1, brokers ports 29200 to 29204 for node ids 0 to 4, "
+        "upstream 1 at k:9094, 2 at k:9095"
+    )

@@ -14,10 +14,12 @@ class Inner(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class Outer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     inners: tuple[Inner, ...] = ()
     maybe: Inner | None = None
+    numbered: dict[int, str] = {}
 
 
 def test_fitting_value() -> None:
     assert convert({"inners": [{"number": 3}]}, Outer) == Outer(inners=(Inner(number=3),))
+    assert convert({"numbered": {1: "a", "2": "b"}}, Outer).numbered == {1: "a", 2: "b"}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,7 @@ def test_fitting_value() -> None:
         ({"inners": [{"nunber": 1}]}, "inners[0].nunber: unknown key; did you mean number?"),
         ({"maybe": {"number": []}}, "maybe.number: expected int, got an empty list"),
         ({"maybe": {"x": 1}}, "maybe.x: unknown key; expected one of number"),
+        ({"numbered": {"x": "a"}}, "numbered: its keys are numbers; expected int"),
         ({1: 2}, "the names of keys have to be text; put them in quotes"),
     ],
 )

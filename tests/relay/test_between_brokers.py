@@ -1,0 +1,71 @@
+"""Where brokers ask each other: nothing is refused, answered here or changed."""
+
+import pytest
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.wire.addresses import Unchanged
+from tests.support.exchanges import answered, api_versions, fetch, fetch_response, opaque, produce
+from tests.support.messages import BROKER_HOST, response_frame, response_type
+from tests.support.playbook import MAX_FRAME_BYTES, Playbook
+
+FETCH = 1
+METADATA = 3
+UPDATE_METADATA = 6
+
+
+def story(traffic=None):
+    return Playbook(
+        Relay(
+            QuotaEngine([]),
+            Unchanged(),
+            traffic or Traffic(),
+            "u",
+            "127.0.0.1",
+            MAX_FRAME_BYTES,
+            between_brokers=True,
+        )
+    )
+
+
+@pytest.mark.parametrize("api_key", [METADATA, UPDATE_METADATA, 18, 42, 1000])
+def test_what_is_no_fetch_passes_at_any_version(api_key):
+    asked = opaque(7, api_key, 99)
+    story().client(asked).to_broker(asked).broker(answered(7)).to_client(answered(7)).idle()
+
+
+def test_api_versions_is_not_cut():
+    asked = api_versions(7, version=4)
+    told = answered(7, bytes(200))
+    story().client(asked).to_broker(asked).broker(told).to_client(told).idle()
+
+
+def test_a_fetch_of_an_unknown_version_passes_and_is_counted():
+    traffic = Traffic()
+    asked = opaque(7, FETCH, 99)
+    story(traffic).client(asked).to_broker(asked).broker(answered(7)).to_client(answered(7)).idle()
+    assert traffic.unread_fetches == 1
+
+
+def test_a_fetch_that_can_be_read_is_not_counted():
+    traffic = Traffic()
+    asked = fetch(7, version=17)
+    story(traffic).client(asked).to_broker(asked)
+    assert traffic.unread_fetches == 0
+
+
+def test_addresses_are_those_of_the_brokers():
+    version = 17
+    endpoint = response_type(FETCH, version).__annotations__["node_endpoints"].__args__[0]
+    hint = endpoint(node_id=1, host=BROKER_HOST, port=9092, rack=None)
+    told = response_frame(fetch_response(version, b"records", node_endpoints=(hint,)), 7)
+    asked = fetch(7, version=version)
+    story().client(asked).to_broker(asked).broker(told).to_client(told).idle()
+
+
+def test_acks_0_has_no_answer():
+    asked, next_asked = produce(7, acks=0), opaque(8)
+    story().client(asked, next_asked).to_broker(asked, next_asked).broker(answered(8)).to_client(
+        answered(8)
+    ).idle()
