@@ -42,8 +42,9 @@ BY_KEY: Final = _by_key()
 
 def _between_brokers() -> list[Api | None]:
     table: list[Api | None] = [None] * len(KNOWN)
-    for key in (Produce.key, Fetch.key):
-        table[key] = BY_KEY[key]
+    for api in BY_KEY:
+        if api is not None and api.name in ("Produce", "Fetch"):
+            table[api.key] = api
     return table
 
 
