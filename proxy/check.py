@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from proxy.quota.limits import PACE
 from proxy.settings import Listener, Settings, file_quotas
 from proxy.store.layers import ClientLayer, ConfigLayer
+from proxy.usage_settings import Usage
 
 
 def describe(settings: Settings) -> list[str]:
@@ -15,6 +16,8 @@ def describe(settings: Settings) -> list[str]:
     lines.append(f"admin     {settings.admin.bind}:{_port(settings.admin.port)}")
     lines.append(f"quotas    {_rule(settings)}")
     lines.append(f"store     {_store(settings)}")
+    if settings.usage is not None:
+        lines.append(f"usage     {_usage(settings.usage)}")
     file = file_quotas(settings)
     quotas = [*_quotas(file.layer), *_configs(file.configs)]
     return lines + (quotas or ["quota     none: nobody is held back"])
@@ -39,6 +42,13 @@ def _configs(layer: ConfigLayer) -> Iterator[str]:
 def _store(settings: Settings) -> str:
     store = settings.quotas.store
     return "none: quotas cannot be changed with tools" if store == "none" else f"topic {store.topic}"
+
+
+def _usage(usage: Usage) -> str:
+    sinks = [f"topic {usage.kafka.topic}"] if usage.kafka is not None else []
+    if usage.files is not None:
+        sinks.append(f"files in {usage.files.folder} ({usage.files.keep} of {usage.files.max_bytes} bytes)")
+    return f"events every {usage.interval_seconds} s to {' and '.join(sinks)}"
 
 
 def _listener(settings: Settings, listener: Listener) -> str:

@@ -24,9 +24,9 @@ from proxy.quota.networks import Networks
 from proxy.store.quota_store import FileQuotas
 from proxy.store.yaml_file import read_clients
 from proxy.store.yaml_resources import read_resources
+from proxy.usage_settings import TOPIC_NAME, Text, Usage
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
-Text = Annotated[str, Meta(min_length=1)]
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
 WILDCARDS: Final = ("0.0.0.0", "::")  # noqa: S104 - compared with, never bound
 BROKER_PORTS_AT_LEAST: Final = 10
@@ -108,7 +108,7 @@ class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
 class StoreTopic(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """A compacted topic on the first listener's cluster."""
 
-    topic: Annotated[str, Meta(pattern=r"^[a-zA-Z0-9._-]{1,249}$")] = "__quota_proxy_config"
+    topic: Annotated[str, Meta(pattern=TOPIC_NAME)] = "__quota_proxy_config"
     """Topic for what is set with Kafka's tools, made where it is missing and shared by the cluster's proxies.
     `store: none` in its place: quotas are this file's alone, and changes with tools are refused."""
 
@@ -200,6 +200,8 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The quotas."""
     metrics: Metrics = Metrics()
     """Choices about /metrics."""
+    usage: Usage | None = None
+    """What every client has used, as events."""
 
     @property
     def client_listeners(self) -> tuple[Listener, ...]:
@@ -230,6 +232,7 @@ def load(path: Path) -> Settings:
         _check_listeners(settings)
         _check_ports(settings)
         _check_quotas(settings)
+        _check_usage(settings)
     except SettingsError as error:
         raise file.locate(error) from error
     return settings
@@ -293,6 +296,17 @@ def _check_quotas(settings: Settings) -> None:
         except ValueError as error:
             problem = f"{error}; expected an address or a network such as 10.0.0.0/8"
             raise SettingsError(problem, ("quotas", "exempt", "addresses", place)) from error
+
+
+def _check_usage(settings: Settings) -> None:
+    usage, store = settings.usage, settings.quotas.store
+    if usage is None:
+        return
+    if usage.kafka is None and usage.files is None:
+        raise SettingsError("says nowhere to send events; give it kafka, files or both", ("usage",))
+    if usage.kafka is not None and store != "none" and store.topic == usage.kafka.topic:
+        problem = f"{store.topic} is the topic of quotas.store too; give each its own"
+        raise SettingsError(problem, ("usage", "kafka", "topic"))
 
 
 def _check_listeners(settings: Settings) -> None:

@@ -83,19 +83,20 @@ class ControllerMutations:
         check(header, len(intercepted.frame))
         request = await read_request(APIS[header.api_key], header, intercepted.frame, pace)
         prices = self.costs(broker.cluster_id)
-        bucket = self._quota.bucket(intercepted.exchange.client.who, self._time())
+        who = intercepted.exchange.client.who
+        bucket = self._quota.bucket(who, self._time())
         if bucket is None:
             case = _Case(request, {}, None, self._time)
         else:
             costs = await prices.of(request, broker.counts, broker.node_id, pace)
-            case = _Case(request, costs, Bill(self._quota, bucket, request, costs), self._time)
+            case = _Case(request, costs, Bill(self._quota, bucket, request, costs, who), self._time)
         await case.put(broker.ask, pace)
         for asked, done in case.done:
             prices.note(request, asked.fields, done.fields, case.costs.get(asked.key, NOTHING))
             await pace.step()
         seconds = 0.0
         if bucket is not None and case.has_to_wait:
-            seconds = self._quota.throttle(bucket, self._time())
+            seconds = self._quota.throttle(bucket, self._time(), who, header.api_key)
         throttle_time_ms = max(min(math.ceil(seconds * 1000.0), MAX_THROTTLE_MS), case.throttle_time_ms)
         frame = write_answer(request, case.topics(), throttle_time_ms)
         return Reply(frame, seconds, hold=not request.tells_throttle)

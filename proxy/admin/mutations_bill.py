@@ -8,6 +8,7 @@ from kio.schema.errors import ErrorCode
 from proxy.admin.mutations_costs import NOTHING, Cost
 from proxy.admin.mutations_messages import NO_COUNT, Fields, Key, Request, Topic
 from proxy.quota.bucket import Bucket
+from proxy.quota.identity import Identity
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 
 NONE: Final = int(ErrorCode.none)
@@ -19,8 +20,15 @@ class Bill:
     """Of a client that has a quota."""
 
     def __init__(
-        self, quota: ControllerMutation, bucket: Bucket, request: Request, costs: Mapping[Key, Cost]
+        self,
+        quota: ControllerMutation,
+        bucket: Bucket,
+        request: Request,
+        costs: Mapping[Key, Cost],
+        who: Identity,
     ) -> None:
+        self._who: Final = who
+        self._api_key: Final = request.api.versions.key
         self._quota: Final = quota
         self._bucket: Final = bucket
         self._strict: Final = request.strict
@@ -35,8 +43,8 @@ class Bill:
         if permits == 0:
             return True
         if not self._strict:
-            self._quota.charge_permissive(self._bucket, permits, now)
-        elif not self._quota.charge_strict(self._bucket, permits, now):
+            self._quota.charge_permissive(self._bucket, permits, now, self._who, self._api_key)
+        elif not self._quota.charge_strict(self._bucket, permits, now, self._who, self._api_key):
             return False
         self._charged[topic.key] = permits
         self.total += permits
@@ -55,5 +63,5 @@ class Bill:
         if due < charged:
             self._quota.give_back(self._bucket, charged - due, now)
         elif due > charged:
-            self._quota.charge_permissive(self._bucket, due - charged, now)
+            self._quota.charge_permissive(self._bucket, due - charged, now, self._who, self._api_key)
         return due < charged

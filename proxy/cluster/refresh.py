@@ -68,6 +68,10 @@ class ClusterRefresh:
             self._poked.set()
         self._want_partitions = want
 
+    def topic_name(self, topic_id: bytes) -> str:
+        """What a topic is called, by the newest view; empty where that is not known (yet)."""
+        return self.view.topic_name(topic_id)
+
     def want_names(self, topic_ids: Iterable[bytes]) -> None:
         """Have the names of these topics in a later view, where the cluster has them."""
         unknown = [topic_id for topic_id in topic_ids if topic_id not in self._topic_names]

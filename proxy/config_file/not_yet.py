@@ -17,7 +17,6 @@ NOT_YET: Final = {
     "listeners[].sni": "serving all brokers on one port by SNI",
     "listeners[].tls": "TLS towards clients",
     "listeners[].upstream.tls": "TLS towards brokers",
-    "usage": "sending usage events",
 }
 """Key (`[]` for any place in a list) to the feature, as the subject of "... is not in this version yet"."""
 

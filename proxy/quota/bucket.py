@@ -256,13 +256,14 @@ class Bucket:
         self.throttle_seconds += seconds
         self.throttled_until = max(self.throttled_until, until)
 
-    def count_observed(self, seconds: float, now: float) -> None:
+    def count_observed(self, seconds: float, now: float) -> float:
         """Count a wait that nobody waits: as far as it goes beyond the one before, since a client that had
-        waited would have made no request in between.
+        waited would have made no request in between. Returns how many seconds that is.
         """
         until = now + seconds
-        more = until - max(self.throttled_until, now)
-        self.count_throttle(max(more, 0.0), 1, until)
+        more = max(until - max(self.throttled_until, now), 0.0)
+        self.count_throttle(more, 1, until)
+        return more
 
     def idle(self, now: float) -> bool:
         return now - self.last_used >= IDLE_SECONDS

@@ -8,12 +8,14 @@ from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits import Limits
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
+from proxy.quota.usage import ClientUsage
 from proxy.quota.verdict import PASS, Verdict, combine
 from proxy.wire.views import Item, RequestView, ResponseView
 
 _NOBODY: Final[list[Quota]] = []
 ALL_BROKERS: Final = -1
 """Stands for a node id where all brokers share a bucket."""
+NO_API: Final = -1
 
 
 @final
@@ -62,8 +64,8 @@ class QuotaEngine:
             return 0.0
         verdict = PASS
         for quota in self._active:
-            verdict = combine(verdict, _enforced(quota.connect(address, now), now))
-        _count(verdict, 0.0, now)
+            verdict = combine(verdict, _enforced(quota.connect(address, now), now, NO_API, None))
+        _count(verdict, 0.0, now, NO_API, None)
         return verdict.throttle_seconds
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
@@ -71,10 +73,11 @@ class QuotaEngine:
         asked = self._asked(request.api_key)
         if not asked or self._limits.exempt(who):
             return PASS
+        api_key = request.api_key
         verdict = PASS
         for quota in asked:
-            verdict = combine(verdict, _enforced(quota.admit(request, who, now), now))
-        _count(verdict, 0.0, now)
+            verdict = combine(verdict, _enforced(quota.admit(request, who, now), now, api_key, who.usage))
+        _count(verdict, 0.0, now, api_key, who.usage)
         return verdict
 
     def charge(
@@ -93,10 +96,13 @@ class QuotaEngine:
         asked = self._asked(request.api_key)
         if not asked or self._limits.exempt(who):
             return PASS
+        api_key = request.api_key
+        usage = who.usage
         verdict = PASS
         for quota in asked:
-            verdict = combine(verdict, _enforced(quota.charge(request, response, who, now), now))
-        _count(verdict, throttled_until, now)
+            charged = quota.charge(request, response, who, now)
+            verdict = combine(verdict, _enforced(charged, now, api_key, usage))
+        _count(verdict, throttled_until, now, api_key, usage)
         return verdict
 
     def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
@@ -121,8 +127,9 @@ class QuotaEngine:
             return PASS
         verdict = PASS
         for quota in self._asked(request.api_key):
-            verdict = combine(verdict, _enforced(quota.pass_items(request, items, who, now), now))
-        _count(verdict, throttled_until, now)
+            passed = quota.pass_items(request, items, who, now)
+            verdict = combine(verdict, _enforced(passed, now, request.api_key, who.usage))
+        _count(verdict, throttled_until, now, request.api_key, who.usage)
         return verdict
 
     def _asked(self, api_key: int) -> list[Quota]:
@@ -165,7 +172,7 @@ class QuotaEngine:
             quota.forget_idle(now)
 
 
-def _enforced(verdict: Verdict, now: float) -> Verdict:
+def _enforced(verdict: Verdict, now: float, api_key: int, usage: ClientUsage | None) -> Verdict:
     """What is left of a verdict: where its bucket is only observed, the wait is counted, and all passes."""
     if verdict is PASS:
         return verdict
@@ -173,11 +180,15 @@ def _enforced(verdict: Verdict, now: float) -> Verdict:
     if bucket is None or not bucket.observed:
         return verdict
     if verdict.throttle_seconds > 0.0:
-        bucket.count_observed(verdict.throttle_seconds, now)
+        more = bucket.count_observed(verdict.throttle_seconds, now)
+        if usage is not None:
+            usage.count_throttle(api_key, bucket.quota, more, 1)
     return PASS
 
 
-def _count(verdict: Verdict, throttled_until: float, now: float) -> None:
+def _count(
+    verdict: Verdict, throttled_until: float, now: float, api_key: int, usage: ClientUsage | None
+) -> None:
     """Count a wait, as far as it goes beyond one that the request has already."""
     bucket = verdict.bucket
     if bucket is None or verdict.throttle_seconds <= 0.0:
@@ -185,7 +196,10 @@ def _count(verdict: Verdict, throttled_until: float, now: float) -> None:
     until = now + verdict.throttle_seconds
     more = until - max(throttled_until, now)
     if more > 0.0:
-        bucket.count_throttle(more, 0 if throttled_until > 0.0 else 1, until)
+        requests = 0 if throttled_until > 0.0 else 1
+        bucket.count_throttle(more, requests, until)
+        if usage is not None:
+            usage.count_throttle(api_key, bucket.quota, more, requests)
 
 
 @final

@@ -22,6 +22,7 @@ in (ours: Kafka has no networks here), then the default ip. Each address has its
 from typing import Final, NamedTuple, final
 
 from proxy.quota.networks import canonical_address, canonical_network
+from proxy.quota.usage import ClientUsage
 
 DEFAULT: Final = ""
 """Kafka's default entity: a null name on the wire, `<default>` in YAML. No real name is empty."""
@@ -41,12 +42,16 @@ Names = tuple[str | None, str | None, str | None]
 class Identity:
     """Who sends: the principal's name, the client id (empty for null, as in Kafka), the IP address."""
 
-    __slots__ = ("address", "client_id", "principal")
+    __slots__ = ("address", "client_id", "principal", "usage")
 
-    def __init__(self, principal: str, client_id: str, address: str) -> None:
+    def __init__(
+        self, principal: str, client_id: str, address: str, usage: ClientUsage | None = None
+    ) -> None:
         self.principal: Final = principal
         self.client_id: Final = client_id
         self.address: Final = address
+        self.usage: Final = usage
+        """Where to count what it uses; None where nobody wants to know."""
 
 
 class QuotaEntity(NamedTuple):

@@ -25,6 +25,8 @@ class CutThrough:
         """None where nobody reads the frame."""
         self.settled = False
         """Whether the quotas have judged it."""
+        self.uncounted = 0
+        """Bytes of the frame that are in nobody's usage yet."""
         self._start: Final = reader.mark()
         """Where reading begins again as long as the view has no mark."""
         self._waiting: list[bytes] = list(frame.pieces)

@@ -30,6 +30,7 @@ class Exchange:
     __slots__ = (
         "answer",
         "api",
+        "api_key",
         "client",
         "correlation_id",
         "held_until",
@@ -47,6 +48,7 @@ class Exchange:
         api: Api | None = None,
         request: RequestView | None = None,
         own: bool = False,
+        api_key: int = -1,
     ) -> None:
         self.next: Exchange | None = None
         """The request that the client sent after this one."""
@@ -58,6 +60,7 @@ class Exchange:
         """None where nobody has to know of the request; without an `api`, only its header has been read."""
         self.own: Final = own
         """Whether the proxy answers, and no broker hears of it."""
+        self.api_key: Final = api_key
         self.answer: bytes | None = None
         """The proxy's own answer, a whole frame: it waits here for its turn."""
         self.held_until = 0.0

@@ -41,17 +41,18 @@ class Relay:
         own_api_keys: frozenset[int] = NO_OWN_APIS,
         topic_names: TopicNames | None = None,
         between_brokers: bool = False,
+        node_id: int = -1,
     ) -> None:
         """`own_api_keys`: the APIs whose requests are not for the broker; see take_intercepted().
 
         `topic_names`: None where nobody knows any. `between_brokers`: the client is a broker too. Its fetches
-        are a follower's; no version is refused.
+        are a follower's; no version is refused. `node_id`: the broker's, under which usage is counted.
         """
         who = Identity(principal, "", client_address)
         names = TopicNames() if topic_names is None else topic_names
         self._turns: Final = Turns(traffic.total)
         self._requests: Final = Requests(
-            engine, traffic, self._turns, who, max_frame_bytes, own_api_keys, names, between_brokers
+            engine, traffic, self._turns, who, max_frame_bytes, own_api_keys, names, between_brokers, node_id
         )
         self._responses: Final = Responses(engine, addresses, traffic, self._turns, names)
 
@@ -152,6 +153,11 @@ class Relay:
             self._read_requests(now)
         if turns.held_until > 0.0:
             turns.release()
+
+    def end(self) -> None:
+        """The connection is over: what has come of a large frame counts as its client's usage."""
+        self._requests.end()
+        self._responses.end()
 
     def _read_requests(self, now: float) -> None:
         try:

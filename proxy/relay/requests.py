@@ -70,7 +70,9 @@ class Requests:
         own_api_keys: frozenset[int],
         names: TopicNames,
         between_brokers: bool = False,
+        node_id: int = -1,
     ) -> None:
+        self._node_id: Final = node_id
         self._engine: Final = engine
         self._traffic: Final = traffic
         self._turns: Final = turns
@@ -78,7 +80,7 @@ class Requests:
         self._names: Final = names
         self._between_brokers: Final = between_brokers
         self._splitter: Final = FrameSplitter(max_frame_bytes)
-        self._client = Client(who, traffic.client(who.principal, who.client_id), b"")
+        self._client = self._new_client(who, b"")
         self._passing: CutThrough | None = None
         self._reader: Final = Reader(NOTHING)
         """Reads every request that comes whole, one after the other."""
@@ -161,6 +163,8 @@ class Requests:
         if client.raw_client_id != header.raw_client_id:
             client = self._change_client(header.raw_client_id)
         client.traffic.bytes_in += frame.size
+        if client.who.usage is not None:
+            client.who.usage.count_request(header.api_key, frame.size)
         api = self._api(header)
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
@@ -170,7 +174,8 @@ class Requests:
         elif header.api_key in self._own_api_keys or self._engine.intercepts(header.api_key):
             self._intercept(frame, header, client)
         else:
-            exchange = Exchange(header.correlation_id, client, None, self._unread(frame, header, client))
+            request = self._unread(frame, header, client)
+            exchange = Exchange(header.correlation_id, client, None, request, False, header.api_key)
             self._turns.add(exchange)
             self._forward(frame, exchange, reader, None, now)
 
@@ -200,7 +205,7 @@ class Requests:
                 f"a request of API {header.api_key} has {frame.size} bytes; "
                 f"the proxy answers it itself and takes {MAX_OWN_REQUEST_BYTES} at most"
             )
-        exchange = Exchange(header.correlation_id, client, own=True)
+        exchange = Exchange(header.correlation_id, client, None, None, True, header.api_key)
         if frame.complete:
             self._hand_out(exchange, header, frame.pieces)
         else:
@@ -212,10 +217,16 @@ class Requests:
         self._turns.add(exchange)
 
     def _change_client(self, raw_client_id: bytes) -> Client:
-        who = self._client.who
-        who = Identity(who.principal, text(raw_client_id), who.address)
-        self._client = Client(who, self._traffic.client(who.principal, who.client_id), raw_client_id)
+        self._client = self._new_client(self._client.who, raw_client_id)
         return self._client
+
+    def _new_client(self, who: Identity, raw_client_id: bytes) -> Client:
+        """Whoever sends on this connection, under another client id."""
+        client_id = text(raw_client_id)
+        ledger = self._traffic.usage
+        usage = None if ledger is None else ledger.client(self._node_id, who.principal, client_id)
+        who = Identity(who.principal, client_id, who.address, usage)
+        return Client(who, self._traffic.client(who.principal, client_id), raw_client_id)
 
     def _refuse_version(self, frame: Frame, header: RequestHeader, api: Api) -> None:
         """As brokers do: ApiVersions says which versions there are, any other request ends the connection.
@@ -226,7 +237,7 @@ class Requests:
             raise UnsupportedVersion(
                 f"{api.name} v{header.api_version} is not supported; ApiVersions offers up to v{api.newest}"
             )
-        exchange = Exchange(header.correlation_id, self._client, own=True)
+        exchange = Exchange(header.correlation_id, self._client, None, None, True, header.api_key)
         exchange.answer = unsupported_api_versions(header.correlation_id, api.oldest, api.newest)
         self._turns.add(exchange)
 
@@ -241,7 +252,7 @@ class Requests:
             client.who.client_id,
             frame.size - LENGTH_SIZE,
             version >= api.flexible_from,
-            self._traffic.topic_partitions or header.api_key in self._engine.item_api_keys,
+            self._traffic.want_items or header.api_key in self._engine.item_api_keys,
         )
         view.partial = not frame.complete
         if view.flexible:
@@ -251,7 +262,7 @@ class Requests:
         except Short:
             if frame.complete or view.phase == HEAD:
                 raise
-        exchange = Exchange(header.correlation_id, client, api, view)
+        exchange = Exchange(header.correlation_id, client, api, view, False, header.api_key)
         self._admit(exchange, view, now)
         if view.acks != 0:
             self._turns.add(exchange)
@@ -274,22 +285,48 @@ class Requests:
             self._passing = CutThrough(frame, exchange, reader, view)
             self._send(self._passing.take())
             if view is not None:
-                self._count(view)
+                self._count_later(self._passing)
+                self._count_items(self._passing, view)
             return
         exchange.sent_at = now
         if view is None or not view.edits:
             self._send(frame.pieces)
         else:
             self._send(apply(frame.pieces, view.edits))
-        if view is not None and self._traffic.topic_partitions:
+        if view is not None and self._traffic.want_items:
             self._traffic.count_in(view.items)
+            usage = exchange.client.who.usage
+            if usage is not None:
+                usage.divide_in(exchange.api_key, view.items)
 
-    def _count(self, view: RequestView) -> None:
+    def _count_later(self, passing: CutThrough) -> None:
+        """Have a large frame's bytes counted not at once, but as they pass, each with its partition."""
+        usage = passing.exchange.client.who.usage
+        if usage is not None:
+            usage.count_in(passing.exchange.api_key, -passing.frame.size)
+            passing.uncounted = passing.frame.size
+
+    def _count_items(self, passing: CutThrough, view: RequestView) -> None:
         """Count the items of a large frame that the quotas have judged, and let go of them."""
-        if view.items:
-            if self._traffic.topic_partitions:
-                self._traffic.count_in(view.items)
-            view.items = []
+        if not view.items:
+            return
+        self._traffic.count_in(view.items)
+        usage = passing.exchange.client.who.usage
+        if usage is not None:
+            passing.uncounted -= usage.records_in(passing.exchange.api_key, view.items)
+        view.items = []
+
+    def _count_rest(self, passing: CutThrough) -> None:
+        """Count what of a large frame is no partition's, or has not come."""
+        usage = passing.exchange.client.who.usage
+        if usage is not None and passing.uncounted != 0:
+            usage.count_in(passing.exchange.api_key, passing.uncounted)
+            passing.uncounted = 0
+
+    def end(self) -> None:
+        """The connection is over."""
+        if self._passing is not None:
+            self._count_rest(self._passing)
 
     def _judge_more(self, exchange: Exchange, view: RequestView, now: float) -> None:
         """Have the quotas judge items of a large frame that have come after it was admitted."""
@@ -317,9 +354,10 @@ class Requests:
                 raise Malformed(f"a field of the request is longer than {CUT_THROUGH_BYTES} bytes")
             if view.items:
                 self._judge_more(passing.exchange, view, now)
-                self._count(view)
+                self._count_items(passing, view)
         if frame.complete:
             passing.exchange.sent_at = now
+            self._count_rest(passing)
             self._passing = None
 
 

@@ -83,6 +83,9 @@ class Responses:
             self._collect([], frame)
             return
         exchange.client.traffic.bytes_out += frame.size
+        usage = exchange.client.who.usage
+        if usage is not None:
+            usage.count_out(exchange.api_key, frame.size)
         api = exchange.api
         request = exchange.request
         if api is not None and request is not None:
@@ -102,7 +105,7 @@ class Responses:
     ) -> None:
         if api.flexible_response_header(request.api_version):
             reader.skip_tags()
-        want_items = self._traffic.topic_partitions or api.key in self._engine.item_api_keys
+        want_items = self._traffic.want_items or api.key in self._engine.item_api_keys
         view = ResponseView(request.api_version, request.flexible, frame.size - reader.offset, want_items)
         if frame.complete:
             api.read_response(reader, request, view, self._addresses)
@@ -111,11 +114,14 @@ class Responses:
             if view.edits:
                 pieces = apply(pieces, with_length(view.edits, frame.size - LENGTH_SIZE))
             self._turns.send(pieces)
-            self._count(view)
+            if self._traffic.want_items:
+                self._count_items(exchange, view)
             self._turns.send_own()
         else:
             view.partial = True
-            self._start_passing(CutThrough(frame, exchange, reader, view), now)
+            passing = CutThrough(frame, exchange, reader, view)
+            self._count_later(passing)
+            self._start_passing(passing, now)
 
     def _collect(self, pieces: list[bytes], frame: Frame) -> None:
         pieces.extend(frame.pieces)
@@ -146,14 +152,15 @@ class Responses:
             if not passing.settled and passing.has_read(view.throttle_at):
                 passing.settled = True
                 self._settle(exchange, request, view, now)
-                self._count(view)
+                self._count_passed(passing, view)
             elif passing.settled and view.items:
                 self._judge_more(exchange, request, view, now)
-                self._count(view)
+                self._count_passed(passing, view)
         self._turns.send(passing.take())
         if passing.frame.complete:
             self._passing = None
             self._turns.passing = False
+            self._count_rest(passing)
             self._turns.send_own()
 
     def _charge(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> float:
@@ -194,9 +201,37 @@ class Responses:
         if verdict.throttle_seconds > 0.0:
             self._turns.mute(now + verdict.throttle_seconds)
 
-    def _count(self, view: ResponseView) -> None:
-        """Count the items that the quotas have judged, and let go of them."""
-        if view.items:
-            if self._traffic.topic_partitions:
-                self._traffic.count_out(view.items)
-            view.items = []
+    def _count_items(self, exchange: Exchange, view: ResponseView) -> None:
+        self._traffic.count_out(view.items)
+        usage = exchange.client.who.usage
+        if usage is not None:
+            usage.divide_out(exchange.api_key, view.items)
+
+    def _count_later(self, passing: CutThrough) -> None:
+        """Have a large frame's bytes counted not at once, but as they pass, each with its partition."""
+        usage = passing.exchange.client.who.usage
+        if usage is not None:
+            usage.count_out(passing.exchange.api_key, -passing.frame.size)
+            passing.uncounted = passing.frame.size
+
+    def _count_passed(self, passing: CutThrough, view: ResponseView) -> None:
+        """Count the items of a large frame that the quotas have judged, and let go of them."""
+        if not view.items:
+            return
+        self._traffic.count_out(view.items)
+        usage = passing.exchange.client.who.usage
+        if usage is not None:
+            passing.uncounted -= usage.records_out(passing.exchange.api_key, view.items)
+        view.items = []
+
+    def _count_rest(self, passing: CutThrough) -> None:
+        """Count what of a large frame is no partition's, or has not come."""
+        usage = passing.exchange.client.who.usage
+        if usage is not None and passing.uncounted != 0:
+            usage.count_out(passing.exchange.api_key, passing.uncounted)
+            passing.uncounted = 0
+
+    def end(self) -> None:
+        """The connection is over."""
+        if self._passing is not None:
+            self._count_rest(self._passing)

@@ -2,17 +2,12 @@
 
 from typing import Final, final
 
+from proxy.quota.usage import API_KEYS, MAX_TOPIC_NAME, REST, UsageLedger
 from proxy.wire.views import NO_ID, Item
 
-API_KEYS: Final = 256
-"""Kafka's highest key is below 100; what a client sends above this is counted as the last."""
 MAX_CLIENTS: Final = 10_000
 """Beyond so many (user, client id) pairs, and so many partitions, the rest is counted as one."""
 MAX_PARTITIONS: Final = 100_000
-MAX_TOPIC_NAME: Final = 249
-"""Kafka's own bound; what a client makes up beyond it is rest as well."""
-REST: Final = "<rest>"
-"""The name under which that rest is counted; no Kafka topic can be called so."""
 
 
 @final
@@ -30,9 +25,13 @@ class Bytes:
 class Traffic:
     """The counters of one listener; its connections share them."""
 
-    def __init__(self, topic_partitions: bool = False) -> None:
+    def __init__(self, topic_partitions: bool = False, usage: UsageLedger | None = None) -> None:
         self.topic_partitions: Final = topic_partitions
         """Whether bytes are counted by topic and partition."""
+        self.usage: Final = usage
+        """What each client uses in an interval; None where nobody wants to know."""
+        self.want_items: Final = topic_partitions or usage is not None
+        """Whether any of this counts by partition."""
         self.requests: Final = [0] * API_KEYS
         """By API key."""
         self.unread_fetches = 0
@@ -57,10 +56,14 @@ class Traffic:
         return counters
 
     def count_in(self, items: list[Item]) -> None:
+        if not self.topic_partitions:
+            return
         for item in items:
             self._partition(item).bytes_in += item.size
 
     def count_out(self, items: list[Item]) -> None:
+        if not self.topic_partitions:
+            return
         for item in items:
             self._partition(item).bytes_out += item.size
 

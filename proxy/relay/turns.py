@@ -108,7 +108,10 @@ class Turns:
             if exchange.held_until > 0.0:
                 self.hold(exchange.held_until)
             self._total.bytes_out += len(answer)
-            exchange.client.traffic.bytes_out += len(answer)
+            client = exchange.client
+            client.traffic.bytes_out += len(answer)
+            if client.who.usage is not None:
+                client.who.usage.count_out(exchange.api_key, len(answer))
             self.send([answer])
             exchange = self._first
 

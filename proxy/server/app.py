@@ -28,11 +28,13 @@ from proxy.server.ports import BACKLOG, bind
 from proxy.server.reload import Reload
 from proxy.server.replication_gateway import ReplicationGateway
 from proxy.server.tasks import Tasks
+from proxy.server.usage import usage_reporter
 from proxy.settings import Settings, file_quotas
 from proxy.store.kafka_topic import KafkaTopic
 from proxy.store.quota_store import QuotaStore
 from proxy.telemetry.http import AdminSite
 from proxy.telemetry.metrics import ProxyCollector
+from proxy.telemetry.usage import UsageReporter
 
 log = logging.getLogger(__name__)
 FORGET_EVERY_SECONDS: Final = 60.0
@@ -62,6 +64,7 @@ class Proxy:
         self._gateways: list[Gateway] = []
         self._replication: Final[list[ReplicationGateway]] = []
         """Of the gateways, those of replication listeners."""
+        self._usage: UsageReporter | None = None
         self._draining = False
 
     async def serve(self) -> None:
@@ -92,6 +95,7 @@ class Proxy:
                 )
         self._gateways[0].feeds_quotas = True
         self._gateways += self._replication
+        self._open_usage(tasks)
         admin = await self._serve_admin(loop)
         tasks.start(self._start_gateways())
         tasks.start(self._start_replication())
@@ -99,11 +103,20 @@ class Proxy:
         tasks.start(self._forget_idle(loop))
         await stop.wait()
         await self._drain(loop)
+        if self._usage is not None:
+            await self._usage.finish()
         await tasks.cancel()
         await self._close_store()
         for gateway in self._gateways:
             gateway.close()
         await admin.cleanup()
+
+    def _open_usage(self, tasks: Tasks) -> None:
+        self._usage = usage_reporter(self._settings, self._gateways)
+        if self._usage is not None:
+            for sink in self._usage.sinks:
+                tasks.start(sink.run())
+            tasks.start(self._usage.run())
 
     # Quotas
 
@@ -156,7 +169,11 @@ class Proxy:
     async def _serve_admin(self, loop: asyncio.AbstractEventLoop) -> web.AppRunner:
         site = AdminSite(
             ProxyCollector(
-                self._gateways, self._buckets, lambda: self._topic, lambda: bool(self._reload.problem)
+                self._gateways,
+                self._buckets,
+                lambda: self._topic,
+                lambda: bool(self._reload.problem),
+                () if self._usage is None else self._usage.sinks,
             ),
             self._problems,
             self._warnings,
@@ -188,6 +205,8 @@ class Proxy:
             warnings.append(f"quotas stay as they are, and changes are refused: {self._topic.problem}")
         if self._reload.problem:
             warnings.append(f"the configuration loaded before stays in force: {self._reload.problem}")
+        if self._usage is not None:
+            warnings.extend(self._usage.problems)
         return warnings
 
     async def _forget_idle(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -335,6 +335,8 @@ class Connection:
             self._serve_timer.cancel()
         if self._question is not None:
             self._question.cancel()
+        if self._relay is not None:
+            self._relay.end()
         if self._client is not None:
             self._client.close()
         self._broker.end()

@@ -18,6 +18,7 @@ from proxy.errors import UpstreamUnavailable
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.identity import ANONYMOUS
 from proxy.quota.networks import canonical_address
+from proxy.quota.usage import UsageLedger
 from proxy.relay.errors import (
     CLIENT_PROTOCOL_ERROR,
     HANDSHAKE_TIMEOUT,
@@ -58,7 +59,9 @@ class Gateway:
     ) -> None:
         """`cluster`: another gateway's, where this one does not ask itself."""
         self.listener: Final = listener
-        self.traffic: Final = Traffic(settings.metrics.topic_partitions)
+        self.usage: Final = None if settings.usage is None else UsageLedger()
+        """What each client uses; None where nobody wants to know."""
+        self.traffic: Final = Traffic(settings.metrics.topic_partitions, self.usage)
         self.connections: Final[set[Connection]] = set()
         self.leaving: Final[set[Connection]] = set()
         """Connections that are over, with sockets that are not closed yet: what was written is on its way."""
@@ -188,6 +191,7 @@ class Gateway:
             max_frame_bytes,
             self._admin.api_keys,
             self._topic_names,
+            node_id=connection.node_id,
         )
 
     def _next_broker(self) -> int:

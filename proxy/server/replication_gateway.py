@@ -52,6 +52,7 @@ class ReplicationGateway(Gateway):
             self._limits.max_frame_bytes,
             topic_names=self._topic_names,
             between_brokers=True,
+            node_id=connection.node_id,
         )
 
     def ended(self, connection: Connection, reason: str) -> None:

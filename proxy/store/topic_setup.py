@@ -1,8 +1,9 @@
-"""Makes the store's topic where it is missing, and looks whether it is fit for it."""
+"""Makes a topic of the proxy's own where it is missing, and looks whether it is fit for its use."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -30,8 +31,25 @@ TOPIC_RESOURCE: Final = i8(2)
 CREATE_SECONDS: Final = 10
 
 
+@dataclass(frozen=True)
+class TopicPlan:
+    """The shape of a topic that is made."""
+
+    partitions: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+    strict: bool = False
+    """Whether a topic of another shape is unfit."""
+
+
+STORE: Final = TopicPlan(1, CONFIGS, strict=True)
+
+
 async def prepare_topic(
-    bootstrap: Sequence[tuple[str, int]], topic: str, connect_seconds: float, create: bool
+    bootstrap: Sequence[tuple[str, int]],
+    topic: str,
+    connect_seconds: float,
+    create: bool,
+    plan: TopicPlan = STORE,
 ) -> UUID:
     """The id of the topic, which exists and is fit; made where it is missing and `create` is set.
 
@@ -49,10 +67,12 @@ async def prepare_topic(
                 ]
                 # Before KRaft only the controller makes topics; with it any broker passes the request on.
                 async with _connection(preferred or controller, connect_seconds) as maker:
-                    await _create(maker, topic, min(REPLICAS, len(answer.brokers)))
+                    await _create(maker, topic, plan, min(REPLICAS, len(answer.brokers)))
                 found, _ = await _look_up(broker, topic)
             _check(found, topic)
-            await _check_policy(broker, topic)
+            if plan.strict:
+                _check_partitions(found, topic)
+                await _check_policy(broker, topic)
             assert found.topic_id is not None
             return found.topic_id
 
@@ -91,13 +111,13 @@ async def _look_up(broker: BrokerConnection, topic: str) -> tuple[MetadataRespon
     return answer.topics[0], answer
 
 
-async def _create(broker: BrokerConnection, topic: str, replicas: int) -> None:
+async def _create(broker: BrokerConnection, topic: str, plan: TopicPlan, replicas: int) -> None:
     wanted = CreatableTopic(
         name=TopicName(topic),
-        num_partitions=i32(1),
+        num_partitions=i32(plan.partitions),
         replication_factor=i16(replicas),
         assignments=(),
-        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in CONFIGS.items()),
+        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in plan.configs.items()),
     )
     timeout = i32Timedelta.parse(timedelta(seconds=CREATE_SECONDS))
     answer = await broker.ask(CreateTopicsRequest(topics=(wanted,), timeout=timeout), CreateTopicsResponse)
@@ -117,6 +137,9 @@ def _check(found: MetadataResponseTopic, topic: str) -> None:
         )
     if found.error_code != ErrorCode.none:
         raise UpstreamUnavailable(f"topic {topic} cannot be used: {found.error_code.name}")
+
+
+def _check_partitions(found: MetadataResponseTopic, topic: str) -> None:
     if len(found.partitions) != 1:
         raise UpstreamUnavailable(
             f"topic {topic} has {len(found.partitions)} partitions; the store takes one"

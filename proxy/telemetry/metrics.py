@@ -1,6 +1,6 @@
 """Metrics: a collector that reads the counters when somebody scrapes; nothing is formatted per request."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from kio.schema.index import api_key_map
@@ -11,8 +11,9 @@ import proxy
 from proxy.quota.bucket import BucketState
 from proxy.quota.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE
-from proxy.relay.traffic import REST
+from proxy.quota.usage import REST
 from proxy.server.gateway import Gateway
+from proxy.telemetry.sink import Sink
 
 PREFIX: Final = "quota_proxy_"
 MAX_SERIES: Final = 1000
@@ -45,14 +46,17 @@ class ProxyCollector(Collector):
         buckets: Callable[[], Iterable[tuple[int, BucketState]]],
         store: Callable[[], StoreState | None],
         file_refused: Callable[[], bool],
+        sinks: Sequence[Sink] = (),
     ) -> None:
         """`buckets` gives every active quota bucket with its broker's node id; `store` None where there is
-        none; `file_refused` tells whether the configuration file, as it is now, is not in force.
+        none; `file_refused` tells whether the configuration file, as it is now, is not in force; `sinks` take
+        usage events.
         """
         self._gateways: Final = tuple(gateways)
         self._buckets: Final = buckets
         self._store: Final = store
         self._file_refused: Final = file_refused
+        self._sinks: Final = sinks
         self._left_out: dict[str, int] = {}
 
     def collect(self) -> Iterator[Metric]:
@@ -64,6 +68,8 @@ class ProxyCollector(Collector):
         yield from self._clients()
         yield from self._quotas()
         yield from self._configuration()
+        if self._sinks:
+            yield from self._usage()
         if any(gateway.traffic.topic_partitions for gateway in self._gateways):
             yield from self._partitions()
         left_out = GaugeMetricFamily(
@@ -186,6 +192,22 @@ class ProxyCollector(Collector):
             yield GaugeMetricFamily(PREFIX + "quota_store_reachable", text, value=float(not state.problem))
             text = "Records in the topic that were not in force when they were counted last."
             yield GaugeMetricFamily(PREFIX + "quota_store_lag", text, value=state.lag)
+
+    def _usage(self) -> Iterator[Metric]:
+        text = "Usage events that a sink has taken, or that are lost."
+        events = CounterMetricFamily(PREFIX + "usage_events", text, labels=("sink", "outcome"))
+        text = "Usage events that wait for a sink to take them."
+        waiting = GaugeMetricFamily(PREFIX + "usage_events_waiting", text, labels=("sink",))
+        for sink in self._sinks:
+            events.add_metric((sink.name, "delivered"), sink.delivered)
+            events.add_metric((sink.name, "lost"), sink.lost)
+            waiting.add_metric((sink.name,), sink.waiting)
+        text = f"Partitions in messages that usage events have under {REST}: too many in one interval."
+        left_out = CounterMetricFamily(PREFIX + "usage_partitions_left_out", text, labels=("listener",))
+        for gateway in self._gateways:
+            if gateway.usage is not None:
+                left_out.add_metric((gateway.listener.name,), gateway.usage.left_out)
+        yield from (events, waiting, left_out)
 
     def _partitions(self) -> Iterator[Metric]:
         series: Series = {}

@@ -15,6 +15,7 @@ from proxy.errors import UpstreamUnavailable
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, ControllerMutation
 from proxy.quota.limits import Limits
+from proxy.quota.usage import UsageLedger
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader
@@ -71,6 +72,7 @@ class Story:
         self.quota = ControllerMutation()
         quotas = {} if rate is None else {QuotaEntity(USER, None): {CONTROLLER_MUTATION_RATE: rate}}
         self.quota.configure(Limits(quotas, **settings), self.now)
+        self.usage = UsageLedger()
         self.counts = Counts()
         self.refuses: dict[str, int] = {}
         self.throttle_ms = 0
@@ -92,7 +94,7 @@ class Story:
 
     def send_frame(self, frame: bytes, user: str = USER) -> bytes:
         """The same with frames."""
-        self.reply = to_end(self._mutations.answer(intercepted(frame, user), self._broker))
+        self.reply = to_end(self._mutations.answer(intercepted(frame, user, self.usage), self._broker))
         return self.reply.frame
 
     def codes(self, message: Any, user: str = USER) -> list[tuple[str | None, int]]:

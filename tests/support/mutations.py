@@ -8,6 +8,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.identity import Identity
+from proxy.quota.usage import UsageLedger
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.requests import Intercepted
 from proxy.relay.traffic import Bytes
@@ -38,11 +39,13 @@ def to_end(work: Coroutine[Any, Any, Value]) -> Value:
             return result
 
 
-def intercepted(frame: bytes, user: str = "ANONYMOUS") -> Intercepted:
-    """A request's frame as the relay hands it out."""
+def intercepted(frame: bytes, user: str = "ANONYMOUS", usage: UsageLedger | None = None) -> Intercepted:
+    """A request's frame as the relay hands it out; `usage` counts what its client uses of broker 1."""
     reader = Reader([frame], LENGTH_SIZE)
     header = read_request_header(reader)
-    who = Identity(user, text(header.raw_client_id), ADDRESS)
+    client_id = text(header.raw_client_id)
+    used = None if usage is None else usage.client(1, user, client_id)
+    who = Identity(user, client_id, ADDRESS, used)
     client = Client(who, Bytes(), header.raw_client_id)
     return Intercepted(Exchange(header.correlation_id, client, own=True), header, frame[LENGTH_SIZE:])
 

@@ -40,26 +40,30 @@ class ControllerMutation(Quota):
         """The bucket that holds for a client; None where no quota does."""
         return None if self._limits.exempt(who) else self._buckets.find(who, now)
 
-    def charge_strict(self, bucket: Bucket, permits: int, now: float) -> bool:
+    def charge_strict(
+        self, bucket: Bucket, permits: int, now: float, who: Identity | None = None, api_key: int = -1
+    ) -> bool:
         """Take so many tokens, unless they are below zero: then take none, and return False."""
         tokens = bucket.tokens
         if tokens is not None and not bucket.observed and tokens.measure(now) < 0.0:
             bucket.last_used = now
             return False
-        self.charge_permissive(bucket, permits, now)
+        self.charge_permissive(bucket, permits, now, who, api_key)
         return True
 
-    def charge_permissive(self, bucket: Bucket, permits: int, now: float) -> None:
-        """Take so many tokens."""
+    def charge_permissive(
+        self, bucket: Bucket, permits: int, now: float, who: Identity | None = None, api_key: int = -1
+    ) -> None:
+        """Take so many tokens. Where the bucket is only observed, the wait is counted as `who`'s too."""
         seconds = bucket.record(float(permits), now)
         if bucket.observed and seconds > 0.0:
-            bucket.count_observed(seconds, now)
+            _count_usage(bucket, bucket.count_observed(seconds, now), who, api_key)
 
     def give_back(self, bucket: Bucket, permits: int, now: float) -> None:
         """What was charged for did not come to be."""
         bucket.record(-float(permits), now)
 
-    def throttle(self, bucket: Bucket, now: float) -> float:
+    def throttle(self, bucket: Bucket, now: float, who: Identity | None = None, api_key: int = -1) -> float:
         """How long a client waits that is made to: until the tokens are back at zero, in seconds."""
         tokens = bucket.tokens
         if tokens is None or bucket.observed:
@@ -67,6 +71,7 @@ class ControllerMutation(Quota):
         seconds = tokens.throttle_seconds(bucket.limit, now)
         if seconds > 0.0:
             bucket.count_throttle(seconds, 1, now + seconds)
+            _count_usage(bucket, seconds, who, api_key)
         return seconds
 
     def configure(self, limits: Limits, now: float) -> None:
@@ -79,6 +84,11 @@ class ControllerMutation(Quota):
 
     def forget_idle(self, now: float) -> None:
         self._buckets.forget_idle(now)
+
+
+def _count_usage(bucket: Bucket, seconds: float, who: Identity | None, api_key: int) -> None:
+    if who is not None and who.usage is not None:
+        who.usage.count_throttle(api_key, bucket.quota, seconds, 1)
 
 
 def _rule(limits: Limits) -> Rule:

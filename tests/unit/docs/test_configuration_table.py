@@ -1,5 +1,6 @@
 """docs/configuration.md says what the settings and the kinds of quota say."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import msgspec
 import yaml
 
 from proxy.settings import Settings, load
+from proxy.usage_settings import Usage, UsageFiles, UsageTopic
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/configuration.md").read_text()
@@ -30,9 +32,14 @@ def test_table_has_each_key_with_type_default_and_meaning() -> None:
     assert all(len(row.split(" | ")) == 4 for row in rows)
 
 
+def uncommented(text: str) -> str:
+    """The file with its `#key: value` lines; a comment for people has a space behind its `#`."""
+    return re.sub(r"(?m)^#(?=[^ ]|  )", "", text)
+
+
 def test_commented_file_has_every_key() -> None:
     """A key of the table that config/quota-proxy.yaml lacks is not in the file that shows every key."""
-    content = yaml.safe_load((ROOT / "config/quota-proxy.yaml").read_text())
+    content = yaml.safe_load(uncommented((ROOT / "config/quota-proxy.yaml").read_text()))
     for row in SCRIPT["key_rows"]():
         place = content
         for part in row.split("`")[1].replace("[]", ".0").split("."):
@@ -43,7 +50,15 @@ def test_commented_file_has_the_defaults() -> None:
     shown = load(ROOT / "config/quota-proxy.yaml")
     plain = Settings(listeners=shown.listeners)
     assert (shown.admin, shown.limits, shown.metrics) == (plain.admin, plain.limits, plain.metrics)
+    assert shown.usage is None
     assert msgspec.structs.replace(shown.quotas, clients=()) == plain.quotas
+
+
+def test_usage_of_the_commented_file_has_the_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    file.write_text(uncommented((ROOT / "config/quota-proxy.yaml").read_text()))
+    usage = load(file).usage
+    assert usage == Usage(kafka=UsageTopic(), files=UsageFiles(folder="usage-events"))
 
 
 def test_smallest_file_of_the_page_works(tmp_path: Path) -> None:

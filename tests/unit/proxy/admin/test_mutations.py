@@ -276,3 +276,16 @@ def test_an_answer_that_does_not_parse_is_the_brokers_fault():
         story.send(create_topics({"a": 1}))
     assert caught.value.reason == BROKER_PROTOCOL_ERROR
     assert story.tokens == 21.0, "it may have been done"
+
+
+@pytest.mark.parametrize("mode", ["enforce", OBSERVE])
+def test_a_wait_is_in_the_clients_usage(mode):
+    story = Story(mode=mode)
+    story.send(create_topics({"a": 30, "b": 30}, 5))
+    [bucket] = story.quota.live()
+    [client] = story.usage.close_interval()
+    [used] = client.take()
+    assert bucket.throttle_seconds > 0
+    assert (used.api_key, used.tally.quota) == (19, "controller_mutation_rate")
+    assert used.tally.throttled_requests == bucket.throttled_requests
+    assert used.tally.throttle_seconds == bucket.throttle_seconds

@@ -7,6 +7,7 @@ from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits import ENFORCE, OBSERVE, Limits
 from proxy.quota.quota import LONG, PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
+from proxy.quota.usage import UsageLedger
 from proxy.quota.verdict import PASS, Verdict
 from proxy.wire.fetch_answer import Watermarks
 from proxy.wire.views import RequestView, ResponseView
@@ -301,3 +302,19 @@ def test_nothing_of_the_exempt_is_held():
     engine.configure(Limits({}, exempt_users=[WHO.principal]), 0.0)
     assert engine.generation > before
     assert not engine.may_hold("t", 1, -1, WHO)
+
+
+def test_waits_are_in_the_clients_usage():
+    observed = Fixed((0,), "seen", admit=2.0, charge=5.0, mode=OBSERVE)
+    enforced = Fixed((0,), "felt", admit=1.0, charge=0.5)
+    engine = QuotaEngine([observed, enforced])
+    ledger = UsageLedger()
+    who = Identity("u", "c", "127.0.0.1", ledger.client(1, "u", "c"))
+    engine.admit(request(), who, 10.0)
+    engine.charge(request(), RESPONSE, who, 11.4, 11.5)
+    [client] = ledger.close_interval()
+    [used] = client.take()
+    both = [counted(observed), counted(enforced)]
+    assert used.tally.throttled_requests == sum(requests for requests, _ in both)
+    assert used.tally.throttle_seconds == pytest.approx(sum(seconds for _, seconds in both))
+    assert used.tally.quotas == {"seen": counted(observed)[1], "felt": pytest.approx(counted(enforced)[1])}

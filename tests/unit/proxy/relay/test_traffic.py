@@ -1,4 +1,5 @@
-from proxy.relay.traffic import API_KEYS, MAX_CLIENTS, MAX_PARTITIONS, REST, Traffic
+from proxy.quota.usage import API_KEYS, REST
+from proxy.relay.traffic import MAX_CLIENTS, MAX_PARTITIONS, Traffic
 from proxy.wire.views import NO_ID, Item
 
 ID = bytes(range(16))

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.core import Metric
 
 from proxy.quota.bucket import BucketState
-from proxy.relay.traffic import REST
+from proxy.quota.usage import REST
 from proxy.telemetry.metrics import MAX_SERIES, ProxyCollector, StoreState, bounded
 
 TOKENS = "controller_mutation_tokens"

@@ -1,0 +1,219 @@
+"""Usage adds up to what Traffic counts of each client, whatever passes and however it ends."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.quota.usage import NO_PARTITION, UsageLedger
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from tests.support.exchanges import (
+    TOPIC,
+    answered,
+    api_versions,
+    fetch,
+    fetch_response,
+    fetched,
+    opaque,
+    produce,
+    produced,
+)
+from tests.support.messages import Ports, response_frame
+from tests.support.playbook import EVERYONE, MAX_FRAME_BYTES, Playbook, RelayError, engine
+
+MIB = 1 << 20
+NODE = 3
+PRODUCE, FETCH, API_VERSIONS, OPAQUE = 0, 1, 18, 42
+
+
+class Counted:
+    """A relay whose usage is taken now and then."""
+
+    def __init__(self, quotas=None, topic_partitions=False):
+        self.ledger = UsageLedger()
+        self.traffic = Traffic(topic_partitions, self.ledger)
+        self.engine = engine(quotas or {})
+        own = frozenset((48,))
+        self.relay = Relay(
+            self.engine, Ports(), self.traffic, "ANONYMOUS", "127.0.0.1", MAX_FRAME_BYTES, own, node_id=NODE
+        )
+        self.story = Playbook(self.relay)
+        self.usages = []
+
+    def take(self):
+        """Close the interval."""
+        for client in self.ledger.close_interval():
+            self.usages.extend(client.take())
+        return self
+
+    def by_client(self):
+        self.take()
+        bytes_in, bytes_out = Counter(), Counter()
+        for usage in self.usages:
+            assert usage.node_id == NODE
+            bytes_in[usage.user, usage.client_id] += usage.tally.bytes_in
+            bytes_out[usage.user, usage.client_id] += usage.tally.bytes_out
+        return {key: (bytes_in[key], bytes_out[key]) for key in bytes_in}
+
+    def by_place(self):
+        self.take()
+        counted = Counter()
+        for usage in self.usages:
+            place = usage.api_key, usage.topic, usage.partition
+            counted[place] += usage.tally.bytes_in + usage.tally.bytes_out
+        return dict(counted)
+
+    def requests(self):
+        self.take()
+        counted = Counter()
+        for usage in self.usages:
+            counted[usage.api_key] += usage.tally.requests
+        return {api_key: count for api_key, count in counted.items() if count}
+
+    def adds_up(self):
+        used = {
+            key: (value.bytes_in, value.bytes_out)
+            for key, value in self.traffic.clients.items()
+            if value.bytes_in or value.bytes_out
+        }
+        assert self.by_client() == used
+        assert self.requests() == {key: count for key, count in enumerate(self.traffic.requests) if count}
+
+
+def chunks(frame, size=65_536):
+    return [frame[at : at + size] for at in range(0, len(frame), size)]
+
+
+def test_everything_is_counted_once():
+    counted = Counted()
+    counted.story.client(
+        api_versions(1)
+        + produce(2, size=500, client_id="one")
+        + produce(3, size=900, acks=0, client_id="other")
+        + fetch(4, client_id="other")
+        + opaque(5, OPAQUE)
+    )
+    counted.story.broker(produced(2) + fetched(4) + answered(5))
+    counted.adds_up()
+    places = counted.by_place()
+    assert {place[0] for place in places} == {PRODUCE, FETCH, API_VERSIONS, OPAQUE}
+    assert all(size > 0 for size in places.values())
+
+
+def test_records_are_their_partitions():
+    counted = Counted()
+    answer = fetch_response(4, bytes(700))
+    answer = response_frame(replace(answer, responses=answer.responses * 2), 2)
+    counted.story.client(produce(1, size=500) + fetch(2, version=4)).broker(produced(1) + answer)
+    counted.adds_up()
+    places = counted.by_place()
+    assert places[FETCH, TOPIC, 0] == 1400
+    assert places[FETCH, "", NO_PARTITION] == len(fetch(2, version=4)) + len(answer) - 1400
+    assert 400 < places[PRODUCE, TOPIC, 0] < 500
+
+
+def test_partitions_of_the_metrics_stay_off():
+    counted = Counted()
+    counted.story.client(produce(1)).broker(produced(1))
+    assert counted.traffic.partitions == {}
+
+
+def test_an_intercepted_request_is_counted_with_its_answer():
+    counted = Counted()
+    counted.story.client(opaque(1, 48)).own(answered(1))
+    counted.adds_up()
+    assert counted.requests() == {48: 1}
+
+
+def test_a_large_request_crosses_intervals():
+    counted = Counted()
+    first, *more = chunks(produce(1, size=3 * MIB), MIB)
+    counted.story.client(first)
+    counted.take()
+    for chunk in more:
+        counted.story.client(chunk)
+        counted.take()
+    counted.story.broker(produced(1))
+    counted.adds_up()
+    assert all(usage.tally.bytes_in >= 0 for usage in counted.usages)
+    assert counted.by_place()[PRODUCE, TOPIC, 0] > 3 * MIB - 200
+
+
+def test_a_large_answer_crosses_intervals():
+    counted = Counted()
+    counted.story.client(fetch(1, version=4))
+    for chunk in chunks(response_frame(fetch_response(4, bytes(3 * MIB)), 1), MIB):
+        counted.story.broker(chunk)
+        counted.take()
+    counted.adds_up()
+    assert all(usage.tally.bytes_out >= 0 for usage in counted.usages)
+    assert counted.by_place()[FETCH, TOPIC, 0] == 3 * MIB
+
+
+@pytest.mark.parametrize("partitions", [False, True])
+def test_large_frames_that_end_with_the_connection(partitions):
+    counted = Counted(topic_partitions=partitions)
+    counted.story.client(fetch(1, version=4) + produce(2, size=3 * MIB)[: 2 * MIB])
+    counted.story.broker(response_frame(fetch_response(4, bytes(3 * MIB)), 1)[:MIB])
+    counted.relay.end()
+    counted.relay.end()
+    counted.adds_up()
+
+
+def test_a_request_that_ends_the_connection():
+    counted = Counted()
+    broken = produce(1, size=200)
+    broken = broken[:-60] + b"\xff" * 60
+    with pytest.raises(RelayError):
+        counted.story.client(broken[:4] + b"\0\0\0\x63" + broken[8:])
+    counted.relay.end()
+    counted.adds_up()
+
+
+def test_waits_are_counted_as_the_buckets_do():
+    counted = Counted({EVERYONE: {"producer_byte_rate": 1000, "consumer_byte_rate": 1000}})
+    counted.story.client(produce(1, size=3000)).broker(produced(1)).at(5)
+    counted.story.client(fetch(2, version=4)).broker(response_frame(fetch_response(4, bytes(2500)), 2)).at(20)
+    counted.take()
+    buckets = counted.engine.live()
+    assert [bucket.throttled_requests for bucket in buckets] == [1, 1]
+    waits = {usage.tally.quota: usage.tally for usage in counted.usages if usage.tally.quota}
+    for bucket in buckets:
+        tally = waits[bucket.quota]
+        assert tally.throttled_requests == bucket.throttled_requests
+        assert tally.throttle_seconds == pytest.approx(bucket.throttle_seconds)
+
+
+SIZES = st.sampled_from((100, 5000, MIB - 4, MIB + 1, 2 * MIB))
+CLIENT_IDS = st.sampled_from(("one", "other", None))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_traffic_adds_up(data):
+    counted = Counted({EVERYONE: {"producer_byte_rate": 10 * MIB}} if data.draw(st.booleans()) else None)
+    requests, answers = [], []
+    for number in range(data.draw(st.integers(1, 5))):
+        client_id = data.draw(CLIENT_IDS)
+        if data.draw(st.booleans()):
+            requests.append(produce(number, data.draw(SIZES), client_id=client_id))
+            answers.append(produced(number))
+        else:
+            requests.append(fetch(number, version=4, client_id=client_id))
+            answers.append(response_frame(fetch_response(4, bytes(data.draw(SIZES))), number))
+    step = data.draw(st.sampled_from((1000, 70_000, MIB)))
+    for chunk in chunks(b"".join(requests), step * 8):
+        counted.story.client(chunk)
+        counted.take()
+    counted.story.at(100)
+    sent = b"".join(answers)
+    sent = sent[: data.draw(st.integers(0, len(sent)))]
+    for chunk in chunks(sent, step * 8):
+        counted.story.broker(chunk)
+        counted.take()
+    counted.relay.end()
+    counted.adds_up()
+    assert all(usage.tally.bytes_in >= 0 and usage.tally.bytes_out >= 0 for usage in counted.usages)

@@ -1,0 +1,54 @@
+"""The file's part about usage events: where they go, or a sentence that says what is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from proxy.check import describe
+from proxy.errors import SettingsError
+from proxy.settings import Settings, load
+from proxy.usage_settings import UsageFiles, UsageTopic
+
+SMALLEST = "listeners: [{upstream: {bootstrap: ['k:9092']}}]\n"
+
+
+def read(tmp_path: Path, usage: str) -> Settings:
+    file = tmp_path / "proxy.yaml"
+    file.write_text(f"{SMALLEST}usage: {usage}")
+    return load(file)
+
+
+def test_a_topic(tmp_path: Path) -> None:
+    usage = read(tmp_path, "{interval_seconds: 10, kafka: {topic: __quota_proxy_usage}}").usage
+    assert usage is not None
+    assert (usage.interval_seconds, usage.kafka, usage.files) == (10, UsageTopic(), None)
+
+
+def test_both(tmp_path: Path) -> None:
+    settings = read(tmp_path, "{kafka: {topic: used}, files: {folder: /var/usage, max_bytes: 5000, keep: 2}}")
+    assert settings.usage is not None
+    assert settings.usage.files == UsageFiles(folder="/var/usage", max_bytes=5000, keep=2)
+    line = "usage     events every 10 s to topic used and files in /var/usage (2 of 5000 bytes)"
+    assert line in describe(settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{}", "usage: says nowhere to send events; give it kafka, files or both"),
+        ("{interval_seconds: 5}", "usage: says nowhere to send events; give it kafka, files or both"),
+        ("{kafka: {}, interval_seconds: 0}", "usage.interval_seconds: expected int >= 1, got 0"),
+        ("{kafka: {topic: 'a b'}}", "usage.kafka.topic: expected text matching regex"),
+        ("{files: {}}", "usage.files.folder: has to be given"),
+        ("{files: {folder: x, keep: 0}}", "usage.files.keep: expected int >= 1, got 0"),
+        (
+            "{kafka: {topic: __quota_proxy_config}}",
+            "usage.kafka.topic: __quota_proxy_config is the topic of quotas.store too; give each its own",
+        ),
+        ("{kafka: {}, intervall_seconds: 5}", "did you mean interval_seconds?"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read(tmp_path, text)
+    assert expected in str(caught.value)
