@@ -95,7 +95,7 @@ def allow_files(wanted: int) -> None:
 
 def _load(path: Path) -> Settings:
     try:
-        return load(path)
+        return load(path, with_files=True)
     except SettingsError as error:
         _fail(error)
 

@@ -10,6 +10,7 @@ from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.errors import BadAnswer
+from proxy.security.access import PLAINTEXT, Access
 
 Response = TypeVar("Response", bound=ResponsePayload)
 CLIENT_ID: Final = "quota-proxy"
@@ -25,9 +26,18 @@ class BrokerConnection:
         self._correlation_id = 0
 
     @classmethod
-    async def open(cls, host: str, port: int) -> "BrokerConnection":
-        """Connect; OSError where nobody answers."""
-        return cls(*await asyncio.open_connection(host, port))
+    async def open(cls, host: str, port: int, access: Access = PLAINTEXT) -> "BrokerConnection":
+        """Connect and log in.
+
+        OSError or EOFError where nobody answers or TLS fails, UpstreamUnavailable where the login does.
+        """
+        connection = cls(*await asyncio.open_connection(host, port, ssl=access.ssl_context))
+        try:
+            await access.log_in(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     async def ask(self, request: RequestPayload, answer: type[Response]) -> Response:
         """Send a request and return its answer, whose version must be the request's.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
@@ -15,12 +15,15 @@ from msgspec.structs import force_setattr, replace
 from proxy.config_file import document
 from proxy.config_file.convert import convert
 from proxy.config_file.not_yet import unknown
+from proxy.config_file.ports import WILDCARDS, check_ports, meet, ports_in
 from proxy.errors import Key, SettingsError, spell
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits import ENFORCE, OBSERVE, Limits
 from proxy.quota.networks import Networks
+from proxy.security.in_settings import check_security, open_files, with_absolute_paths
+from proxy.security.settings import Principal, Tls, UpstreamSasl, UpstreamTls
 from proxy.store.quota_store import FileQuotas
 from proxy.store.yaml_file import read_clients
 from proxy.store.yaml_resources import read_resources
@@ -28,9 +31,6 @@ from proxy.usage_settings import TOPIC_NAME, Text, Usage
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
-WILDCARDS: Final = ("0.0.0.0", "::")  # noqa: S104 - compared with, never bound
-BROKER_PORTS_AT_LEAST: Final = 10
-"""With fewer ports before the next one in use, a broker_port_base is taken for a slip."""
 
 
 class Upstream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -41,6 +41,10 @@ class Upstream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     replication listener."""
     brokers: dict[Annotated[int, Meta(ge=0)], Text] = {}
     """On a replication listener: where each broker listens for its fellows, HOST:PORT by node id."""
+    tls: UpstreamTls | None = None
+    """TLS towards the brokers."""
+    sasl: UpstreamSasl | None = None
+    """How the proxy itself logs in."""
 
     @property
     def addresses(self) -> tuple[tuple[str, int], ...]:
@@ -68,6 +72,10 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     replication: bool = False
     """Whether this is where brokers fetch from each other: they advertise their inter-broker listeners at its
     broker ports. It has no bootstrap port, refuses nobody, and changes no address."""
+    tls: Tls | None = None
+    """TLS towards clients."""
+    principal: Principal | None = None
+    """How clients are named."""
     upstream: Upstream
 
     def __post_init__(self) -> None:
@@ -218,21 +226,26 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
             return range(0)
         if listener.broker_port_count is not None:
             return range(base, base + listener.broker_port_count)
-        others = [port for _, bind, port in _ports(self) if port > base and _meet(bind, listener.bind)]
+        others = [port for _, bind, port in ports_in(self) if port > base and meet(bind, listener.bind)]
         return range(base, min(others, default=65536))
 
 
-def load(path: Path) -> Settings:
-    """Reads and checks the file; SettingsError says what is wrong, with file, line and key."""
+def load(path: Path, *, with_files: bool = False) -> Settings:
+    """Reads and checks the file; SettingsError says what is wrong, with file, line and key.
+
+    `with_files`: whether the files that it names have to be there and usable.
+    """
     file = document.read(path)
     try:
         if file.value is None:
             raise SettingsError("is empty; it takes at least a listener with upstream.bootstrap")
-        settings = convert(file.value, Settings)
+        settings = with_absolute_paths(convert(file.value, Settings), path.absolute().parent)
         _check_listeners(settings)
-        _check_ports(settings)
+        check_ports(settings)
         _check_quotas(settings)
         _check_usage(settings)
+        if with_files:
+            open_files(settings)
     except SettingsError as error:
         raise file.locate(error) from error
     return settings
@@ -327,6 +340,7 @@ def _check_listeners(settings: Settings) -> None:
             _check_brokers(settings, listener, (*key, "upstream"))
         else:
             _check_upstream(settings, listener, (*key, "upstream"))
+        check_security(listener, key)
     if not settings.client_listeners:
         problem = "there is none for clients; a replication listener needs one, to know its cluster by"
         raise SettingsError(problem, ("listeners",))
@@ -352,7 +366,7 @@ def _check_brokers(settings: Settings, listener: Listener, key: Key) -> None:
         if listener.broker_port_base + node_id not in ports:
             problem = f"its port would be {listener.broker_port_base + node_id}, and brokers' ports end at "
             raise SettingsError(f"{problem}{ports[-1]}; raise broker_port_count", place)
-        if address[1] in ports and _meet(address[0], listener.bind):
+        if address[1] in ports and meet(address[0], listener.bind):
             raise SettingsError(f"{text} is this proxy itself; expected a broker", place)
 
 
@@ -372,48 +386,3 @@ def _check_upstream(settings: Settings, listener: Listener, key: Key) -> None:
             raise SettingsError(str(error), (*key, place)) from error
         if address in own:
             raise SettingsError(f"{text} is this proxy itself; expected a broker", (*key, place))
-
-
-def _ports(settings: Settings) -> list[tuple[Key, str, int]]:
-    """Every port that the file gives by its number: key, address, port."""
-    ports: list[tuple[Key, str, int]] = [(("admin", "port"), settings.admin.bind, settings.admin.port)]
-    for place, listener in enumerate(settings.listeners):
-        if not listener.replication:
-            ports.append((("listeners", place, "bootstrap_port"), listener.bind, listener.bootstrap_port))
-        ports.append((("listeners", place, "broker_port_base"), listener.bind, listener.broker_port_base))
-    return [port for port in ports if port[2] != 0]
-
-
-def _meet(one: str, other: str) -> bool:
-    """Whether two addresses to bind can be the same one."""
-    one, other = (host.replace("localhost", "127.0.0.1") for host in (one, other))
-    return one == other or one in WILDCARDS or other in WILDCARDS
-
-
-def _check_ports(settings: Settings) -> None:
-    ports = _ports(settings)
-    for place, (key, bind, port) in enumerate(ports):
-        for other_key, other_bind, other_port in ports[:place]:
-            if port == other_port and _meet(bind, other_bind):
-                raise SettingsError(f"port {port} is {spell(other_key)} too; give each its own", key)
-    for place, listener in enumerate(settings.listeners):
-        _check_broker_ports(settings, listener, ("listeners", place))
-
-
-def _check_broker_ports(settings: Settings, listener: Listener, key: Key) -> None:
-    """The listener's broker ports are enough of them, and hold nobody else's port."""
-    base, count = listener.broker_port_base, listener.broker_port_count
-    if base == 0:
-        if count is not None:
-            raise SettingsError("means nothing where broker_port_base is 0", (*key, "broker_port_count"))
-        return
-    end = base + (BROKER_PORTS_AT_LEAST if count is None else count)
-    kept = f"ports {base} to {end - 1} are kept for brokers (base + node id)"
-    for other_key, bind, port in _ports(settings):
-        if base < port < end and _meet(bind, listener.bind):
-            advice = "move one of them, or set broker_port_count to as many as this cluster needs"
-            raise SettingsError(
-                f"{kept}, but {port} is {spell(other_key)}; {advice}", (*key, "broker_port_base")
-            )
-    if end > 65536:
-        raise SettingsError(f"{kept}, but 65535 is the last; lower the base", (*key, "broker_port_base"))

@@ -19,6 +19,7 @@ from proxy.admin.mutations_counts import Partitions
 from proxy.admin.mutations_messages import Key
 from proxy.errors import UpstreamUnavailable
 from proxy.messages import BrokerConnection
+from proxy.security.access import PLAINTEXT, Access
 from proxy.wire.views import NO_ID
 
 log = logging.getLogger(__name__)
@@ -34,9 +35,10 @@ TOPICS_AT_A_TIME: Final = 500
 class BrokerLine:
     """The proxy's own connection to one broker, opened when there is a question, and kept."""
 
-    def __init__(self, host: str, port: int, seconds: float) -> None:
+    def __init__(self, host: str, port: int, seconds: float, access: Access = PLAINTEXT) -> None:
         """`seconds`: how long connecting, and each answer, may take."""
         self.address: Final = (host, port)
+        self._access: Final = access
         self._seconds: Final = seconds
         self._one_at_a_time: Final = asyncio.Lock()
         self._connection: BrokerConnection | None = None
@@ -59,7 +61,7 @@ class BrokerLine:
         try:
             async with asyncio.timeout(self._seconds):
                 if self._connection is None:
-                    self._connection = await BrokerConnection.open(*self.address)
+                    self._connection = await BrokerConnection.open(*self.address, self._access)
                 response = await self._connection.ask(request, answer)
             done = True
             return response
@@ -77,10 +79,16 @@ class BrokerLine:
 class PartitionCounts:
     """Asks the broker to which a client has sent its request."""
 
-    def __init__(self, address: Callable[[int], tuple[str, int] | None], seconds: float) -> None:
+    def __init__(
+        self,
+        address: Callable[[int], tuple[str, int] | None],
+        seconds: float,
+        access: Access = PLAINTEXT,
+    ) -> None:
         """`address` gives a broker's own host and port; `seconds`, how long it may take to answer."""
         self._address: Final = address
         self._seconds: Final = seconds
+        self._access: Final = access
         self._lines: Final[dict[int, BrokerLine]] = {}
         self._defaults: Final[dict[int, tuple[int, float]]] = {}
         """num.partitions by node id, and until when it is taken for known."""
@@ -151,7 +159,7 @@ class PartitionCounts:
         if line is None or line.address != address:
             if line is not None:
                 line.close()
-            line = BrokerLine(*address, self._seconds)
+            line = BrokerLine(*address, self._seconds, self._access)
             self._lines[node_id] = line
         return line
 

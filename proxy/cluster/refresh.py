@@ -14,6 +14,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from proxy.cluster.view import NOTHING_KNOWN, ClusterView, Node, Partition
 from proxy.errors import BadAnswer, UpstreamUnavailable
 from proxy.messages import BrokerConnection
+from proxy.security.access import PLAINTEXT, Access
 
 log = logging.getLogger(__name__)
 REFRESH_SECONDS: Final = 5.0
@@ -35,6 +36,7 @@ class ClusterRefresh:
         connect_seconds: float,
         changed: Callable[[ClusterView], None],
         seen: Callable[[ClusterView], None] = lambda view: None,
+        access: Access = PLAINTEXT,
     ) -> None:
         """`name` is for the log; `changed` gets each view that differs in its brokers from the one before,
         `seen` every view.
@@ -47,6 +49,7 @@ class ClusterRefresh:
         self._connect_seconds: Final = connect_seconds
         self._changed: Final = changed
         self._seen: Final = seen
+        self._access: Final = access
         self._want_partitions = False
         self._poked: Final = asyncio.Event()
         self._broker: BrokerConnection | None = None
@@ -147,10 +150,10 @@ class ClusterRefresh:
         for host, port in (*known, *self._bootstrap):
             try:
                 async with asyncio.timeout(self._connect_seconds):
-                    self._broker = await BrokerConnection.open(host, port)
+                    self._broker = await BrokerConnection.open(host, port, self._access)
                     await _check(self._broker)
                     return self._broker
-            except (OSError, EOFError, BadAnswer) as error:
+            except (OSError, EOFError, UpstreamUnavailable) as error:
                 self._disconnect()
                 reasons.append(f"{host}:{port}: {str(error) or type(error).__name__}")
         raise UpstreamUnavailable("; ".join(reasons))

@@ -13,10 +13,7 @@ from typing import Final
 from proxy.errors import Key, SettingsError, spell
 
 NOT_YET: Final = {
-    "listeners[].principal": "reading the principal from TLS or SASL",
     "listeners[].sni": "serving all brokers on one port by SNI",
-    "listeners[].tls": "TLS towards clients",
-    "listeners[].upstream.tls": "TLS towards brokers",
 }
 """Key (`[]` for any place in a list) to the feature, as the subject of "... is not in this version yet"."""
 

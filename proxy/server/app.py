@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,8 @@ from proxy.quota.engine import QuotaEngines
 from proxy.quota.kinds import controller_mutation, load_kinds
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.limits import Limits
+from proxy.security.access import Access
+from proxy.security.tls import POLL_SECONDS, TlsFiles
 from proxy.server.admission import Admission
 from proxy.server.connection import DRAIN_POLL_SECONDS
 from proxy.server.gateway import Gateway
@@ -40,6 +43,9 @@ log = logging.getLogger(__name__)
 FORGET_EVERY_SECONDS: Final = 60.0
 REPLICATION_WAITS_SECONDS: Final = 5.0
 """How long followers wait for the quotas; one that fetches nothing for 30 s leaves the in-sync replicas."""
+SECONDS_OF_DAY: Final = 86400.0
+WARN_DAYS: Final = 14.0
+"""A certificate that ends sooner than this is a warning."""
 
 
 def run(settings: Settings, path: Path) -> int:
@@ -65,6 +71,8 @@ class Proxy:
         self._replication: Final[list[ReplicationGateway]] = []
         """Of the gateways, those of replication listeners."""
         self._usage: UsageReporter | None = None
+        self._access: Access | None = None
+        """How the store's topic is reached."""
         self._draining = False
 
     async def serve(self) -> None:
@@ -100,6 +108,7 @@ class Proxy:
         tasks.start(self._start_gateways())
         tasks.start(self._start_replication())
         tasks.start(self._reload.watch())
+        tasks.start(self._refresh_certificates())
         tasks.start(self._forget_idle(loop))
         await stop.wait()
         await self._drain(loop)
@@ -125,9 +134,12 @@ class Proxy:
         store = self._settings.quotas.store
         if store == "none":
             return
-        bootstrap = self._settings.client_listeners[0].upstream.addresses
+        listener = self._settings.client_listeners[0]
+        upstream = listener.upstream
+        at = ("listeners", self._settings.listeners.index(listener), "upstream")
+        self._access = Access(upstream.tls, upstream.sasl, at)
         seconds = self._settings.limits.connect_seconds
-        self._topic = KafkaTopic(bootstrap, store.topic, self._store, tasks, seconds)
+        self._topic = KafkaTopic(upstream.addresses, store.topic, self._store, tasks, seconds, self._access)
         self._store.log = self._topic
         tasks.start(self._topic.run())
 
@@ -174,11 +186,13 @@ class Proxy:
                 lambda: self._topic,
                 lambda: bool(self._reload.problem),
                 () if self._usage is None else self._usage.sinks,
+                self._days_left,
             ),
             self._problems,
             self._warnings,
             self._buckets,
             loop.time,
+            self._days_left,
         )
         runner = web.AppRunner(site.application(), access_log=None)
         await runner.setup()
@@ -203,11 +217,36 @@ class Proxy:
         warnings = []
         if self._topic is not None and self._topic.loaded.is_set() and self._topic.problem:
             warnings.append(f"quotas stay as they are, and changes are refused: {self._topic.problem}")
+        warnings += [files.problem for files in self._tls_files() if files.problem]
+        warnings += [
+            f"{file}: its first certificate ends in {left:.1f} days"
+            for file, left in self._days_left().items()
+            if left < WARN_DAYS
+        ]
         if self._reload.problem:
             warnings.append(f"the configuration loaded before stays in force: {self._reload.problem}")
         if self._usage is not None:
             warnings.extend(self._usage.problems)
         return warnings
+
+    def _tls_files(self) -> list[TlsFiles]:
+        accesses = [gateway.access for gateway in self._gateways]
+        if self._access is not None:
+            accesses.append(self._access)
+        found = [gateway.tls for gateway in self._gateways] + [access.tls for access in accesses]
+        return [files for files in found if files is not None]
+
+    def _days_left(self) -> dict[str, float]:
+        """Of each certificate, by file."""
+        now = time.time()
+        ends = {file: end for files in self._tls_files() for file, end in files.not_after.items()}
+        return {file: (end - now) / SECONDS_OF_DAY for file, end in ends.items()}
+
+    async def _refresh_certificates(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            for files in self._tls_files():
+                files.refresh()
 
     async def _forget_idle(self, loop: asyncio.AbstractEventLoop) -> None:
         while True:

@@ -53,6 +53,8 @@ class BrokerSide:
         if transport.can_write_eof() and not transport.is_closing():
             transport.write_eof()
             transport.resume_reading()
+        elif not transport.is_closing():
+            transport.close()  # over TLS: reads on until the broker has said goodbye too
         self._loop.call_later(LINGER_SECONDS, transport.abort)
 
     # The socket's side

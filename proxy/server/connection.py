@@ -7,6 +7,7 @@ bounded. The broker is connected when there is something to send to it.
 
 import asyncio
 import logging
+import ssl
 from typing import Final, cast, final
 
 from proxy.errors import UpstreamUnavailable
@@ -46,7 +47,11 @@ class Connection:
     classes of its own.
     """
 
-    def __init__(self, owner: Owner, node_id: int | None, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, owner: Owner, node_id: int | None, loop: asyncio.AbstractEventLoop, admitted: bool = False
+    ) -> None:
+        self.admitted: Final = admitted
+        """Whether it has been counted already, before its TLS handshake."""
         self.node_id = node_id
         """The broker behind the port; None for the bootstrap port, until a broker is chosen."""
         self.address = ""
@@ -83,6 +88,14 @@ class Connection:
             self._over = True
             client.abort()
 
+    @property
+    def tls(self) -> ssl.SSLObject | None:
+        """The client's TLS session; None without TLS."""
+        found: ssl.SSLObject | None = None
+        if self._client is not None:
+            found = self._client.get_extra_info("ssl_object")
+        return found
+
     def serve_at(self, time: float) -> None:
         """Leave what the client sends unread until then; said when the connection is opened."""
         self.opened_at = self.heard_at = time
@@ -118,6 +131,10 @@ class Connection:
         """The client sends no more; what it has sent is still answered."""
         relay = self._relay
         if relay is None or self._over:
+            return False
+        if self.tls is not None:
+            # There is no half of a TLS connection.
+            self.give_up(CLIENT_CLOSED, "the client closed")
             return False
         if self._paused & UNSERVED:
             self._client_ended = True

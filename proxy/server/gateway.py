@@ -14,7 +14,7 @@ from proxy.admin.mutations_cluster import PartitionCounts
 from proxy.cluster.refresh import ClusterRefresh
 from proxy.cluster.topic_names import ClusterTopicNames
 from proxy.cluster.view import ClusterView
-from proxy.errors import UpstreamUnavailable
+from proxy.errors import Key, UpstreamUnavailable
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.identity import ANONYMOUS
 from proxy.quota.networks import canonical_address
@@ -29,16 +29,22 @@ from proxy.relay.errors import (
 from proxy.relay.relay import Relay
 from proxy.relay.requests import Intercepted
 from proxy.relay.traffic import Traffic
+from proxy.security.access import Access
+from proxy.security.naming import Naming, NoPrincipal
+from proxy.security.tls import server_tls
 from proxy.server.admission import Admission
 from proxy.server.connection import Connection
 from proxy.server.ports import BACKLOG, BrokerPorts, bind
 from proxy.server.tasks import Tasks
+from proxy.server.tls_server import TLS_HANDSHAKE_FAILED, TlsServer
 from proxy.settings import ConnectionLimits, Listener, Settings
 from proxy.wire.errors import ProtocolError
 
 log = logging.getLogger(__name__)
 ANSWER_FAILED: Final = "answer_failed"
 """Why a connection ends whose request the proxy could not answer; the log has the error."""
+NO_PRINCIPAL: Final = "no_principal"
+"""Why a client is not served whose certificate gives no principal."""
 SWEEP_SECONDS: Final = 1.0
 LOG_REFUSALS_EVERY_SECONDS: Final = 10.0
 
@@ -67,12 +73,17 @@ class Gateway:
         """Connections that are over, with sockets that are not closed yet: what was written is on its way."""
         self.closed: Final[dict[str, int]] = {}
         """Connections that have ended, by reason."""
+        at: Key = ("listeners", settings.listeners.index(listener))
+        self.access: Final = Access(listener.upstream.tls, listener.upstream.sasl, (*at, "upstream"))
+        self.tls: Final = None if listener.tls is None else server_tls(listener.tls, (*at, "tls"))
+        self._naming: Final = Naming(listener.principal)
         self.cluster: Final = cluster or ClusterRefresh(
             listener.name,
             listener.upstream.addresses,
             settings.limits.connect_seconds,
             self._cluster_changed,
             self._cluster_seen,
+            self.access,
         )
         self.ports: Final = BrokerPorts(
             listener, settings.broker_ports(listener), self._learned, self._serve_broker
@@ -84,16 +95,19 @@ class Gateway:
         self._admission: Final = admission
         self._admin: Final = admin
         self._mutations: Final = mutations
-        self._counts: Final = PartitionCounts(self.ports.upstream, settings.limits.connect_seconds)
+        self._counts: Final = PartitionCounts(
+            self.ports.upstream, settings.limits.connect_seconds, self.access
+        )
         self._tasks: Final = tasks
         self._loop: Final = asyncio.get_running_loop()
         self._topic_names: Final = ClusterTopicNames(self.cluster, self._loop.time)
         self._bootstrap = self._bind_bootstrap()
-        self._servers: Final[list[asyncio.Server]] = []
+        self._servers: Final[list[asyncio.Server | TlsServer]] = []
         self._listening = False
         self._draining = False
         self._turn = 0
-        self._refusals_logged_at = float("-inf")
+        self._refused_at: Final[dict[str, float]] = {}
+        """By reason: when the log has said so last."""
 
     # Starting and stopping
 
@@ -148,8 +162,13 @@ class Gateway:
         self._tasks.start(self._accept(node_id, bound))
 
     async def _accept(self, node_id: int | None, bound: socket.socket) -> None:
-        factory = partial(Connection, self, node_id, self._loop)
+        factory = partial(Connection, self, node_id, self._loop, self.tls is not None)
         protocol = cast("Callable[[], asyncio.Protocol]", factory)
+        if self.tls is not None:
+            tls_server = TlsServer(self, self.tls, bound, self._limits.handshake_seconds, self._tasks)
+            self._servers.append(tls_server)
+            tls_server.start(node_id, protocol)
+            return
         server = await self._loop.create_server(protocol, sock=bound, backlog=BACKLOG)
         self._servers.append(server)
 
@@ -168,17 +187,23 @@ class Gateway:
     # What connections ask for
 
     def opened(self, connection: Connection, address: str) -> Relay | None:
-        refusal = self._admission.enter(address)
-        if refusal:
-            self._count_closed(TOO_MANY_CONNECTIONS)
-            self._log_refusal(connection, refusal)
+        if not connection.admitted:
+            refusal = self._admission.enter(address)
+            if refusal:
+                self._refuse(TOO_MANY_CONNECTIONS, connection.peer, refusal)
+                return None
+        try:
+            principal = self._principal(connection)
+        except NoPrincipal as error:
+            self._admission.leave(address)
+            self._refuse(NO_PRINCIPAL, connection.peer, str(error))
             return None
         self.connections.add(connection)
         if connection.node_id is None:
             connection.node_id = self._next_broker()
         now = self._loop.time()
         engine = self._engines.engine(connection.node_id, now)
-        wait = engine.connect(_canonical(address), now)
+        wait = 0.0 if connection.admitted else engine.connect(_canonical(address), now)
         if wait > 0.0:
             connection.serve_at(now + wait)
         max_frame_bytes = self._limits.max_frame_bytes
@@ -186,13 +211,34 @@ class Gateway:
             engine,
             self.ports,
             self.traffic,
-            ANONYMOUS,
+            principal,
             address,
             max_frame_bytes,
             self._admin.api_keys,
             self._topic_names,
             node_id=connection.node_id,
         )
+
+    def _principal(self, connection: Connection) -> str:
+        """Who it is as far as TLS tells. Raises NoPrincipal."""
+        if not self._naming.by_certificate:
+            return ANONYMOUS
+        tls = connection.tls
+        return self._naming.principal(None if tls is None else tls.getpeercert(binary_form=True))
+
+    def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
+        refusal = self._admission.enter(address)
+        if refusal:
+            self._refuse(TOO_MANY_CONNECTIONS, peer, refusal)
+            return None
+        now = self._loop.time()
+        engine = self._engines.engine(self._next_broker() if node_id is None else node_id, now)
+        return engine.connect(_canonical(address), now)
+
+    def failed(self, address: str, peer: str, why: str) -> None:
+        self._admission.leave(address)
+        if why:
+            self._refuse(TLS_HANDSHAKE_FAILED, peer, why)
 
     def _next_broker(self) -> int:
         """Brokers take turns in serving the bootstrap port."""
@@ -236,7 +282,8 @@ class Gateway:
         host, port = address
         try:
             async with asyncio.timeout(self._limits.connect_seconds):
-                await self._loop.create_connection(lambda: broker, host, port)
+                context = self.access.ssl_context
+                await self._loop.create_connection(lambda: broker, host, port, ssl=context)
         except OSError as error:
             self.cluster.poke()
             why = str(error) or f"no answer in {self._limits.connect_seconds:g} s"
@@ -256,11 +303,13 @@ class Gateway:
     def _count_closed(self, reason: str) -> None:
         self.closed[reason] = self.closed.get(reason, 0) + 1
 
-    def _log_refusal(self, connection: Connection, refusal: str) -> None:
+    def _refuse(self, reason: str, peer: str, why: str) -> None:
+        """Count a client that is not served, and say so in the log, at times."""
+        self._count_closed(reason)
         now = time.monotonic()
-        if now - self._refusals_logged_at >= LOG_REFUSALS_EVERY_SECONDS:
-            self._refusals_logged_at = now
-            log.warning("%s: %s refused: %s", self.listener.name, connection.peer, refusal)
+        if now - self._refused_at.get(reason, -LOG_REFUSALS_EVERY_SECONDS) >= LOG_REFUSALS_EVERY_SECONDS:
+            self._refused_at[reason] = now
+            log.warning("%s: %s refused: %s", self.listener.name, peer, why)
 
     async def _sweep(self) -> None:
         while True:

@@ -12,6 +12,7 @@ from proxy.quota.identity import ANONYMOUS
 from proxy.relay.relay import Relay
 from proxy.server.connection import Connection
 from proxy.server.gateway import Gateway
+from proxy.server.tls_server import TLS_HANDSHAKE_FAILED
 from proxy.settings import split_address
 from proxy.wire.addresses import Unchanged
 
@@ -54,6 +55,13 @@ class ReplicationGateway(Gateway):
             between_brokers=True,
             node_id=connection.node_id,
         )
+
+    def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
+        return 0.0
+
+    def failed(self, address: str, peer: str, why: str) -> None:
+        if why:
+            self._refuse(TLS_HANDSHAKE_FAILED, peer, why)
 
     def ended(self, connection: Connection, reason: str) -> None:
         self.connections.discard(connection)

@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from proxy.errors import UpstreamUnavailable
+from proxy.security.access import PLAINTEXT, Access
 from proxy.server.tasks import Tasks
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place, Setting, Unreadable, decode, encode
@@ -43,6 +44,7 @@ class KafkaTopic:
         store: QuotaStore,
         tasks: Tasks,
         connect_seconds: float,
+        access: Access = PLAINTEXT,
     ) -> None:
         self.problem = f"topic {topic} has not been read yet"
         """Why the topic cannot be followed at the moment; empty when it is."""
@@ -58,6 +60,7 @@ class KafkaTopic:
         self._store: Final = store
         self._tasks: Final = tasks
         self._connect_seconds: Final = connect_seconds
+        self._access: Final = access
         self._topic_id: UUID | None = None
         """Of the topic that `_position` is in; None: it has to be read anew."""
         self._position = 0
@@ -94,7 +97,11 @@ class KafkaTopic:
 
     async def _connect_and_read(self) -> None:
         topic_id = await prepare_topic(
-            self._bootstrap, self.topic, self._connect_seconds, create=not self.loaded.is_set()
+            self._bootstrap,
+            self.topic,
+            self._connect_seconds,
+            create=not self.loaded.is_set(),
+            access=self._access,
         )
         consumer = AIOKafkaConsumer(
             bootstrap_servers=self._servers,
@@ -103,6 +110,7 @@ class KafkaTopic:
             auto_offset_reset="none",
             request_timeout_ms=int(REQUEST_SECONDS * 1000),
             metadata_max_age_ms=30_000,
+            **self._access.for_aiokafka(),
         )
         try:
             await consumer.start()
@@ -236,6 +244,7 @@ class KafkaTopic:
                 enable_idempotence=True,
                 max_batch_size=BATCH_BYTES,
                 request_timeout_ms=int(REQUEST_SECONDS * 1000),
+                **self._access.for_aiokafka(),
             )
             await self._producer.start()
         return self._producer

@@ -20,6 +20,7 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta
 
 from proxy.errors import BadAnswer, UpstreamUnavailable
 from proxy.messages import BrokerConnection
+from proxy.security.access import PLAINTEXT, Access
 
 AUDIT_DAYS: Final = 30
 """So long compaction keeps a change that a later one has replaced: the topic is an audit trail."""
@@ -50,13 +51,14 @@ async def prepare_topic(
     connect_seconds: float,
     create: bool,
     plan: TopicPlan = STORE,
+    access: Access = PLAINTEXT,
 ) -> UUID:
     """The id of the topic, which exists and is fit; made where it is missing and `create` is set.
 
     Raises UpstreamUnavailable with the reason, OSError or EOFError.
     """
     async with asyncio.timeout(connect_seconds * (len(bootstrap) + 2) + CREATE_SECONDS):
-        async with _connection(bootstrap, connect_seconds) as broker:
+        async with _connection(bootstrap, connect_seconds, access) as broker:
             found, answer = await _look_up(broker, topic)
             if found.error_code == ErrorCode.unknown_topic_or_partition and create:
                 controller = [(node.host, int(node.port)) for node in answer.brokers]
@@ -66,7 +68,7 @@ async def prepare_topic(
                     if node.node_id == answer.controller_id
                 ]
                 # Before KRaft only the controller makes topics; with it any broker passes the request on.
-                async with _connection(preferred or controller, connect_seconds) as maker:
+                async with _connection(preferred or controller, connect_seconds, access) as maker:
                     await _create(maker, topic, plan, min(REPLICAS, len(answer.brokers)))
                 found, _ = await _look_up(broker, topic)
             _check(found, topic)
@@ -79,23 +81,25 @@ async def prepare_topic(
 
 @asynccontextmanager
 async def _connection(
-    addresses: Sequence[tuple[str, int]], connect_seconds: float
+    addresses: Sequence[tuple[str, int]], connect_seconds: float, access: Access
 ) -> AsyncIterator[BrokerConnection]:
-    broker = await _connect(addresses, connect_seconds)
+    broker = await _connect(addresses, connect_seconds, access)
     try:
         yield broker
     finally:
         broker.close()
 
 
-async def _connect(addresses: Sequence[tuple[str, int]], connect_seconds: float) -> BrokerConnection:
+async def _connect(
+    addresses: Sequence[tuple[str, int]], connect_seconds: float, access: Access
+) -> BrokerConnection:
     reasons: list[str] = []
     for host, port in addresses:
         try:
             async with asyncio.timeout(connect_seconds):
-                return await BrokerConnection.open(host, port)
-        except OSError as error:
-            reasons.append(f"{host}:{port}: {error or type(error).__name__}")
+                return await BrokerConnection.open(host, port, access)
+        except (OSError, EOFError, UpstreamUnavailable) as error:
+            reasons.append(f"{host}:{port}: {str(error) or type(error).__name__}")
     raise UpstreamUnavailable("; ".join(reasons))
 
 

@@ -1,6 +1,6 @@
 """The admin port: /metrics, /healthz, /readyz, /api/quotas."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from aiohttp import web
@@ -27,9 +27,10 @@ class AdminSite:
         warnings: Callable[[], list[str]],
         buckets: Callable[[], Iterable[tuple[int, BucketState]]],
         time: Callable[[], float],
+        certificates: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         """`problems` says why clients cannot be served, `warnings` what else is wrong; `time` is the clock of
-        `buckets`' throttled_until.
+        `buckets`' throttled_until; `certificates` gives the days that are left by file.
         """
         self._registry: Final = CollectorRegistry()
         self._registry.register(collector)
@@ -37,6 +38,7 @@ class AdminSite:
         self._warnings: Final = warnings
         self._buckets: Final = buckets
         self._time: Final = time
+        self._certificates: Final = certificates
 
     def application(self) -> web.Application:
         application = web.Application()
@@ -63,7 +65,12 @@ class AdminSite:
 
     async def _readyz(self, request: web.Request) -> web.Response:
         problems = self._problems()
-        detail = {"ready": not problems, "problems": problems, "warnings": self._warnings()}
+        detail = {
+            "ready": not problems,
+            "problems": problems,
+            "warnings": self._warnings(),
+            "certificate_days_left": {file: round(left, 1) for file, left in self._certificates().items()},
+        }
         return web.json_response(detail, status=503 if problems else 200)
 
     async def _quotas(self, request: web.Request) -> web.Response:

@@ -47,16 +47,18 @@ class ProxyCollector(Collector):
         store: Callable[[], StoreState | None],
         file_refused: Callable[[], bool],
         sinks: Sequence[Sink] = (),
+        certificates: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         """`buckets` gives every active quota bucket with its broker's node id; `store` None where there is
         none; `file_refused` tells whether the configuration file, as it is now, is not in force; `sinks` take
-        usage events.
+        usage events; `certificates` gives the days that are left of each file's first certificate.
         """
         self._gateways: Final = tuple(gateways)
         self._buckets: Final = buckets
         self._store: Final = store
         self._file_refused: Final = file_refused
         self._sinks: Final = sinks
+        self._certificates: Final = certificates
         self._left_out: dict[str, int] = {}
 
     def collect(self) -> Iterator[Metric]:
@@ -186,6 +188,12 @@ class ProxyCollector(Collector):
         text = "Whether the configuration file, as it is now, is in force."
         taken = 0.0 if self._file_refused() else 1.0
         yield GaugeMetricFamily(PREFIX + "config_last_reload_successful", text, value=taken)
+        days = GaugeMetricFamily(
+            PREFIX + "certificate_days_left", "Days until a certificate ends.", labels=("file",)
+        )
+        for file, left in self._certificates().items():
+            days.add_metric((file,), left)
+        yield days
         state = self._store()
         if state is not None:
             text = "Whether the topic with the quotas set with tools is followed, and can be changed."

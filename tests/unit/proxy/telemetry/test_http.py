@@ -32,7 +32,12 @@ async def test_readyz(problems: list[str], warnings: list[str], status: int) -> 
     async with site(problems, warnings, []) as client:
         answer = await client.get("/readyz")
         assert answer.status == status
-        assert await answer.json() == {"ready": status == 200, "problems": problems, "warnings": warnings}
+        assert await answer.json() == {
+            "ready": status == 200,
+            "problems": problems,
+            "warnings": warnings,
+            "certificate_days_left": {},
+        }
 
 
 async def test_a_bucket_of_all_brokers() -> None:

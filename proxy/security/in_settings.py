@@ -1,0 +1,47 @@
+"""What the whole configuration has to do with TLS, SASL and names."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from proxy.errors import Key
+from proxy.security.access import Access
+from proxy.security.settings import check_principal, check_tls, check_upstream, in_folder
+from proxy.security.tls import server_tls
+
+if TYPE_CHECKING:
+    from proxy.settings import Listener, Settings
+
+
+def with_absolute_paths(settings: "Settings", folder: Path) -> "Settings":
+    """Files that the settings name are looked for from the folder of the settings' own file on."""
+    listeners = []
+    for listener in settings.listeners:
+        upstream = listener.upstream
+        upstream = replace(
+            upstream,
+            tls=None if upstream.tls is None else in_folder(upstream.tls, folder),
+            sasl=None if upstream.sasl is None else in_folder(upstream.sasl, folder),
+        )
+        tls = None if listener.tls is None else in_folder(listener.tls, folder)
+        listeners.append(replace(listener, tls=tls, upstream=upstream))
+    return replace(settings, listeners=tuple(listeners))
+
+
+def check_security(listener: "Listener", key: Key) -> None:
+    """Raises SettingsError for settings that contradict each other; looks at no file."""
+    if listener.tls is not None:
+        check_tls(listener.tls, (*key, "tls"))
+    if listener.principal is not None:
+        check_principal(listener.principal, listener.tls, (*key, "principal"))
+    check_upstream(listener.upstream.tls, listener.upstream.sasl, (*key, "upstream"))
+
+
+def open_files(settings: "Settings") -> None:
+    """Raises SettingsError for files that are not there, or cannot be used."""
+    for place, listener in enumerate(settings.listeners):
+        key: Key = ("listeners", place)
+        if listener.tls is not None:
+            server_tls(listener.tls, (*key, "tls"))
+        Access(listener.upstream.tls, listener.upstream.sasl, (*key, "upstream"))

@@ -1,0 +1,159 @@
+"""Contexts out of files: what they refuse, and that they follow the files."""
+
+import contextlib
+import socket
+import ssl
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.errors import SettingsError
+from proxy.security.settings import Tls, UpstreamTls
+from proxy.security.tls import TlsFiles, client_tls, server_name, server_tls
+from tests.support.certificates import Authority
+
+AT = ("listeners", 0, "tls")
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+def meet(server: ssl.SSLContext, client: ssl.SSLContext, name: str = "localhost") -> tuple[Any, Any]:
+    """Shake hands over memory; both sides' SSLObjects."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    one = server.wrap_bio(to_server, to_client, server_side=True)
+    other = client.wrap_bio(to_client, to_server, server_hostname=name)
+    for _ in range(6):
+        for side in (other, one):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    return one, other
+
+
+def test_they_meet_and_the_server_knows_whom_the_client_wants(authority: Authority) -> None:
+    signed = authority.sign("proxy")
+    server = server_tls(Tls(certificate=signed.certificate, key=signed.key), AT)
+    client = client_tls(UpstreamTls(ca=authority.ca), AT)
+    one, other = meet(server.context, client.context)
+    assert other.version() == "TLSv1.3"
+    assert server_name(one) == "localhost"
+    assert one.getpeercert(binary_form=True) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "accepted"),
+    [
+        ({}, False),
+        ({"verify_host_name": False}, True),
+        ({"server_name": "localhost"}, True),
+    ],
+)
+def test_the_name_of_a_host(authority: Authority, settings: dict[str, Any], accepted: bool) -> None:
+    signed = authority.sign("proxy")
+    server = server_tls(Tls(certificate=signed.certificate, key=signed.key), AT)
+    client = client_tls(UpstreamTls(ca=authority.ca, **settings), AT)
+    if accepted:
+        meet(server.context, client.context, "somewhere.else")
+        return
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        meet(server.context, client.context, "somewhere.else")
+
+
+def test_a_client_s_certificate(authority: Authority) -> None:
+    signed, alice = authority.sign("proxy"), authority.sign("alice", "alice")
+    tls = Tls(certificate=signed.certificate, key=signed.key, client_ca=authority.ca, client_auth="required")
+    server = server_tls(tls, AT)
+    known = UpstreamTls(ca=authority.ca, certificate=alice.certificate, key=alice.key)
+    one, _ = meet(server.context, client_tls(known, AT).context)
+    assert one.getpeercert()["subject"][1][0] == ("commonName", "alice")
+    with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN_A_CERTIFICATE"):
+        meet(server.context, client_tls(UpstreamTls(ca=authority.ca), AT).context)
+
+
+def test_tls_1_1_is_not_spoken(authority: Authority) -> None:
+    signed = authority.sign("proxy")
+    context = server_tls(Tls(certificate=signed.certificate, key=signed.key), AT).context
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"certificate": "missing.pem"}, r"tls.certificate: .*missing.pem cannot be read: No such file"),
+        ({"key": "other.key"}, "the key is not the certificate's"),
+        ({"certificate": "other.key"}, "expected PEM"),
+    ],
+)
+def test_files_that_will_not_do(
+    authority: Authority, tmp_path: Path, change: dict[str, str], says: str
+) -> None:
+    signed = authority.sign("proxy")
+    authority.sign("other")
+    files = {"certificate": signed.certificate, "key": signed.key}
+    files.update({name: str(tmp_path / file) for name, file in change.items()})
+    with pytest.raises(SettingsError, match=says):
+        server_tls(Tls(**files), AT)
+
+
+def look_twice(files: TlsFiles) -> None:
+    files.refresh()
+    files.refresh()
+
+
+def test_replaced_files_are_taken(authority: Authority) -> None:
+    signed = authority.sign("proxy", days=10)
+    files = server_tls(Tls(certificate=signed.certificate, key=signed.key), AT)
+    before, end = files.context, files.not_after[signed.certificate]
+    look_twice(files)
+    assert files.context is before
+    authority.sign("proxy", days=20)
+    look_twice(files)
+    assert files.context is not before
+    assert files.not_after[signed.certificate] > end + 9 * 86400
+    assert files.problem == ""
+
+
+def test_half_of_a_replacement_changes_nothing(authority: Authority) -> None:
+    signed, other = authority.sign("proxy"), authority.sign("other")
+    files = server_tls(Tls(certificate=signed.certificate, key=signed.key), AT)
+    before = files.context
+    Path(signed.certificate).write_bytes(Path(other.certificate).read_bytes())
+    look_twice(files)
+    assert files.context is before
+    assert "the key is not the certificate's; the files loaded before stay in force" in files.problem
+    Path(signed.key).write_bytes(Path(other.key).read_bytes())
+    look_twice(files)
+    assert files.context is not before
+    assert files.problem == ""
+
+
+def test_an_encrypted_key_asks_nobody(authority: Authority, tmp_path: Path) -> None:
+    from cryptography.hazmat.primitives.serialization import (
+        BestAvailableEncryption,
+        Encoding,
+        PrivateFormat,
+        load_pem_private_key,
+    )
+
+    signed = authority.sign("proxy")
+    key = load_pem_private_key(Path(signed.key).read_bytes(), None)
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    Path(signed.key).write_bytes(secret)
+    with pytest.raises(SettingsError, match="the key is encrypted"):
+        server_tls(Tls(certificate=signed.certificate, key=signed.key), AT)
+
+
+def test_real_sockets(authority: Authority) -> None:
+    signed = authority.sign("proxy")
+    server = server_tls(Tls(certificate=signed.certificate, key=signed.key), AT)
+    left, right = socket.socketpair()
+    thread = threading.Thread(target=lambda: server.context.wrap_socket(left, server_side=True).close())
+    thread.start()
+    client = client_tls(UpstreamTls(ca=authority.ca), AT).context
+    with client.wrap_socket(right, server_hostname="localhost") as connection:
+        assert connection.recv(1) == b""
+    thread.join()
