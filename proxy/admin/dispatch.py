@@ -4,7 +4,7 @@ from typing import Final
 
 from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.quota_messages import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, FLEXIBLE_FROM
-from proxy.relay.requests import Intercepted
+from proxy.relay.intercepted import Intercepted
 from proxy.wire.apis import read_request_header
 from proxy.wire.errors import UnsupportedVersion
 from proxy.wire.reader import Reader

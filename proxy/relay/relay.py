@@ -15,7 +15,8 @@ from proxy.quota.identity import Identity
 from proxy.relay.errors import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.exchange import Exchange
 from proxy.relay.garbage import looks_like
-from proxy.relay.requests import Intercepted, Requests
+from proxy.relay.intercepted import Intercepted
+from proxy.relay.requests import Requests
 from proxy.relay.responses import Responses
 from proxy.relay.traffic import Traffic
 from proxy.relay.turns import Turns
@@ -64,12 +65,12 @@ class Relay:
     @property
     def answer_due(self) -> bool:
         """Whether a request is not answered yet, or not to its end."""
-        return not self._turns.empty
+        return not self._turns.empty or self._requests.waiting
 
     @property
     def idle(self) -> bool:
         """Whether no answer is due or half through, and no part of a request is there."""
-        return self._turns.empty and not self._requests.unfinished
+        return self._turns.empty and not self._requests.unfinished and not self._requests.waiting
 
     @property
     def request_unfinished(self) -> bool:
@@ -135,12 +136,17 @@ class Relay:
         """When handle_timer() is due; 0 for never."""
         muted = self._turns.muted_until
         held = self._turns.held_until
-        return min(muted, held) if muted > 0.0 and held > 0.0 else max(muted, held)
+        due = min(muted, held) if muted > 0.0 and held > 0.0 else max(muted, held)
+        wake_at = self._requests.wake_at
+        return min(due, wake_at) if due > 0.0 and wake_at > 0.0 else max(due, wake_at)
 
     def handle_timer(self, now: float) -> None:
         turns = self._turns
         if 0.0 < turns.held_until <= now:
             turns.release()
+        if 0.0 < self._requests.wake_at <= now:
+            self._requests.wake(now)
+            self._read_requests(now)
         if 0.0 < turns.muted_until <= now:
             turns.muted_until = 0.0
             self._read_requests(now)
@@ -148,8 +154,11 @@ class Relay:
     def drain(self, now: float) -> None:
         """The proxy shuts down: what has been read goes to the broker, and no answer waits any longer."""
         turns = self._turns
+        self._requests.give_up_waiting(now)
+        self._read_requests(now)
         while turns.muted_until > 0.0:
             turns.muted_until = 0.0
+            self._requests.give_up_waiting(now)
             self._read_requests(now)
         if turns.held_until > 0.0:
             turns.release()

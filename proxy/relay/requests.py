@@ -4,13 +4,16 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
+from proxy.relay.bounds import lower_max_bytes
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client, Exchange
+from proxy.relay.fetches import ANSWER, WAIT, Fetch, Fetches
+from proxy.relay.intercepted import MAX_OWN_REQUEST_BYTES, Intercepted, Interception
 from proxy.relay.local import unsupported_api_versions
 from proxy.relay.traffic import Traffic
 from proxy.relay.turns import Turns
 from proxy.wire.apis import Api, RequestHeader, read_request_header
-from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32
+from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.errors import Malformed, Short, UnsupportedVersion
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter
 from proxy.wire.reader import NOTHING, Reader, text
@@ -19,41 +22,8 @@ from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 from proxy.wire.walk import HEAD
 
+FETCH: Final = 1
 API_VERSIONS: Final = 18
-MAX_OWN_REQUEST_BYTES: Final = 16 << 20
-"""An intercepted request is held whole: a hundred thousand quotas at once fit."""
-
-
-@final
-class Intercepted:
-    """A request that the proxy answers itself: somebody outside makes the answer and gives it to
-    Relay.answer().
-    """
-
-    __slots__ = ("exchange", "frame", "header")
-
-    def __init__(self, exchange: Exchange, header: RequestHeader, frame: bytes) -> None:
-        self.exchange: Final = exchange
-        self.header: Final = header
-        self.frame: Final = frame
-        """Header and body, without the length."""
-
-
-@final
-class Collecting:
-    """A request for the proxy that is too large to have come whole."""
-
-    __slots__ = ("exchange", "header", "pieces")
-
-    def __init__(self, exchange: Exchange, header: RequestHeader, pieces: list[bytes]) -> None:
-        self.exchange: Final = exchange
-        self.header: Final = header
-        self.pieces: Final = pieces
-
-    def add(self, frame: Frame) -> bool:
-        """Take the next part of the frame; returns whether it is whole now."""
-        self.pieces.extend(frame.pieces)
-        return frame.complete
 
 
 @final
@@ -85,8 +55,13 @@ class Requests:
         self._reader: Final = Reader(NOTHING)
         """Reads every request that comes whole, one after the other."""
         self._to_broker = NOTHING
-        self._intercepted: list[Intercepted] = []
-        self._collecting: Collecting | None = None
+        self._interception: Final = Interception(turns)
+        self._fetches: Fetches | None = None
+        """None as long as no quota holds fetches back."""
+        self._waiting: Fetch | None = None
+        """A fetch of which nothing is left now."""
+        self._large_fetch: list[bytes] | None = None
+        """What has come of a large fetch that has to be read whole."""
         self.greeted = False
         """Whether a request has been read."""
 
@@ -94,8 +69,18 @@ class Requests:
     def may_read(self) -> bool:
         """Whether the next request may be read; a frame that is half through always goes on."""
         turns = self._turns
-        may = turns.muted_until == 0.0 and not turns.awaiting_own and not turns.full
+        may = turns.muted_until == 0.0 and not turns.awaiting_own and not turns.full and self._waiting is None
         return may or self._splitter.in_frame
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a request has been read that is neither answered nor on its way to the broker."""
+        return self._waiting is not None
+
+    @property
+    def wake_at(self) -> float:
+        """When wake() is due; 0.0 for never."""
+        return 0.0 if self._waiting is None else self._waiting.wake_at
 
     @property
     def unfinished(self) -> bool:
@@ -116,10 +101,7 @@ class Requests:
             self._to_broker = pieces
 
     def take_intercepted(self) -> list[Intercepted]:
-        taken = self._intercepted
-        if taken:
-            self._intercepted = []
-        return taken
+        return self._interception.take()
 
     def ask(self, exchange: Exchange, frame: bytes) -> None:
         """Send the broker a request of the proxy's own, for the sake of an intercepted one."""
@@ -137,10 +119,10 @@ class Requests:
             if frame is None:
                 return
             passing = self._passing
-            collecting = self._collecting
-            if collecting is not None:
-                if collecting.add(frame):
-                    self._hand_out(collecting.exchange, collecting.header, collecting.pieces)
+            if self._interception.open:
+                self._interception.go_on(frame)
+            elif self._large_fetch is not None:
+                self._add_to_large_fetch(self._large_fetch, frame, now)
             elif passing is None:
                 self._read_request(frame, now)
             else:
@@ -148,7 +130,8 @@ class Requests:
 
     def _read_request(self, frame: Frame, now: float) -> None:
         if not frame.complete:
-            self._dispatch(frame, Reader(list(frame.pieces), LENGTH_SIZE), now)
+            if not self._begin_large_fetch(frame):
+                self._dispatch(frame, Reader(list(frame.pieces), LENGTH_SIZE), now)
             return
         reader = self._reader
         reader.start(frame.pieces, LENGTH_SIZE)
@@ -172,7 +155,8 @@ class Requests:
             else:
                 self._read_body(frame, reader, header, client, api, now)
         elif header.api_key in self._own_api_keys or self._engine.intercepts(header.api_key):
-            self._intercept(frame, header, client)
+            exchange = Exchange(header.correlation_id, client, None, None, True, header.api_key)
+            self._interception.begin(exchange, header, frame)
         else:
             request = self._unread(frame, header, client)
             exchange = Exchange(header.correlation_id, client, None, request, False, header.api_key)
@@ -198,23 +182,6 @@ class Requests:
         size = frame.size - LENGTH_SIZE
         client_id = client.who.client_id
         return RequestView(header.api_key, header.api_version, header.correlation_id, client_id, size)
-
-    def _intercept(self, frame: Frame, header: RequestHeader, client: Client) -> None:
-        if frame.size > MAX_OWN_REQUEST_BYTES:
-            raise Malformed(
-                f"a request of API {header.api_key} has {frame.size} bytes; "
-                f"the proxy answers it itself and takes {MAX_OWN_REQUEST_BYTES} at most"
-            )
-        exchange = Exchange(header.correlation_id, client, None, None, True, header.api_key)
-        if frame.complete:
-            self._hand_out(exchange, header, frame.pieces)
-        else:
-            self._collecting = Collecting(exchange, header, list(frame.pieces))
-
-    def _hand_out(self, exchange: Exchange, header: RequestHeader, pieces: list[bytes]) -> None:
-        self._collecting = None
-        self._intercepted.append(Intercepted(exchange, header, b"".join(pieces)[LENGTH_SIZE:]))
-        self._turns.add(exchange)
 
     def _change_client(self, raw_client_id: bytes) -> Client:
         self._client = self._new_client(self._client.who, raw_client_id)
@@ -264,16 +231,86 @@ class Requests:
                 raise
         exchange = Exchange(header.correlation_id, client, api, view, False, header.api_key)
         self._admit(exchange, view, now)
+        if header.api_key == FETCH and (self._engine.holds_fetches or self._fetches is not None):
+            fetch = self._hold_fetch(frame, exchange, view, now)
+            if fetch is not None:
+                self._go_on(fetch, now)
+                return
         if view.acks != 0:
             self._turns.add(exchange)
         self._forward(frame, exchange, reader, view, now)
+
+    def _begin_large_fetch(self, frame: Frame) -> bool:
+        """Whether a frame that is too large to have come whole is a fetch that has to be read whole."""
+        fetches = self._engine.holds_fetches or self._fetches is not None
+        if not fetches or frame.size > MAX_OWN_REQUEST_BYTES:
+            return False
+        if Reader(frame.pieces, LENGTH_SIZE).i16() != FETCH:
+            return False
+        self._large_fetch = list(frame.pieces)
+        return True
+
+    def _add_to_large_fetch(self, pieces: list[bytes], frame: Frame, now: float) -> None:
+        pieces.extend(frame.pieces)
+        if frame.complete:
+            self._large_fetch = None
+            self._read_request(Frame(pieces, frame.size, True), now)
+
+    def _hold_fetch(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> Fetch | None:
+        """Have a fetch held back, whole or in part; None where it passes."""
+        fetches = self._fetches
+        if fetches is None:
+            fetches = self._fetches = Fetches(self._engine, self._names)
+        elif not fetches.needed:
+            self._fetches = None
+            return None
+        return None if view.partial else fetches.start(frame, exchange, view, now)
+
+    def _go_on(self, fetch: Fetch, now: float) -> None:
+        """Do what has to be done with a fetch now."""
+        fetches = self._fetches
+        assert fetches is not None
+        outcome = fetches.go_on(fetch, now)
+        if outcome == WAIT:
+            self._waiting = fetch
+        elif outcome == ANSWER:
+            self._answer_fetch(fetch)
+        else:
+            exchange = fetch.exchange
+            self._turns.add(exchange)
+            view = fetch.view
+            view.edits = with_length(view.edits, fetch.frame.size - LENGTH_SIZE)
+            self._forward(fetch.frame, exchange, self._reader, view, now)
+
+    def _answer_fetch(self, fetch: Fetch) -> None:
+        asked = fetch.exchange
+        exchange = Exchange(asked.correlation_id, asked.client, None, None, True, FETCH)
+        exchange.answer = fetch.answer
+        if asked.throttled_until > 0.0 and fetch.view.api_version == 0:
+            exchange.held_until = asked.throttled_until
+        self._turns.add(exchange)
+
+    def wake(self, now: float) -> None:
+        """Something may be left by now of the fetch that waits."""
+        fetch = self._waiting
+        if fetch is not None:
+            self._waiting = None
+            self._go_on(fetch, now)
+
+    def give_up_waiting(self, now: float) -> None:
+        """Answer the fetch that waits."""
+        fetch = self._waiting
+        if fetch is not None and self._fetches is not None:
+            self._waiting = None
+            self._fetches.give_up(fetch, now)
+            self._answer_fetch(fetch)
 
     def _admit(self, exchange: Exchange, view: RequestView, now: float) -> None:
         if view.items and not view.items[0].topic:
             self._names.fill(view.items)
         verdict = self._engine.admit(view, exchange.client.who, now)
         if verdict.max_bytes >= 0:
-            _lower_max_bytes(view, verdict.max_bytes)
+            lower_max_bytes(view, verdict.max_bytes)
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = now + verdict.throttle_seconds
             self._turns.mute(exchange.throttled_until)
@@ -359,17 +396,3 @@ class Requests:
             passing.exchange.sent_at = now
             self._count_rest(passing)
             self._passing = None
-
-
-def _lower_max_bytes(view: RequestView, max_bytes: int) -> None:
-    """Let the broker send no more than the quota allows, and not wait for more than that (KAFKA-9677).
-
-    Fetch before version 3 stays as it is: its partitions' own limits are hard, and a batch above one never
-    comes.
-    """
-    if view.max_bytes <= max_bytes:
-        return
-    if view.min_bytes > max_bytes:
-        view.edits.append(Edit(view.min_bytes_at, view.min_bytes_at + 4, i32(max_bytes)))
-    view.edits.append(Edit(view.max_bytes_at, view.max_bytes_at + 4, i32(max_bytes)))
-    view.bounded = True

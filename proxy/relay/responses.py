@@ -106,6 +106,8 @@ class Responses:
         if api.flexible_response_header(request.api_version):
             reader.skip_tags()
         want_items = self._traffic.want_items or api.key in self._engine.item_api_keys
+        if request.fetch_answer is not None:
+            want_items = True
         view = ResponseView(request.api_version, request.flexible, frame.size - reader.offset, want_items)
         if frame.complete:
             api.read_response(reader, request, view, self._addresses)
@@ -179,6 +181,8 @@ class Responses:
 
     def _settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
         """Charge a response, and announce the wait in it."""
+        if request.fetch_answer is not None:
+            request.fetch_answer.opened()
         until = self._charge(exchange, request, view, now)
         if until <= now:
             return

@@ -20,8 +20,8 @@ from proxy.relay.errors import (
     DRAINED,
     RelayError,
 )
+from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
-from proxy.relay.requests import Intercepted
 from proxy.server.broker_side import WRITE_BUFFER_BYTES, BrokerSide
 from proxy.server.owner import Owner
 

@@ -26,8 +26,8 @@ from proxy.relay.errors import (
     TOO_MANY_CONNECTIONS,
     RelayError,
 )
+from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
-from proxy.relay.requests import Intercepted
 from proxy.relay.traffic import Traffic
 from proxy.security.access import Access
 from proxy.security.naming import Naming, NoPrincipal

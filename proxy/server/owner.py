@@ -3,8 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
+from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
-from proxy.relay.requests import Intercepted
 
 if TYPE_CHECKING:
     from proxy.server.connection import Connection

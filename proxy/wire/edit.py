@@ -63,6 +63,15 @@ def insert(edits: list[Edit], edit: Edit) -> None:
     edits.insert(at, edit)
 
 
+def replace(edits: list[Edit], edit: Edit) -> None:
+    """Put an edit in its place among others, instead of one of the same field."""
+    for at, other in enumerate(edits):
+        if other.start == edit.start and other.end == edit.end:
+            edits[at] = edit
+            return
+    insert(edits, edit)
+
+
 def apply(pieces: list[bytes], edits: list[Edit], offset: int = 0) -> list[bytes]:
     """The pieces, of which the first begins at `offset` of the frame, with the edits made: they are in order,
     do not overlap, and each begins before the pieces end.

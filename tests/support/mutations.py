@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.identity import Identity
 from proxy.quota.usage import UsageLedger
 from proxy.relay.exchange import Client, Exchange
-from proxy.relay.requests import Intercepted
+from proxy.relay.intercepted import Intercepted
 from proxy.relay.traffic import Bytes
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE

@@ -10,7 +10,7 @@ from proxy.admin.dispatch import AdminApis
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.quota import LONG, QuotaKey
 from proxy.relay.exchange import Client, Exchange
-from proxy.relay.requests import Intercepted
+from proxy.relay.intercepted import Intercepted
 from proxy.relay.traffic import Bytes
 from proxy.wire.apis import read_request_header
 from proxy.wire.errors import Malformed, UnsupportedVersion

@@ -11,8 +11,8 @@ import pytest
 import uvloop
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
-from proxy.relay.requests import Intercepted
 from proxy.relay.traffic import Traffic
 from proxy.server.connection import Connection
 from tests.support.messages import Ports, framed, request_frame, request_type

@@ -8,8 +8,8 @@ import pytest
 
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.errors import RelayError
+from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
-from proxy.relay.requests import Intercepted
 from proxy.relay.traffic import Traffic
 from proxy.server.connection import Connection
 from tests.support.exchanges import answered, opaque

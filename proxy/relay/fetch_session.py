@@ -1,0 +1,309 @@
+"""FetchSession: what an incremental fetch stands for (KIP-227), and what is held back from it.
+
+The client's session has every partition that the client fetches; the broker's lacks those that a quota holds
+back. The client notices nothing: an incremental answer may always leave partitions out. A partition leaves
+the broker's session through forgotten_topics_data, and comes back with the latest entry that the client has
+sent for it, which is remembered here.
+
+The broker's session never becomes empty, because a broker drops an empty one and answers at once. A request
+of which nothing would be left is not sent at all, so each side has epochs of its own.
+
+Requests outside any session, and those that open one, name all their partitions, and their answers have to
+have each of them. A partition is left out of such a request where the broker has told its watermarks before,
+on the same connection and under the same leader epoch, and appears in the answer with these and without
+records: no high watermark is ever made up. Where it has not, the partition is asked for with a
+partition_max_bytes of 0, which brings its watermarks, and a batch at the most.
+"""
+
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
+from proxy.quota.identity import Identity
+from proxy.wire.edit import i32
+from proxy.wire.fetch_answer import UNKNOWN, FetchAnswer, Watermarks, empty_partition, write_partitions
+from proxy.wire.fetch_request import (
+    MAX_EPOCH,
+    TOPIC_IDS_FROM,
+    FetchEntry,
+    FetchRequest,
+    Key,
+    with_max_bytes,
+    write_topics,
+)
+from proxy.wire.reader import text
+from proxy.wire.topic_names import TopicNames
+
+PROBE_BYTES: Final = 0
+"""The partition_max_bytes of a held partition that is asked for its watermarks only."""
+
+
+@final
+class SessionPartition:
+    """One partition of a client's session."""
+
+    __slots__ = ("at_broker", "entry", "item", "most")
+
+    def __init__(self, entry: FetchEntry) -> None:
+        self.entry = entry
+        """As the client has sent it last."""
+        self.item: FetchItem | None = None
+        """None where no quota would hold it back."""
+        self.at_broker = False
+        """Whether the broker's session has it."""
+        self.most = NO_BOUND
+        """The partition_max_bytes with which the broker has it; NO_BOUND for the client's own."""
+
+    @property
+    def held(self) -> bool:
+        return self.item is not None and self.item.held
+
+    def raw(self, version: int) -> bytes:
+        """Its entry, as the broker is to get it now."""
+        item = self.item
+        if item is not None:
+            _expect(item.marks, self.entry)
+            self.most = PROBE_BYTES if item.held else item.most
+        else:
+            self.most = NO_BOUND
+        self.at_broker = True
+        raw = self.entry.raw
+        return raw if self.most == NO_BOUND else with_max_bytes(raw, version, self.most)
+
+
+def _expect(marks: Watermarks, entry: FetchEntry) -> None:
+    """The partition is asked for under this leader epoch: what was said under another no longer holds."""
+    if marks.leader_epoch != entry.leader_epoch:
+        marks.leader_epoch = entry.leader_epoch
+        marks.high_watermark = UNKNOWN
+
+
+@final
+class FetchSession:
+    """A client's session, or a request outside any: then it lives as long as that request."""
+
+    def __init__(
+        self, engine: QuotaEngine, names: TopicNames, who: Identity, version: int, replica_id: int
+    ) -> None:
+        self._engine: Final = engine
+        self._names: Final = names
+        self._who: Final = who
+        self.version: Final = version
+        self._replica_id: Final = replica_id
+        self.client_id = 0
+        """The session's id as the client has it, and as the broker has it."""
+        self.broker_id = 0
+        self.client_epoch = 1
+        """The epoch that the client's next request has to have, and that of the next to the broker."""
+        self.broker_epoch = 1
+        self.broken = False
+        """Whether the broker has refused a request of this session: the client has to start a new one."""
+        self._partitions: Final[dict[Key, SessionPartition]] = {}
+        self._candidates: Final[dict[Key, SessionPartition]] = {}
+        """Those that a quota may hold back."""
+        self._unnamed: Final[dict[Key, SessionPartition]] = {}
+        """Those whose topics' names are not known yet, so that no quota could be asked."""
+        self._changed: Final[dict[Key, SessionPartition]] = {}
+        """Those of which the broker has no entry, or an old one."""
+        self._forgotten: Final[dict[Key, None]] = {}
+        """Those that the broker's session has, and the client's no more, in order."""
+        self.watched: Final[dict[bytes, dict[int, Watermarks]]] = {}
+        """The candidates' watermarks; see FetchAnswer."""
+        self._generation = engine.generation
+        self._turn = 0
+
+    @property
+    def has_candidates(self) -> bool:
+        """Whether a quota may hold any of its partitions back."""
+        return len(self._candidates) > 0
+
+    # What the client says
+
+    def update(self, request: FetchRequest, known: "FetchSession | None" = None) -> None:
+        """Take a request of this session. `known` may have watermarks of the same partitions."""
+        for entry in request.entries:
+            key = (entry.topic, entry.partition)
+            partition = self._partitions.get(key)
+            if partition is None:
+                partition = SessionPartition(entry)
+                self._partitions[key] = partition
+                if key in self._forgotten:
+                    del self._forgotten[key]
+                    partition.at_broker = True
+                self._classify(key, partition, None if known is None else known.marks(key))
+            else:
+                partition.entry = entry
+            item = partition.item
+            if item is not None:
+                item.fetch_offset = entry.fetch_offset
+                item.max_bytes = entry.max_bytes
+            self._changed[key] = partition
+        for key in request.forgotten:
+            self._forget(key)
+
+    def _forget(self, key: Key) -> None:
+        partition = self._partitions.pop(key, None)
+        if partition is None:
+            return
+        if partition.at_broker:
+            self._forgotten[key] = None
+        self._changed.pop(key, None)
+        self._unnamed.pop(key, None)
+        self._drop_candidate(key)
+
+    def marks(self, key: Key) -> Watermarks | None:
+        """What is known of a partition that a quota may hold back."""
+        topic, number = key
+        partitions = self.watched.get(topic)
+        return None if partitions is None else partitions.get(number)
+
+    # Which partitions quotas are about
+
+    def _classify(self, key: Key, partition: SessionPartition, marks: Watermarks | None) -> None:
+        """Find out whether a quota may hold a partition back."""
+        topic = self._name(key[0])
+        if not topic:
+            self._unnamed[key] = partition
+        elif self._engine.may_hold(topic, key[1], self._replica_id, self._who):
+            marks = Watermarks() if marks is None else marks
+            item = FetchItem(topic, key[1], self._replica_id, marks)
+            item.fetch_offset = partition.entry.fetch_offset
+            item.max_bytes = partition.entry.max_bytes
+            partition.item = item
+            self._candidates[key] = partition
+            self.watched.setdefault(key[0], {})[key[1]] = marks
+
+    def _name(self, topic: bytes) -> str:
+        return self._names.name(topic) if self.version >= TOPIC_IDS_FROM else text(topic)
+
+    def _drop_candidate(self, key: Key) -> None:
+        if self._candidates.pop(key, None) is None:
+            return
+        partitions = self.watched[key[0]]
+        del partitions[key[1]]
+        if not partitions:
+            del self.watched[key[0]]
+
+    def _reclassify(self) -> None:
+        """Other limits, or topics whose names have become known, may concern other partitions."""
+        if self._unnamed:
+            unnamed = list(self._unnamed.items())
+            self._unnamed.clear()
+            for key, partition in unnamed:
+                self._classify(key, partition, None)
+        if self._generation == self._engine.generation:
+            return
+        self._generation = self._engine.generation
+        for key, partition in self._partitions.items():
+            item = partition.item
+            if key in self._unnamed:
+                continue
+            if item is None:
+                self._classify(key, partition, None)
+            elif not self._engine.may_hold(item.topic, item.partition, self._replica_id, self._who):
+                self._drop_candidate(key)
+                partition.item = None
+                if partition.most != NO_BOUND or not partition.at_broker:
+                    self._changed[key] = partition
+
+    # What the broker gets
+
+    def plan(self, now: float) -> FetchPlan:
+        """Ask the quotas what has to stay out now."""
+        self._reclassify()
+        items = [partition.item for partition in self._candidates.values() if partition.item is not None]
+        turn = self._turn % len(items) if items else 0
+        plan = FetchPlan(self._replica_id, items[turn:] + items[:turn])
+        if items:
+            self._engine.hold_fetch(plan, self._who, now)
+        if plan.held:
+            self._turn = turn + _served(plan.items)
+        return plan
+
+    def nothing_left(self, plan: FetchPlan) -> bool:
+        """Whether the plan holds back everything that the client wants."""
+        return 0 < len(self._partitions) == plan.held
+
+    def incremental(self) -> bytes:
+        """The topics and forgotten_topics_data of a request that gives the broker what the last plan left in.
+
+        From now on the broker's session is taken to be so.
+        """
+        entries: dict[bytes, list[bytes]] = {}
+        forgotten: dict[bytes, list[bytes]] = {}
+        stay: list[Key] = []
+        for key, partition in self._candidates.items():
+            item = partition.item
+            if item is None or key in self._changed:
+                continue
+            if item.held:
+                stay.append(key)
+            elif partition.most != item.most:
+                entries.setdefault(key[0], []).append(partition.raw(self.version))
+        for key, partition in self._changed.items():
+            if partition.held:
+                stay.append(key)
+            else:
+                entries.setdefault(key[0], []).append(partition.raw(self.version))
+        self._changed.clear()
+        for key in stay:
+            partition = self._partitions[key]
+            self._changed[key] = partition
+            if partition.at_broker:
+                partition.at_broker = False
+                forgotten.setdefault(key[0], []).append(i32(key[1]))
+        for key in self._forgotten:
+            forgotten.setdefault(key[0], []).append(i32(key[1]))
+        self._forgotten.clear()
+        return write_topics(self.version, entries, forgotten)
+
+    def full(self, answer: FetchAnswer) -> bytes | None:
+        """The topics of a request that names all that the last plan left in, and of the rest what has to be
+        asked for its watermarks; None where that is nothing, though the client wants something.
+
+        What is left out goes into `answer`.
+        """
+        entries: dict[bytes, list[bytes]] = {}
+        added: dict[bytes, list[bytes]] = {}
+        self._changed.clear()
+        for key, partition in self._partitions.items():
+            item = partition.item
+            if item is not None and item.held and _known(item.marks, partition.entry):
+                partition.at_broker = False
+                self._changed[key] = partition
+                added.setdefault(key[0], []).append(empty_partition(self.version, key[1], item.marks))
+            else:
+                entries.setdefault(key[0], []).append(partition.raw(self.version))
+        answer.added_topics = len(added)
+        answer.added = write_partitions(self.version, added)
+        return write_topics(self.version, entries, {}) if entries or not added else None
+
+    def next_broker_epoch(self) -> int:
+        """The epoch of the request that goes to the broker now."""
+        epoch = self.broker_epoch
+        self.broker_epoch = _after(epoch)
+        return epoch
+
+    def advance_client(self) -> None:
+        """The client has sent the request whose turn it was."""
+        self.client_epoch = _after(self.client_epoch)
+
+
+def _known(marks: Watermarks, entry: FetchEntry) -> bool:
+    """Whether the watermarks that an empty partition needs are there."""
+    return marks.high_watermark != UNKNOWN and marks.leader_epoch == entry.leader_epoch
+
+
+def _after(epoch: int) -> int:
+    return 1 if epoch == MAX_EPOCH else epoch + 1
+
+
+def _served(items: list[FetchItem]) -> int:
+    """How many items it takes to get behind the last that was let in under a bound."""
+    at = len(items)
+    while at > 0:
+        item = items[at - 1]
+        if item.most != NO_BOUND and not item.held:
+            return at
+        at -= 1
+    return 0
