@@ -230,6 +230,12 @@ class Bucket:
                 seconds = self._share(who, min(value, seconds * self.limit), now)
         return min(seconds, rule.max_throttle_seconds)
 
+    def wait(self, now: float) -> float:
+        """How many seconds it takes until the bucket is within its limit again; 0.0 when it is."""
+        if self.tokens is not None:
+            return self.tokens.throttle_seconds(self.limit, now)
+        return max(self.sampled.throttle_seconds(self.limit, now), self._owed_until - now, 0.0)
+
     def _share(self, who: Identity, tokens: float, now: float) -> float:
         """How long `who` waits for what it owes, these tokens included."""
         shares = self._shares

@@ -61,6 +61,8 @@ class PartitionBuckets:
         self.observed = rule.observed
         self.least_limit = UNLIMITED
         """The lowest that is configured."""
+        self.least_throttled = UNLIMITED
+        """The lowest of those whose clients wait."""
 
     def find(self, topic: str, partition: int, now: float) -> LimitedPartition | None:
         """A partition's bucket; None where it has no limit."""
@@ -104,6 +106,8 @@ class PartitionBuckets:
         values = resources.configured(TOPIC, self._key.name)
         self.any = len(values) > 0
         self.least_limit = min([float(value) for value in values.values()], default=UNLIMITED)
+        throttled = [float(value) for topic, value in values.items() if self._action(topic) == THROTTLE]
+        self.least_throttled = min(throttled, default=UNLIMITED)
         self._unlimited.clear()
         for names, limited in self._partitions.items():
             rest = names[0] == REST
@@ -116,6 +120,11 @@ class PartitionBuckets:
         """Whether any topic with this config may have this action."""
         configured = self._resources.configured(TOPIC, self._action_key.name)
         return self.any and action in configured.values()
+
+    def action(self, topic: str) -> str:
+        """What happens to a topic that is over; empty where it has no limit."""
+        limited = topic_limit(self._resources, topic, self._key) != UNLIMITED
+        return self._action(topic) if limited else ""
 
     def live(self) -> list[Bucket]:
         """Every bucket that has a limit now."""

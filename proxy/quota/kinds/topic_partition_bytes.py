@@ -19,11 +19,13 @@ from proxy.quota.bucket import Bucket, Rule
 from proxy.quota.config_keys import (
     CONSUMER_BYTE_RATE,
     CONSUMER_BYTE_RATE_ACTION,
+    OMIT,
     PRODUCER_BYTE_RATE,
     PRODUCER_BYTE_RATE_ACTION,
     THROTTLE,
 )
 from proxy.quota.consumed_lately import ConsumedLately
+from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits import PACE, UNLIMITED, Limits
 from proxy.quota.partition_buckets import PartitionBuckets
@@ -68,12 +70,12 @@ class TopicPartitionBytes(Quota):
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE or request.replica_id >= 0:
             return PASS
-        return self._consume(response.items, who, now)
+        return self._consume(request.api_key, response.items, who, now)
 
     def pass_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE:
             return self._produce(items, who, now)
-        return PASS if request.replica_id >= 0 else self._consume(items, who, now)
+        return PASS if request.replica_id >= 0 else self._consume(request.api_key, items, who, now)
 
     def _produce(self, items: list[Item], who: Identity, now: float) -> Verdict:
         longest = 0.0
@@ -90,21 +92,41 @@ class TopicPartitionBytes(Quota):
                 worst = limited.bucket
         return PASS if worst is None else Verdict(longest, bucket=worst)
 
-    def _consume(self, items: list[Item], who: Identity, now: float) -> Verdict:
+    def _consume(self, api_key: int, items: list[Item], who: Identity, now: float) -> Verdict:
         longest = 0.0
         worst: Bucket | None = None
         for item in items:
             if item.size == 0 or not item.topic:
                 continue
             limited = self._consumed.find(item.topic, item.partition, now)
-            self._lately.consumed(who, None if limited is None else limited.bucket, now)
             if limited is None:
-                continue
-            seconds = limited.bucket.record(item.size, now, who)
-            if seconds > longest and limited.action == THROTTLE:
-                longest = seconds
-                worst = limited.bucket
+                self._lately.consumed(who, None, now)
+            elif limited.action == OMIT and api_key == FETCH:
+                self._lately.consumed(who, None, now)
+                _omit(limited.bucket, item.size, who, now)
+            else:
+                self._lately.consumed(who, limited.bucket, now)
+                seconds = limited.bucket.record(item.size, now, who)
+                if seconds > longest:
+                    longest = seconds
+                    worst = limited.bucket
         return PASS if worst is None else Verdict(longest, bucket=worst)
+
+    def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
+        return replica_id < 0 and self._consumed.action(topic) == OMIT
+
+    def hold_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
+        if plan.replica_id >= 0:
+            return
+        for item in plan.items:
+            limited = self._consumed.find(item.topic, item.partition, now)
+            if limited is None or limited.action != OMIT:
+                continue
+            wait = limited.bucket.wait(now)
+            if wait > 0.0:
+                plan.hold(item, now + wait)
+            else:
+                plan.bound(item, int(self._allowed(limited.bucket, now)))
 
     def _bound(self, request: RequestView, who: Identity, now: float) -> Verdict:
         """The most that a response may bring: what the slowest partition may that this client consumes.
@@ -113,7 +135,10 @@ class TopicPartitionBytes(Quota):
         """
         bounding = self._lately.buckets(who, now)
         if bounding is None:
-            return Verdict(max_bytes=max(int(self._consumed.least_limit * _LEAST_FETCH_SECONDS), 1))
+            least = self._consumed.least_throttled
+            if least == UNLIMITED:
+                return PASS
+            return Verdict(max_bytes=max(int(least * _LEAST_FETCH_SECONDS), 1))
         most = UNLIMITED
         slowest: Bucket | None = None
         for bucket in bounding:
@@ -140,6 +165,7 @@ class TopicPartitionBytes(Quota):
         produce = (PRODUCE,) if self._produced.any else ()
         consume = (FETCH, SHARE_FETCH) if self._consumed.any else ()
         self.item_api_keys = produce + consume
+        self.holds_fetches = self._consumed.acts(OMIT) and not self._consumed.observed
 
     def live(self) -> list[Bucket]:
         return self._produced.live() + self._consumed.live()
@@ -148,6 +174,21 @@ class TopicPartitionBytes(Quota):
         self._produced.forget_idle(now)
         self._consumed.forget_idle(now)
         self._lately.forget(now)
+
+
+def _omit(bucket: Bucket, size: int, who: Identity, now: float) -> None:
+    """Count records of a partition that stays out of fetches while it is over, and for how long it will."""
+    seconds = bucket.record(size, now)
+    if seconds <= 0.0:
+        return
+    if bucket.observed:
+        more = bucket.count_observed(seconds, now)
+    else:
+        until = now + seconds
+        more = max(until - max(bucket.throttled_until, now), 0.0)
+        bucket.count_throttle(more, 1, until)
+    if who.usage is not None:
+        who.usage.count_throttle(FETCH, bucket.quota, more, 1)
 
 
 def _rule(limits: Limits, key: ConfigKey) -> Rule:

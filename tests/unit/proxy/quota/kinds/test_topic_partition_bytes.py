@@ -9,11 +9,13 @@ from proxy.quota.config_keys import (
     PRODUCER_BYTE_RATE,
 )
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes import FETCH, KIND, PRODUCE, SHARE_FETCH
 from proxy.quota.limits import OBSERVE, PACE, WINDOW, Limits
 from proxy.quota.resources import Resources
 from proxy.quota.verdict import PASS
+from proxy.wire.fetch_answer import Watermarks
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
 
 WHO = Identity("u", "c", "127.0.0.1")
@@ -143,6 +145,88 @@ def test_partitions_that_are_left_out_make_nobody_wait():
     made = quota(limits(topics=topics))
     assert answer(made, 5000) is PASS
     assert made.live()[0].tokens.measure(0.0) == -4000
+
+
+OMITTING = {"orders": {OUT: "1000", CONSUMER_BYTE_RATE_ACTION.name: OMIT}}
+
+
+def plan(of, *partitions, now=0.0, topic="orders", replica_id=-1):
+    found = []
+    for partition in partitions:
+        item = FetchItem(topic, partition, replica_id, Watermarks())
+        item.max_bytes = 1 << 20
+        found.append(item)
+    made = FetchPlan(replica_id, found)
+    of.hold_fetch(made, WHO, now)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("topics", "topic", "replica_id", "may"),
+    [
+        (OMITTING, "orders", -1, True),
+        (OMITTING, "orders", 2, False),
+        (OMITTING, "others", -1, False),
+        ({"orders": {OUT: "1000"}}, "orders", -1, False),
+        ({"orders": {CONSUMER_BYTE_RATE_ACTION.name: OMIT}}, "orders", -1, False),
+        ({"<default>": OMITTING["orders"]}, "others", -1, True),
+        ({"<default>": OMITTING["orders"]}, "__consumer_offsets", -1, False),
+    ],
+)
+def test_partitions_of_which_topics_may_stay_out(topics, topic, replica_id, may):
+    assert quota(limits(topics=topics)).may_hold(topic, 0, replica_id, WHO) is may
+
+
+def test_a_partition_that_is_over_stays_out_until_its_debt_is_paid():
+    made = quota(limits(topics=OMITTING))
+    assert made.holds_fetches
+    answer(made, 3000, 500)
+    over, fine = plan(made, 0, 1).items
+    assert (over.held, fine.held, fine.most) == (True, False, 500)
+    assert plan(made, 0).ask_again_at == pytest.approx(2.0)
+    (back,) = plan(made, 0, now=2.0).items
+    # Without tokens: a quarter of a second's worth.
+    assert (back.held, back.most) == (False, 250)
+    assert plan(made, 0, topic="others").items[0].most == NO_BOUND
+    assert plan(made, 0, replica_id=1).held == 0
+
+
+def test_by_kafkas_window_a_partition_stays_out_as_long_as_its_client_would_wait():
+    made = quota(limits(WINDOW, OMITTING))
+    answer(made, 11_000)
+    made_plan = plan(made, 0)
+    assert (made_plan.held, made_plan.ask_again_at) == (1, pytest.approx(1.0))
+    assert plan(made, 1).items[0].most == 10_000
+
+
+def test_what_stays_out_is_counted_once():
+    made = quota(limits(topics=OMITTING))
+    answer(made, 3000)
+    answer(made, 1000, now=1.0)
+    (bucket,) = made.live()
+    assert (bucket.throttled_requests, bucket.throttle_seconds) == (2, pytest.approx(3.0))
+
+
+def test_share_groups_have_no_fetch_to_stay_out_of_and_wait():
+    made = quota(limits(topics=OMITTING))
+    assert answer(made, 3000, api_key=SHARE_FETCH).throttle_seconds == pytest.approx(2.0)
+
+
+def test_consumers_whose_partitions_stay_out_may_fetch_as_much_as_they_want():
+    made = quota(limits(topics=OMITTING))
+    assert fetch(made) is PASS
+    answer(made, 3000)
+    assert fetch(made) is PASS
+    both = quota(limits(topics=OMITTING | {"slow": {OUT: "4000"}}))
+    assert fetch(both).max_bytes == 1000
+
+
+def test_observed_nothing_stays_out():
+    made = quota(limits(topics=OMITTING, modes={OUT: OBSERVE}))
+    assert not made.holds_fetches
+    answer(made, 3000)
+    (bucket,) = made.live()
+    assert bucket.throttle_seconds == pytest.approx(2.0)
 
 
 def test_what_comes_later_of_a_large_frame_counts():
