@@ -179,15 +179,16 @@ class Proxy:
         self._store.use_file(file_quotas(settings))
 
     async def _serve_admin(self, loop: asyncio.AbstractEventLoop) -> web.AppRunner:
+        collector = ProxyCollector(
+            self._gateways,
+            self._buckets,
+            lambda: self._topic,
+            lambda: bool(self._reload.problem),
+            () if self._usage is None else self._usage.sinks,
+            self._days_left,
+        )
         site = AdminSite(
-            ProxyCollector(
-                self._gateways,
-                self._buckets,
-                lambda: self._topic,
-                lambda: bool(self._reload.problem),
-                () if self._usage is None else self._usage.sinks,
-                self._days_left,
-            ),
+            collector.steps,
             self._problems,
             self._warnings,
             self._buckets,
@@ -202,9 +203,10 @@ class Proxy:
         return runner
 
     def _buckets(self) -> Iterator[tuple[int, BucketState]]:
-        now = asyncio.get_running_loop().time()
+        """Their states are asked for one by one, as they are wanted: there may be other work in between."""
+        time = asyncio.get_running_loop().time
         for node_id, bucket in self._engines.live():
-            yield node_id, bucket.state(now)
+            yield node_id, bucket.state(time())
 
     def _problems(self) -> list[str]:
         problems = ["shutting down"] if self._draining else []

@@ -1,6 +1,6 @@
 """Builds what reports usage, from the settings."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from proxy.server.gateway import Gateway
@@ -11,16 +11,18 @@ from proxy.telemetry.sink import Sink
 from proxy.telemetry.usage import Source, UsageReporter, name_of_this_run
 
 
-def usage_reporter(settings: Settings, gateways: Iterable[Gateway]) -> UsageReporter | None:
-    """None where nobody wants usage events."""
+def usage_reporter(settings: Settings, gateways: Sequence[Gateway]) -> UsageReporter | None:
+    """None where nobody wants usage events. The first gateway's cluster has the topic."""
     usage = settings.usage
     if usage is None:
         return None
     proxy = name_of_this_run()
     sinks: list[Sink] = []
     if usage.kafka is not None:
-        bootstrap = settings.listeners[0].upstream.addresses
-        sinks.append(KafkaSink(bootstrap, usage.kafka.topic, settings.limits.connect_seconds))
+        first = gateways[0]
+        bootstrap = first.listener.upstream.addresses
+        seconds = settings.limits.connect_seconds
+        sinks.append(KafkaSink(bootstrap, usage.kafka.topic, seconds, first.access))
     if usage.files is not None:
         sinks.append(FileSink(Path(usage.files.folder), proxy, usage.files.max_bytes, usage.files.keep))
     sources = [

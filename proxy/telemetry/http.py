@@ -1,16 +1,19 @@
 """The admin port: /metrics, /healthz, /readyz, /api/quotas."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+import msgspec
 from aiohttp import web
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
+from prometheus_client.core import Metric
 
 from proxy.quota.bucket import NO_PARTITION, BucketState
 from proxy.quota.engine import ALL_BROKERS
+from proxy.telemetry.exposition import exposition
 
+AT_A_TIME: Final = 500
+"""Buckets that are shown before the event loop gets a turn."""
 INDEX: Final = """<!doctype html><title>quota-proxy</title><h1>quota-proxy</h1>
 <ul><li><a href="metrics">metrics</a><li><a href="healthz">healthz</a><li><a href="readyz">readyz</a>
 <li><a href="api/quotas">api/quotas</a></ul>
@@ -22,18 +25,19 @@ class AdminSite:
 
     def __init__(
         self,
-        collector: Collector,
+        families: Callable[[], Iterable[Metric | None]],
         problems: Callable[[], list[str]],
         warnings: Callable[[], list[str]],
         buckets: Callable[[], Iterable[tuple[int, BucketState]]],
         time: Callable[[], float],
         certificates: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        """`problems` says why clients cannot be served, `warnings` what else is wrong; `time` is the clock of
-        `buckets`' throttled_until; `certificates` gives the days that are left by file.
+        """`families` gives what /metrics shows, and None where others may want a turn; `problems` says why
+        clients cannot be served, `warnings` what else is wrong; `time` is the clock of `buckets`'
+        throttled_until; `certificates` gives the days that are left by file.
         """
-        self._registry: Final = CollectorRegistry()
-        self._registry.register(collector)
+        self._families: Final = families
+        self._one_scrape: Final = asyncio.Lock()
         self._problems: Final = problems
         self._warnings: Final = warnings
         self._buckets: Final = buckets
@@ -57,8 +61,9 @@ class AdminSite:
         return web.Response(text=INDEX, content_type="text/html")
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
+        async with self._one_scrape:
+            body, content_type = await exposition(self._families(), request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
 
     async def _healthz(self, request: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
@@ -75,7 +80,13 @@ class AdminSite:
 
     async def _quotas(self, request: web.Request) -> web.Response:
         now = self._time()
-        return web.json_response({"quotas": [_shown(*bucket, now) for bucket in self._buckets()]})
+        rows: list[bytes] = []
+        for broker, state in self._buckets():
+            rows.append(msgspec.json.encode(_shown(broker, state, now)))
+            if len(rows) % AT_A_TIME == 0:
+                await asyncio.sleep(0)
+        body = b'{"quotas": [' + b", ".join(rows) + b"]}"
+        return web.Response(body=body, content_type="application/json", charset="utf-8")
 
 
 def _shown(broker: int, state: BucketState, now: float) -> dict[str, object]:

@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from proxy.errors import UpstreamUnavailable
+from proxy.security.access import PLAINTEXT, Access
 from proxy.store.topic_setup import TopicPlan, prepare_topic
 from proxy.telemetry.events import Encoded
 from proxy.telemetry.sink import Sink, SinkUnavailable
@@ -27,7 +28,13 @@ PLAN: Final = TopicPlan(partitions=4)
 class KafkaSink(Sink):
     """Makes the topic where it is missing."""
 
-    def __init__(self, bootstrap: Sequence[tuple[str, int]], topic: str, connect_seconds: float) -> None:
+    def __init__(
+        self,
+        bootstrap: Sequence[tuple[str, int]],
+        topic: str,
+        connect_seconds: float,
+        access: Access = PLAINTEXT,
+    ) -> None:
         super().__init__("kafka")
         self._bootstrap: Final = tuple(bootstrap)
         self._servers: Final = [
@@ -35,6 +42,7 @@ class KafkaSink(Sink):
         ]
         self._topic: Final = topic
         self._connect_seconds: Final = connect_seconds
+        self._access: Final = access
         self._producer: Any = None
         # Of a cluster that is away it says dozens of lines a second; `problem` says it once.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
@@ -53,13 +61,21 @@ class KafkaSink(Sink):
 
     async def _started(self) -> Any:
         if self._producer is None:
-            await prepare_topic(self._bootstrap, self._topic, self._connect_seconds, create=True, plan=PLAN)
+            await prepare_topic(
+                self._bootstrap,
+                self._topic,
+                self._connect_seconds,
+                create=True,
+                plan=PLAN,
+                access=self._access,
+            )
             producer = AIOKafkaProducer(
                 bootstrap_servers=self._servers,
                 client_id=CLIENT_ID,
                 acks="all",
                 max_batch_size=BATCH_BYTES,
                 request_timeout_ms=int(REQUEST_SECONDS * 1000),
+                **self._access.for_aiokafka(),
             )
             self._producer = producer
             await producer.start()

@@ -13,19 +13,18 @@ from proxy.quota.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE
 from proxy.quota.usage import REST
 from proxy.server.gateway import Gateway
+from proxy.telemetry.series import MAX_SERIES, Series, add, bounded, bounded_steps
 from proxy.telemetry.sink import Sink
 
 PREFIX: Final = "quota_proxy_"
-MAX_SERIES: Final = 1000
-"""Series of one family with entity or partition labels; the smallest beyond that are added up under REST."""
+AT_A_TIME: Final = 500
+"""Buckets or series that are dealt with before the event loop gets a turn."""
 ENTITY: Final = ("quota", "user", "client_id")
 CLIENT: Final = ("direction", "user", "client_id")
 PARTITION: Final = ("direction", "topic", "partition")
 TENANT: Final = ("user", "client_id")
 PARTITION_QUOTAS: Final = {PRODUCER_BYTE_RATE.name: "in", CONSUMER_BYTE_RATE.name: "out"}
 """The direction of the quotas of partitions."""
-
-Series = dict[tuple[str, ...], float]
 
 
 class StoreState(Protocol):
@@ -62,6 +61,13 @@ class ProxyCollector(Collector):
         self._left_out: dict[str, int] = {}
 
     def collect(self) -> Iterator[Metric]:
+        return (step for step in self.steps() if step is not None)
+
+    def steps(self) -> Iterator[Metric | None]:
+        """The families; None wherever so much has been done that others may want a turn.
+
+        Counters go on meanwhile. One pass at a time.
+        """
         self._left_out = {}
         build = GaugeMetricFamily(PREFIX + "build_info", "Always 1.", labels=("version", "compiled"))
         build.add_metric((proxy.__version__, str(proxy.COMPILED).lower()), 1)
@@ -117,21 +123,26 @@ class ProxyCollector(Collector):
             sizes.add_metric((name, "out"), gateway.traffic.total.bytes_out)
         yield from (connections, without_port, closed, requests, sizes, unread)
 
-    def _clients(self) -> Iterator[Metric]:
+    def _clients(self) -> Iterator[Metric | None]:
         series: Series = {}
         for gateway in self._gateways:
-            for (user, client_id), count in gateway.traffic.clients.items():
+            for number, ((user, client_id), count) in enumerate(list(gateway.traffic.clients.items()), 1):
                 add(series, ("in", user, client_id), count.bytes_in)
                 add(series, ("out", user, client_id), count.bytes_out)
-        yield self._counter("client_bytes", "Bytes of requests (in) and responses (out).", CLIENT, series)
+                if number % AT_A_TIME == 0:
+                    yield None
+        text = "Bytes of requests (in) and responses (out)."
+        yield from self._large("client_bytes", text, CLIENT, series)
 
-    def _quotas(self) -> Iterator[Metric]:
+    def _quotas(self) -> Iterator[Metric | None]:
         requests: Series = {}
         seconds: Series = {}
         limits: Series = {}
         connections: Series = {}
         mutations: list[BucketState] = []
-        for _, state in self._buckets():
+        for number, (_, state) in enumerate(self._buckets(), 1):
+            if number % AT_A_TIME == 0:
+                yield None
             if state.ip:
                 add(connections, (state.ip,), state.throttle_seconds)
                 continue
@@ -146,10 +157,10 @@ class ProxyCollector(Collector):
             add(requests, entity, state.throttled_requests)
             add(seconds, entity, state.throttle_seconds)
             limits[entity] = state.limit
-        yield self._counter("throttled_requests", "Requests that had to wait.", ENTITY, requests)
-        yield self._counter("throttle_seconds", "Seconds that requests had to wait.", ENTITY, seconds)
+        yield from self._large("throttled_requests", "Requests that had to wait.", ENTITY, requests)
+        yield from self._large("throttle_seconds", "Seconds that requests had to wait.", ENTITY, seconds)
         text = "Seconds that new connections had to wait until they were served."
-        yield self._counter("connection_throttle_seconds", text, ("ip",), connections, kept=0)
+        yield from self._large("connection_throttle_seconds", text, ("ip",), connections, kept=0)
         limit = GaugeMetricFamily(
             PREFIX + "quota_limit", "The limit of an active bucket, per broker and second.", labels=ENTITY
         )
@@ -217,26 +228,30 @@ class ProxyCollector(Collector):
                 left_out.add_metric((gateway.listener.name,), gateway.usage.left_out)
         yield from (events, waiting, left_out)
 
-    def _partitions(self) -> Iterator[Metric]:
+    def _partitions(self) -> Iterator[Metric | None]:
         series: Series = {}
         for gateway in self._gateways:
             view = gateway.cluster.view
             counted = gateway.traffic.partitions
             gateway.cluster.want_names(topic_id for topic, topic_id, _ in counted if not topic)
-            for (topic, topic_id, partition), count in counted.items():
+            for number, ((topic, topic_id, partition), count) in enumerate(list(counted.items()), 1):
                 # Until the cluster has said what the topic is called, its id stands for it.
                 name = topic or view.topic_name(topic_id) or topic_id.hex()
                 add(series, ("in", name, str(partition)), count.bytes_in)
                 add(series, ("out", name, str(partition)), count.bytes_out)
+                if number % AT_A_TIME == 0:
+                    yield None
         text = "Bytes of record batches produced (in) and fetched (out)."
-        yield self._counter("topic_partition_bytes", text, PARTITION, series)
+        yield from self._large("topic_partition_bytes", text, PARTITION, series)
         waits: Series = {key: 0.0 for key in series if key[1] != REST}
-        for _, state in self._buckets():
+        for number, (_, state) in enumerate(self._buckets(), 1):
+            if number % AT_A_TIME == 0:
+                yield None
             direction = PARTITION_QUOTAS.get(state.quota)
             if direction is not None:
                 add(waits, (direction, state.topic, str(state.partition)), state.throttle_seconds)
         text = "Seconds that clients had to wait for a partition's quota."
-        yield self._counter("topic_partition_throttle_seconds", text, PARTITION, waits)
+        yield from self._large("topic_partition_throttle_seconds", text, PARTITION, waits)
 
     def _counter(
         self, name: str, text: str, labels: tuple[str, ...], series: Series, kept: int = 1
@@ -248,24 +263,20 @@ class ProxyCollector(Collector):
             family.add_metric(key, value)
         return family
 
+    def _large(
+        self, name: str, text: str, labels: tuple[str, ...], series: Series, kept: int = 1
+    ) -> Iterator[Metric | None]:
+        """_counter() of a family that may have any number of series, in steps."""
+        family = CounterMetricFamily(PREFIX + name, text, labels=labels)
+        self._note(name, series)
+        found = yield from bounded_steps(series, kept)
+        for key, value in found.items():
+            family.add_metric(key, value)
+        yield family
+
     def _note(self, family: str, series: Mapping[tuple[str, ...], float]) -> None:
         if len(series) > MAX_SERIES:
             self._left_out[PREFIX + family] = len(series) - MAX_SERIES
-
-
-def add(series: Series, key: tuple[str, ...], value: float) -> None:
-    series[key] = series.get(key, 0) + value
-
-
-def bounded(series: Series, kept: int = 1) -> Series:
-    """The largest MAX_SERIES, and the rest added up by the `kept` first labels, with REST for the others."""
-    if len(series) <= MAX_SERIES:
-        return series
-    ranked = sorted(series.items(), key=lambda item: item[1], reverse=True)
-    result = dict(ranked[:MAX_SERIES])
-    for key, value in ranked[MAX_SERIES:]:
-        add(result, (*key[:kept], *(REST for _ in key[kept:])), value)
-    return result
 
 
 def api_name(api_key: int) -> str:

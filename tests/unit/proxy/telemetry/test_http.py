@@ -2,20 +2,15 @@
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from prometheus_client.registry import Collector
+from prometheus_client.core import GaugeMetricFamily
 
 from proxy.quota.bucket import BucketState
 from proxy.quota.engine import ALL_BROKERS
 from proxy.telemetry.http import AdminSite
 
 
-class Nothing(Collector):
-    def collect(self) -> list[object]:  # type: ignore[override]
-        return []
-
-
 def site(problems: list[str], warnings: list[str], buckets: list[tuple[int, BucketState]]) -> TestClient:
-    pages = AdminSite(Nothing(), lambda: problems, lambda: warnings, lambda: buckets, lambda: 100.0)
+    pages = AdminSite(list, lambda: problems, lambda: warnings, lambda: buckets, lambda: 100.0)
     return TestClient(TestServer(pages.application()))
 
 
@@ -67,3 +62,22 @@ async def test_quotas() -> None:
         "throttle_seconds": 1.5,
     }
     assert (second["entity"], second["mode"], second["throttled"]) == ({"ip": "10.0.0.1"}, "observe", False)
+
+
+async def test_many_quotas_are_one_answer() -> None:
+    states = [(1, BucketState("producer_byte_rate", f"u{n}", "", 5.0, 1.0, 0.0, 2, 1.5)) for n in range(1201)]
+    async with site([], [], states) as client:
+        answer = await (await client.get("/api/quotas")).json()
+    assert [bucket["entity"]["user"] for bucket in answer["quotas"]] == [f"u{n}" for n in range(1201)]
+
+
+async def test_metrics_in_the_format_that_is_asked_for() -> None:
+    pages = AdminSite(lambda: [GaugeMetricFamily("up", "Up.", value=1), None], list, list, list, lambda: 0.0)
+    async with TestClient(TestServer(pages.application())) as client:
+        plain = await client.get("/metrics")
+        assert plain.content_type == "text/plain"
+        assert "up 1.0\n" in await plain.text()
+        accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
+        answer = await client.get("/metrics", headers=accept)
+        assert answer.content_type == "application/openmetrics-text"
+        assert (await answer.text()).endswith("# EOF\n")

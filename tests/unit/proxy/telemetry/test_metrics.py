@@ -7,7 +7,8 @@ from prometheus_client.core import Metric
 
 from proxy.quota.bucket import BucketState
 from proxy.quota.usage import REST
-from proxy.telemetry.metrics import MAX_SERIES, ProxyCollector, StoreState, bounded
+from proxy.telemetry.metrics import AT_A_TIME, ProxyCollector, StoreState
+from proxy.telemetry.series import MAX_SERIES
 
 TOKENS = "controller_mutation_tokens"
 
@@ -114,15 +115,6 @@ def test_the_file(refused: bool) -> None:
     assert value(collected(refused=refused), "config_last_reload_successful") == (0 if refused else 1)
 
 
-@pytest.mark.parametrize("kept", [0, 1])
-def test_the_smallest_are_added_up(kept: int) -> None:
-    series = {("in", str(number)): float(number) for number in range(MAX_SERIES + 2)}
-    found = bounded(series, kept)
-    assert len(found) == MAX_SERIES + 1
-    assert found[("in", REST) if kept else (REST, REST)] == 0 + 1
-    assert found["in", str(MAX_SERIES + 1)] == MAX_SERIES + 1
-
-
 def test_buckets_of_topics_have_no_limit_among_those_of_clients() -> None:
     states = [
         BucketState("producer.byte.rate", "", "", 5, 1, 0, 2, 1.5, topic="orders", partition=0),
@@ -136,3 +128,14 @@ def test_buckets_of_topics_have_no_limit_among_those_of_clients() -> None:
         if sample.name.endswith("_total")
     ]
     assert (sample.labels["quota"], sample.value) == ("producer.byte.rate", 2.0)
+
+
+def test_many_buckets_give_others_a_turn() -> None:
+    states = [BucketState("producer_byte_rate", f"u{n}", "", 5, 1, 0, n, 1.5) for n in range(5000)]
+    steps = ProxyCollector([], lambda: enumerate(states), lambda: None, lambda: False).steps()
+    assert sum(step is None for step in steps) >= len(states) // AT_A_TIME
+    families = collected(states)
+    found = families["quota_proxy_throttled_requests"].samples
+    assert sum(sample.value for sample in found) == sum(range(5000))
+    left_out = {s.labels["family"]: s.value for s in families["quota_proxy_series_left_out"].samples}
+    assert left_out["quota_proxy_throttled_requests"] == 4000

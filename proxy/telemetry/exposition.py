@@ -1,0 +1,57 @@
+"""A scrape's answer, written bit by bit, so that other work goes on however much there is to show."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from typing import Final, cast
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+
+SAMPLES_AT_A_TIME: Final = 200
+END: Final = b"# EOF\n"
+"""The last line of OpenMetrics."""
+Encode = Callable[[CollectorRegistry], bytes]
+
+
+async def exposition(steps: Iterable[Metric | None], accept: str) -> tuple[bytes, str]:
+    """The text of all families and its content type, in the format that the client accepts.
+
+    Every None among the steps gives others a turn, and so does every part of a large family.
+    """
+    encode, content_type = choose_encoder(accept)
+    parts: list[bytes] = []
+    ends = False
+    for step in steps:
+        if step is not None:
+            for part in _parts(step, encode):
+                ends = ends or part.endswith(END)
+                parts.append(part.removesuffix(END))
+                await asyncio.sleep(0)
+        else:
+            await asyncio.sleep(0)
+    if ends:
+        parts.append(END)
+    return b"".join(parts), content_type
+
+
+class _One:
+    """A registry of one family, as far as an encoder looks at it."""
+
+    def __init__(self, family: Metric) -> None:
+        self._family: Final = family
+
+    def collect(self) -> list[Metric]:
+        return [self._family]
+
+
+def _parts(family: Metric, encode: Encode) -> Iterator[bytes]:
+    """The family's text; its HELP and TYPE stand in the first part alone."""
+    for start in range(0, max(len(family.samples), 1), SAMPLES_AT_A_TIME):
+        part = copy(family)
+        part.samples = family.samples[start : start + SAMPLES_AT_A_TIME]
+        text = encode(cast("CollectorRegistry", _One(part)))
+        while start and text.startswith(b"# ") and text != END:
+            text = text.partition(b"\n")[2]
+        yield text
