@@ -1,4 +1,4 @@
-"""What the proxy writes is what the pipeline reads: the event's fields, their types, and which may be null."""
+"""What the proxy writes is what the pipeline reads: the event's fields, their types, which may be null."""
 
 from typing import Any
 
