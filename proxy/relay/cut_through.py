@@ -7,6 +7,9 @@ from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
 from proxy.wire.views import View
+from proxy.wire.walk import RECORDS
+
+MAX_PASSABLE: Final = 2**31
 
 
 @final
@@ -48,6 +51,27 @@ class CutThrough:
             return True
         mark = view.mark
         return mark is not None and 0 <= at < mark.base + mark.pos
+
+    @property
+    def passable(self) -> int:
+        """How many of the next bytes are nothing but a part of what is passed on as it is; MAX where all."""
+        view = self.view
+        if self._waiting:
+            return 0
+        if view is None or view.done:
+            return MAX_PASSABLE
+        return view.records_left if view.phase == RECORDS and view.mark is not None else 0
+
+    def pass_by(self, size: int) -> None:
+        """So many bytes, of those that are passable, have gone on without coming this way."""
+        view = self.view
+        if view is None or view.done:
+            return
+        mark = view.mark
+        assert mark is not None
+        view.records_left -= size
+        view.mark = mark.moved(size)
+        self._sent += size
 
     def feed(self, pieces: list[bytes]) -> None:
         """Take the next part of the frame; reading goes on before the step that ran out of bytes."""

@@ -38,6 +38,7 @@ class Exchange:
         "own",
         "request",
         "sent_at",
+        "streams",
         "throttled_until",
     )
 
@@ -63,6 +64,8 @@ class Exchange:
         self.api_key: Final = api_key
         self.answer: bytes | None = None
         """The proxy's own answer, a whole frame: it waits here for its turn."""
+        self.streams = False
+        """Whether its answer may pass on while it comes even where it is short enough to be taken whole."""
         self.held_until = 0.0
         """The proxy's own answer does not leave before this, even in its turn."""
         self.throttled_until = 0.0

@@ -95,6 +95,17 @@ class Relay:
             # There may have been no room for it among the requests in flight.
             self._read_requests(now)
 
+    @property
+    def passable(self) -> int:
+        """How many of the next bytes from the broker may go straight to the client, as a part of an answer
+        that is passed on as it is. Whoever does that tells pass_by(); nothing of take_to_client() may wait.
+        """
+        return self._responses.passable
+
+    def pass_by(self, size: int) -> None:
+        """So many bytes, at most `passable`, have gone from the broker to the client, or will go next."""
+        self._responses.pass_by(size)
+
     def take_to_client(self) -> list[bytes]:
         return self._turns.take()
 

@@ -236,6 +236,7 @@ class Requests:
             if fetch is not None:
                 self._go_on(fetch, now)
                 return
+        exchange.streams = view.api_key == FETCH and not view.bounded and not view.want_items
         if view.acks != 0:
             self._turns.add(exchange)
         self._forward(frame, exchange, reader, view, now)

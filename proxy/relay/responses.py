@@ -12,13 +12,17 @@ from proxy.wire.addresses import Addresses
 from proxy.wire.apis import Api
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
-from proxy.wire.frames import Frame, FrameSplitter
+from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter
 from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView, ResponseView
 
 HOLD_BYTES: Final = 4096
 """A large response passes once so much is there: enough for its header and what stands before its topics."""
+STREAM_BYTES: Final = 64 << 10
+"""An answer from this size on passes on while it comes, where nothing but bytes is in it for us: what has
+just been read is still in the processor's cache.
+"""
 MAX_RESPONSE_BYTES: Final = 2**31 - 1
 MAX_THROTTLE_MS: Final = 2**31 - 1
 
@@ -51,10 +55,28 @@ class Responses:
             self._collected = []
         return taken
 
+    @property
+    def passable(self) -> int:
+        """How many of the next bytes may go straight to the client; see pass_by()."""
+        passing = self._passing
+        missing = self._splitter.missing
+        if passing is None or missing == 0 or self._turns.held_until > 0.0:
+            return 0
+        # The last byte comes the usual way, so that the end of the frame is noticed.
+        return min(passing.passable, missing - 1)
+
+    def pass_by(self, size: int) -> None:
+        """So many bytes, of those that are passable, have gone to the client."""
+        passing = self._passing
+        assert passing is not None
+        self._traffic.total.bytes_out += size
+        self._splitter.pass_by(size)
+        passing.pass_by(size)
+
     def receive(self, data: bytes, now: float) -> None:
         self._traffic.total.bytes_out += len(data)
         self._splitter.feed(data)
-        frame = self._splitter.next()
+        frame = self._next()
         while frame is not None:
             passing = self._passing
             if self._collecting is not None:
@@ -66,7 +88,11 @@ class Responses:
                 self._pass(passing, now)
             if frame.complete:
                 self._answered_at = now
-            frame = self._splitter.next()
+            frame = self._next()
+
+    def _next(self) -> Frame | None:
+        self._splitter.whole_bytes = STREAM_BYTES if self._turns.streams else CUT_THROUGH_BYTES
+        return self._splitter.next()
 
     def _read_response(self, frame: Frame, now: float) -> None:
         if not frame.complete:

@@ -48,6 +48,11 @@ class Turns:
         return self._first is None and not self.passing and not self._held_back
 
     @property
+    def streams(self) -> bool:
+        """Whether the answer whose turn it is may pass on while it comes; see Exchange.streams."""
+        return self._first is not None and self._first.streams
+
+    @property
     def full(self) -> bool:
         """Whether so many answers are due that no further request is read before some of them are there."""
         return self._due >= MAX_IN_FLIGHT

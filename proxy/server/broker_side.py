@@ -8,6 +8,9 @@ if TYPE_CHECKING:
 
 WRITE_BUFFER_BYTES: Final = 256 << 10
 """So much may wait to be written to either side before the other is not read from any more."""
+READ_BYTES: Final = 256 << 10
+BUFFER: Final = memoryview(bytearray(READ_BYTES))
+"""Every broker's bytes are read into this one: they are gone from it before anything else is read."""
 LINGER_SECONDS: Final = 30.0
 """How long a broker may take to read the rest and close after its client has gone."""
 
@@ -72,7 +75,14 @@ class BrokerSide:
             self._connection.broker_connected()
 
     def data_received(self, data: bytes) -> None:
-        self._connection.broker_sent(data)
+        """For asyncio's own loop: it asks nobody for a buffer who is not a BufferedProtocol."""
+        self._connection.broker_sent(memoryview(data))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return BUFFER
+
+    def buffer_updated(self, size: int) -> None:
+        self._connection.broker_sent(BUFFER[:size])
 
     def pause_writing(self) -> None:
         self._connection.broker_full(True)

@@ -23,6 +23,7 @@ from proxy.relay.errors import (
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.server.broker_side import WRITE_BUFFER_BYTES, BrokerSide
+from proxy.server.direct import Direct, direct
 from proxy.server.owner import Owner
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class Connection:
         self._loop: Final = loop
         self._time: Final = loop.time
         self._client: asyncio.Transport | None = None
+        self._direct: Direct | None = None
         self._broker: Final = BrokerSide(self, loop)
         self._relay: Relay | None = None
         self._unserved: list[bytes] = []
@@ -82,6 +84,7 @@ class Connection:
         self.address = str(peer[0])
         self.peer = f"{peer[0]}:{peer[1]}"
         self._client = client
+        self._direct = direct(client)
         client.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self._relay = self._owner.opened(self, self.address)
         if self._relay is None:
@@ -164,14 +167,18 @@ class Connection:
     def broker_connected(self) -> None:
         self._pause(CONNECTING, False)
 
-    def broker_sent(self, data: bytes) -> None:
+    def broker_sent(self, data: memoryview) -> None:
+        """The broker's bytes, in a buffer that is written over when this returns."""
         relay = self._relay
         if relay is None or self._over:
             return
         now = self._time()
         self.heard_at = now
+        if relay.passable >= len(data) and self._direct is not None and self._direct.write(data):
+            relay.pass_by(len(data))
+            return
         try:
-            relay.receive_from_broker(data, now)
+            relay.receive_from_broker(bytes(data), now)
         except RelayError as error:
             self.fail(error)
             return

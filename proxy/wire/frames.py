@@ -50,11 +50,14 @@ class FrameSplitter:
         "_more",
         "_open",
         "_whole",
+        "whole_bytes",
     )
 
     def __init__(self, max_frame_bytes: int, hold_bytes: int = CUT_THROUGH_BYTES) -> None:
         self._max_frame_bytes: Final = max_frame_bytes
         self._hold_bytes: Final = hold_bytes
+        self.whole_bytes = CUT_THROUGH_BYTES
+        """The longest frame that is handed out whole."""
         self._chunk = b""
         self._at = 0
         """How much of the chunk has been handed out."""
@@ -75,6 +78,17 @@ class FrameSplitter:
     def in_frame(self) -> bool:
         """Whether a frame has been handed out in part and its rest is still to come."""
         return self._open is not None
+
+    @property
+    def missing(self) -> int:
+        """Bytes still to be fed of the frame that is being cut through, all that were fed being handed out;
+        else 0.
+        """
+        return self._missing if self._open is not None and self._buffered == 0 else 0
+
+    def pass_by(self, size: int) -> None:
+        """So many of the missing bytes do not come this way."""
+        self._missing -= size
 
     def feed(self, chunk: bytes) -> None:
         more = self._more
@@ -112,7 +126,7 @@ class FrameSplitter:
             frame.pieces = self._take(size)
             frame.size = size
             return frame
-        if size > CUT_THROUGH_BYTES and self._buffered >= self._hold_bytes:
+        if size > self.whole_bytes and self._buffered >= self._hold_bytes:
             self._missing = size - self._buffered
             self._open = Frame(self._take(self._buffered), size, False)
             return self._open

@@ -1,0 +1,115 @@
+"""A consumer's answer from 64 KiB on passes on while it comes, and most of it past the relay."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.relay.relay import Relay
+from proxy.relay.responses import STREAM_BYTES
+from proxy.relay.traffic import Traffic
+from tests.relay.test_large_frames import large_fetch_response
+from tests.support.exchanges import TOPIC, answered, fetch, fetch_response, fetched, opaque
+from tests.support.messages import parts_of, response_frame
+from tests.support.old_messages import fetch_request as old_fetch
+from tests.support.old_messages import fetch_response as old_fetched
+from tests.support.playbook import EVERYONE, Playbook, new_relay
+
+MIB = 1 << 20
+KIB = 1 << 10
+
+
+def pass_on(relay: Relay, parts: list[bytes]) -> tuple[bytes, int]:
+    """What the client gets when the shell lets bytes go past the relay wherever it may; and how many did."""
+    passed, beside = b"".join(relay.take_to_client()), 0
+    for part in parts:
+        if 0 < len(part) <= relay.passable:
+            relay.pass_by(len(part))
+            passed += part
+            beside += len(part)
+        else:
+            relay.receive_from_broker(part, 1000.0)
+            passed += b"".join(relay.take_to_client())
+    return passed, beside
+
+
+@pytest.mark.parametrize("version", [4, 7, 11, 12, 15, 16, 18])
+@settings(max_examples=20, deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 300 * KIB), min_size=1, max_size=5),
+    cuts=st.lists(st.integers(1, 500 * KIB), max_size=12),
+)
+def test_what_goes_past_the_relay_changes_nothing(version, sizes, cuts):
+    """Two answers, one behind the other, of several partitions each, in parts of any size."""
+    response = fetch_response(version, b"")
+    topic = response.responses[0]
+    partitions = tuple(
+        replace(topic.partitions[0], records=bytes([at]) * size) for at, size in enumerate(sizes)
+    )
+    response = replace(response, responses=(replace(topic, partitions=partitions),) * 2)
+    frames = response_frame(response, 1) + response_frame(response, 2)
+    parts = parts_of(frames, [cut for cut in cuts if cut < len(frames)])
+    requests = fetch(1, version=version) + fetch(2, version=version)
+    traffic, other = Traffic(), Traffic()
+    beside = Playbook(new_relay(traffic=traffic)).client(requests)
+    through = Playbook(new_relay(traffic=other)).client(requests).broker(*parts)
+    assert pass_on(beside.relay, parts)[0] == b"".join(through.relay.take_to_client())
+    assert beside.relay.idle
+    assert traffic.total.bytes_out == other.total.bytes_out == len(frames)
+
+
+@pytest.mark.parametrize("version", [11, 12, 18])
+def test_most_of_a_large_answer_goes_past_the_relay(version):
+    frame = response_frame(fetch_response(version, bytes(MIB)))
+    parts = parts_of(frame, list(range(100 * KIB, len(frame), 100 * KIB)))
+    story = Playbook(new_relay()).client(fetch(1, version=version))
+    passed, beside = pass_on(story.relay, parts)
+    assert passed == frame
+    assert beside >= 900 * KIB
+
+
+def test_endpoints_at_the_end_of_a_stream_are_taken_out():
+    """Its length is on its way by then."""
+    frame = response_frame(large_fetch_response(18))
+    parts = parts_of(frame, list(range(100 * KIB, len(frame), 100 * KIB)))
+    through = Playbook(new_relay()).client(fetch(1, version=18)).broker(*parts)
+    passed, beside = pass_on(Playbook(new_relay()).client(fetch(1, version=18)).relay, parts)
+    assert beside > 0
+    assert passed == b"".join(through.relay.take_to_client())
+
+
+def test_an_answer_streams_from_64_kib_on():
+    for size, streams in ((STREAM_BYTES, False), (STREAM_BYTES + 1, True)):
+        frame = fetched(1, size - 4)
+        assert len(frame) == size
+        story = Playbook(new_relay()).client(fetch(1)).broker(frame[:-1])
+        assert (b"".join(story.relay.take_to_client()) != b"") == streams
+
+
+def test_who_wants_to_see_the_partitions_gets_the_answer_whole():
+    frame = response_frame(fetch_response(12, bytes(500 * KIB)))
+    story = Playbook(new_relay(traffic=Traffic(topic_partitions=True))).client(fetch(1, version=12))
+    assert story.broker(frame[: 300 * KIB]).to_client().relay.passable == 0
+    story.broker(frame[300 * KIB :]).to_client(frame)
+
+
+def test_a_bounded_answer_comes_whole_so_that_its_batches_can_be_cut():
+    slow = new_relay({EVERYONE: {"consumer_byte_rate": MIB}})
+    frame = fetched(1, 500 * KIB)
+    story = Playbook(slow).client(fetch(1)).broker(frame[: 300 * KIB]).to_client()
+    assert story.relay.passable == 0
+
+
+def test_other_answers_come_whole():
+    frame = answered(1, bytes(500 * KIB))
+    story = Playbook(new_relay()).client(opaque(1)).broker(frame[: 300 * KIB]).to_client()
+    assert story.relay.passable == 0
+
+
+def test_nothing_goes_past_what_is_held_for_a_client_that_cannot_be_told():
+    """An old client's answer waits, so what comes after it does as well."""
+    slow = new_relay({EVERYONE: {"consumer_byte_rate": MIB}})
+    request, frame = old_fetch(0, 1, {TOPIC: {0: 1}}), old_fetched(0, 1, {TOPIC: {0: bytes(3 * MIB)}})
+    story = Playbook(slow).client(request).broker(frame[:MIB]).to_client()
+    assert story.relay.passable == 0
