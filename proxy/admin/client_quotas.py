@@ -25,6 +25,7 @@ from proxy.admin.quota_messages import (
     write_altered,
     write_described,
 )
+from proxy.admin.refused import Refused
 from proxy.quota.identity import CLIENT_ID, DEFAULT, IP, USER, Identity, QuotaEntity
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.quota import QuotaKey
@@ -42,14 +43,6 @@ RESOLVE_SECONDS: Final = 5.0
 
 Result = tuple[ErrorCode, str | None]
 DONE: Final[Result] = (ErrorCode.none, None)
-
-
-class Refused(Exception):
-    """A request, or an entry of one, is not done; `code` is Kafka's, str() the message."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code: Final = code
 
 
 class ClientQuotas:

@@ -3,13 +3,26 @@
 from typing import Final
 
 from proxy.admin.client_quotas import ClientQuotas
+from proxy.admin.configs import ResourceConfigs
+from proxy.admin.mutations import Broker
 from proxy.admin.quota_messages import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, FLEXIBLE_FROM
 from proxy.relay.intercepted import Intercepted
+from proxy.wire import answered
 from proxy.wire.apis import read_request_header
 from proxy.wire.errors import UnsupportedVersion
 from proxy.wire.reader import Reader
 
-NEWEST: Final = {DESCRIBE_CLIENT_QUOTAS: 1, ALTER_CLIENT_QUOTAS: 1}
+DESCRIBE_CONFIGS: Final = answered.DESCRIBE_CONFIGS.key
+NEWEST: Final = {
+    api.key: api.newest
+    for api in (
+        answered.DESCRIBE_CONFIGS,
+        answered.ALTER_CONFIGS,
+        answered.INCREMENTAL_ALTER_CONFIGS,
+        answered.DESCRIBE_CLIENT_QUOTAS,
+        answered.ALTER_CLIENT_QUOTAS,
+    )
+}
 """The APIs that the proxy answers, each from version 0 on."""
 
 
@@ -18,11 +31,13 @@ class AdminApis:
 
     api_keys: Final = frozenset(NEWEST)
 
-    def __init__(self, client_quotas: ClientQuotas) -> None:
+    def __init__(self, client_quotas: ClientQuotas, configs: ResourceConfigs) -> None:
         self._client_quotas: Final = client_quotas
+        self._configs: Final = configs
 
-    async def answer(self, request: Intercepted) -> bytes:
-        """The answer as a whole frame. Raises ProtocolError where a broker would end the connection.
+    async def answer(self, request: Intercepted, broker: Broker) -> bytes:
+        """The answer as a whole frame. Raises ProtocolError where a broker would end the connection, and
+        RelayError where the broker's part of the answer is none.
 
         Whoever gets this far may look and change: this is the one place where that would be refused.
         """
@@ -32,6 +47,10 @@ class AdminApis:
                 f"the API with key {header.api_key} is asked at version {header.api_version}; "
                 f"ApiVersions offers up to {NEWEST[header.api_key]}"
             )
+        if header.api_key == DESCRIBE_CONFIGS:
+            return await self._configs.describe(request, broker)
+        if header.api_key not in (DESCRIBE_CLIENT_QUOTAS, ALTER_CLIENT_QUOTAS):
+            return await self._configs.alter(request, broker)
         flexible = header.api_version >= FLEXIBLE_FROM
         reader = Reader([request.frame])
         read_request_header(reader)

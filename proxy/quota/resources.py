@@ -70,7 +70,7 @@ class ConfigKey:
     def problem(self, text: str | None) -> str:
         """Why it cannot have a value, in Kafka's words; empty when it can. None is no value."""
         if text is None:
-            return f"Null value not supported for {self.name}"
+            return f"Null value not supported for : {self.name}"
         why = self._why_not(text.strip())
         return f"Invalid value {text} for configuration {self.name}: {why}" if why else ""
 

@@ -13,6 +13,8 @@ import uvloop
 from aiohttp import web
 
 from proxy.admin.client_quotas import ClientQuotas
+from proxy.admin.configs import ResourceConfigs
+from proxy.admin.configs_store import ConfigsStore
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations import ControllerMutations
 from proxy.quota.bucket import BucketState
@@ -85,7 +87,7 @@ class Proxy:
             signal.SIGHUP, lambda: tasks.start(self._reload.reload("is read anew (SIGHUP)"))
         )
         self._open_store(tasks)
-        apis = AdminApis(ClientQuotas(self._store, [key for kind in self._kinds for key in kind.keys]))
+        apis = self._admin_apis()
         admission = Admission(
             self._settings.limits.max_connections, self._settings.limits.max_connections_per_ip
         )
@@ -142,6 +144,10 @@ class Proxy:
         self._topic = KafkaTopic(upstream.addresses, store.topic, self._store, tasks, seconds, self._access)
         self._store.log = self._topic
         tasks.start(self._topic.run())
+
+    def _admin_apis(self) -> AdminApis:
+        client_quotas = ClientQuotas(self._store, [key for kind in self._kinds for key in kind.keys])
+        return AdminApis(client_quotas, ResourceConfigs(ConfigsStore(self._store), ConfigRules(self._kinds)))
 
     def _mutations(self, loop: asyncio.AbstractEventLoop) -> ControllerMutations:
         quota = self._engines.shared(controller_mutation.KIND)

@@ -255,7 +255,7 @@ class Gateway:
     async def _answer(self, connection: Connection, request: Intercepted) -> None:
         try:
             if request.header.api_key in self._admin.api_keys:
-                reply = Reply(await self._admin.answer(request))
+                reply = Reply(await self._admin.answer(request, self._behind(connection, request)))
             else:
                 reply = await self._mutations.answer(request, self._behind(connection, request))
             connection.answer(request, reply.frame, reply.throttle_seconds, reply.hold)

@@ -26,6 +26,9 @@ LONGEST_SLEEP_SECONDS: Final = 30.0
 """The wall clock is looked at this often at least: it can be set while a timer runs."""
 YIELD_EVERY: Final = 64
 """Entities worked through before the event loop gets a turn."""
+FILE_ALONE: Final = (
+    "this proxy takes its quotas from its configuration file alone (quotas.store: none); change them there"
+)
 
 Value = TypeVar("Value", str, str | None)
 Build = Callable[[Mapping[QuotaEntity, Mapping[str, float]]], Limits]
@@ -170,6 +173,11 @@ class QuotaStore:
 
     # Changes
 
+    @property
+    def off(self) -> str:
+        """Why nothing can ever be changed; empty when it can."""
+        return "" if self.log is not None else FILE_ALONE
+
     async def alter(self, changes: Sequence[Change], who: Identity) -> None:
         """Store the changes; they are in force, here at least, when this returns.
 
@@ -184,10 +192,7 @@ class QuotaStore:
 
     async def _append(self, records: Sequence[tuple[Place, Setting]]) -> None:
         if self.log is None:
-            raise StoreOff(
-                "this proxy takes its quotas from its configuration file alone (quotas.store: none); "
-                "change them there"
-            )
+            raise StoreOff(self.off)
         if records:
             await self.log.append(records)
 

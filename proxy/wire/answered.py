@@ -23,13 +23,19 @@ class AnsweredApi(Api):
 
 CREATE_TOPICS: Final = AnsweredApi(19, "CreateTopics", 7, 5)
 DELETE_TOPICS: Final = AnsweredApi(20, "DeleteTopics", 6, 4)
+DESCRIBE_CONFIGS: Final = AnsweredApi(32, "DescribeConfigs", 4, 4)
+ALTER_CONFIGS: Final = AnsweredApi(33, "AlterConfigs", 2, 2)
 CREATE_PARTITIONS: Final = AnsweredApi(37, "CreatePartitions", 3, 2)
+INCREMENTAL_ALTER_CONFIGS: Final = AnsweredApi(44, "IncrementalAlterConfigs", 1, 1)
 DESCRIBE_CLIENT_QUOTAS: Final = AnsweredApi(48, "DescribeClientQuotas", 1, 1)
 ALTER_CLIENT_QUOTAS: Final = AnsweredApi(49, "AlterClientQuotas", 1, 1)
 ANSWERED: Final = [
     CREATE_TOPICS,
     DELETE_TOPICS,
+    DESCRIBE_CONFIGS,
+    ALTER_CONFIGS,
     CREATE_PARTITIONS,
+    INCREMENTAL_ALTER_CONFIGS,
     DESCRIBE_CLIENT_QUOTAS,
     ALTER_CLIENT_QUOTAS,
 ]

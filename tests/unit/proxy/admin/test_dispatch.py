@@ -6,15 +6,21 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.client_quotas import ClientQuotas
+from proxy.admin.configs import ResourceConfigs
+from proxy.admin.configs_store import ConfigsStore
 from proxy.admin.dispatch import AdminApis
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.quota import LONG, QuotaKey
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.traffic import Bytes
+from proxy.store.quota_store import QuotaStore
 from proxy.wire.apis import read_request_header
 from proxy.wire.errors import Malformed, UnsupportedVersion
 from proxy.wire.reader import Reader
+from tests.support.config_rules import CONFIG_RULES
+from tests.support.configs import SET, TOPIC, alter_request, describe_request, incremental_request, results
+from tests.support.configs_broker import FakeBroker
 from tests.support.memory_store import memory_store
 from tests.support.messages import LENGTH, read_frame, request_frame, request_type, response_type
 
@@ -31,11 +37,19 @@ def intercepted(frame: bytes) -> Intercepted:
     )
 
 
+BROKER = FakeBroker().broker()
+
+
+def admin_apis(store: QuotaStore) -> AdminApis:
+    configs = ResourceConfigs(ConfigsStore(store), CONFIG_RULES)
+    return AdminApis(ClientQuotas(store, [QuotaKey(RATE, LONG)]), configs)
+
+
 @pytest.mark.parametrize("version", [0, 1])
-async def test_both_apis(version: int) -> None:
+async def test_quotas_of_clients(version: int) -> None:
     store, log = memory_store({})
-    apis = AdminApis(ClientQuotas(store, [QuotaKey(RATE, LONG)]))
-    assert apis.api_keys == {48, 49}
+    apis = admin_apis(store)
+    assert apis.api_keys == {32, 33, 44, 48, 49}
     alter = request_type(49, version)
     kio = sys.modules[alter.__module__]
     entry = kio.EntryData(
@@ -43,31 +57,51 @@ async def test_both_apis(version: int) -> None:
         ops=(kio.OpData(key=RATE, value=5.0, remove=False),),
     )
     request = alter(entries=(entry,), validate_only=False)
-    answer = read_frame(response_type(49, version), await apis.answer(intercepted(request_frame(request))))
+    answer = read_frame(
+        response_type(49, version), await apis.answer(intercepted(request_frame(request)), BROKER)
+    )
     assert [result.error_code for result in answer.entries] == [ErrorCode.none]
     assert store.effective == {ALICE: {RATE: 5.0}}
     [(_, setting)] = log.records
     assert (setting.by, setting.client_id, setting.origin) == ("bob", "client", "10.0.0.1")
     describe = request_type(48, version)(components=(), strict=False)
-    answer = read_frame(response_type(48, version), await apis.answer(intercepted(request_frame(describe))))
+    answer = read_frame(
+        response_type(48, version), await apis.answer(intercepted(request_frame(describe)), BROKER)
+    )
     assert [value.value for entry in answer.entries for value in entry.values] == [5.0]
+
+
+async def test_configs_of_topics_and_brokers() -> None:
+    store, _ = memory_store({})
+    apis = admin_apis(store)
+    topic = (TOPIC, "t")
+    for request in (
+        incremental_request([(topic, [("producer.byte.rate", SET, "5")])]),
+        alter_request([(topic, {"producer.byte.rate": "6"})]),
+    ):
+        frame = await apis.answer(intercepted(request_frame(request)), BROKER)
+        answer = read_frame(response_type(int(request.__api_key__), int(request.__version__)), frame)
+        assert [code for _, code, _ in results(answer)] == [ErrorCode.none]
+    request = describe_request([(topic, ["producer.byte.rate"])])
+    answer = read_frame(response_type(32, 4), await apis.answer(intercepted(request_frame(request)), BROKER))
+    assert [config.value for config in answer.results[0].configs] == ["6"]
 
 
 @pytest.mark.parametrize("api_key", [48, 49])
 async def test_versions_that_are_not_offered(api_key: int) -> None:
     """A broker closes the connection; the gateway does for this error."""
-    apis = AdminApis(ClientQuotas(memory_store({})[0], []))
+    apis = admin_apis(memory_store({})[0])
     fields = {48: {"components": (), "strict": True}, 49: {"entries": (), "validate_only": True}}
     frame = bytearray(request_frame(request_type(api_key, 1)(**fields[api_key])))
     frame[LENGTH + 3] = 2
     with pytest.raises(
         UnsupportedVersion, match=f"key {api_key} is asked at version 2; ApiVersions offers up to 1"
     ):
-        await apis.answer(intercepted(bytes(frame)))
+        await apis.answer(intercepted(bytes(frame)), BROKER)
 
 
 async def test_a_body_that_does_not_parse() -> None:
-    apis = AdminApis(ClientQuotas(memory_store({})[0], []))
+    apis = admin_apis(memory_store({})[0])
     frame = request_frame(request_type(49, 1)(entries=(), validate_only=True))
     with pytest.raises(Malformed):
-        await apis.answer(intercepted(frame[:-2]))
+        await apis.answer(intercepted(frame[:-2]), BROKER)

@@ -63,7 +63,7 @@ def test_any_other_gets_kafkas_sentence(config, text, why):
 
 
 def test_no_value_is_none():
-    assert key(LONG).problem(None) == "Null value not supported for q"
+    assert key(LONG).problem(None) == "Null value not supported for : q"
 
 
 def test_a_list_has_elements():

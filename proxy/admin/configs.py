@@ -1,0 +1,231 @@
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs: the proxy's part, and the broker's.
+
+Of a request the broker gets what is not ours, and judges it: a resource that it refuses, because there is no
+such topic or its client may not change it, is refused whole. Ours are checked before it is asked and stored
+when it has agreed, so that neither part is made where the other cannot be. No broker hears of the topic
+`<default>`, which stands for all topics without a value of their own.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from proxy.admin.configs_alter_messages import (
+    Altered,
+    AlterRequest,
+    AlterResult,
+    Key,
+    Op,
+    read_alter_answer,
+    read_alter_request,
+    write_alter_answer,
+    write_result,
+)
+from proxy.admin.configs_describe_messages import (
+    DEFAULT_CONFIG,
+    DescribeRequest,
+    DescribeResult,
+    own_result,
+    read_describe_answer,
+    read_describe_request,
+    write_describe_answer,
+    write_entry,
+)
+from proxy.admin.configs_plan import BROKER_TYPE, TOPIC_TYPE, changes_of, entries_of, resource_of
+from proxy.admin.configs_store import ConfigsStore
+from proxy.admin.mutations import Broker
+from proxy.admin.mutations_messages import Pace
+from proxy.admin.refused import Refused
+from proxy.quota.config_rules import ConfigRules
+from proxy.quota.identity import Identity
+from proxy.quota.resources import DEFAULT_RESOURCE, ConfigResource
+from proxy.relay.errors import BROKER_PROTOCOL_ERROR, RelayError
+from proxy.relay.intercepted import Intercepted
+from proxy.store.quota_store import ConfigChange
+from proxy.wire.errors import ProtocolError
+
+DEFAULT_TOPIC: Final[Key] = (TOPIC_TYPE, DEFAULT_RESOURCE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A resource of a request to alter."""
+
+    asked: Altered
+    theirs: list[Op]
+    """What is not ours."""
+    change: ConfigChange | None = None
+    """Ours; None where there is nothing to change."""
+    refusal: AlterResult | None = None
+
+    @property
+    def local(self) -> bool:
+        """Whether the broker is not asked."""
+        return self.refusal is not None or self.asked.key == DEFAULT_TOPIC
+
+
+class ResourceConfigs:
+    """The three APIs. Bodies that do not parse raise Malformed; what the broker answers, RelayError."""
+
+    def __init__(self, store: ConfigsStore, rules: ConfigRules) -> None:
+        self._store: Final = store
+        self._rules: Final = rules
+
+    # Describe
+
+    async def describe(self, intercepted: Intercepted, broker: Broker) -> bytes:
+        """The frame that answers DescribeConfigs."""
+        pace = Pace()
+        request = await read_describe_request(intercepted.header, intercepted.frame, pace)
+        theirs = [resource for resource in request.resources if resource.key != DEFAULT_TOPIC]
+        results: list[DescribeResult] = []
+        throttle_time_ms = 0
+        if theirs or not request.resources:
+            payload = await broker.ask(request.frame(theirs))
+            try:
+                results, throttle_time_ms = await read_describe_answer(request, payload, pace)
+            except ProtocolError as error:
+                raise RelayError(BROKER_PROTOCOL_ERROR, f"the answer to DescribeConfigs: {error}") from error
+        names = {resource.key: resource.names for resource in request.resources}
+        for place, resource in enumerate(request.resources):
+            if resource.key == DEFAULT_TOPIC:
+                results.insert(place, own_result(request, DEFAULT_TOPIC))
+        for result in results:
+            if result.error_code == ErrorCode.none:
+                self._add(request, result, names.get(result.key))
+            await pace.step()
+        return write_describe_answer(request, results, throttle_time_ms)
+
+    def _add(self, request: DescribeRequest, result: DescribeResult, names: frozenset[str] | None) -> None:
+        """Put ours beside the broker's, or in their place."""
+        resource = resource_of(result.key)
+        if resource is None:
+            return
+        for entry in entries_of(resource, self._rules.keys(resource.type), self._store.configs, names):
+            if entry.source == DEFAULT_CONFIG and entry.name in result.configs:
+                continue
+            result.configs.pop(entry.name, None)
+            result.configs[entry.name] = write_entry(request, entry)
+
+    # Alter
+
+    async def alter(self, intercepted: Intercepted, broker: Broker) -> bytes:
+        """The frame that answers AlterConfigs or IncrementalAlterConfigs."""
+        pace = Pace()
+        request = await read_alter_request(intercepted.header, intercepted.frame, pace)
+        times = Counter(asked.key for asked in request.resources)
+        cases = self._without_conflicts(
+            request, [self._case(request, asked, times[asked.key] == 1) for asked in request.resources]
+        )
+        results = [case.refusal for case in cases if case.refusal is not None]
+        theirs, throttle_time_ms = await self._ask(request, cases, broker, pace)
+        results += theirs
+        codes = {result.key: result.error_code for result in theirs}
+        agreed = [
+            case
+            for case in cases
+            if case.refusal is None and (case.local or codes.get(case.asked.key) == ErrorCode.none)
+        ]
+        results += [
+            write_result(request, case.asked.key, ErrorCode.none, None) for case in agreed if case.local
+        ]
+        failures = await self._make(request, agreed, broker, intercepted.exchange.client.who)
+        failed = {failure.key for failure in failures}
+        results = [result for result in results if result.key not in failed] + failures
+        return write_alter_answer(request, results, throttle_time_ms)
+
+    def _case(self, request: AlterRequest, asked: Altered, once: bool) -> _Case:
+        resource = resource_of(asked.key)
+        if resource is None and asked.key[0] != BROKER_TYPE:
+            return _Case(asked, list(asked.ops))
+        keys = self._rules.keys(resource.type) if resource is not None else {}
+        ours = [op for op in asked.ops if op.name in keys]
+        theirs = [op for op in asked.ops if op.name not in keys]
+        # Brokers refuse a resource that is there twice.
+        if resource is None or (not once and asked.key != DEFAULT_TOPIC):
+            return _Case(asked, theirs)
+        try:
+            if asked.key == DEFAULT_TOPIC:
+                _check_default(asked, theirs, once)
+            current = self._store.configs.get(resource, {})
+            change = self._change(resource, changes_of(ours, keys, current, request.replaces), request)
+        except Refused as refused:
+            refusal = write_result(request, asked.key, refused.code, str(refused))
+            return _Case(asked, theirs, refusal=refusal)
+        return _Case(asked, theirs, change)
+
+    def _change(
+        self, resource: ConfigResource, values: dict[str, str | None], request: AlterRequest
+    ) -> ConfigChange | None:
+        if self._store.off:
+            current = self._store.configs.get(resource, {})
+            if request.replaces:
+                # What only the file can change is not erased by who does not name it.
+                values = {name: value for name, value in values.items() if value is not None}
+            if any(value != current.get(name) for name, value in values.items()):
+                raise Refused(ErrorCode.policy_violation, self._store.off)
+            return None
+        return ConfigChange(resource, values) if values else None
+
+    def _without_conflicts(self, request: AlterRequest, cases: list[_Case]) -> list[_Case]:
+        """The cases, those refused that cannot be made together with what is there and those before them."""
+        changes = [case.change for case in cases if case.change is not None]
+        if not changes or not self._store.conflict(changes):
+            return cases
+        made: list[ConfigChange] = []
+        checked: list[_Case] = []
+        for case in cases:
+            problem = "" if case.change is None else self._store.conflict([*made, case.change])
+            if problem:
+                refusal = write_result(request, case.asked.key, ErrorCode.invalid_config, problem)
+                case = _Case(case.asked, case.theirs, refusal=refusal)
+            elif case.change is not None:
+                made.append(case.change)
+            checked.append(case)
+        return checked
+
+    async def _ask(
+        self, request: AlterRequest, cases: Sequence[_Case], broker: Broker, pace: Pace
+    ) -> tuple[list[AlterResult], int]:
+        """The broker's results for its part of the request, and throttle_time_ms."""
+        parts = [case.asked.part(case.theirs, request.flexible) for case in cases if not case.local]
+        if not parts and cases:
+            return [], 0
+        payload = await broker.ask(request.frame(parts))
+        try:
+            answer = await read_alter_answer(request, payload, pace)
+        except ProtocolError as error:
+            what = "AlterConfigs" if request.replaces else "IncrementalAlterConfigs"
+            raise RelayError(BROKER_PROTOCOL_ERROR, f"the answer to {what}: {error}") from error
+        return answer.results, answer.throttle_time_ms
+
+    async def _make(
+        self, request: AlterRequest, cases: Sequence[_Case], broker: Broker, who: Identity
+    ) -> list[AlterResult]:
+        """Store the changes of these cases; the results of those that could not be."""
+        changing = [case for case in cases if case.change is not None]
+        if request.validate_only or not changing:
+            return []
+        changes = [case.change for case in changing if case.change is not None]
+        failures = await self._store.alter(changes, broker, who)
+        results: list[AlterResult] = []
+        for case, failure in zip(changing, failures, strict=True):
+            if failure is not None:
+                done = "Kafka's own configs of the resource are set; " if case.theirs else ""
+                message = f"{done}{failure}"
+                results.append(write_result(request, case.asked.key, failure.code, message))
+        return results
+
+
+def _check_default(asked: Altered, theirs: Sequence[Op], once: bool) -> None:
+    if not once:
+        raise Refused(ErrorCode.invalid_request, "Each resource must appear at most once.")
+    if theirs:
+        name = theirs[0].name
+        raise Refused(
+            ErrorCode.invalid_config,
+            f"Unknown topic config name: {name}. The topic {DEFAULT_RESOURCE} takes only the proxy's quotas",
+        )

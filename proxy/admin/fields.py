@@ -1,0 +1,42 @@
+"""Fields that messages of several admin APIs have, and the frame around them."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from proxy.wire.edit import i16, i32, string, uvarint
+from proxy.wire.reader import Reader, text
+
+NO_TAGS: Final = b"\x00"
+
+
+def read_nullable(reader: Reader, flexible: bool) -> str | None:
+    """Read a string that may be null."""
+    size = reader.length(flexible)
+    if size < 0:
+        return None
+    at = reader.take(size)
+    return text(reader.data[at : at + size])
+
+
+def skip_tags(reader: Reader, flexible: bool) -> None:
+    """Step over tagged fields, where the version has some."""
+    if flexible:
+        reader.skip_tags()
+
+
+def write_nullable(value: str | None, flexible: bool) -> bytes:
+    """A string that may be null."""
+    if value is not None:
+        return string(value, flexible)
+    return uvarint(0) if flexible else i16(-1)
+
+
+def write_tags(flexible: bool) -> bytes:
+    """No tagged fields, where the version has some."""
+    return NO_TAGS if flexible else b""
+
+
+def frame(pieces: Iterable[bytes]) -> bytes:
+    """Header and body as a whole frame."""
+    body = b"".join(pieces)
+    return i32(len(body)) + body
