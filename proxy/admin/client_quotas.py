@@ -1,8 +1,12 @@
 """DescribeClientQuotas and AlterClientQuotas answered out of the store, with Kafka's checks and error codes.
 
-Ours beyond Kafka: an entry of AlterClientQuotas that sets `expires_at_ms` holds until then (ms since the
-epoch), and one that removes it ends the entity's temporary values; and an `ip` may be a network, as in the
-configuration file.
+Ours beyond Kafka:
+
+- An entry of AlterClientQuotas that sets `expires_at_ms` holds until then (ms since the epoch), and one that
+  removes it ends the entity's temporary values.
+- A filter of DescribeClientQuotas with a component for any `lasting`, besides its others, gets what holds
+  without temporary values.
+- An `ip` may be a network, as in the configuration file.
 """
 
 import asyncio
@@ -40,6 +44,8 @@ EXACT: Final = 0
 DEFAULT_NAME: Final = 1
 ANY_NAME: Final = 2
 RESOLVE_SECONDS: Final = 5.0
+ANY_LASTING: Final = Component("lasting", ANY_NAME, None)
+"""Kafka refuses it as an unknown entity type (UNSUPPORTED_VERSION), so that a client can tell."""
 
 Result = tuple[ErrorCode, str | None]
 DONE: Final[Result] = (ErrorCode.none, None)
@@ -57,24 +63,27 @@ class ClientQuotas:
     async def describe(self, reader: Reader, flexible: bool, correlation_id: int) -> bytes:
         """The frame that answers the body at `reader`."""
         components, strict = read_describe(reader, flexible)
+        others = [component for component in components if component != ANY_LASTING]
+        lasting = len(others) < len(components)
         try:
-            wanted = _filter(components)
+            wanted = _filter(others)
         except Refused as refused:
             return describe_response(correlation_id, flexible, refused.code, str(refused), None)
         entries: list[bytes] = []
-        for number, entity in enumerate(self._candidates(wanted, strict), 1):
-            values = list(self._store.effective.get(entity, {}).items())
+        for number, entity in enumerate(self._candidates(wanted, strict, lasting), 1):
+            quotas = self._store.lasting(entity) if lasting else self._store.effective.get(entity, {})
+            values = list(quotas.items())
             if values and _matches(entity, wanted, strict):
                 entries.append(write_described(_parts(entity), values, flexible))
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         return describe_response(correlation_id, flexible, ErrorCode.none, None, entries)
 
-    def _candidates(self, wanted: Mapping[str, str | None], strict: bool) -> list[QuotaEntity]:
+    def _candidates(self, wanted: Mapping[str, str | None], strict: bool, lasting: bool) -> list[QuotaEntity]:
         """Entities that may pass the filter: the one that it names, or all."""
         if strict and None not in wanted.values():
             return [QuotaEntity(wanted.get(USER), wanted.get(CLIENT_ID), wanted.get(IP))] if wanted else []
-        return list(self._store.effective)
+        return self._store.lasting_entities() if lasting else list(self._store.effective)
 
     # Alter
 

@@ -36,10 +36,17 @@ VERSION: Final = 1
 """Since Kafka 2.8."""
 _EXACT: Final = i8(0)
 _DEFAULT: Final = i8(1)
+_ANY: Final = i8(2)
+LASTING: Final = "lasting"
+"""The proxy's own type in filters: what holds without temporary values (docs/quotas-as-code.md)."""
 
 
 class QuotasRefused(QuotaProxyError):
-    """The server refuses a request as a whole; str() has its reason."""
+    """The server refuses a request as a whole; str() has its reason, `code` Kafka's code."""
+
+    def __init__(self, code: ErrorCode, reason: str) -> None:
+        super().__init__(reason)
+        self.code: Final = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +97,27 @@ class QuotaClient:
             ComponentData(entity_type=kind, match_type=_DEFAULT if name is None else _EXACT, match=name)
             for kind, name in parts
         )
-        request = DescribeClientQuotasRequest(components=components, strict=exact)
+        return await self._describe(DescribeClientQuotasRequest(components=components, strict=exact))
+
+    async def describe_lasting(self) -> Quotas:
+        """All quotas as they hold when nothing temporary does."""
+        lasting = ComponentData(entity_type=LASTING, match_type=_ANY, match=None)
+        try:
+            return await self._describe(DescribeClientQuotasRequest(components=(lasting,), strict=False))
+        except QuotasRefused as refused:
+            if refused.code not in (ErrorCode.unsupported_version, ErrorCode.invalid_request):
+                raise
+            # A plain broker, which has nothing temporary, knows no such type of entity.
+            return await self.describe()
+
+    async def _describe(self, request: DescribeClientQuotasRequest) -> Quotas:
         for pause in (*self._pauses, None):
             answer = await self._ask(request, DescribeClientQuotasResponse)
             if pause is None or not answer.error_code.retriable:
                 break
             await asyncio.sleep(pause)
         if answer.error_code != ErrorCode.none:
-            raise QuotasRefused(_reason(answer.error_code, answer.error_message))
+            raise QuotasRefused(answer.error_code, _reason(answer.error_code, answer.error_message))
         return {
             make_entity((part.entity_type, part.entity_name) for part in entry.entity): {
                 value.key: float(value.value) for value in entry.values

@@ -28,7 +28,10 @@ file_argument = click.argument("file", type=click.Path(path_type=Path))
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="The file, instead of standard output."
 )
 def export(bootstrap: Bootstrap, out: Path | None) -> None:
-    """Write all quotas as YAML that `import` and the proxy's configuration take."""
+    """Write all quotas as YAML that `import` and the proxy's configuration take.
+
+    Temporary values are left out: of such a quota the file has what holds afterwards.
+    """
     quotas = asyncio.run(_describe(bootstrap))
     text, whole = render(quotas, YAML)
     if out is None:
@@ -81,12 +84,12 @@ def diff(bootstrap: Bootstrap, file: Path, prune: bool) -> None:
 
 async def _describe(bootstrap: Bootstrap) -> Quotas:
     async with QuotaClient(bootstrap) as client:
-        return await client.describe()
+        return await client.describe_lasting()
 
 
 async def _import(bootstrap: Bootstrap, want: QuotaFile, prune: bool, dry_run: bool, yes: bool) -> int:
     async with QuotaClient(bootstrap) as client:
-        changes = compare(await client.describe(), want.lasting, prune=prune, apart=want.temporary)
+        changes = compare(await client.describe_lasting(), want.lasting, prune=prune, apart=want.temporary)
         if dry_run:
             for change in changes:
                 click.echo(str(change))

@@ -106,6 +106,18 @@ class QuotaStore:
         """Every entity's quotas as they are in force; not to be changed, and changing under an await."""
         return self._clients.effective
 
+    def lasting_entities(self) -> list[QuotaEntity]:
+        """The entities of which anything lasting is said, in force or not."""
+        layers = self._clients.layers
+        return list({**layers.file.lasting, **layers.tools.lasting})
+
+    def lasting(self, entity: QuotaEntity) -> dict[str, float]:
+        """An entity's quotas as they hold when nothing temporary does."""
+        layers = self._clients.layers
+        names = {**layers.file.lasting.get(entity, {}), **layers.tools.lasting.get(entity, {})}
+        values = {name: layers.lasting(entity, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
     # The file
 
     def use_file(self, file: FileQuotas) -> None:

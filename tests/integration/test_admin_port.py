@@ -151,7 +151,8 @@ def test_readiness_follows_the_cluster(run_proxy: ProxyRunner) -> None:
         socket.create_connection((HOST, proxy.bootstrap_port))
     with EmbeddedKafka(ports={1: port}) as kafka:
         proxy.wait_ready()
-        assert _readiness(proxy) == (200, {"ready": True, "problems": [], "warnings": []})
+        status, detail = _readiness(proxy)
+        assert (status, detail["ready"], detail["problems"], detail["warnings"]) == (200, True, [], [])
         make_topic(kafka, "ready")
         kafka.stop(1)
         wait_until(lambda: _says(proxy, f"{HOST}:{port}"), "a reason, when the broker is gone")

@@ -242,9 +242,12 @@ def test_native_quotas_taken_over_by_the_proxy(
 
     alice = ("--user", "alice", "--client-id-default")
     assert proxy("set", *alice, "producer_byte_rate=2000", "--for", "2h").exit_code == 0
-    assert proxy("diff", str(file)).stdout == (
-        "~ user alice, client-id <default>: producer_byte_rate 2000 -> 1000\n"
-    )
+    assert proxy("set", "--user", "guest", "producer_byte_rate=5", "--for", "2h").exit_code == 0
+    assert len(clients(proxy)) == 3
+    # What is temporary is in force, and in no file.
+    assert proxy("get", *alice).stdout.split()[-1] == "12.5"
+    assert proxy("diff", str(file)).exit_code == 0
+    assert proxy("export").stdout == file.read_text()
     assert proxy("delete", *alice, "--temporary").exit_code == 0
     assert proxy("diff", str(file)).exit_code == 0
     assert "no_such" in proxy("set", *alice, "no_such=1").stderr

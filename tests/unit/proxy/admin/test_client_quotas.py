@@ -306,6 +306,22 @@ class TestTemporary:
         assert await kit.described() == {(("user", "a"),): {RATE: 9.0}}
         kit.store.close()
 
+    async def test_what_lasts(self, kit: Kit) -> None:
+        until = float(kit.wall.ms + 60_000)
+        await kit.alter(([("user", "a")], [(RATE, 9.0)]), ([("user", "b")], [(RATE, 7.0)]))
+        await kit.alter(([("user", "a")], [(RATE, 1.0), (EXPIRES_AT_MS, until)]))
+        await kit.alter(([("user", "guest")], [(RATE, 2.0), (EXPIRES_AT_MS, until)]))
+        lasting = ("lasting", ANY, None)
+        a, b = {(("user", "a"),): {RATE: 9.0}}, {(("user", "b"),): {RATE: 7.0}}
+        assert await kit.described(lasting) == {**a, **b}
+        assert await kit.described(("user", EXACT, "a"), lasting, strict=True) == a
+        assert await kit.described(lasting, ("user", EXACT, "guest")) == {}
+        await kit.alter(([("user", "b")], [(RATE, REMOVE)]))
+        assert await kit.described(lasting) == a
+        answer = await kit.describe(("lasting", EXACT, "x"))
+        assert answer.error_code == ErrorCode.unsupported_version
+        kit.store.close()
+
     async def test_lifted_for_a_time(self, kit: Kit) -> None:
         await kit.alter(([("user", "a")], [(RATE, 9.0)]))
         await kit.alter(([("user", "a")], [(RATE, REMOVE), (EXPIRES_AT_MS, float(SOON))]))

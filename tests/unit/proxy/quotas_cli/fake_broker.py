@@ -18,6 +18,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import f64, i16
 from kio.static.protocol import ResponsePayload
 
+from proxy.quotas_cli.client import LASTING
 from proxy.quotas_cli.entity import Entity, Quotas, make_entity
 
 Fault = tuple[ErrorCode, str | None]
@@ -32,6 +33,8 @@ class FakeBroker:
 
     def __init__(self) -> None:
         self.quotas: Quotas = {}
+        self.lasting: Quotas | None = None
+        """Without temporary values; None: as of a plain broker, which knows nothing of the difference."""
         self.alterations: Final[list[alter_request.AlterClientQuotasRequest]] = []
         self.describes: Final[list[describe_request.DescribeClientQuotasRequest]] = []
         self.fault: Callable[[Entity], Fault | None] = lambda entity: None
@@ -128,6 +131,12 @@ class FakeBroker:
         self.describes.append(request)
         code, message = self.describe_faults.pop(0) if self.describe_faults else (ErrorCode.none, None)
         parts = {(part.entity_type, part.match) for part in request.components}
+        quotas = self.quotas
+        if (LASTING, None) in parts:
+            parts.remove((LASTING, None))
+            quotas = self.lasting or {}
+            if self.lasting is None and code == ErrorCode.none:
+                code = ErrorCode.unsupported_version
         entries = [
             describe_response.EntryData(
                 entity=tuple(
@@ -138,7 +147,7 @@ class FakeBroker:
                     describe_response.ValueData(key=key, value=f64(value)) for key, value in values.items()
                 ),
             )
-            for entity, values in self.quotas.items()
+            for entity, values in quotas.items()
             if (parts == set(entity) if request.strict else parts <= set(entity))
         ]
         return describe_response.DescribeClientQuotasResponse(

@@ -43,6 +43,24 @@ async def test_sets_and_removes(broker: FakeBroker) -> None:
         }
 
 
+async def test_what_lasts_is_asked_for_by_a_filter(broker: FakeBroker) -> None:
+    broker.quotas = {ALICE: {"producer_byte_rate": 5.0}}
+    async with client_of(broker) as client:
+        # A plain broker is asked again, without the filter that it does not know.
+        assert await client.describe_lasting() == broker.quotas
+        broker.lasting = {ALICE: {"producer_byte_rate": 9.0}}
+        assert await client.describe_lasting() == broker.lasting
+        assert await client.describe() == broker.quotas
+    assert [len(request.components) for request in broker.describes] == [1, 0, 1, 0]
+
+
+async def test_a_refusal_to_say_what_lasts_is_told(broker: FakeBroker) -> None:
+    broker.describe_faults.append((ErrorCode.cluster_authorization_failed, None))
+    async with client_of(broker) as client:
+        with pytest.raises(QuotasRefused, match="CLUSTER_AUTHORIZATION_FAILED"):
+            await client.describe_lasting()
+
+
 async def test_describes_by_parts_or_exactly(broker: FakeBroker) -> None:
     user: Entity = (("user", "alice"),)
     broker.quotas = {entity: {"producer_byte_rate": 1.0} for entity in (ALICE, BOB, user)}
