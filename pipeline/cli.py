@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,10 +11,17 @@ from pyspark.errors import PySparkException
 from rich.console import Console
 
 from pipeline.errors import InputError, PipelineError
-from pipeline.jobs import batch
+from pipeline.jobs import batch, plan_move
 from pipeline.jobs.job import Job, Options
+from pipeline.prices import read_prices
+from pipeline.quota_file import read_quotas
+from pipeline.transforms.reassignment import plan
+from pipeline.transforms.recommend import ENTITIES, PER_BOTH, Rules
 from pipeline.transforms.usage import DAY, HOUR
 from pipeline.window import make_window
+
+FILE = click.Path(path_type=Path)
+RATE = click.FloatRange(min=0, min_open=True)
 
 
 class Jobs(click.Group):
@@ -41,6 +49,18 @@ def job(run: Callable[..., None]) -> Callable[..., None]:
 
     @main.command(name=run.__name__, help=run.__doc__)
     @click.option("--events", required=True, help="File or folder, or kafka://HOST:PORT/TOPIC.")
+    @with_options
+    @wraps(run)
+    def command(options: Options, **own: object) -> None:
+        with Job(options, Console(stderr=True, highlight=False)) as running:
+            run(running, **own)
+
+    return command
+
+
+def with_options(run: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options that all have, put together into one argument."""
+
     @click.option("--out", required=True, help="Folder for the tables.")
     @click.option("--from", "start", metavar="TS", help="The first time, such as 2026-01-31T14:00 (UTC).")
     @click.option("--to", "end", metavar="TS", help="The time after the last.")
@@ -48,7 +68,7 @@ def job(run: Callable[..., None]) -> Callable[..., None]:
     @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
     @wraps(run)
     def command(
-        events: str,
+        events: str | None,
         out: str,
         start: str | None,
         end: str | None,
@@ -56,9 +76,7 @@ def job(run: Callable[..., None]) -> Callable[..., None]:
         conf: tuple[str, ...],
         **own: object,
     ) -> None:
-        options = Options(events, out, make_window(start, end), master, _settings(conf))
-        with Job(options, Console(stderr=True, highlight=False)) as running:
-            run(running, **own)
+        run(Options(events or "", out, make_window(start, end), master, _settings(conf)), **own)
 
     return command
 
@@ -75,3 +93,65 @@ def _settings(conf: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 def usage(job: Job, by: str) -> None:
     """Bytes, requests and rates by tenant, partition and hour."""
     batch.write_usage(job, by)
+
+
+@job
+def throttle(job: Job) -> None:
+    """Whom quotas made wait or refused, by hour."""
+    batch.write_throttle(job)
+
+
+@job
+@click.option("--prices", required=True, type=FILE, help="What usage costs, YAML.")
+def chargeback(job: Job, prices: Path) -> None:
+    """What each tenant pays; together, to the cent, the cluster's bill."""
+    batch.write_chargeback(job, read_prices(prices))
+
+
+@job
+@click.option("--headroom", type=click.FloatRange(min=0, min_open=True), default=1.3, show_default=True)
+@click.option("--per", type=click.Choice(ENTITIES), default=PER_BOTH, show_default=True)
+@click.option("--capacity", type=RATE, metavar="B/S", help="What a broker can take in, and give out.")
+@click.option("--current", type=FILE, help="The quotas in force, lowered by --step of them at most.")
+@click.option(
+    "--step", type=click.FloatRange(0, 1), default=0.25, show_default=True, help="Of a current quota."
+)
+def recommend(
+    job: Job, headroom: float, per: str, capacity: float | None, current: Path | None, step: float
+) -> None:
+    """Byte rates out of what tenants used, as a file for `quota-proxy quotas import`."""
+    quotas = None if current is None else read_quotas(current)
+    batch.write_recommendation(job, per, Rules(headroom, capacity, step), quotas)
+
+
+@job
+@click.option("--quotas", required=True, type=FILE, help="The quotas to try, as in the configuration.")
+def replay(job: Job, quotas: Path) -> None:
+    """What other quotas would have done to the traffic there was."""
+    batch.write_replay(job, read_quotas(quotas))
+
+
+@main.command()
+@click.option("--cluster", type=FILE, help="Brokers, partitions and moves, JSON.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="A broker to read them from instead.")
+@click.option("--moves", type=FILE, help="What is to move: the file for kafka-reassign-partitions.")
+@click.option("--throttle", type=RATE, metavar="B/S", help="Judge this throttle.")
+@click.option("--network", type=RATE, metavar="B/S", help="What a broker's network carries.")
+@click.option("--within", type=RATE, metavar="SECONDS", help="Find the throttle that ends in time.")
+@click.option("--events", help="Events to take inbound rates from.")
+@with_options
+def reassign(
+    options: Options,
+    cluster: Path | None,
+    bootstrap: str | None,
+    moves: Path | None,
+    throttle: float | None,
+    network: float | None,
+    within: float | None,
+) -> None:
+    """How to throttle a move of partitions, and how long it takes (KIP-73)."""
+    found = plan_move.load(cluster, bootstrap, moves)
+    if options.events:
+        with Job(options, Console(stderr=True, highlight=False)) as running:
+            found = plan_move.with_rates(found, batch.inbound_rates(running))
+    plan_move.write(plan(found, throttle, network, within), Path(options.out))

@@ -1,5 +1,7 @@
 """The Spark session that a job runs in."""
 
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -19,6 +21,8 @@ def make_session(
     master: str = "local[*]", *, kafka: bool = False, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
     """A session on `master`, in UTC. `settings` are Spark's, and win. PipelineError where none starts."""
+    # Spark's workers would otherwise take the first python3 on PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("quota-pipeline")
     for key, value in {**_defaults(master, kafka=kafka), **(settings or {})}.items():
         builder = builder.config(key, value)

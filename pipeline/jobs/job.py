@@ -40,7 +40,7 @@ class Job:
         self._shared = SparkSession.getActiveSession() is not None
 
     def __enter__(self) -> Self:
-        _make_folder(self.options.out)
+        make_folder(self.options.out)
         return self
 
     def __exit__(
@@ -85,7 +85,8 @@ class Job:
             self.console.print(f"[bold red]{quality.bad:,} of them are none[/]: {folder} has them and why")
 
 
-def _make_folder(out: str) -> None:
+def make_folder(out: str) -> None:
+    """The folder for --out, unless it is where only Spark can write; InputError where it cannot be made."""
     if "://" in out:
         return
     try:

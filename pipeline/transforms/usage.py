@@ -50,3 +50,13 @@ def with_rates(events: DataFrame, keys: tuple[str, ...]) -> DataFrame:
 def _share(name: str) -> Column:
     total = F.sum(name).over(Window.partitionBy("hour", "cluster"))
     return F.when(total > 0, F.col(name) / total).otherwise(0.0)
+
+
+def partition_rates(events: DataFrame) -> DataFrame:
+    """`topic, partition, bytes_in_rate`: the p95 over the intervals in which producers sent something."""
+    produced = events.where((F.col("api") == "Produce") & F.col("partition").isNotNull())
+    rates = with_rates(produced, ("topic", "partition")).where(F.col("bytes_in") > 0)
+    found = rates.groupBy("topic", "partition").agg(
+        F.percentile("bytes_in_rate", 0.95).alias("bytes_in_rate")
+    )
+    return found.select("topic", "partition", "bytes_in_rate")

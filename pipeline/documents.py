@@ -1,0 +1,31 @@
+"""Small files of YAML or JSON that a job is given, as types."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from pipeline.errors import InputError
+
+T = TypeVar("T")
+
+
+def read_yaml(path: Path) -> Any:
+    """The file's one document; JSON is YAML too. InputError where there is none."""
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error.reason}") from error
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+
+
+def convert(value: Any, kind: type[T], path: Path, inside: str = "$") -> T:
+    """A value of the file as `kind`. InputError says what was expected, and where."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: {str(error).replace('$', inside, 1)}") from error

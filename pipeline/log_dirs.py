@@ -1,0 +1,65 @@
+"""A cluster's partitions, replicas and log sizes, as its brokers tell them (Metadata, DescribeLogDirs)."""
+
+from typing import Final
+
+from kio.schema.describe_log_dirs.v2.request import DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v2.response import DescribeLogDirsResponse
+from kio.schema.metadata.v12.request import MetadataRequest
+from kio.schema.metadata.v12.response import MetadataResponse
+
+from pipeline.errors import InputError
+from pipeline.transforms.reassignment import Cluster, Partition
+from proxy.messages import BrokerConnection
+
+_EVERY_TOPIC: Final = MetadataRequest(
+    topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+)
+
+
+async def read_cluster(bootstrap: str) -> Cluster:
+    """The cluster without moves, inbound rates 0; a partition's bytes are those of its largest replica.
+
+    OSError or EOFError where a broker cannot be asked.
+    """
+    host, _, port = bootstrap.rpartition(":")
+    if not host or not port.isdecimal():
+        raise InputError(f"--bootstrap {bootstrap} is no HOST:PORT")
+    connection = await BrokerConnection.open(host, int(port))
+    try:
+        metadata = await connection.ask(_EVERY_TOPIC, MetadataResponse)
+    finally:
+        connection.close()
+    sizes: dict[tuple[str, int], int] = {}
+    for broker in metadata.brokers:
+        for partition, size in (await _sizes(broker.host, broker.port)).items():
+            sizes[partition] = max(sizes.get(partition, 0), size)
+    return Cluster(
+        sorted(int(broker.node_id) for broker in metadata.brokers),
+        [
+            Partition(
+                str(topic.name),
+                int(partition.partition_index),
+                [int(node_id) for node_id in partition.replica_nodes],
+                sizes.get((str(topic.name), int(partition.partition_index)), 0),
+            )
+            for topic in metadata.topics
+            for partition in topic.partitions
+        ],
+        [],
+    )
+
+
+async def _sizes(host: str, port: int) -> dict[tuple[str, int], int]:
+    """Bytes of each log of one broker, all its log.dirs; a replica on its way to another of them is none."""
+    connection = await BrokerConnection.open(host, port)
+    try:
+        found = await connection.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+    finally:
+        connection.close()
+    return {
+        (str(topic.name), int(partition.partition_index)): int(partition.partition_size)
+        for result in found.results
+        for topic in result.topics
+        for partition in topic.partitions
+        if not partition.is_future_key
+    }

@@ -1,0 +1,68 @@
+"""What usage costs: a YAML file of prices."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from pipeline.documents import convert, read_yaml
+from pipeline.errors import InputError
+
+MOST: Final = Decimal(10_000_000)
+DECIMALS: Final = 6
+
+
+class Tier(Struct, forbid_unknown_fields=True, frozen=True):
+    """A price for what lies below `up_to` and above the tier before; the last tier has no `up_to`."""
+
+    price: Decimal
+    up_to: Decimal | None = None
+
+
+Price = Decimal | list[Tier]
+
+
+class Prices(Struct, forbid_unknown_fields=True, frozen=True):
+    """Prices of one currency. Tiers are counted for each tenant over the whole time of the bill."""
+
+    currency: Annotated[str, Meta(min_length=1)]
+    per_gib_in: Price = Decimal(0)
+    per_gib_out: Price = Decimal(0)
+    per_million_requests: Price = Decimal(0)
+    per_partition_hour: Price = Decimal(0)
+
+
+def read_prices(path: Path) -> Prices:
+    """The file's prices; InputError for what is none."""
+    prices = convert(read_yaml(path), Prices, path)
+    for name in ("per_gib_in", "per_gib_out", "per_million_requests", "per_partition_hour"):
+        try:
+            _check(tiers(getattr(prices, name)))
+        except ValueError as error:
+            raise InputError(f"{path}: {name}: {error}") from error
+    return prices
+
+
+def tiers(price: Price) -> list[Tier]:
+    """One price is a single tier."""
+    return [Tier(price)] if isinstance(price, Decimal) else price
+
+
+def _check(found: list[Tier]) -> None:
+    if not found:
+        raise ValueError("has no tier; give a price, or tiers of which the last has no up_to")
+    below = Decimal(0)
+    for place, tier in enumerate(found):
+        if not Decimal(0) <= tier.price <= MOST:
+            raise ValueError(f"{tier.price} is no price; it is from 0 to {MOST}")
+        exponent = tier.price.normalize().as_tuple().exponent
+        if isinstance(exponent, int) and exponent < -DECIMALS:
+            raise ValueError(f"{tier.price} has more than {DECIMALS} decimals")
+        last = place == len(found) - 1
+        if last != (tier.up_to is None):
+            raise ValueError("the last tier, and no other, has no up_to")
+        if tier.up_to is not None:
+            if tier.up_to <= below:
+                raise ValueError(f"up_to is {tier.up_to}; tiers go upwards, and this one begins at {below}")
+            below = tier.up_to

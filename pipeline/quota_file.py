@@ -1,0 +1,123 @@
+"""Quotas as a file: the `quotas:` of the proxy's configuration, as far as the pipeline needs it.
+
+quotas: {clients: [{entity: {user: alice, client-id: billing}, producer_byte_rate: 1048576}]}
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import yaml
+from msgspec import Meta, Struct
+
+from pipeline.documents import convert, read_yaml
+from pipeline.errors import InputError
+from proxy.quota.identity import QuotaEntity, parse_entity
+from proxy.quota.kinds import load_kinds
+from proxy.quota.limits import Limits
+
+ENTITY: Final = "entity"
+EXPIRES: Final = "expires"
+Above0 = Annotated[float, Meta(gt=0)]
+
+
+class Exempt(Struct, frozen=True):
+    """Whom no quota holds for."""
+
+    users: list[str] = []
+    client_ids: list[str] = []
+
+
+class Quotas(Struct, frozen=True):
+    """How rates are measured, and the limits; what else the proxy's file has is left alone."""
+
+    algorithm: Literal["pace", "window"] = "pace"
+    burst_seconds: Above0 = 1.0
+    window_num: Annotated[int, Meta(ge=1)] = 11
+    window_size_seconds: Above0 = 1.0
+    max_throttle_seconds: Above0 = 10.0
+    exempt: Exempt = Exempt()
+    clients: list[dict[str, Any]] = []
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSet:
+    """A file's lasting quotas. Plain values: it travels to Spark's workers, which make the Limits there."""
+
+    settings: Quotas
+    clients: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+
+    @property
+    def burst_seconds(self) -> float:
+        """Seconds of its quota that a client may use at once."""
+        settings = self.settings
+        if settings.algorithm == "pace":
+            return settings.burst_seconds
+        return max((settings.window_num - 1) * settings.window_size_seconds, settings.window_size_seconds)
+
+    def limits(self) -> Limits:
+        """As the proxy's rules take them."""
+        settings = self.settings
+        return Limits(
+            self.clients,
+            algorithm=settings.algorithm,
+            burst_seconds=settings.burst_seconds,
+            samples=settings.window_num,
+            window_seconds=settings.window_size_seconds,
+            exempt_users=settings.exempt.users,
+            exempt_client_ids=settings.exempt.client_ids,
+            max_throttle_seconds=settings.max_throttle_seconds,
+        )
+
+
+def read_quotas(path: Path) -> QuotaSet:
+    """The file's quotas; InputError, with the key, for what is none. Temporary ones are left out."""
+    root = read_yaml(path)
+    if not isinstance(root, dict) or not isinstance(root.get("quotas"), dict):
+        raise InputError(f"{path}: quotas: expected a mapping, as in the proxy's configuration")
+    settings = convert(root["quotas"], Quotas, path, "quotas")
+    clients: dict[QuotaEntity, dict[str, float]] = {}
+    for place, entry in enumerate(settings.clients):
+        if EXPIRES in entry:
+            continue
+        try:
+            entity = _entity(entry)
+            if entity in clients:
+                raise ValueError(f"{entity} has an entry already; put its quotas together")
+            clients[entity] = _values(entry)
+        except ValueError as error:
+            raise InputError(f"{path}: quotas.clients[{place}]: {error}") from error
+    return QuotaSet(settings, clients)
+
+
+def _entity(entry: Mapping[str, Any]) -> QuotaEntity:
+    parts = entry.get(ENTITY)
+    if not isinstance(parts, dict):
+        raise ValueError("entity: expected a mapping of user, client-id or both, or of ip")
+    return parse_entity(parts)
+
+
+def _values(entry: Mapping[str, Any]) -> dict[str, float]:
+    keys = {key.name: key for kind in load_kinds() for key in kind.keys}
+    values: dict[str, float] = {}
+    for name, value in entry.items():
+        if name == ENTITY:
+            continue
+        if name not in keys:
+            raise ValueError(f"{name} is no quota; expected one of {', '.join(sorted(keys))}")
+        problem = keys[name].problem(value)
+        if problem:
+            raise ValueError(problem)
+        values[name] = float(value)
+    return values
+
+
+def to_yaml(quotas: Mapping[QuotaEntity, Mapping[str, int]]) -> str:
+    """The quotas as `quota-proxy quotas import` and the proxy's configuration take them."""
+    clients = [
+        {ENTITY: entity.parts(), **dict(sorted(values.items()))}
+        for entity, values in sorted(quotas.items(), key=lambda item: tuple(name or "" for name in item[0]))
+    ]
+    shape = {"quotas": {"clients": clients}}
+    return str(yaml.safe_dump(shape, sort_keys=False, allow_unicode=True, width=2**30))

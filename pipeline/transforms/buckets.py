@@ -1,0 +1,75 @@
+"""Which bucket of which quota holds for a tenant, by the proxy's own order of precedence (KIP-55)."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, StringType, StructField, StructType
+
+from pipeline.quota_file import QuotaSet
+from proxy.quota.identity import Identity
+from proxy.quota.kinds.client_bytes import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
+from proxy.quota.limits import UNLIMITED, Limits
+
+APIS: Final = {PRODUCER_BYTE_RATE: ("Produce",), CONSUMER_BYTE_RATE: ("Fetch", "ShareFetch")}
+"""The quotas that events can be held against, and the APIs that they are about."""
+DIRECTIONS: Final = {PRODUCER_BYTE_RATE: "bytes_in", CONSUMER_BYTE_RATE: "bytes_out"}
+_BUCKETS: Final = StructType(
+    [
+        StructField("tenant_user", StringType()),
+        StructField("tenant_client_id", StringType()),
+        StructField("bucket_quota", StringType()),
+        StructField("bucket_user", StringType()),
+        StructField("bucket_client_id", StringType()),
+        StructField("limit", DoubleType()),
+    ]
+)
+
+
+def charged(events: DataFrame) -> DataFrame:
+    """Those events that a byte rate is about, with `bucket_quota` and the `bytes` that it charges."""
+    quota = F.coalesce(
+        *[F.when(F.col("api").isin(*apis), F.lit(quota)) for quota, apis in APIS.items()],
+    )
+    found = events.withColumn("bucket_quota", quota).where(F.col("bucket_quota").isNotNull())
+    charge = F.when(F.col("bucket_quota") == PRODUCER_BYTE_RATE, F.col("bytes_in")).otherwise(
+        F.col("bytes_out")
+    )
+    return found.withColumn("bytes", charge)
+
+
+def with_buckets(charged: DataFrame, quotas: QuotaSet) -> DataFrame:
+    """What charged() gives, with `bucket_user, bucket_client_id` (empty: no part of the bucket) and `limit`.
+
+    Tenants without a limit are left out.
+    """
+    tenants = charged.select(F.col("user").alias("tenant_user"), F.col("client_id").alias("tenant_client_id"))
+
+    def resolve(batches: Iterable[Any]) -> Iterable[Any]:
+        limits = quotas.limits()
+        for batch in batches:
+            yield _resolve(batch, limits)
+
+    buckets = tenants.distinct().mapInPandas(resolve, _BUCKETS)
+    held = charged.join(
+        buckets.withColumnRenamed("bucket_quota", "of_quota"),
+        (F.col("user") == F.col("tenant_user"))
+        & (F.col("client_id") == F.col("tenant_client_id"))
+        & (F.col("bucket_quota") == F.col("of_quota")),
+    )
+    return held.drop("tenant_user", "tenant_client_id", "of_quota")
+
+
+def _resolve(batch: Any, limits: Limits) -> Any:
+    rows = []
+    for user, client_id in zip(batch["tenant_user"], batch["tenant_client_id"], strict=True):
+        if limits.exempt(Identity(user, client_id, "")):
+            continue
+        for quota in APIS:
+            names = limits.bucket(quota, user, client_id)
+            limit = UNLIMITED if names is None else limits.limit(quota, *names)
+            if names is not None and limit != UNLIMITED:
+                rows.append((user, client_id, quota, *names, limit))
+    return pd.DataFrame(rows, columns=_BUCKETS.names)

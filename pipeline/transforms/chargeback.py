@@ -1,0 +1,92 @@
+"""Chargeback: what each tenant pays, to the cent, so that all of it is the cluster's bill.
+
+A tenant's exact amount has more decimals than a currency. Each is cut to the cent, and the cents that the sum
+then lacks go to those who lost the most by it (the largest remainder). The bill is the exact sum, rounded.
+"""
+
+from decimal import Decimal
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import DecimalType
+
+from pipeline.prices import Price, Prices, tiers
+from pipeline.schema import CHARGEBACK, MONEY, names
+
+_GIB_PER_BYTE: Final = Decimal(1) / (1 << 30)
+_QUANTITY: Final = DecimalType(28, 18)
+_PRICE: Final = DecimalType(14, 6)
+_EXACT: Final = DecimalType(30, 12)
+_PARTITION: Final = ("cluster", "topic", "partition")
+
+
+def chargeback(events: DataFrame, prices: Prices) -> DataFrame:
+    """Deduplicated events to `schema.CHARGEBACK`."""
+    return to_the_cent(tenants(events), prices)
+
+
+def tenants(events: DataFrame) -> DataFrame:
+    """`user, client_id, bytes_in, bytes_out, requests, partition_hours` of each tenant."""
+    hours = events.groupBy(
+        "user",
+        "client_id",
+        *_PARTITION,
+        F.date_trunc("hour", F.timestamp_millis("interval_start_ms")).alias("hour"),
+    ).agg(*[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")])
+    used = F.col("topic").isNotNull() & F.col("partition").isNotNull()
+    return hours.groupBy("user", "client_id").agg(
+        *[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")],
+        F.count(F.when(used, 1)).alias("partition_hours"),
+    )
+
+
+def to_the_cent(tenants: DataFrame, prices: Prices) -> DataFrame:
+    """The tenants with `currency` and `amount`."""
+    exact = tenants.withColumn("exact", exact_amount(prices))
+    cut = exact.withColumn("cut", F.floor(F.col("exact") * 100).cast("bigint")).withColumn(
+        "remainder", F.col("exact") * 100 - F.col("cut")
+    )
+    everyone = Window.partitionBy()
+    bill = F.round(F.sum("exact").over(everyone) * 100).cast("bigint")
+    lacking = bill - F.sum("cut").over(everyone)
+    place = F.row_number().over(
+        everyone.orderBy(F.col("remainder").desc(), F.col("user"), F.col("client_id"))
+    )
+    ranked = cut.withColumns({"lacking": lacking, "place": place})
+    cents = F.col("cut") + F.when(F.col("place") <= F.col("lacking"), 1).otherwise(0)
+    return ranked.withColumns(
+        {
+            "currency": F.lit(prices.currency),
+            "amount": (cents.cast(DecimalType(20, 0)) / F.lit(100)).cast(MONEY),
+        }
+    ).select(*names(CHARGEBACK))
+
+
+def exact_amount(prices: Prices) -> Column:
+    """What a tenant would pay in a currency with 12 decimals."""
+    gib = F.lit(_GIB_PER_BYTE).cast(DecimalType(30, 30))
+    million = F.lit(Decimal("0.000001"))
+    parts = [
+        _cost(_quantity("bytes_in", gib), prices.per_gib_in),
+        _cost(_quantity("bytes_out", gib), prices.per_gib_out),
+        _cost(_quantity("requests", million), prices.per_million_requests),
+        _cost(_quantity("partition_hours", F.lit(Decimal(1))), prices.per_partition_hour),
+    ]
+    return (parts[0] + parts[1] + parts[2] + parts[3]).cast(_EXACT)
+
+
+def _quantity(name: str, unit: Column) -> Column:
+    return (F.col(name).cast(DecimalType(19, 0)) * unit).cast(_QUANTITY)
+
+
+def _cost(quantity: Column, price: Price) -> Column:
+    cost = F.lit(Decimal(0)).cast(_EXACT)
+    below = Decimal(0)
+    for tier in tiers(price):
+        upper = quantity if tier.up_to is None else F.least(quantity, F.lit(tier.up_to).cast(_QUANTITY))
+        start = F.lit(below).cast(_QUANTITY)
+        within = F.greatest(upper - start, F.lit(Decimal(0))).cast(_QUANTITY)
+        cost = (cost + within * F.lit(tier.price).cast(_PRICE)).cast(_EXACT)
+        below = tier.up_to if tier.up_to is not None else below
+    return cost

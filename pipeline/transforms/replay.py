@@ -1,0 +1,227 @@
+"""What-if: the events once more, through the proxy's own rules, with another set of quotas.
+
+An event says how much came in an interval, not when. Each interval's requests are therefore laid out first:
+evenly where nothing was throttled; otherwise in bursts, each followed by requests that wait, such that the
+waits take as long as they did (`layout`). A client sends its next request when the wait for the last one is
+over, as it would (`simulate`): with a lower quota it falls behind, with a higher one it is never ahead of
+what it sent. What quotas other than byte rates did cannot be replayed from sums, and stays as it was.
+"""
+
+import heapq
+import math
+from typing import Any, Final, final
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from pipeline.quota_file import QuotaSet
+from pipeline.schema import REPLAY, names
+from pipeline.transforms.buckets import APIS, charged, with_buckets
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import Identity
+from proxy.quota.kinds.client_bytes import FETCH, KIND, PRODUCE, PRODUCER_BYTE_RATE
+from proxy.wire.views import RequestView, ResponseView
+
+_STEP_SECONDS: Final = 0.25
+"""Requests of an interval are charged together as long as they take no longer than this at the limit."""
+_ON_TIME: Final = 1e-6
+_SIZE_FIELD: Final = 4
+_STATE: Final = ("cluster", "proxy", "listener", "broker")
+"""Each broker's quotas have a state of their own in each proxy."""
+_TENANT: Final = ("user", "client_id", "quota")
+_AFTER: Final = StructType(
+    [
+        StructField("user", StringType()),
+        StructField("client_id", StringType()),
+        StructField("quota", StringType()),
+        StructField("throttle_ms", LongType()),
+        StructField("delayed_bytes", LongType()),
+        StructField("late_ms", LongType()),
+    ]
+)
+
+
+def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
+    """Deduplicated events to `schema.REPLAY`; each tenant that a quota bound before or binds after."""
+    before = events.groupBy("user", "client_id", "quota").agg(
+        F.sum("throttle_ms").alias("throttle_ms"), F.sum("rejected_bytes").alias("rejected_bytes")
+    )
+    before = before.where((F.col("throttle_ms") > 0) | (F.col("rejected_bytes") > 0))
+    after = replayed(events, quotas)
+    same = (
+        (F.col("before.user") == F.col("after.user"))
+        & (F.col("before.client_id") == F.col("after.client_id"))
+        & F.col("before.quota").eqNullSafe(F.col("after.quota"))
+    )
+    both = before.alias("before").join(after.alias("after"), same, "full")
+    is_replayed = F.coalesce("before.quota", "after.quota").isin(*APIS)
+    before_ms = F.coalesce("before.throttle_ms", F.lit(0))
+    rejected = F.coalesce("before.rejected_bytes", F.lit(0))
+    return both.select(
+        *[
+            F.coalesce(f"before.{name}", f"after.{name}").alias(name)
+            for name in ("user", "client_id", "quota")
+        ],
+        before_ms.alias("before_throttle_ms"),
+        F.when(is_replayed, F.coalesce("after.throttle_ms", F.lit(0)))
+        .otherwise(before_ms)
+        .alias("after_throttle_ms"),
+        rejected.alias("before_rejected_bytes"),
+        rejected.alias("after_rejected_bytes"),
+        F.coalesce("after.delayed_bytes", F.lit(0)).alias("after_delayed_bytes"),
+        F.coalesce("after.late_ms", F.lit(0)).alias("after_late_ms"),
+    ).select(*names(REPLAY))
+
+
+def replayed(events: DataFrame, quotas: QuotaSet) -> DataFrame:
+    """`user, client_id, quota, throttle_ms, delayed_bytes, late_ms`: each bucket replayed on its own."""
+    intervals = (
+        charged(events)
+        .groupBy(*_STATE, "user", "client_id", "bucket_quota", "api", "interval_start_ms")
+        .agg(
+            F.max("interval_ms").alias("interval_ms"),
+            *[F.sum(name).alias(name) for name in ("requests", "bytes", "throttled_requests", "throttle_ms")],
+        )
+    )
+
+    def run(rows: Any) -> Any:
+        return pd.DataFrame(simulate(rows, quotas), columns=_AFTER.names)
+
+    buckets = with_buckets(intervals, quotas).groupBy(
+        *_STATE, "bucket_quota", "bucket_user", "bucket_client_id"
+    )
+    found = buckets.applyInPandas(run, _AFTER)
+    sums = found.groupBy("user", "client_id", "quota").agg(
+        F.sum("throttle_ms").alias("throttle_ms"),
+        F.sum("delayed_bytes").alias("delayed_bytes"),
+        F.max("late_ms").alias("late_ms"),
+    )
+    return sums.where((F.col("throttle_ms") > 0) | (F.col("delayed_bytes") > 0))
+
+
+@final
+class Connection:
+    """One client connection as it is laid out: what it sends, and when at the earliest."""
+
+    def __init__(self, who: Identity) -> None:
+        self.who: Final = who
+        self.steps: Final[list[tuple[float, float]]] = []
+        """(seconds, bytes), ascending."""
+        self.next = 0
+        self.throttle_seconds = 0.0
+        self.delayed_bytes = 0.0
+        self.late_seconds = 0.0
+
+
+def simulate(rows: Any, quotas: QuotaSet) -> list[tuple[str, str, str, int, int, int]]:
+    """One bucket's intervals through the proxy's engine: a row of `_AFTER` for each tenant."""
+    engine = QuotaEngine([KIND.build()])
+    engine.configure(quotas.limits(), 0.0)
+    quota = str(rows["bucket_quota"].iloc[0])
+    connections = _connections(rows, quotas.burst_seconds)
+    waiting = [
+        (connection.steps[0][0], place) for place, connection in enumerate(connections) if connection.steps
+    ]
+    heapq.heapify(waiting)
+    while waiting:
+        now, place = heapq.heappop(waiting)
+        connection = connections[place]
+        due, size = connection.steps[connection.next]
+        if now - due > _ON_TIME:
+            connection.delayed_bytes += size
+            connection.late_seconds = max(connection.late_seconds, now - due)
+        wait = _charge(engine, quota, round(size), connection.who, now)
+        connection.throttle_seconds += wait
+        connection.next += 1
+        if connection.next < len(connection.steps):
+            heapq.heappush(waiting, (max(now + wait, connection.steps[connection.next][0]), place))
+    return [
+        (
+            each.who.principal,
+            each.who.client_id,
+            quota,
+            round(each.throttle_seconds * 1000),
+            round(each.delayed_bytes),
+            round(each.late_seconds * 1000),
+        )
+        for each in connections
+    ]
+
+
+def _charge(engine: QuotaEngine, quota: str, size: int, who: Identity, now: float) -> float:
+    if quota == PRODUCER_BYTE_RATE:
+        return engine.admit(RequestView(PRODUCE, 0, 0, who.client_id, size), who, now).throttle_seconds
+    request = RequestView(FETCH, 0, 0, who.client_id, 0)
+    response = ResponseView(0, False, max(size - _SIZE_FIELD, 0))
+    return engine.charge(request, response, who, now).throttle_seconds
+
+
+def _connections(rows: Any, burst_seconds: float) -> list[Connection]:
+    """Each tenant's intervals, divided among as many connections as its waits must have had."""
+    connections: dict[tuple[str, str, str], list[Connection]] = {}
+    rows = rows.sort_values("interval_start_ms", kind="stable")
+    base = float(rows["interval_start_ms"].iloc[0])
+    for row in rows.itertuples():
+        # What waited longer than the interval lasts has waited on several connections at a time.
+        count = max(1, round(row.throttle_ms / row.interval_ms))
+        pool = connections.setdefault((row.user, row.client_id, row.api), [])
+        while len(pool) < count:
+            pool.append(Connection(Identity(row.user, row.client_id, "")))
+        start, length = (row.interval_start_ms - base) / 1000, row.interval_ms / 1000
+        per_step = max(row.limit * _STEP_SECONDS / count, 1.0)
+        for connection in pool[:count]:
+            connection.steps.extend(
+                layout(
+                    start,
+                    length,
+                    row.bytes / count,
+                    max(row.requests / count, 1.0),
+                    row.throttled_requests / count,
+                    row.throttle_ms / 1000 / count,
+                    burst_seconds,
+                    per_step,
+                )
+            )
+    return [connection for pool in connections.values() for connection in pool]
+
+
+def layout(
+    start: float,
+    length: float,
+    size: float,
+    requests: float,
+    throttled: float,
+    throttle_seconds: float,
+    burst_seconds: float,
+    per_step: float,
+) -> list[tuple[float, float]]:
+    """When in an interval of one connection how many bytes are sent: (seconds, bytes), ascending.
+
+    Without throttling, evenly. With it, in cycles: what passed at once, as much as a burst has, then what
+    waited, spaced so that the waits take what they took.
+    """
+    throttled = min(throttled, requests)
+    if throttled <= 0 or throttle_seconds <= 0:
+        return _spread(start, length, size, requests, per_step)
+    waited = size * throttled / requests
+    passed = size - waited
+    # While it waits a client gets `waited` bytes in `throttle_seconds`: that is the limit it was held to.
+    limit = waited / throttle_seconds
+    waits = min(throttle_seconds, length)
+    cycles = max(1, math.ceil(passed / (limit * burst_seconds) - _ON_TIME)) if limit > 0 else 1
+    steps: list[tuple[float, float]] = []
+    for cycle in range(cycles):
+        begin = start + length * cycle / cycles
+        if passed > 0:
+            steps += _spread(begin, 0.0, passed / cycles, (requests - throttled) / cycles, per_step)
+        steps += _spread(begin, waits / cycles, waited / cycles, throttled / cycles, per_step)
+    return steps
+
+
+def _spread(
+    start: float, length: float, size: float, requests: float, per_step: float
+) -> list[tuple[float, float]]:
+    count = max(1, min(round(requests), math.ceil(size / per_step)))
+    return [(start + length * place / count, size / count) for place in range(count)]

@@ -1,0 +1,167 @@
+"""Chargeback: exact prices, tiers, and cents that add up."""
+
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import Result
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.errors import InputError
+from pipeline.prices import Prices, Tier, read_prices
+from pipeline.schema import CHARGEBACK
+from pipeline.transforms.chargeback import chargeback
+from tests.support.events import HOUR_MS, make_event, write_lines
+
+Frame = Callable[..., DataFrame]
+GIB = 1 << 30
+PRICES = Prices(
+    currency="EUR",
+    per_gib_in=Decimal("0.10"),
+    per_gib_out=Decimal("0.05"),
+    per_million_requests=Decimal("0.20"),
+    per_partition_hour=Decimal("0.001"),
+)
+
+
+def amounts(table: DataFrame) -> dict[str, Decimal]:
+    return {row.user: row.amount for row in table.collect()}
+
+
+def test_what_a_tenant_pays(frame: Frame) -> None:
+    table = chargeback(
+        frame(
+            make_event(bytes_in=100 * GIB, bytes_out=0, requests=1_000_000),
+            make_event(bytes_in=0, bytes_out=40 * GIB, requests=4_000_000, api="Fetch"),
+        ),
+        PRICES,
+    )
+    assert table.columns == CHARGEBACK.names
+    (row,) = table.collect()
+    assert (row.bytes_in, row.bytes_out, row.requests) == (100 * GIB, 40 * GIB, 5_000_000)
+    assert (row.partition_hours, row.currency) == (1, "EUR")
+    assert row.amount == Decimal("13.00")
+
+
+def test_a_partition_hour_is_an_hour_in_which_the_tenant_used_the_partition(frame: Frame) -> None:
+    table = chargeback(
+        frame(
+            make_event(),
+            make_event(at=10_000),
+            make_event(broker=2, at=20_000),
+            make_event(api="Fetch"),
+            make_event(partition=1),
+            make_event(at=HOUR_MS),
+            make_event(topic=None, partition=None),
+        ),
+        PRICES,
+    )
+    assert [row.partition_hours for row in table.collect()] == [3]
+
+
+def test_cents_go_to_those_who_lost_the_most(frame: Frame) -> None:
+    """Three times a third of a cent, and half a cent: 1.5 cents, so 2 are given out."""
+    prices = Prices(currency="EUR", per_million_requests=Decimal(1))
+    events = [make_event(user=user, requests=3333) for user in ("a", "b", "c")]
+    table = chargeback(frame(*events, make_event(user="d", requests=5001)), prices)
+    assert amounts(table) == {
+        "d": Decimal("0.01"),
+        "a": Decimal("0.01"),
+        "b": Decimal("0.00"),
+        "c": Decimal("0.00"),
+    }
+
+
+def test_tiers_are_filled_one_after_the_other(frame: Frame) -> None:
+    tiers = [
+        Tier(Decimal("0.10"), Decimal(10)),
+        Tier(Decimal("0.08"), Decimal(100)),
+        Tier(Decimal("0.01")),
+    ]
+    prices = Prices(currency="EUR", per_gib_in=tiers)
+    sizes = {"small": 4, "edge": 10, "middle": 60, "large": 1100}
+    table = chargeback(
+        frame(*[make_event(user=user, bytes_in=size * GIB) for user, size in sizes.items()]), prices
+    )
+    assert amounts(table) == {
+        "small": Decimal("0.40"),
+        "edge": Decimal("1.00"),
+        "middle": Decimal("5.00"),
+        "large": Decimal("18.20"),
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_amounts_add_up_to_the_bill(frame: Frame, seed: int) -> None:
+    random = Random(seed)
+    events = [
+        make_event(
+            at=10_000 * step,
+            user=f"u{random.randrange(60)}",
+            bytes_in=random.randrange(10**9),
+            bytes_out=random.randrange(10**10),
+            requests=random.randrange(10**5),
+            partition=random.randrange(5),
+        )
+        for step in range(400)
+    ]
+    rows = chargeback(frame(*events), PRICES).collect()
+    used = {(event["user"], event["partition"], event["interval_start_ms"] // HOUR_MS) for event in events}
+    bill = (
+        Fraction(sum(event["bytes_in"] for event in events), GIB) * Fraction("0.10")
+        + Fraction(sum(event["bytes_out"] for event in events), GIB) * Fraction("0.05")
+        + Fraction(sum(event["requests"] for event in events), 10**6) * Fraction("0.20")
+        + len(used) * Fraction("0.001")
+    )
+    exact = Decimal(bill.numerator) / Decimal(bill.denominator)
+    assert sum(row.amount for row in rows) == exact.quantize(Decimal("0.01"), ROUND_HALF_UP)
+    assert sum(row.bytes_in for row in rows) == sum(event["bytes_in"] for event in events)
+    for row in rows:
+        own = Decimal(row.bytes_in) / GIB * Decimal("0.10") + Decimal(row.bytes_out) / GIB * Decimal("0.05")
+        own += Decimal(row.requests) / 10**6 * Decimal("0.20") + row.partition_hours * Decimal("0.001")
+        assert abs(row.amount - own) < Decimal("0.01")
+
+
+def test_the_job(spark: SparkSession, run_job: Callable[..., Result], tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "events.jsonl", [make_event(bytes_in=GIB, requests=0)])
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("{currency: EUR, per_gib_in: 0.10, per_partition_hour: 0.001}")
+    result = run_job("chargeback", "--events", lines, "--out", tmp_path / "out", "--prices", prices)
+    assert result.exit_code == 0, result.output
+    assert amounts(spark.read.parquet(str(tmp_path / "out/chargeback"))) == {"alice": Decimal("0.10")}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("per_gib_in: 1", "missing required field `currency`"),
+        ("{currency: EUR, per_gb: 1}", "unknown field `per_gb`"),
+        ("{currency: EUR, per_gib_in: -1}", "per_gib_in: -1 is no price"),
+        ("{currency: EUR, per_gib_in: 0.1234567}", "more than 6 decimals"),
+        ("{currency: EUR, per_gib_in: []}", "per_gib_in: has no tier"),
+        ("{currency: EUR, per_gib_in: [{price: 1}, {price: 2}]}", "the last tier, and no other"),
+        (
+            "{currency: EUR, per_gib_in: [{price: 1, up_to: 5}, {price: 1, up_to: 5}, {price: 2}]}",
+            "tiers go upwards",
+        ),
+        ("{currency: EUR, per_gib_in: [", "is no YAML"),
+    ],
+)
+def test_wrong_prices_are_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError) as error:
+        read_prices(file)
+    assert sentence in str(error.value)
+
+
+def test_prices_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(
+        "{currency: EUR, per_gib_in: 0.10, per_gib_out: 0.05, per_million_requests: 0.20,"
+        " per_partition_hour: 0.001}"
+    )
+    assert read_prices(file) == PRICES

@@ -1,0 +1,176 @@
+"""Replay: the quotas that were in force give what really happened; others, what they would have done."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import Result
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.errors import InputError
+from pipeline.quota_file import Quotas, QuotaSet, read_quotas
+from pipeline.schema import REPLAY
+from pipeline.transforms.replay import layout, replay, simulate
+from proxy.quota.identity import QuotaEntity
+from proxy.quota.kinds.client_bytes import PRODUCER_BYTE_RATE
+from tests.support.events import make_event, write_lines
+from tests.support.quota_workload import Client, run
+
+Frame = Callable[..., DataFrame]
+MB = 1_000_000
+EVERYBODY = QuotaEntity("", None)
+
+
+def quotas(rate: float = MB, **settings: Any) -> QuotaSet:
+    return QuotaSet(Quotas(**settings), {EVERYBODY: {PRODUCER_BYTE_RATE: rate}})
+
+
+def rows(events: list[dict[str, Any]], quotas: QuotaSet) -> Any:
+    """As applyInPandas gives one bucket's intervals."""
+    limit = quotas.clients[EVERYBODY][PRODUCER_BYTE_RATE]
+    return pd.DataFrame(
+        [
+            {**event, "bytes": event["bytes_in"], "bucket_quota": PRODUCER_BYTE_RATE, "limit": limit}
+            for event in events
+        ]
+    )
+
+
+def throttle_ms(events: list[dict[str, Any]], quotas: QuotaSet) -> int:
+    return sum(found[3] for found in simulate(rows(events, quotas), quotas))
+
+
+CLIENTS = [
+    pytest.param(Client("a", 16_000), id="saturated"),
+    pytest.param(Client("a", 1_000_000), id="large requests"),
+    pytest.param(Client("a", 100_000, connections=5), id="five connections"),
+    pytest.param(Client("a", 50_000, burst=60, every=5.0), id="bursts"),
+    pytest.param(Client("a", 50_000, burst=26, every=2.0), id="small bursts"),
+    pytest.param(Client("a", 100_000, burst=100, every=30.0), id="rare bursts"),
+    pytest.param(Client("a", 10_000, burst=1, every=0.1), id="within the quota"),
+]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_quotas_in_force_give_what_happened(client: Client) -> None:
+    events = run([client], quotas().limits(), 600)
+    happened = sum(event["throttle_ms"] for event in events)
+    assert throttle_ms(events, quotas()) == pytest.approx(happened, rel=0.05)
+
+
+def test_the_same_with_kafkas_window() -> None:
+    window = quotas(algorithm="window")
+    events = run([Client("a", 50_000)], window.limits(), 600)
+    happened = sum(event["throttle_ms"] for event in events)
+    assert throttle_ms(events, window) == pytest.approx(happened, rel=0.05)
+
+
+def test_without_need_nobody_waits() -> None:
+    events = run([Client("a", 16_000)], quotas().limits(), 120)
+    assert throttle_ms(events, quotas(3 * MB)) == 0
+
+
+def test_with_half_the_quota_the_client_falls_behind() -> None:
+    events = run([Client("a", 16_000)], quotas().limits(), 120)
+    (found,) = simulate(rows(events, quotas(MB / 2)), quotas(MB / 2))
+    sent = sum(event["bytes_in"] for event in events)
+    # Everything takes twice as long: all of it is sent while it waits, and the end comes two minutes late.
+    assert found[3] == pytest.approx(sent / (MB / 2) * 1000, rel=0.05)
+    assert found[5] == pytest.approx(120_000, rel=0.05)
+    assert found[4] > 0.9 * sent
+
+
+def test_tenants_share_a_bucket(frame: Frame) -> None:
+    """Two clients at 0.8 MB/s each have enough alone, and too little together."""
+    events = [
+        make_event(user="alice", client_id=name, at=10_000 * step, bytes_in=8 * MB, requests=100)
+        for step in range(12)
+        for name in ("a", "b")
+    ]
+    alone = QuotaSet(Quotas(), {QuotaEntity("alice", ""): {PRODUCER_BYTE_RATE: MB}})
+    together = QuotaSet(Quotas(), {QuotaEntity("alice", None): {PRODUCER_BYTE_RATE: MB}})
+    assert replay(frame(*events), alone).collect() == []
+    found = replay(frame(*events), together).collect()
+    assert sorted(row.client_id for row in found) == ["a", "b"]
+    assert all(row.after_throttle_ms > 10_000 for row in found)
+
+
+def test_brokers_have_buckets_of_their_own(frame: Frame) -> None:
+    events = [make_event(at=10_000 * step, broker=1 + step % 3, bytes_in=9 * MB) for step in range(30)]
+    assert replay(frame(*events), quotas()).collect() == []
+
+
+def test_before_and_after(frame: Frame) -> None:
+    waited = {"throttled_requests": 10, "throttle_ms": 9000, "quota": PRODUCER_BYTE_RATE}
+    table = replay(
+        frame(
+            make_event(bytes_in=9 * MB, **waited),
+            make_event(user="bob", api="Metadata", throttle_ms=70, throttled_requests=1, quota="x"),
+            make_event(user="carol", api="Fetch", bytes_out=50 * MB, requests=50),
+            make_event(user="dave", rejected_requests=3, rejected_bytes=500, quota="y"),
+            make_event(user="erin", bytes_in=50 * MB),
+        ),
+        QuotaSet(
+            Quotas(exempt=read_exempt("erin")),
+            {
+                QuotaEntity("alice", None): {PRODUCER_BYTE_RATE: 10 * MB},
+                QuotaEntity("", None): {PRODUCER_BYTE_RATE: MB, "consumer_byte_rate": MB},
+            },
+        ),
+    )
+    assert table.columns == REPLAY.names
+    found = {row.user: row for row in table.collect()}
+    assert set(found) == {"alice", "bob", "carol", "dave"}
+    assert (found["alice"].before_throttle_ms, found["alice"].after_throttle_ms) == (9000, 0)
+    assert (found["bob"].before_throttle_ms, found["bob"].after_throttle_ms) == (70, 70)
+    assert found["carol"].quota == "consumer_byte_rate"
+    assert found["carol"].before_throttle_ms == 0
+    assert found["carol"].after_throttle_ms == pytest.approx(49_000, rel=0.05)
+    assert (found["dave"].before_rejected_bytes, found["dave"].after_rejected_bytes) == (500, 500)
+
+
+def read_exempt(user: str) -> Any:
+    return type(Quotas().exempt)(users=[user])
+
+
+def test_an_interval_is_laid_out_whole() -> None:
+    steps = layout(100.0, 10.0, 5000.0, 50, 20, 4.0, 1.0, 100.0)
+    assert sum(size for _, size in steps) == pytest.approx(5000)
+    assert all(100 <= at < 110 for at, _ in steps)
+    assert [at for at, _ in steps] == sorted(at for at, _ in steps)
+
+
+def test_the_job(spark: SparkSession, run_job: Callable[..., Result], tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "events.jsonl", [make_event(bytes_in=21 * MB, requests=21)])
+    file = tmp_path / "quotas.yaml"
+    file.write_text("quotas: {clients: [{entity: {user: <default>}, producer_byte_rate: 1000000}]}")
+    result = run_job("replay", "--events", lines, "--out", tmp_path / "out", "--quotas", file)
+    assert result.exit_code == 0, result.output
+    (row,) = spark.read.parquet(str(tmp_path / "out/replay")).collect()
+    assert row.after_throttle_ms == pytest.approx(20_000, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("clients: []", "quotas: expected a mapping"),
+        ("quotas: {clients: [{producer_byte_rate: 1}]}", "quotas.clients[0]: entity: expected a mapping"),
+        ("quotas: {clients: [{entity: {user: a}, producer_rate: 1}]}", "producer_rate is no quota"),
+        ("quotas: {clients: [{entity: {user: a}, producer_byte_rate: -1}]}", "must be greater than 0"),
+        ("quotas: {clients: [{entity: {user: 5}, producer_byte_rate: 1}]}", "it takes a name"),
+        ("quotas: {algorithm: fair}", "Invalid enum value 'fair'"),
+        (
+            "quotas: {clients: [{entity: {user: a}, producer_byte_rate: 1},"
+            " {entity: {user: a}, consumer_byte_rate: 1}]}",
+            "has an entry already",
+        ),
+    ],
+)
+def test_wrong_quotas_are_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    file = tmp_path / "quotas.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError) as error:
+        read_quotas(file)
+    assert sentence in str(error.value)
