@@ -2,13 +2,12 @@
 
 An event says how much came in an interval, not when. Each interval's requests are therefore laid out first:
 evenly where nothing was throttled; otherwise in bursts, each followed by requests that wait, such that the
-waits take as long as they did (`layout`). A client sends its next request when the wait for the last one is
-over, as it would (`simulate`): with a lower quota it falls behind, with a higher one it is never ahead of
+waits take as long as they did (`layout.py`). A client sends its next request when the wait for the last one
+is over, as it would (`simulate`): with a lower quota it falls behind, with a higher one it is never ahead of
 what it sent. What quotas other than byte rates did cannot be replayed from sums, and stays as it was.
 """
 
 import heapq
-import math
 from typing import Any, Final, final
 
 import pandas as pd
@@ -19,6 +18,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from pipeline.quota_file import QuotaSet
 from pipeline.schema import REPLAY, names
 from pipeline.transforms.buckets import APIS, charged, with_buckets
+from pipeline.transforms.layout import Interval, Step, lay_out
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.client_bytes import FETCH, KIND, PRODUCE, PRODUCER_BYTE_RATE
@@ -107,8 +107,7 @@ class Connection:
 
     def __init__(self, who: Identity) -> None:
         self.who: Final = who
-        self.steps: Final[list[tuple[float, float]]] = []
-        """(seconds, bytes), ascending."""
+        self.steps: Final[list[Step]] = []
         self.next = 0
         self.throttle_seconds = 0.0
         self.delayed_bytes = 0.0
@@ -169,59 +168,15 @@ def _connections(rows: Any, burst_seconds: float) -> list[Connection]:
         pool = connections.setdefault((row.user, row.client_id, row.api), [])
         while len(pool) < count:
             pool.append(Connection(Identity(row.user, row.client_id, "")))
-        start, length = (row.interval_start_ms - base) / 1000, row.interval_ms / 1000
+        interval = Interval(
+            (row.interval_start_ms - base) / 1000,
+            row.interval_ms / 1000,
+            row.bytes / count,
+            max(row.requests / count, 1.0),
+            row.throttled_requests / count,
+            row.throttle_ms / 1000 / count,
+        )
         per_step = max(row.limit * _STEP_SECONDS / count, 1.0)
         for connection in pool[:count]:
-            connection.steps.extend(
-                layout(
-                    start,
-                    length,
-                    row.bytes / count,
-                    max(row.requests / count, 1.0),
-                    row.throttled_requests / count,
-                    row.throttle_ms / 1000 / count,
-                    burst_seconds,
-                    per_step,
-                )
-            )
+            connection.steps.extend(lay_out(interval, row.limit / count, burst_seconds, per_step))
     return [connection for pool in connections.values() for connection in pool]
-
-
-def layout(
-    start: float,
-    length: float,
-    size: float,
-    requests: float,
-    throttled: float,
-    throttle_seconds: float,
-    burst_seconds: float,
-    per_step: float,
-) -> list[tuple[float, float]]:
-    """When in an interval of one connection how many bytes are sent: (seconds, bytes), ascending.
-
-    Without throttling, evenly. With it, in cycles: what passed at once, as much as a burst has, then what
-    waited, spaced so that the waits take what they took.
-    """
-    throttled = min(throttled, requests)
-    if throttled <= 0 or throttle_seconds <= 0:
-        return _spread(start, length, size, requests, per_step)
-    waited = size * throttled / requests
-    passed = size - waited
-    # While it waits a client gets `waited` bytes in `throttle_seconds`: that is the limit it was held to.
-    limit = waited / throttle_seconds
-    waits = min(throttle_seconds, length)
-    cycles = max(1, math.ceil(passed / (limit * burst_seconds) - _ON_TIME)) if limit > 0 else 1
-    steps: list[tuple[float, float]] = []
-    for cycle in range(cycles):
-        begin = start + length * cycle / cycles
-        if passed > 0:
-            steps += _spread(begin, 0.0, passed / cycles, (requests - throttled) / cycles, per_step)
-        steps += _spread(begin, waits / cycles, waited / cycles, throttled / cycles, per_step)
-    return steps
-
-
-def _spread(
-    start: float, length: float, size: float, requests: float, per_step: float
-) -> list[tuple[float, float]]:
-    count = max(1, min(round(requests), math.ceil(size / per_step)))
-    return [(start + length * place / count, size / count) for place in range(count)]

@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.errors import InputError
 from pipeline.quota_file import Quotas, QuotaSet, read_quotas
 from pipeline.schema import REPLAY
-from pipeline.transforms.replay import layout, replay, simulate
+from pipeline.transforms.layout import Interval, lay_out
+from pipeline.transforms.replay import replay, simulate
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.client_bytes import PRODUCER_BYTE_RATE
 from tests.support.events import make_event, write_lines
@@ -136,7 +137,7 @@ def read_exempt(user: str) -> Any:
 
 
 def test_an_interval_is_laid_out_whole() -> None:
-    steps = layout(100.0, 10.0, 5000.0, 50, 20, 4.0, 1.0, 100.0)
+    steps = list(lay_out(Interval(100.0, 10.0, 5000.0, 50, 20, 4.0), 9000.0, 1.0, 100.0))
     assert sum(size for _, size in steps) == pytest.approx(5000)
     assert all(100 <= at < 110 for at, _ in steps)
     assert [at for at, _ in steps] == sorted(at for at, _ in steps)
