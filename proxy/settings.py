@@ -172,6 +172,10 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     mode: Literal["enforce", "observe"] | dict[str, str] = "enforce"
     """`observe`: everything is measured and shown as if it were enforced, and nobody waits. Or a mapping from
     quotas to one of the two; those that it leaves out are enforced."""
+    refusal_error: Literal["auto", 19, 89] = "auto"
+    """Error code for producers whose partition or topic is refused: 19 (NOT_ENOUGH_REPLICAS), which every
+    client retries, or 89 (THROTTLING_QUOTA_EXCEEDED), which librdkafka and aiokafka take for final. `auto` is
+    89 for clients that are known to retry it (Java from 2.7 on, kafka-python from 3.0 on), 19 for others."""
     exempt: Exempt = Exempt()
     """Whom no quota holds for."""
     controller: Controller = Controller()
@@ -281,6 +285,7 @@ def limits(settings: Quotas, quotas: Mapping[QuotaEntity, Mapping[str, float]]) 
         mutation_window_seconds=settings.controller.window_size_seconds,
         replication_samples=settings.replication.window_num,
         replication_window_seconds=settings.replication.window_size_seconds,
+        refusal_error=0 if settings.refusal_error == "auto" else settings.refusal_error,
     )
 
 
@@ -297,6 +302,7 @@ def _check_quotas(settings: Settings) -> None:
     mode = settings.quotas.mode
     if isinstance(mode, dict):
         known = [key.name for kind in load_kinds() for key in kind.keys]
+        known += [key.name for kind in load_kinds() for key in kind.configs]
         for name, value in mode.items():
             if name not in known:
                 raise unknown(("quotas", "mode", name), known)

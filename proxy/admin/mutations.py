@@ -28,8 +28,8 @@ from proxy.admin.mutations_messages import (
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.relay.errors import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
-from proxy.relay.responses import MAX_THROTTLE_MS
 from proxy.wire.apis import RequestHeader
+from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.error_codes import THROTTLING_QUOTA_EXCEEDED
 from proxy.wire.errors import Malformed, ProtocolError, UnsupportedVersion
 

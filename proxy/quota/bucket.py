@@ -4,7 +4,7 @@ from typing import Final, final
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits import ENFORCE, OBSERVE, UNLIMITED
-from proxy.quota.rates import SampledRate, TokenBucket
+from proxy.quota.rates import EwmaRate, SampledRate, TokenBucket
 from proxy.quota.shares import Shares
 
 NO_PARTITION: Final = -1
@@ -114,7 +114,7 @@ class BucketState:
         self.limit: Final = limit
         """Per second, in the quota's unit."""
         self.rate: Final = rate
-        """Per second now, by Kafka's sampled rate, whatever rule limits."""
+        """Per second now, as Bucket.measure() has it."""
         self.throttled_until: Final = throttled_until
         """The end of the last wait, on the clock of `now`; past or 0.0: not throttled."""
         self.throttled_requests: Final = throttled_requests
@@ -169,6 +169,8 @@ class Bucket:
         """Without tokens: the end of the longest wait that was cut short."""
         self._shares: Shares | None = None
         """Whose debt it is, while there is any that is divided."""
+        self.average: EwmaRate | None = None
+        """In place of the two: what measures a broker-side quota, with record_average()."""
         self._set_tokens(rule, now)
 
     def configure(self, limit: float, rule: Rule, now: float) -> None:
@@ -236,6 +238,22 @@ class Bucket:
             return self.tokens.throttle_seconds(self.limit, now)
         return max(self.sampled.throttle_seconds(self.limit, now), self._owed_until - now, 0.0)
 
+    def record_average(self, value: float, now: float) -> None:
+        """Count a use, or take one back, in `average`; nobody waits."""
+        self.last_used = now
+        if self.average is not None:
+            self.average.record(value, now)
+
+    def measure(self, now: float) -> float:
+        """The rate per second: Kafka's sampled rate, whatever rule limits, or the average."""
+        return self.sampled.measure(now) if self.average is None else self.average.measure(now)
+
+    def over(self, now: float) -> bool:
+        """Whether more has been used than the limit lets."""
+        if self.tokens is not None:
+            return self.tokens.measure(now) < 0.0
+        return self.measure(now) > self.limit
+
     def _share(self, who: Identity, tokens: float, now: float) -> float:
         """How long `who` waits for what it owes, these tokens included."""
         shares = self._shares
@@ -280,7 +298,7 @@ class Bucket:
             self.user,
             self.client_id,
             self.limit,
-            self.sampled.measure(now),
+            self.measure(now),
             self.throttled_until,
             self.throttled_requests,
             self.throttle_seconds,

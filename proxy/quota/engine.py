@@ -8,8 +8,10 @@ from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits import Limits
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
+from proxy.quota.refusals import Refusals
 from proxy.quota.usage import ClientUsage
 from proxy.quota.verdict import PASS, Verdict, combine
+from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED
 from proxy.wire.views import Item, RequestView, ResponseView
 
 _NOBODY: Final[list[Quota]] = []
@@ -33,6 +35,10 @@ class QuotaEngine:
         """Whether a quota in force may hold partitions of fetches back."""
         self.generation = 0
         """How often limits have come: what may_hold() has said holds for one of these."""
+        self._refusing: list[Quota] = []
+        self.refuses = False
+        """Whether a quota in force may refuse partitions of Produce requests."""
+        self.refusals: Final = Refusals()
         self.item_api_keys: frozenset[int] = frozenset()
         """The APIs of whose requests and responses a quota in force has to know the items."""
         self._index()
@@ -48,6 +54,10 @@ class QuotaEngine:
         self.generation += 1
         intercepting = [quota for quota in self._active if quota.intercepts]
         self._intercepted = frozenset([key for quota in intercepting for key in quota.api_keys])
+        self._refusing = [quota for quota in self._active if quota.refuses]
+        self.refuses = len(self._refusing) > 0
+        if not self.refuses:
+            self.refusals.clear()
         self.item_api_keys = frozenset([key for quota in self._active for key in quota.item_api_keys])
 
     def asks(self, api_key: int) -> bool:
@@ -116,6 +126,21 @@ class QuotaEngine:
         for quota in self._holding:
             quota.hold_fetch(plan, who, now)
 
+    def refuse(self, request: RequestView, who: Identity, now: float) -> Verdict:
+        """Say which items of a Produce request do not go on, before the rest is admitted.
+
+        The wait is from `now` on, and has been counted.
+        """
+        if not self._refusing or self._limits.exempt(who):
+            return PASS
+        return self.refusals.judge(self._refusing, request, who, self._limits.max_throttle_seconds, now)
+
+    def refusal_error(self, retries_throttling: bool) -> int:
+        """The error code for what is refused: as configured, or else one that the client retries."""
+        if self._limits.refusal_error:
+            return self._limits.refusal_error
+        return THROTTLING_QUOTA_EXCEEDED if retries_throttling else NOT_ENOUGH_REPLICAS
+
     def pass_items(
         self, request: RequestView, items: list[Item], who: Identity, now: float, throttled_until: float
     ) -> Verdict:
@@ -170,6 +195,7 @@ class QuotaEngine:
         """Drop the state that nobody has used for an hour."""
         for quota in self._quotas:
             quota.forget_idle(now)
+        self.refusals.forget_idle(now)
 
 
 def _enforced(verdict: Verdict, now: float, api_key: int, usage: ClientUsage | None) -> Verdict:

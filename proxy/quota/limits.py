@@ -38,6 +38,7 @@ class Limits:
     max_throttle_seconds: the longest that a byte rate makes a client wait at once; the rest stays as a debt.
     mutation_samples, mutation_window_seconds: Kafka's controller.quota.window.num and .window.size.seconds.
     resources: the quotas that are configs of topics and brokers.
+    refusal_error: the error code that producers get for what is refused; 0 for one that they retry.
     replication_samples, replication_window_seconds: Kafka's replication.quota.window.num and
     .window.size.seconds.
 
@@ -63,6 +64,7 @@ class Limits:
         resources: Resources = NO_RESOURCES,
         replication_samples: int = 11,
         replication_window_seconds: float = 1.0,
+        refusal_error: int = 0,
     ) -> None:
         _check("algorithm", algorithm, PACE, WINDOW)
         for each in [mode, *(modes or {}).values()]:
@@ -77,6 +79,7 @@ class Limits:
         self.resources: Final = resources
         self.replication_samples: Final = replication_samples
         self.replication_window_seconds: Final = replication_window_seconds
+        self.refusal_error: Final = refusal_error
         self._mode: Final = mode
         self._modes: Final = dict(modes or {})
         self._exempt_users: Final = frozenset(exempt_users or [])
@@ -121,6 +124,7 @@ class Limits:
             resources,
             self.replication_samples,
             self.replication_window_seconds,
+            self.refusal_error,
         )
         changed._tables.update(self._tables)
         changed._prefix_lengths = self._prefix_lengths

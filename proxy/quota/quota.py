@@ -57,6 +57,10 @@ class Quota:
         """Whether it may hold partitions of fetches back now: see proxy.quota.fetch_plan; configure() sets
         it.
         """
+        self.refuses = False
+        """Whether it may refuse partitions of Produce requests now, of which it then knows the items;
+        configure() sets it.
+        """
         self.item_api_keys: tuple[int, ...] = ()
         """The APIs of whose requests and responses it has to know the items now; configure() sets it. Others
         may come without.
@@ -92,6 +96,11 @@ class Quota:
         """Say what a fetch has to leave out now, and how much of the rest may come.
 
         `plan.items` are the partitions for which some quota has said may_hold(): perhaps another one.
+        """
+
+    def refuse(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
+        """Say which partitions of a Produce request do not go on, before it is admitted: by their places in
+        `items`, each with the bucket that is over. What is in `over` already is refused by another quota.
         """
 
     def pass_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:

@@ -7,6 +7,7 @@ from typing import Final, final
 from proxy.quota.identity import Identity
 from proxy.relay.traffic import Bytes
 from proxy.wire.apis import Api
+from proxy.wire.refused_partitions import Refusal
 from proxy.wire.views import RequestView
 
 
@@ -36,6 +37,7 @@ class Exchange:
         "held_until",
         "next",
         "own",
+        "refusal",
         "request",
         "sent_at",
         "streams",
@@ -62,6 +64,8 @@ class Exchange:
         self.own: Final = own
         """Whether the proxy answers, and no broker hears of it."""
         self.api_key: Final = api_key
+        self.refusal: Refusal | None = None
+        """Produce: partitions that did not go on, to be put into the broker's answer."""
         self.answer: bytes | None = None
         """The proxy's own answer, a whole frame: it waits here for its turn."""
         self.streams = False

@@ -6,10 +6,14 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.relay.bounds import lower_max_bytes
 from proxy.relay.cut_through import CutThrough
+from proxy.relay.errors import PRODUCE_REFUSED, RelayError
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.fetches import ANSWER, WAIT, Fetch, Fetches
-from proxy.relay.intercepted import MAX_OWN_REQUEST_BYTES, Intercepted, Interception
+from proxy.relay.held_whole import HELD_WHOLE_BYTES, HeldWhole
+from proxy.relay.intercepted import Intercepted, Interception
 from proxy.relay.local import unsupported_api_versions
+from proxy.relay.passing_bytes import count_items, count_later, count_rest
+from proxy.relay.refusing import PRODUCE, Refusing
 from proxy.relay.traffic import Traffic
 from proxy.relay.turns import Turns
 from proxy.wire.apis import Api, RequestHeader, read_request_header
@@ -56,12 +60,12 @@ class Requests:
         """Reads every request that comes whole, one after the other."""
         self._to_broker = NOTHING
         self._interception: Final = Interception(turns)
+        self._refusing: Final = Refusing(engine, turns, names)
+        self._whole: Final = HeldWhole()
         self._fetches: Fetches | None = None
         """None as long as no quota holds fetches back."""
         self._waiting: Fetch | None = None
         """A fetch of which nothing is left now."""
-        self._large_fetch: list[bytes] | None = None
-        """What has come of a large fetch that has to be read whole."""
         self.greeted = False
         """Whether a request has been read."""
 
@@ -114,6 +118,8 @@ class Requests:
 
     def read(self, now: float) -> None:
         """Read what has come, as far as it may be read."""
+        if self._refusing.ending and self.may_read:
+            raise RelayError(PRODUCE_REFUSED, self._refusing.ending)
         while self.may_read:
             frame = self._splitter.next()
             if frame is None:
@@ -121,17 +127,36 @@ class Requests:
             passing = self._passing
             if self._interception.open:
                 self._interception.go_on(frame)
-            elif self._large_fetch is not None:
-                self._add_to_large_fetch(self._large_fetch, frame, now)
-            elif passing is None:
+            elif passing is not None:
+                self._pass(passing, frame, now)
+            elif frame.complete and not self._whole.open:
                 self._read_request(frame, now)
             else:
-                self._pass(passing, frame, now)
+                self._read_large(frame, now)
+
+    def _read_large(self, frame: Frame, now: float) -> None:
+        """Read a request of which only the beginning is there, or hold it until it is whole."""
+        if self._whole.open:
+            whole = self._whole.go_on(frame)
+            if whole is not None:
+                self._read_request(whole, now)
+        elif self._is_held_whole(frame):
+            self._whole.begin(frame)
+        else:
+            self._read_request(frame, now)
+
+    def _is_held_whole(self, frame: Frame) -> bool:
+        """Whether a quota may take something out of it: a fetch, or a Produce request."""
+        refuses = self._engine.refuses
+        holds = self._engine.holds_fetches or self._fetches is not None
+        if not (refuses or holds) or frame.size > HELD_WHOLE_BYTES:
+            return False
+        api_key = Reader(frame.pieces, LENGTH_SIZE).i16()
+        return refuses if api_key == PRODUCE else holds and api_key == FETCH
 
     def _read_request(self, frame: Frame, now: float) -> None:
         if not frame.complete:
-            if not self._begin_large_fetch(frame):
-                self._dispatch(frame, Reader(list(frame.pieces), LENGTH_SIZE), now)
+            self._dispatch(frame, Reader(list(frame.pieces), LENGTH_SIZE), now)
             return
         reader = self._reader
         reader.start(frame.pieces, LENGTH_SIZE)
@@ -224,12 +249,21 @@ class Requests:
         view.partial = not frame.complete
         if view.flexible:
             reader.skip_tags()
+        refusable = self._engine.refuses and header.api_key == PRODUCE
+        body_at = 0
+        if refusable:
+            view.want_heads = True
+            body_at = reader.offset
         try:
             api.read_request(reader, view)
         except Short:
             if frame.complete or view.phase == HEAD:
                 raise
+        if view.client_software:
+            self._refusing.client_is(view.client_software)
         exchange = Exchange(header.correlation_id, client, api, view, False, header.api_key)
+        if refusable and frame.complete and self._refusing.refuse(frame, exchange, view, body_at, now):
+            return
         self._admit(exchange, view, now)
         if header.api_key == FETCH and (self._engine.holds_fetches or self._fetches is not None):
             fetch = self._hold_fetch(frame, exchange, view, now)
@@ -240,22 +274,6 @@ class Requests:
         if view.acks != 0:
             self._turns.add(exchange)
         self._forward(frame, exchange, reader, view, now)
-
-    def _begin_large_fetch(self, frame: Frame) -> bool:
-        """Whether a frame that is too large to have come whole is a fetch that has to be read whole."""
-        fetches = self._engine.holds_fetches or self._fetches is not None
-        if not fetches or frame.size > MAX_OWN_REQUEST_BYTES:
-            return False
-        if Reader(frame.pieces, LENGTH_SIZE).i16() != FETCH:
-            return False
-        self._large_fetch = list(frame.pieces)
-        return True
-
-    def _add_to_large_fetch(self, pieces: list[bytes], frame: Frame, now: float) -> None:
-        pieces.extend(frame.pieces)
-        if frame.complete:
-            self._large_fetch = None
-            self._read_request(Frame(pieces, frame.size, True), now)
 
     def _hold_fetch(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> Fetch | None:
         """Have a fetch held back, whole or in part; None where it passes."""
@@ -280,7 +298,6 @@ class Requests:
             exchange = fetch.exchange
             self._turns.add(exchange)
             view = fetch.view
-            view.edits = with_length(view.edits, fetch.frame.size - LENGTH_SIZE)
             self._forward(fetch.frame, exchange, self._reader, view, now)
 
     def _answer_fetch(self, fetch: Fetch) -> None:
@@ -313,7 +330,7 @@ class Requests:
         if verdict.max_bytes >= 0:
             lower_max_bytes(view, verdict.max_bytes)
         if verdict.throttle_seconds > 0.0:
-            exchange.throttled_until = now + verdict.throttle_seconds
+            exchange.throttled_until = max(exchange.throttled_until, now + verdict.throttle_seconds)
             self._turns.mute(exchange.throttled_until)
 
     def _forward(
@@ -323,48 +340,24 @@ class Requests:
             self._passing = CutThrough(frame, exchange, reader, view)
             self._send(self._passing.take())
             if view is not None:
-                self._count_later(self._passing)
-                self._count_items(self._passing, view)
+                count_later(self._passing)
+                count_items(self._traffic, self._passing, view)
             return
         exchange.sent_at = now
         if view is None or not view.edits:
             self._send(frame.pieces)
         else:
-            self._send(apply(frame.pieces, view.edits))
+            self._send(apply(frame.pieces, with_length(view.edits, frame.size - LENGTH_SIZE)))
         if view is not None and self._traffic.want_items:
             self._traffic.count_in(view.items)
             usage = exchange.client.who.usage
             if usage is not None:
                 usage.divide_in(exchange.api_key, view.items)
 
-    def _count_later(self, passing: CutThrough) -> None:
-        """Have a large frame's bytes counted not at once, but as they pass, each with its partition."""
-        usage = passing.exchange.client.who.usage
-        if usage is not None:
-            usage.count_in(passing.exchange.api_key, -passing.frame.size)
-            passing.uncounted = passing.frame.size
-
-    def _count_items(self, passing: CutThrough, view: RequestView) -> None:
-        """Count the items of a large frame that the quotas have judged, and let go of them."""
-        if not view.items:
-            return
-        self._traffic.count_in(view.items)
-        usage = passing.exchange.client.who.usage
-        if usage is not None:
-            passing.uncounted -= usage.records_in(passing.exchange.api_key, view.items)
-        view.items = []
-
-    def _count_rest(self, passing: CutThrough) -> None:
-        """Count what of a large frame is no partition's, or has not come."""
-        usage = passing.exchange.client.who.usage
-        if usage is not None and passing.uncounted != 0:
-            usage.count_in(passing.exchange.api_key, passing.uncounted)
-            passing.uncounted = 0
-
     def end(self) -> None:
         """The connection is over."""
         if self._passing is not None:
-            self._count_rest(self._passing)
+            count_rest(self._passing)
 
     def _judge_more(self, exchange: Exchange, view: RequestView, now: float) -> None:
         """Have the quotas judge items of a large frame that have come after it was admitted."""
@@ -392,8 +385,8 @@ class Requests:
                 raise Malformed(f"a field of the request is longer than {CUT_THROUGH_BYTES} bytes")
             if view.items:
                 self._judge_more(passing.exchange, view, now)
-                self._count_items(passing, view)
+                count_items(self._traffic, passing, view)
         if frame.complete:
             passing.exchange.sent_at = now
-            self._count_rest(passing)
+            count_rest(passing)
             self._passing = None

@@ -1,11 +1,11 @@
 """Responses: the direction from the broker to the client."""
 
-import math
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange
+from proxy.relay.refusing import throttle_ms
 from proxy.relay.traffic import Traffic
 from proxy.relay.turns import Turns
 from proxy.wire.addresses import Addresses
@@ -14,6 +14,7 @@ from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter
 from proxy.wire.reader import NOTHING, Reader
+from proxy.wire.refused_partitions import restore
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView, ResponseView
 
@@ -24,7 +25,6 @@ STREAM_BYTES: Final = 64 << 10
 just been read is still in the processor's cache.
 """
 MAX_RESPONSE_BYTES: Final = 2**31 - 1
-MAX_THROTTLE_MS: Final = 2**31 - 1
 
 
 @final
@@ -43,6 +43,8 @@ class Responses:
         self._reader: Final = Reader(NOTHING)
         """Reads every answer that comes whole, one after the other."""
         self._passing: CutThrough | None = None
+        self._held: Exchange | None = None
+        self._held_pieces: list[bytes] = []
         self._collecting: list[bytes] | None = None
         self._collected: list[bytes] = []
         self._answered_at = 0.0
@@ -81,6 +83,8 @@ class Responses:
             passing = self._passing
             if self._collecting is not None:
                 self._collect(self._collecting, frame)
+            elif self._held is not None:
+                self._hold(self._held, frame, now)
             elif passing is None:
                 self._read_response(frame, now)
             else:
@@ -108,6 +112,26 @@ class Responses:
         if exchange.own:
             self._collect([], frame)
             return
+        if exchange.refusal is not None and not frame.complete:
+            self._held = exchange
+            self._turns.passing = True
+            self._hold(exchange, frame, now)
+            return
+        self._read_answer(frame, reader, exchange, now)
+
+    def _hold(self, exchange: Exchange, frame: Frame, now: float) -> None:
+        """Keep a large answer until it is whole, to which partitions are to be added."""
+        self._held_pieces.extend(frame.pieces)
+        if frame.complete:
+            whole = Frame(self._held_pieces, frame.size, True)
+            self._held = None
+            self._held_pieces = []
+            self._turns.passing = False
+            reader = Reader(whole.pieces, LENGTH_SIZE)
+            reader.i32()
+            self._read_answer(whole, reader, exchange, now)
+
+    def _read_answer(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
         exchange.client.traffic.bytes_out += frame.size
         usage = exchange.client.who.usage
         if usage is not None:
@@ -137,6 +161,8 @@ class Responses:
         view = ResponseView(request.api_version, request.flexible, frame.size - reader.offset, want_items)
         if frame.complete:
             api.read_response(reader, request, view, self._addresses)
+            if exchange.refusal is not None:
+                restore(frame.pieces, frame.size - view.body_size, view, exchange.refusal)
             self._settle(exchange, request, view, now)
             pieces = frame.pieces
             if view.edits:
@@ -215,7 +241,7 @@ class Responses:
         if view.throttle_at < 0:
             self._turns.hold(until)
             return
-        throttle_time_ms = min(math.ceil((until - now) * 1000.0), MAX_THROTTLE_MS)
+        throttle_time_ms = throttle_ms(until - now)
         if throttle_time_ms > view.throttle_time_ms:
             insert(view.edits, Edit(view.throttle_at, view.throttle_at + 4, i32(throttle_time_ms)))
             view.marked_edits += 1

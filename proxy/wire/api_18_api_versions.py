@@ -11,6 +11,7 @@ from proxy.wire.addresses import Addresses
 from proxy.wire.apis import Api
 from proxy.wire.edit import Edit, count, i16
 from proxy.wire.error_codes import UNSUPPORTED_VERSION
+from proxy.wire.errors import ProtocolError
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView
 
@@ -29,6 +30,16 @@ class ApiVersions(Api):
 
     def flexible_response_header(self, api_version: int) -> bool:
         return False
+
+    def read_request(self, reader: Reader, view: RequestView) -> None:
+        view.done = True
+        if view.api_version < 3:
+            return
+        try:
+            view.client_software = f"{reader.string(True)} {reader.string(True)}"
+        except ProtocolError:
+            # The broker says what is wrong with it.
+            return
 
     def read_response(
         self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses

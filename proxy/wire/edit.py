@@ -6,6 +6,10 @@ LENGTH_SIZE: Final = 4
 """Every frame begins with its length, an int32 that does not count itself."""
 
 
+MAX_THROTTLE_MS: Final = 2**31 - 1
+"""What throttle_time_ms can say at most."""
+
+
 def i16(value: int) -> bytes:
     return value.to_bytes(2, "big", signed=True)
 
@@ -74,7 +78,7 @@ def replace(edits: list[Edit], edit: Edit) -> None:
 
 def apply(pieces: list[bytes], edits: list[Edit], offset: int = 0) -> list[bytes]:
     """The pieces, of which the first begins at `offset` of the frame, with the edits made: they are in order,
-    do not overlap, and each begins before the pieces end.
+    do not overlap, and none begins after the pieces' end.
     """
     out: list[bytes] = []
     base = offset
@@ -99,6 +103,9 @@ def apply(pieces: list[bytes], edits: list[Edit], offset: int = 0) -> list[bytes
         elif at < size:
             out.append(piece[at:])
         base += size
+    while which < len(edits) and edits[which].start >= base:
+        out.append(edits[which].new)
+        which += 1
     return out
 
 

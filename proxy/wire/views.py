@@ -111,6 +111,10 @@ class RequestView(View):
         """Bytes of header and body: the frame without its four-byte length (what Kafka's produce quota
         counts).
         """
+        self.client_software = ""
+        """ApiVersions from v3 on: name and version of the client's library, as in `apache-kafka-java 4.3.1`;
+        empty where they cannot be read.
+        """
         self.acks = 1
         """Produce: 0 means that no response comes."""
         self.replica_id = -1

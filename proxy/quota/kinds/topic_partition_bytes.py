@@ -11,6 +11,9 @@ wait counts. A consumer's request is bounded so that one response cannot take it
 
 The topic <default> gives every topic without its own a limit, but for internal topics. A topic that is named
 by an id which the proxy does not know yet passes.
+
+With producer.byte.rate.action=reject nobody waits: as long as a partition is over, what comes for it is
+refused with a retriable error, and the rest of the request goes on.
 """
 
 from typing import Final, final
@@ -22,6 +25,7 @@ from proxy.quota.config_keys import (
     OMIT,
     PRODUCER_BYTE_RATE,
     PRODUCER_BYTE_RATE_ACTION,
+    REJECT,
     THROTTLE,
 )
 from proxy.quota.consumed_lately import ConsumedLately
@@ -67,6 +71,12 @@ class TopicPartitionBytes(Quota):
             return PASS
         return self._bound(request, who, now)
 
+    def refuse(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
+        for index, item in enumerate(items):
+            limited = self._produced.find(item.topic, item.partition, now) if item.topic else None
+            if limited is not None and limited.action == REJECT and limited.bucket.over(now):
+                over.setdefault(index, limited.bucket)
+
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE or request.replica_id >= 0:
             return PASS
@@ -87,7 +97,7 @@ class TopicPartitionBytes(Quota):
             if limited is None:
                 continue
             seconds = limited.bucket.record(item.size, now, who)
-            if seconds > longest and limited.action == THROTTLE:
+            if seconds > longest and (limited.action == THROTTLE or limited.bucket.observed):
                 longest = seconds
                 worst = limited.bucket
         return PASS if worst is None else Verdict(longest, bucket=worst)
@@ -161,6 +171,7 @@ class TopicPartitionBytes(Quota):
         self._window_seconds = (limits.samples - 1) * limits.window_seconds
         self._produced.configure(limits.resources, _rule(limits, PRODUCER_BYTE_RATE), now)
         self._consumed.configure(limits.resources, _rule(limits, CONSUMER_BYTE_RATE), now)
+        self.refuses = self._produced.acts(REJECT) and not self._produced.observed
         self.active = self._produced.any or self._consumed.any
         produce = (PRODUCE,) if self._produced.any else ()
         consume = (FETCH, SHARE_FETCH) if self._consumed.any else ()

@@ -7,6 +7,8 @@ from proxy.quota.config_keys import (
     CONSUMER_BYTE_RATE_ACTION,
     OMIT,
     PRODUCER_BYTE_RATE,
+    PRODUCER_BYTE_RATE_ACTION,
+    REJECT,
 )
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
@@ -264,3 +266,38 @@ def test_the_idle_are_forgotten():
     assert len(made.live()) == 2
     made.forget_idle(3600.0)
     assert made.live() == []
+
+
+def rejecting(algorithm=PACE, **settings):
+    topics = {"orders": {IN: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}, "others": {IN: "1000"}}
+    return quota(limits(algorithm, topics, **settings))
+
+
+@pytest.mark.parametrize(("algorithm", "burst"), [(PACE, 1000), (WINDOW, 10_000)])
+def test_a_rejecting_topics_partitions_are_refused_while_they_are_over(algorithm, burst):
+    made = rejecting(algorithm)
+    assert made.refuses
+    assert produce(made, burst + 500, burst) is PASS, "nobody waits"
+    over = {}
+    made.refuse(items(10, 10), over, 0.0)
+    assert {place: bucket.partition for place, bucket in over.items()} == {0: 0}
+    over.clear()
+    made.refuse(items(10), over, 0.4)
+    assert 0 in over
+    made.refuse(items(10), over := {}, 1.5)
+    assert over == {}
+
+
+def test_topics_that_throttle_are_not_refused():
+    made = rejecting()
+    assert produce(made, 3000, topic="others").throttle_seconds == 2.0
+    over = {}
+    made.refuse([*items(10, topic="others"), *items(10, topic="")], over, 0.0)
+    assert over == {}
+    assert not quota().refuses
+
+
+def test_a_rejecting_topic_that_is_only_observed_counts_waits():
+    made = rejecting(mode=OBSERVE)
+    assert not made.refuses
+    assert produce(made, 3000).throttle_seconds == 2.0

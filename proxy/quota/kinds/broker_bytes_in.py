@@ -1,0 +1,218 @@
+"""Bytes of records per second into a broker, and of each topic on it: the broker-side quota, version 1.
+
+    rate        one-minute exponentially weighted moving average, ticked every five seconds (Kafka's meters),
+                of the record bytes that are admitted, per broker and per topic on the broker
+    threshold   total.bytes.in.per.sec.threshold of the broker; bytes.in.per.sec.threshold of the topic, or
+                for each topic without it an equal share:
+                (total - sum of the explicit ones) / number of topics without
+
+Produce to a topic is refused only while the broker's rate is over its threshold and the topic's rate is over
+its own; the rest of the request goes on. What the broker then refuses by itself, such as batches that are too
+large, is taken out of the rates again, and counted as error bytes.
+
+The topics on a broker are those of which it leads a partition, from the cluster's metadata; shares are worked
+out again whenever that or a config changes. Kafka's internal topics and the proxy's own have no share and are
+never refused, unless they have a threshold of their own.
+"""
+
+from typing import Final, final
+
+from proxy.cluster.view import ClusterView
+from proxy.quota.bucket import Bucket, Rule
+from proxy.quota.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
+from proxy.quota.identity import Identity
+from proxy.quota.limits import ENFORCE, UNLIMITED, Limits
+from proxy.quota.partition_buckets import internal, topic_limit
+from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
+from proxy.quota.rates import EwmaRate
+from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, NO_RESOURCES, TOPIC, Resources
+from proxy.quota.verdict import PASS, Verdict
+from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+
+PRODUCE: Final = 0
+API_KEYS: Final = (PRODUCE,)
+TOTAL: Final = TOTAL_BYTES_IN_THRESHOLD.name
+SHARE: Final = BYTES_IN_THRESHOLD.name
+TOPICS_AT_MOST: Final = 100_000
+"""Clients may make topics up; past so many, what is not on the broker is counted in the total alone."""
+
+
+@final
+class BrokerBytesIn(Quota):
+    """The rates into one broker."""
+
+    def __init__(self) -> None:
+        super().__init__(API_KEYS)
+        self._resources: Resources = NO_RESOURCES
+        self._rule = Rule(0.0, 1, 1.0)
+        self._total = self._bucket(TOTAL, "", UNLIMITED, 0.0)
+        self._topics: Final[dict[str, Bucket]] = {}
+        self._placed: frozenset[str] = frozenset()
+        """The topics on the broker."""
+        self._share = UNLIMITED
+        self._share_of_one_more = UNLIMITED
+        """The share of a topic that is new, and not among those on the broker yet."""
+        self.error_bytes = 0
+        """What the broker has refused."""
+        self.active = False
+
+    def _bucket(self, key: str, topic: str, limit: float, now: float) -> Bucket:
+        bucket = Bucket(key, "", "", limit, self._rule, now, topic=topic)
+        bucket.average = EwmaRate()
+        return bucket
+
+    def refuse(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
+        if not self._total.over(now):
+            return
+        for index, item in enumerate(items):
+            bucket = self._topics.get(item.topic)
+            if bucket is not None and bucket.over(now):
+                over.setdefault(index, bucket)
+
+    def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
+        self._record(request.items, now)
+        return PASS
+
+    def pass_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
+        self._record(items, now)
+        return PASS
+
+    def _record(self, items: list[Item], now: float) -> None:
+        for item in items:
+            if item.size > 0:
+                self._total.record_average(item.size, now)
+                bucket = self._topic(item.topic, now)
+                if bucket is not None:
+                    bucket.record_average(item.size, now)
+
+    def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
+        sizes: dict[tuple[bytes, str, int], Item] = {}
+        for told in response.items:
+            if told.error_code == 0:
+                continue
+            if not sizes:
+                sizes = {_names(item): item for item in request.items}
+            item = sizes.get(_names(told))
+            if item is not None:
+                self._give_back(item, now)
+        return PASS
+
+    def _give_back(self, item: Item, now: float) -> None:
+        self.error_bytes += item.size
+        self._total.record_average(-item.size, now)
+        bucket = self._topics.get(item.topic)
+        if bucket is not None:
+            bucket.record_average(-item.size, now)
+
+    def _topic(self, topic: str, now: float) -> Bucket | None:
+        bucket = self._topics.get(topic)
+        if bucket is None and topic and len(self._topics) < TOPICS_AT_MOST:
+            bucket = self._bucket(SHARE, topic, self._threshold(topic), now)
+            self._topics[topic] = bucket
+        return bucket
+
+    def _threshold(self, topic: str) -> float:
+        own = topic_limit(self._resources, topic, BYTES_IN_THRESHOLD)
+        if own != UNLIMITED or internal(topic):
+            return own
+        return self._share if topic in self._placed else self._share_of_one_more
+
+    def configure(self, limits: Limits, now: float) -> None:
+        self._resources = limits.resources
+        total = limits.resources.number(BROKER, str(self.node_id), TOTAL)
+        observed = limits.mode(TOTAL) != ENFORCE
+        self.active = total is not None
+        self.wants_partitions = self.active
+        self.item_api_keys = API_KEYS if self.active else ()
+        self.refuses = self.active and not observed
+        self._rule = Rule(0.0, 1, 1.0, mode=limits.mode(TOTAL))
+        self._total.configure(UNLIMITED if total is None else total, self._rule, now)
+        self._share_out(now)
+
+    def see_cluster(self, view: ClusterView, now: float) -> None:
+        if not view.has_partitions:
+            return
+        placed = frozenset(
+            [names[0] for names, partition in view.partitions.items() if partition.leader == self.node_id]
+        )
+        if placed == self._placed:
+            return
+        self._placed = placed
+        if self.active:
+            self._share_out(now)
+
+    def _share_out(self, now: float) -> None:
+        """Work the topics' thresholds out anew."""
+        explicit = 0.0
+        without = 0
+        for topic in self._placed:
+            own = topic_limit(self._resources, topic, BYTES_IN_THRESHOLD)
+            if own != UNLIMITED:
+                explicit += own
+            elif not internal(topic):
+                without += 1
+        left = max(self._total.limit - explicit, 0.0)
+        self._share = left / max(without, 1)
+        self._share_of_one_more = left / (without + 1)
+        if self.active:
+            for topic in sorted(self._placed):
+                self._topic(topic, now)
+        for topic, bucket in self._topics.items():
+            bucket.configure(self._threshold(topic), self._rule, now)
+
+    def live(self) -> list[Bucket]:
+        """The broker's, and those of its topics that have a threshold."""
+        if not self.active:
+            return []
+        return [self._total, *[bucket for bucket in self._topics.values() if bucket.limit != UNLIMITED]]
+
+    def forget_idle(self, now: float) -> None:
+        idle = [
+            topic
+            for topic, bucket in self._topics.items()
+            if bucket.idle(now) and (topic not in self._placed or not self.active)
+        ]
+        for topic in idle:
+            del self._topics[topic]
+
+
+def _names(item: Item) -> tuple[bytes, str, int]:
+    """A partition's name, alike in request and response, whenever a topic's name was found by its id."""
+    return (item.topic_id, item.topic if item.topic_id == NO_ID else "", item.partition)
+
+
+def conflict(resources: Resources) -> str:
+    """Why the topics' thresholds do not fit into a broker's total; empty when they do."""
+    explicit = {
+        topic: float(value)
+        for topic, value in resources.configured(TOPIC, SHARE).items()
+        if topic != DEFAULT_RESOURCE
+    }
+    together = sum(explicit.values())
+    for broker, value in resources.configured(BROKER, TOTAL).items():
+        if together > float(value):
+            whose = "every broker" if broker == DEFAULT_RESOURCE else f"broker {broker}"
+            return (
+                f"{SHARE} of {_named(explicit)} is {together:.0f} in all, more than {TOTAL} of {whose}, "
+                f"which is {float(value):.0f}; lower the one or raise the other"
+            )
+    return ""
+
+
+def _named(explicit: dict[str, float]) -> str:
+    """The topics with the largest thresholds, by name."""
+    largest = sorted([(-value, topic) for topic, value in explicit.items()])
+    shown = [f"{topic} ({-value:.0f})" for value, topic in largest[:3]]
+    return ", ".join(shown) + (f" and {len(largest) - 3} more" if len(largest) > 3 else "")
+
+
+KIND: Final = QuotaKind(
+    name="broker_bytes_in",
+    keys=(),
+    api_keys=API_KEYS,
+    scope=PER_BROKER,
+    build=BrokerBytesIn,
+    help="Bytes of records per second that producers may bring to a broker, shared out among its topics.",
+    configs=(BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD),
+    conflict=conflict,
+)

@@ -1,0 +1,177 @@
+"""Produce requests of which some partitions do not go on: what is left for the broker, and what the client is
+told of the others.
+
+ProduceRequest and ProduceResponse v0-13. Both are read once more here, whole, so that the way of all other
+messages carries nothing of this.
+"""
+
+from typing import Final, final
+
+from proxy.wire.addresses import Addresses
+from proxy.wire.api_00_produce import TOPIC_ID_FROM, ProduceResponse
+from proxy.wire.edit import Edit, count, i16, i32, insert, uvarint
+from proxy.wire.reader import Reader
+from proxy.wire.views import Item, RequestView, ResponseView
+
+_NO_OFFSET: Final = b"\xff" * 8
+_NO_TAGS: Final = b"\0"
+
+
+@final
+class Refusal:
+    """Partitions that do not go on, and what their producer is told."""
+
+    __slots__ = ("error_code", "items", "message")
+
+    def __init__(self, items: list[Item], error_code: int, message: str) -> None:
+        self.items: Final = items
+        self.error_code: Final = error_code
+        self.message: Final = message
+        """For v8 and later."""
+
+
+def cut(pieces: list[bytes], body_at: int, version: int, flexible: bool, held: list[int]) -> list[Edit]:
+    """The edits that take partitions out of a Produce request; the frame is whole, its body at `body_at`.
+
+    `held` are places among the request's partitions. A topic that keeps none goes as well.
+    """
+    reader = Reader(pieces, body_at)
+    if version >= 3:
+        reader.skip_string(flexible)  # transactional_id
+    reader.take(6)  # acks, timeout_ms
+    topics_at = reader.offset
+    topics = reader.count(flexible)
+    topics_end = reader.offset
+    gone = frozenset(held)
+    edits: list[Edit] = []
+    place = kept = 0
+    for _ in range(topics):
+        start = reader.offset
+        _read_name(reader, version, flexible)
+        count_at = reader.offset
+        partitions = reader.count(flexible)
+        count_end = reader.offset
+        cuts = _cut_partitions(reader, partitions, flexible, place, gone)
+        place += partitions
+        if cuts and len(cuts) == partitions:
+            edits.append(Edit(start, reader.offset, b""))
+            continue
+        kept += 1
+        if cuts:
+            edits.append(Edit(count_at, count_end, count(partitions - len(cuts), flexible)))
+            edits.extend(cuts)
+    if kept < topics:
+        edits.insert(0, Edit(topics_at, topics_end, count(kept, flexible)))
+    return edits
+
+
+def _cut_partitions(
+    reader: Reader, partitions: int, flexible: bool, place: int, gone: frozenset[int]
+) -> list[Edit]:
+    """Read a topic's partitions, the first of which has this place, and its tags."""
+    cuts: list[Edit] = []
+    for _ in range(partitions):
+        start = reader.offset
+        reader.take(4)  # index
+        reader.skip(reader.bytes_length(flexible))
+        if flexible:
+            reader.skip_tags()
+        if place in gone:
+            cuts.append(Edit(start, reader.offset, b""))
+        place += 1
+    if flexible:
+        reader.skip_tags()
+    return cuts
+
+
+def restore(pieces: list[bytes], body_at: int, view: ResponseView, refusal: Refusal) -> None:
+    """Have the view's edits put partitions of which the broker has not heard into its answer.
+
+    Each goes to its topic where the answer has that, so that no client reads of a topic twice. Before any
+    edit of the tail is made.
+    """
+    version = view.api_version
+    flexible = view.flexible
+    by_topic = _by_topic(refusal, version)
+    reader = Reader(pieces, body_at)
+    topics_at = reader.offset
+    topics = reader.count(flexible)
+    topics_end = reader.offset
+    response = ProduceResponse(Addresses())
+    scratch = ResponseView(version, flexible, 0)
+    for _ in range(topics):
+        items = by_topic.pop(_read_name(reader, version, flexible), None)
+        count_at = reader.offset
+        partitions = reader.count(flexible)
+        if items is not None:
+            insert(view.edits, Edit(count_at, reader.offset, count(partitions + len(items), flexible)))
+        for _ in range(partitions):
+            reader.take(4)  # index
+            response.read_partition(reader, scratch)
+            if flexible:
+                reader.skip_tags()
+        if items is not None:
+            told = _partitions(items, version, flexible, refusal)
+            insert(view.edits, Edit(reader.offset, reader.offset, told))
+        if flexible:
+            reader.skip_tags()
+    if by_topic:
+        insert(view.edits, Edit(topics_at, topics_end, count(topics + len(by_topic), flexible)))
+        told = _topics(by_topic, version, flexible, refusal)
+        insert(view.edits, Edit(reader.offset, reader.offset, told))
+
+
+def answer(view: RequestView, refusal: Refusal, throttle_time_ms: int) -> bytes:
+    """The whole answer, a frame, to a request of which nothing goes on."""
+    version = view.api_version
+    flexible = view.flexible
+    by_topic = _by_topic(refusal, version)
+    head = i32(view.correlation_id) + (_NO_TAGS if flexible else b"") + count(len(by_topic), flexible)
+    tail = (i32(throttle_time_ms) if version >= 1 else b"") + (_NO_TAGS if flexible else b"")
+    body = head + _topics(by_topic, version, flexible, refusal) + tail
+    return i32(len(body)) + body
+
+
+def _read_name(reader: Reader, version: int, flexible: bool) -> bytes:
+    """A topic's id, or its name as UTF-8."""
+    return reader.uuid() if version >= TOPIC_ID_FROM else reader.raw_string(flexible)
+
+
+def _name(name: bytes, version: int, flexible: bool) -> bytes:
+    if version >= TOPIC_ID_FROM:
+        return name
+    return (uvarint(len(name) + 1) if flexible else i16(len(name))) + name
+
+
+def _by_topic(refusal: Refusal, version: int) -> dict[bytes, list[Item]]:
+    """An item of a version with ids may have its name as well."""
+    by_topic: dict[bytes, list[Item]] = {}
+    for item in refusal.items:
+        name = item.topic_id if version >= TOPIC_ID_FROM else item.topic.encode()
+        by_topic.setdefault(name, []).append(item)
+    return by_topic
+
+
+def _topics(by_topic: dict[bytes, list[Item]], version: int, flexible: bool, refusal: Refusal) -> bytes:
+    parts: list[bytes] = []
+    for name, items in by_topic.items():
+        parts.append(_name(name, version, flexible) + count(len(items), flexible))
+        parts.append(_partitions(items, version, flexible, refusal))
+        if flexible:
+            parts.append(_NO_TAGS)
+    return b"".join(parts)
+
+
+def _partitions(items: list[Item], version: int, flexible: bool, refusal: Refusal) -> bytes:
+    end = i16(refusal.error_code) + _NO_OFFSET  # base_offset
+    if version >= 2:
+        end += _NO_OFFSET  # log_append_time_ms
+    if version >= 5:
+        end += _NO_OFFSET  # log_start_offset
+    if version >= 8:
+        message = refusal.message.encode()
+        end += count(0, flexible)  # record_errors
+        end += (uvarint(len(message) + 1) if flexible else i16(len(message))) + message
+    if flexible:
+        end += _NO_TAGS
+    return b"".join([i32(item.partition) + end for item in items])

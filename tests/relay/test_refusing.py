@@ -1,0 +1,249 @@
+"""Partitions of Produce requests that quotas refuse: cut out, told of in the answer, and kept in order."""
+
+from dataclasses import replace
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.quota.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
+from proxy.quota.limits import Limits
+from proxy.quota.resources import Resources
+from proxy.relay.errors import PRODUCE_REFUSED
+from proxy.relay.held_whole import HELD_WHOLE_BYTES
+from proxy.relay.traffic import Traffic
+from proxy.wire.edit import LENGTH_SIZE
+from tests.support.exchanges import milliseconds, opaque
+from tests.support.messages import (
+    parts_of,
+    read_frame,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+)
+from tests.support.playbook import EVERYONE, Playbook, new_relay
+
+MIB = 1 << 20
+VERSION = 9
+HOT, COLD = "hot", "cold"
+REFUSING = Resources({HOT: {PRODUCER_BYTE_RATE.name: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}})
+LARGE = Resources({HOT: {PRODUCER_BYTE_RATE.name: str(MIB), PRODUCER_BYTE_RATE_ACTION.name: REJECT}})
+
+
+def records(size, sequence=0, producer_id=7):
+    """A batch with ten records from this sequence number on."""
+    head = bytes(16) + b"\x02" + bytes(6) + (9).to_bytes(4, "big") + bytes(16)
+    head += producer_id.to_bytes(8, "big", signed=True) + bytes(2) + sequence.to_bytes(4, "big", signed=True)
+    return head + bytes(size - len(head))
+
+
+def request(number, sizes, version=VERSION, acks=-1, sequence=0):
+    """sizes: topic -> bytes of records for its partitions from 0 on."""
+    schema = request_type(0, version)
+    of = schema.__annotations__["topic_data"].__args__[0]
+    data = of.__annotations__["partition_data"].__args__[0]
+    topics = tuple(
+        of(
+            name=topic,
+            partition_data=tuple(
+                data(index=index, records=records(size, sequence)) for index, size in enumerate(each)
+            ),
+        )
+        for topic, each in sizes.items()
+    )
+    message = schema(transactional_id=None, acks=acks, timeout=milliseconds(30_000), topic_data=topics)
+    return request_frame(message, number)
+
+
+def response(number, partitions, version=VERSION, wait=0):
+    """partitions: topic -> partition -> error code and offset."""
+    schema = response_type(0, version)
+    of = schema.__annotations__["responses"].__args__[0]
+    data = of.__annotations__["partition_responses"].__args__[0]
+    more = {"record_errors": ()} if version >= 8 else {}
+    topics = tuple(
+        of(
+            name=topic,
+            partition_responses=tuple(
+                data(index=index, error_code=ErrorCode(code), base_offset=offset, **more)
+                for index, (code, offset) in each.items()
+            ),
+        )
+        for topic, each in partitions.items()
+    )
+    return response_frame(schema(responses=topics, throttle_time=milliseconds(wait)), number)
+
+
+def told(story, version=VERSION):
+    """What the client reads: error codes by topic and partition, and the wait in milliseconds."""
+    message = read_frame(response_type(0, version), b"".join(story.relay.take_to_client()))
+    codes = {
+        topic.name: {partition.index: partition.error_code.value for partition in topic.partition_responses}
+        for topic in message.responses
+    }
+    return codes, round(message.throttle_time.total_seconds() * 1000)
+
+
+def story(resources=REFUSING, **more):
+    return Playbook(new_relay(resources=resources, **more))
+
+
+def over(told_story):
+    """Put partition 0 of the hot topic 500 bytes over its limit."""
+    first = request(1, {HOT: [1500]})
+    answer = response(1, {HOT: {0: (0, 1)}})
+    return told_story.client(first).to_broker(first).broker(answer).to_client(answer).unmuted()
+
+
+def test_what_is_over_is_cut_out_and_the_rest_goes_on():
+    sizes = {COLD: [100], HOT: [300, 300]}
+    told_story = over(story()).client(request(2, sizes, sequence=10))
+    sent = read_frame(request_type(0, VERSION), b"".join(told_story.relay.take_to_broker()))
+    assert [
+        (topic.name, [partition.index for partition in topic.partition_data]) for topic in sent.topic_data
+    ] == [(COLD, [0]), (HOT, [1])]
+    told_story.unmuted().broker(response(2, {COLD: {0: (0, 5)}, HOT: {1: (0, 6)}}))
+    assert told(told_story) == ({COLD: {0: 0}, HOT: {1: 0, 0: 19}}, 0)
+
+
+def test_a_topic_of_which_nothing_is_left_goes_as_well():
+    told_story = over(story()).client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
+    told_story.to_broker(request(2, {COLD: [100]}, sequence=10)).broker(response(2, {COLD: {0: (0, 5)}}))
+    assert told(told_story) == ({COLD: {0: 0}, HOT: {0: 19}}, 0)
+
+
+def test_a_request_of_which_nothing_is_left_is_answered_here_in_its_turn():
+    told_story = over(story()).client(opaque(2) + request(3, {HOT: [300]}, sequence=10))
+    told_story.to_broker(opaque(2)).to_client()
+    answer = b"\0\0\0\x08\0\0\0\x02done"
+    told_story.broker(answer)
+    got = b"".join(told_story.relay.take_to_client())
+    assert got.startswith(answer)
+    message = read_frame(response_type(0, VERSION), got[len(answer) :])
+    (partition,) = message.responses[0].partition_responses
+    assert partition.error_code is ErrorCode.not_enough_replicas
+    told_story.idle()
+
+
+@pytest.mark.parametrize("version", [3, 5, 8, 12])
+def test_every_version_is_answered(version):
+    told_story = over(story()).client(request(2, {HOT: [300]}, version, sequence=10)).to_broker()
+    assert told(told_story, version) == ({HOT: {0: 19}}, 0)
+
+
+def test_what_keeps_coming_to_be_refused_makes_its_client_wait():
+    told_story = over(story()).client(request(2, {HOT: [900]}, sequence=10)).to_broker().unmuted()
+    told_story.relay.take_to_client()
+    told_story.client(request(3, {HOT: [900], COLD: [100]}, sequence=10)).muted(0.8)
+    told_story.to_broker(request(3, {COLD: [100]}, sequence=10)).broker(response(3, {COLD: {0: (0, 5)}}))
+    assert told(told_story) == ({COLD: {0: 0}, HOT: {0: 19}}, 800)
+    told_story.at(0.8).unmuted()
+
+
+def test_later_batches_of_a_producer_wait_until_the_refused_one_comes_again():
+    told_story = over(story()).client(request(2, {HOT: [300]}, sequence=10)).to_broker()
+    told_story.relay.take_to_client()
+    told_story.at(1.0).client(request(3, {HOT: [300]}, sequence=20)).to_broker()
+    assert told(told_story) == ({HOT: {0: 19}}, 0)
+    for number, sequence in ((4, 10), (5, 20), (6, 30)):
+        again = request(number, {HOT: [100]}, sequence=sequence)
+        told_story.client(again).to_broker(again)
+
+
+def test_the_client_quota_counts_what_goes_on():
+    quotas = {EVERYONE: {"producer_byte_rate": 100_000.0}}
+    told_story = over(story(quotas=quotas))
+    buckets = told_story.relay._requests._engine.live()
+    (bucket,) = [bucket for bucket in buckets if bucket.quota == "producer_byte_rate"]
+    before = bucket.tokens.measure(told_story._now)
+    told_story.client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
+    size = len(request(2, {COLD: [100]}, sequence=10)) - LENGTH_SIZE
+    assert bucket.tokens.measure(told_story._now) == before - size
+    told_story.client(request(3, {HOT: [300]}, sequence=10))
+    assert bucket.tokens.measure(told_story._now) == before - size
+
+
+def test_refused_bytes_are_not_counted_as_the_partitions():
+    traffic = Traffic(topic_partitions=True)
+    over(story(traffic=traffic)).client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
+    assert {names[0]: count.bytes_in for names, count in traffic.partitions.items()} == {HOT: 1500, COLD: 100}
+
+
+def test_a_client_that_retries_throttling_is_told_so():
+    told_story = story()
+    schema = request_type(18, 3)
+    hello = request_frame(schema(client_software_name="apache-kafka-java", client_software_version="4.3.1"))
+    told_story.client(hello).to_broker(hello)
+    told_story.broker(b"\0\0\0\x0c\0\0\0\x01" + bytes([0, 0, 1, 0, 0, 0, 0, 0]))
+    told_story.relay.take_to_client()
+    over(told_story).client(request(2, {HOT: [300]}, sequence=10)).to_broker()
+    assert told(told_story) == ({HOT: {0: 89}}, 0)
+
+
+def test_a_producer_without_answers_loses_what_is_over_and_its_connection():
+    told_story = over(story()).client(request(2, {HOT: [300], COLD: [100]}, acks=0, sequence=10)).to_client()
+    told_story.to_broker(request(2, {COLD: [100]}, acks=0, sequence=10)).muted(1.0)
+    counted = told_story.relay._requests._engine.refusals.topics
+    assert [(names, refused.bytes) for names, refused in counted.items()] == [
+        ((HOT, PRODUCER_BYTE_RATE.name), 300)
+    ]
+    told_story.fails_at(1.0, PRODUCE_REFUSED, "1 batches were dropped")
+
+
+def test_a_large_request_is_held_until_it_is_whole():
+    first = request(1, {HOT: [2 * MIB], COLD: [2 * MIB]})
+    told_story = story(LARGE).client(first[:MIB]).to_broker().client(first[MIB : 3 * MIB]).to_broker()
+    told_story.client(first[3 * MIB :]).to_broker(first).unmuted()
+    told_story.broker(response(1, {HOT: {0: (0, 1)}, COLD: {0: (0, 1)}}))
+    assert told(told_story) == ({HOT: {0: 0}, COLD: {0: 0}}, 0)
+    second = request(2, {HOT: [2 * MIB], COLD: [2 * MIB]}, sequence=10)
+    for part in parts_of(second, [MIB, 2 * MIB, 4 * MIB]):
+        told_story.client(part)
+    told_story.to_broker(request(2, {COLD: [2 * MIB]}, sequence=10)).muted(1.0)
+
+
+def test_a_request_behind_a_large_one_keeps_its_place():
+    first, second = request(1, {COLD: [2 * MIB]}), request(2, {COLD: [100]})
+    told_story = story(LARGE).client(first[: 2 * MIB]).to_broker()
+    told_story.client(first[2 * MIB :] + second).to_broker(first, second)
+
+
+def test_a_request_too_large_to_be_held_passes_and_is_charged():
+    first = request(1, {HOT: [HELD_WHOLE_BYTES], COLD: [100]})
+    told_story = story(LARGE).client(first[: 2 * MIB])
+    assert told_story.relay.take_to_broker()
+    told_story.client(first[2 * MIB :]).unmuted()
+    second = request(2, {HOT: [100]}, sequence=10)
+    told_story.relay.take_to_broker()
+    told_story.client(second).to_broker()
+
+
+def test_other_large_requests_pass_as_they_come():
+    large = opaque(1, body=bytes(2 * MIB))
+    told_story = story(LARGE).client(large[:MIB])
+    assert told_story.relay.take_to_broker()
+
+
+def test_a_large_answer_is_held_for_what_is_added_to_it():
+    told_story = over(story()).client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
+    told_story.relay.take_to_broker()
+    message = read_frame(response_type(0, VERSION), response(2, {COLD: {0: (0, 5)}}))
+    (topic,) = message.responses
+    (partition,) = topic.partition_responses
+    partition = replace(partition, error_message="x" * (2 * MIB))
+    large = response_frame(replace(message, responses=(replace(topic, partition_responses=(partition,)),)), 2)
+    told_story.broker(large[:MIB]).to_client().client(request(3, {HOT: [300]}, sequence=10)).to_client()
+    told_story.broker(large[MIB:])
+    got = b"".join(told_story.relay.take_to_client())
+    size = int.from_bytes(got[:4], "big") + 4
+    message = read_frame(response_type(0, VERSION), got[:size])
+    assert [topic.name for topic in message.responses] == [COLD, HOT]
+    assert read_frame(response_type(0, VERSION), got[size:]).responses[0].name == HOT
+    told_story.idle()
+
+
+def test_when_nothing_may_be_refused_any_more_everything_passes():
+    told_story = over(story())
+    told_story.relay._requests._engine.configure(Limits({}), told_story._now)
+    second = request(2, {HOT: [3000]}, sequence=99)
+    told_story.client(second).to_broker(second).unmuted()

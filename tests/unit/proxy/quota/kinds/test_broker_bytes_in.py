@@ -1,0 +1,228 @@
+"""The broker-side quota, version 1: averages, shares, and what is refused while both are over."""
+
+import math
+
+import pytest
+
+from proxy.cluster.view import ClusterView, Partition
+from proxy.quota.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import Identity
+from proxy.quota.kinds.broker_bytes_in import KIND, PRODUCE, conflict
+from proxy.quota.limits import OBSERVE, Limits
+from proxy.quota.resources import DEFAULT_RESOURCE, Resources
+from proxy.quota.verdict import PASS
+from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+
+WHO = Identity("u", "c", "127.0.0.1")
+SHARE, TOTAL = BYTES_IN_THRESHOLD.name, TOTAL_BYTES_IN_THRESHOLD.name
+TICK = 5.0
+
+
+def limits(total="1000", topics=None, **settings):
+    brokers = {} if total is None else {"1": {TOTAL: total}}
+    return Limits(
+        {}, resources=Resources({t: {SHARE: v} for t, v in (topics or {}).items()}, brokers), **settings
+    )
+
+
+def view(*topics, elsewhere=()):
+    partitions = {(topic, 0): Partition(1, (1,), frozenset([1])) for topic in topics}
+    partitions.update({(topic, 0): Partition(2, (1, 2), frozenset([1, 2])) for topic in elsewhere})
+    return ClusterView("", {}, {}, partitions)
+
+
+def quota(configured=None, cluster=None):
+    made = KIND.build()
+    made.join(1, [])
+    made.configure(configured or limits(), 0.0)
+    made.see_cluster(cluster or view("a", "b", "c"), 0.0)
+    return made
+
+
+def items(**sizes):
+    return [Item(topic, NO_ID, 0, size) for topic, size in sizes.items()]
+
+
+def admit(made, now, **sizes):
+    request = RequestView(PRODUCE, 9, 1, "c", 10_000)
+    request.items = items(**sizes)
+    assert made.admit(request, WHO, now) is PASS
+    return request
+
+
+def refused(made, now, *topics):
+    over = {}
+    made.refuse(items(**dict.fromkeys(topics, 1)), over, now)
+    return {topics[index]: (bucket.quota, bucket.topic) for index, bucket in over.items()}
+
+
+def thresholds(made):
+    return {bucket.topic: bucket.limit for bucket in made.live()}
+
+
+def test_the_rates_are_kafkas_one_minute_averages():
+    made = quota()
+    admit(made, 0.0, a=5000, b=2500)
+    total, a, b, c = made.live()
+    assert [bucket.measure(TICK) for bucket in (total, a, b, c)] == [1500, 1000, 500, 0]
+    admit(made, TICK, a=10_000)
+    kept = math.exp(-TICK / 60)
+    assert a.measure(2 * TICK) == pytest.approx(2000 + kept * (1000 - 2000))
+
+
+def test_refused_only_while_the_broker_and_the_topic_are_over():
+    made = quota(limits("1000", {"a": "400", "b": "400"}))
+    admit(made, 0.0, a=2500, b=1000)
+    assert refused(made, 4.9, "a", "b", "c") == {}, "not before the first tick"
+    assert refused(made, TICK, "a", "b", "c") == {}, "the topic alone is over"
+    made = quota(limits("1000", {"a": "400", "b": "400"}))
+    admit(made, 0.0, a=2500, b=1000, c=2000)
+    assert refused(made, TICK, "a", "b", "c", "d") == {"a": (SHARE, "a"), "c": (SHARE, "c")}
+    made.configure(limits("2000", {"a": "400", "b": "400"}), TICK)
+    assert refused(made, TICK, "a") == {}
+
+
+def test_only_what_is_admitted_counts_so_the_rate_comes_down_again():
+    made = quota(limits("100"))
+    admit(made, 0.0, a=1000)
+    now = TICK
+    while refused(made, now, "a"):
+        now += TICK
+    assert now == TICK * (1 + math.ceil(math.log(100 / 200) / math.log(math.exp(-TICK / 60))))
+
+
+def test_what_the_broker_refuses_is_taken_back():
+    made = quota()
+    request = admit(made, 0.0, a=5000, b=2500)
+    response = ResponseView(9, True, 100)
+    response.items = [
+        Item("a", NO_ID, 0, 0, error_code=10),
+        Item("b", NO_ID, 0, 0),
+        Item("x", NO_ID, 0, 0, error_code=3),
+    ]
+    assert made.charge(request, response, WHO, 0.0) is PASS
+    total, a, b, _ = made.live()
+    assert [bucket.measure(TICK) for bucket in (total, a, b)] == [500, 0, 500]
+    assert made.error_bytes == 5000
+
+
+def test_a_topic_whose_name_was_found_meanwhile_is_taken_back_all_the_same():
+    made = quota()
+    topic_id = bytes(15) + b"\x01"
+    request = RequestView(PRODUCE, 13, 1, "c", 10_000)
+    request.items = [Item("", topic_id, 0, 5000)]
+    made.admit(request, WHO, 0.0)
+    response = ResponseView(13, True, 100)
+    response.items = [Item("a", topic_id, 0, 0, error_code=10)]
+    made.charge(request, response, WHO, 0.0)
+    assert made.live()[0].measure(TICK) == 0
+
+
+def test_topics_without_a_threshold_share_what_is_left():
+    made = quota(limits("1000", {"a": "400"}))
+    assert thresholds(made) == {"": 1000, "a": 400, "b": 300, "c": 300}
+    made.see_cluster(view("a", "b", "c", "d"), 1.0)
+    assert thresholds(made) == {"": 1000, "a": 400, "b": 200, "c": 200, "d": 200}
+    made.see_cluster(view("a", "b", elsewhere=["e"]), 2.0)
+    assert thresholds(made)["b"] == 600
+    made.configure(limits("1000", {"a": "500", "b": "100"}), 3.0)
+    assert (thresholds(made)["a"], thresholds(made)["b"]) == (500, 100)
+
+
+def test_a_view_without_partitions_changes_nothing():
+    made = quota(limits("1000"))
+    made.see_cluster(ClusterView("", {}, {}), 1.0)
+    assert thresholds(made) == {"": 1000, "a": 1000 / 3, "b": 1000 / 3, "c": 1000 / 3}
+
+
+def test_a_topic_that_is_not_on_the_broker_yet_has_the_share_of_one_more():
+    made = quota(limits("1000", {"a": "400"}))
+    admit(made, 0.0, new=10)
+    assert thresholds(made)["new"] == 200
+    made.see_cluster(view("a", "b", "c", "new"), 1.0)
+    assert thresholds(made)["new"] == 200
+
+
+def test_the_default_topics_threshold_is_everybodys_own():
+    made = quota(limits("1000", {DEFAULT_RESOURCE: "150", "a": "400"}))
+    assert thresholds(made) == {"": 1000, "a": 400, "b": 150, "c": 150}
+
+
+def test_internal_topics_have_no_share_and_are_not_refused():
+    made = quota(limits("100"), view("a", "__consumer_offsets"))
+    assert thresholds(made) == {"": 100, "a": 100}
+    admit(made, 0.0, __consumer_offsets=5000)
+    assert refused(made, TICK, "__consumer_offsets") == {}
+
+
+def test_without_a_total_nothing_is_asked():
+    made = quota(limits(None, {"a": "400"}))
+    assert (made.active, made.refuses, made.wants_partitions, made.item_api_keys) == (False, False, False, ())
+    assert made.live() == []
+    made.configure(limits("1000", {"a": "400"}), 0.0)
+    assert (made.active, made.refuses, made.wants_partitions, made.item_api_keys) == (True, True, True, (0,))
+    assert thresholds(made)["b"] == 300
+
+
+def test_the_default_brokers_total_is_for_every_broker_without_its_own():
+    resources = Resources({}, {DEFAULT_RESOURCE: {TOTAL: "500"}, "1": {TOTAL: "700"}})
+    made = quota(Limits({}, resources=resources))
+    assert made.live()[0].limit == 700
+    other = KIND.build()
+    other.join(2, [])
+    other.configure(Limits({}, resources=resources), 0.0)
+    assert other.live()[0].limit == 500
+
+
+def test_observed_it_refuses_nothing():
+    engine = QuotaEngine([quota()])
+    engine.configure(limits("100", mode=OBSERVE), 0.0)
+    request = admit(engine, 0.0, a=5000)
+    assert engine.refuse(request, WHO, TICK) is PASS
+    engine.configure(limits("100"), TICK)
+    assert engine.refuse(request, WHO, TICK).held == [0]
+
+
+def test_large_requests_count_as_they_pass():
+    made = quota()
+    made.pass_items(RequestView(PRODUCE, 9, 1, "c", 10_000), items(a=5000), WHO, 0.0)
+    assert made.live()[0].measure(TICK) == 1000
+
+
+def test_topics_that_are_gone_are_forgotten_when_idle():
+    made = quota()
+    admit(made, 0.0, a=1, gone=1)
+    made.forget_idle(3599.0)
+    assert "gone" in thresholds(made)
+    made.forget_idle(3600.0)
+    assert sorted(thresholds(made)) == ["", "a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("topics", "brokers", "says"),
+    [
+        ({"a": "60", "b": "40"}, {DEFAULT_RESOURCE: "100"}, ""),
+        ({"a": "60", "b": "41"}, {}, ""),
+        (
+            {"a": "60", "b": "41"},
+            {DEFAULT_RESOURCE: "100"},
+            "bytes.in.per.sec.threshold of a (60), b (41) is 101 in all, more than "
+            "total.bytes.in.per.sec.threshold of every broker, which is 100; "
+            "lower the one or raise the other",
+        ),
+        (
+            {"a": "1", "b": "2", "c": "3", "d": "4", DEFAULT_RESOURCE: "99"},
+            {DEFAULT_RESOURCE: "100", "2": "9"},
+            "bytes.in.per.sec.threshold of d (4), c (3), b (2) and 1 more is 10 in all, more than "
+            "total.bytes.in.per.sec.threshold of broker 2, which is 9; lower the one or raise the other",
+        ),
+    ],
+)
+def test_the_explicit_thresholds_have_to_fit_into_every_total(topics, brokers, says):
+    resources = Resources(
+        {topic: {SHARE: value} for topic, value in topics.items()},
+        {broker: {TOTAL: value} for broker, value in brokers.items()},
+    )
+    assert conflict(resources) == says
+    assert KIND.conflict is not None
