@@ -147,6 +147,15 @@ def test_a_fetch_of_which_nothing_is_left_is_answered_after_its_time_with_epochs
     play.client(fetch(4, {}, session=(THEIRS, 3))).to_broker(fetch(4, {(HOT, 0): 12}, session=(OURS, 2)))
 
 
+def test_what_the_client_forgets_and_takes_back_without_the_brokers_knowing_is_still_held():
+    story, play = opened(partitions={(HOT, 0): 10, (HOT, 1): 20})
+    story.quota.hold(9.0, 0, 1)
+    play.client(fetch(2, {}, session=(THEIRS, 1), forgotten=((HOT, 1),))).at(0.5)
+    play.to_broker().to_client(fetched(2, {}, session_id=THEIRS))
+    play.client(fetch(3, {(HOT, 1): 21, (COLD, 0): 1}, session=(THEIRS, 2)))
+    play.to_broker(fetch(3, {(COLD, 0): 1}, session=(OURS, 1), forgotten=((HOT, 0), (HOT, 1))))
+
+
 def test_a_quota_that_does_not_say_when_is_asked_again_with_the_next_fetch():
     story, play = opened(partitions={(HOT, 0): 10})
     story.quota.hold(9.0, 0)

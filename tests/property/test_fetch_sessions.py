@@ -1,0 +1,146 @@
+"""Whatever quotas hold back, a client's sessions stay right, and it gets each record once and in order."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from proxy.relay.fetches import LEAST_WAIT_SECONDS, SESSION_MASK
+from tests.support.fetch_models import BrokerModel, JavaClientModel, batch
+from tests.support.fetching import COLD, HOT, Story
+from tests.support.playbook import START
+
+HOTS = [(HOT, number) for number in range(3)]
+COLDS = [(COLD, number) for number in range(2)]
+VERSIONS = [7, 11, 12, 13, 18]
+partitions = st.sampled_from(HOTS + COLDS)
+numbers = st.integers(0, len(HOTS) - 1)
+
+# What happens between two fetches.
+happenings = st.one_of(
+    st.tuples(st.just("hold"), numbers, st.sampled_from([0.001, 0.05, 0.2, 0.6, 2.0])),
+    st.tuples(st.just("release"), numbers),
+    st.tuples(st.just("bound"), numbers, st.sampled_from([1, 100, 1000])),
+    st.tuples(st.just("unbound"), numbers),
+    st.tuples(st.just("append"), partitions, st.integers(1, 4), st.sampled_from([12, 150, 900])),
+    st.tuples(st.just("pause"), partitions),
+    st.tuples(st.just("resume"), partitions),
+    st.tuples(st.just("seek"), partitions),
+    st.tuples(st.just("evict")),
+    st.tuples(st.just("full"), st.booleans()),
+    st.tuples(st.just("limits"), st.booleans()),
+    st.tuples(st.just("restart")),
+)
+
+
+class World:
+    """A client, the relay and a broker, one fetch after the other."""
+
+    def __init__(self, version, with_cold):
+        every = HOTS + (COLDS if with_cold else [])
+        self.story = Story()
+        self.broker = BrokerModel(version, {partition: [] for partition in HOTS + COLDS})
+        self.client = JavaClientModel(version, dict.fromkeys(every, 0))
+        self.now = START
+
+    def happen(self, what, *details):
+        getattr(self, what)(*details)
+
+    def hold(self, number, seconds):
+        self.story.quota.hold(self.now - START + seconds, number)
+
+    def release(self, number):
+        self.story.quota.until.pop(number, None)
+
+    def bound(self, number, most):
+        self.story.quota.most[number] = most
+
+    def unbound(self, number):
+        self.story.quota.most.pop(number, None)
+
+    def append(self, partition, count, size):
+        log = self.broker.logs[partition]
+        log += [batch(offset, size) for offset in range(len(log), len(log) + count)]
+
+    def pause(self, partition):
+        self.client.paused.add(partition)
+
+    def resume(self, partition):
+        self.client.paused.discard(partition)
+
+    def seek(self, partition):
+        if partition in self.client.positions:
+            self.client.positions[partition] = 0
+            self.client.got.pop(partition, None)
+
+    def evict(self):
+        self.broker.sessions.clear()
+
+    def full(self, has_room):
+        self.broker.has_room = has_room
+
+    def limits(self, holds):
+        self.story.quota.holds_fetches = holds
+        self.story.new_limits()
+
+    def restart(self):
+        self.client.epoch = 0
+
+    def check_held(self):
+        """What is held back is not in the broker's session, once that goes on and the relay knows it."""
+        quota = self.story.quota
+        epoch, wanted = self.broker.sessions.get(self.client.session_id ^ SESSION_MASK, (1, {}))
+        held = {(HOT, number) for number, until in quota.until.items() if START + until > self.now}
+        assert epoch == 1 or not quota.holds_fetches or not held & wanted.keys()
+
+    def fetch(self):
+        """One fetch, to its answer; returns how many records came."""
+        relay = self.story.relay
+        began = self.now
+        relay.receive_from_client(self.client.request(), self.now)
+        emptied = self.broker.emptied
+        asked = 0
+        while not (answer := b"".join(relay.take_to_client())):
+            request = b"".join(relay.take_to_broker())
+            if request:
+                asked += 1
+                answer, seconds = self.broker.answer(request)
+                self.check_held()
+                self.now += seconds
+                relay.receive_from_broker(answer, self.now)
+            else:
+                due = relay.next_timer()
+                assert due >= self.now, "nothing happens any more"
+                self.now = due
+                relay.handle_timer(due)
+        assert asked <= 1
+        assert relay.idle
+        if self.broker.emptied > emptied:
+            assert self.client.session_empty, "the broker's session has become empty"
+        refused = self.client.epoch
+        records = self.client.answered(answer)
+        assert self.now - began <= 0.5 + 1e-6, "the answer came later than the client waits"
+        quiet = records == 0 and asked == 0 and self.client.epoch == refused + 1
+        assert not quiet or self.now - began >= LEAST_WAIT_SECONDS, "an empty answer at once"
+        return records
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    with_cold=st.booleans(),
+    steps=st.lists(st.lists(happenings, max_size=4), min_size=3, max_size=25),
+)
+def test_each_record_comes_once_and_in_order(version, with_cold, steps):
+    world = World(version, with_cold)
+    for step in steps:
+        for what, *details in step:
+            world.happen(what, *details)
+        world.fetch()
+    world.client.paused.clear()
+    world.story.quota.until.clear()
+    for _ in range(400):
+        if all(len(world.broker.logs[one]) == at for one, at in world.client.positions.items()):
+            break
+        world.fetch()
+    for partition in world.client.positions:
+        assert world.client.got.get(partition, []) == list(range(len(world.broker.logs[partition])))
