@@ -302,6 +302,10 @@ class QuotaEngines:
             self._shared[kind.name] = quota
         return quota
 
+    def of_kind(self, kind: QuotaKind) -> list[Quota]:
+        """The quotas of a PER_BROKER kind, one for each broker so far; not to be changed."""
+        return self._fellows.get(kind.name, _NOBODY)
+
     def engines(self) -> dict[int, QuotaEngine]:
         """Every engine so far, by node id; not to be changed."""
         return self._engines

@@ -30,6 +30,7 @@ from proxy.server.connection import DRAIN_POLL_SECONDS
 from proxy.server.gateway import Gateway
 from proxy.server.malloc import keep_freed_memory
 from proxy.server.ports import BACKLOG, bind
+from proxy.server.refusal_log import RefusalLog
 from proxy.server.reload import Reload
 from proxy.server.replication_gateway import ReplicationGateway
 from proxy.server.tasks import Tasks
@@ -39,6 +40,7 @@ from proxy.store.kafka_topic import KafkaTopic
 from proxy.store.quota_store import QuotaStore
 from proxy.telemetry.http import AdminSite
 from proxy.telemetry.metrics import ProxyCollector
+from proxy.telemetry.refusals import refusal_families
 from proxy.telemetry.usage import UsageReporter
 
 log = logging.getLogger(__name__)
@@ -112,6 +114,7 @@ class Proxy:
         tasks.start(self._reload.watch())
         tasks.start(self._refresh_certificates())
         tasks.start(self._forget_idle(loop))
+        tasks.start(RefusalLog(self._engines, loop.time).run())
         await stop.wait()
         await self._drain(loop)
         if self._usage is not None:
@@ -192,6 +195,7 @@ class Proxy:
             lambda: bool(self._reload.problem),
             () if self._usage is None else self._usage.sinks,
             self._days_left,
+            lambda: refusal_families(self._engines, loop.time()),
         )
         site = AdminSite(
             collector.steps,

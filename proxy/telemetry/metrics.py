@@ -47,10 +47,12 @@ class ProxyCollector(Collector):
         file_refused: Callable[[], bool],
         sinks: Sequence[Sink] = (),
         certificates: Callable[[], Mapping[str, float]] = dict,
+        more: Callable[[], Iterable[Metric]] = tuple,
     ) -> None:
         """`buckets` gives every active quota bucket with its broker's node id; `store` None where there is
         none; `file_refused` tells whether the configuration file, as it is now, is not in force; `sinks` take
-        usage events; `certificates` gives the days that are left of each file's first certificate.
+        usage events; `certificates` gives the days that are left of each file's first certificate;
+        `more` gives families of others.
         """
         self._gateways: Final = tuple(gateways)
         self._buckets: Final = buckets
@@ -58,6 +60,7 @@ class ProxyCollector(Collector):
         self._file_refused: Final = file_refused
         self._sinks: Final = sinks
         self._certificates: Final = certificates
+        self._more: Final = more
         self._left_out: dict[str, int] = {}
 
     def collect(self) -> Iterator[Metric]:
@@ -76,6 +79,7 @@ class ProxyCollector(Collector):
         yield from self._clients()
         yield from self._quotas()
         yield from self._configuration()
+        yield from self._more()
         if self._sinks:
             yield from self._usage()
         if any(gateway.traffic.topic_partitions for gateway in self._gateways):
