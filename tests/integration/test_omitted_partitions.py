@@ -1,0 +1,134 @@
+"""Consumers of six partitions, one of them over its quota: it comes at its limit, the others at once."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Final
+
+import pytest
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.clients import CLIENTS, Confluent
+from tests.support.numbered import check_all_there, key, value
+from tests.support.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.rates import check_even
+from tests.support.topics import make_topic
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+QUOTA: Final = 500_000
+SECONDS: Final = 10
+SIZE: Final = 1000
+PARTITIONS: Final = 6
+HOT: Final = 2
+HOT_MESSAGES: Final = SECONDS * QUOTA // SIZE
+COLD_MESSAGES: Final = 300
+"""Of each other partition: less than its quota lets through at once."""
+MESSAGES: Final = HOT_MESSAGES + (PARTITIONS - 1) * COLD_MESSAGES
+SAMPLE_SECONDS: Final = 0.2
+BYTES_OUT: Final = "quota_proxy_topic_partition_bytes_total"
+
+
+@pytest.fixture(scope="module")
+def omitting(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
+    topics = {
+        f"omitted-{name}": {"consumer.byte.rate": QUOTA, "consumer.byte.rate.action": "omit"}
+        for name in CLIENTS
+    }
+    settings = {"quotas": {"topics": topics}, "metrics": {"topic_partitions": True}}
+    return run_proxy(kafka.bootstrap, settings=settings)
+
+
+def _produce(kafka: EmbeddedKafka, topic: str) -> None:
+    """Numbered messages, in batches of 16 KiB at most."""
+    make_topic(kafka, topic, PARTITIONS)
+    producer = Confluent(batch_size=16 << 10, linger_ms=50).producer(kafka.bootstrap)
+    cold = [partition for partition in range(PARTITIONS) if partition != HOT]
+    for number in range(MESSAGES):
+        partition = HOT if number < HOT_MESSAGES else cold[number % len(cold)]
+        producer.produce(topic, value(number, SIZE), key(number), partition)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+class Flow:
+    """What comes out of the proxy for each partition of some topics, sampled while a test runs."""
+
+    def __init__(self, proxy: ProxyProcess, topics: list[str]) -> None:
+        self._proxy = proxy
+        self._stop = threading.Event()
+        self.samples: dict[tuple[str, int], list[tuple[float, float]]] = {
+            (topic, partition): [] for topic in topics for partition in range(PARTITIONS)
+        }
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        while not self._stop.wait(SAMPLE_SECONDS):
+            family = self._proxy.metrics().get(BYTES_OUT.removesuffix("_total"))
+            now = time.monotonic()
+            for sample in family.samples if family else []:
+                labels = sample.labels
+                if sample.name == BYTES_OUT and labels["direction"] == "out":
+                    found = self.samples.get((labels["topic"], int(labels["partition"])))
+                    if found is not None:
+                        found.append((now, sample.value))
+
+    def __enter__(self) -> "Flow":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def done_at(self, topic: str, partition: int) -> float:
+        """When the last bytes came."""
+        samples = self.samples[topic, partition]
+        return next(at for at, total in samples if total == samples[-1][1])
+
+    def began_at(self, topic: str) -> float:
+        """When the first bytes came, of any of the topic's partitions."""
+        return min(
+            next(at for at, total in self.samples[topic, partition] if total > 0)
+            for partition in range(PARTITIONS)
+        )
+
+    def rates(self, topic: str, partition: int, seconds: int) -> list[int]:
+        """Bytes per second in each of so many seconds, after the first two."""
+        samples = self.samples[topic, partition]
+        start = self.began_at(topic) + 2
+
+        def total(at: float) -> float:
+            """At a moment between two samples, as much as lies between them."""
+            for (before, low), (after, high) in pairwise(samples):
+                if before <= at <= after:
+                    return low + (high - low) * (at - before) / (after - before)
+            raise AssertionError(f"no sample around {at}")
+
+        return [int(total(start + n + 1) - total(start + n)) for n in range(seconds)]
+
+
+def test_the_others_flow_at_once_and_the_hot_one_at_its_limit(
+    kafka: EmbeddedKafka, omitting: ProxyProcess
+) -> None:
+    topics = {name: f"omitted-{name}" for name in CLIENTS}
+    for topic in topics.values():
+        _produce(kafka, topic)
+    with Flow(omitting, list(topics.values())) as flow, ThreadPoolExecutor(len(topics)) as pool:
+        reading = {
+            name: pool.submit(client(kafka).read, omitting.bootstrap, topics[name], MESSAGES)
+            for name, client in CLIENTS.items()
+        }
+        got = {name: each.result() for name, each in reading.items()}
+        for topic in topics.values():
+            wait_until(lambda topic=topic: len(flow.samples[topic, HOT]) > 0, f"samples of {topic}")
+    for name, topic in topics.items():
+        check_all_there(got[name], MESSAGES)
+        began = flow.began_at(topic)
+        others = {
+            flow.done_at(topic, partition) - began for partition in range(PARTITIONS) if partition != HOT
+        }
+        assert max(others) < 2.0, f"{name}: {others}"
+        rates = flow.rates(topic, HOT, SECONDS - 4)
+        check_even(rates, QUOTA)
