@@ -5,9 +5,10 @@ order.
 from typing import Final, final
 
 from proxy.quota.identity import Identity
-from proxy.relay.traffic import Bytes
+from proxy.relay.traffic import Bytes, Traffic
 from proxy.wire.apis import Api
 from proxy.wire.refused_partitions import Refusal
+from proxy.wire.reader import text
 from proxy.wire.views import RequestView
 
 
@@ -22,6 +23,15 @@ class Client:
         self.traffic: Final = traffic
         self.raw_client_id: Final = raw_client_id
         """The client id as it stands in the requests, so that it is decoded only when it changes."""
+
+
+def new_client(who: Identity, raw_client_id: bytes, traffic: Traffic, node_id: int) -> Client:
+    """`who` under a client id; `node_id` is the broker's, under which usage is counted."""
+    client_id = text(raw_client_id)
+    ledger = traffic.usage
+    usage = None if ledger is None else ledger.client(node_id, who.principal, client_id)
+    who = Identity(who.principal, client_id, who.address, usage)
+    return Client(who, traffic.client(who.principal, client_id), raw_client_id)
 
 
 @final

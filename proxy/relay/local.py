@@ -1,7 +1,27 @@
 """Answers that the proxy gives itself, as whole frames."""
 
+from typing import Final
+
+from proxy.wire.apis import Api, RequestHeader
 from proxy.wire.edit import i16, i32
 from proxy.wire.error_codes import UNSUPPORTED_VERSION
+from proxy.wire.errors import UnsupportedVersion
+from proxy.wire.frames import Frame
+
+API_VERSIONS: Final = 18
+
+
+def refuse_version(frame: Frame, header: RequestHeader, api: Api) -> bytes:
+    """The answer to a request of a version that the proxy does not read, as brokers do it: ApiVersions says
+    which versions there are, any other request raises UnsupportedVersion.
+
+    So does an ApiVersions request that is cut through: nobody is there to take its rest.
+    """
+    if header.api_key != API_VERSIONS or not frame.complete:
+        raise UnsupportedVersion(
+            f"{api.name} v{header.api_version} is not supported; ApiVersions offers up to v{api.newest}"
+        )
+    return unsupported_api_versions(header.correlation_id, api.oldest, api.newest)
 
 
 def unsupported_api_versions(correlation_id: int, oldest: int, newest: int) -> bytes:

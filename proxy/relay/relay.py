@@ -12,6 +12,7 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
+from proxy.relay.authentication import Authentication, Login
 from proxy.relay.errors import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.exchange import Exchange
 from proxy.relay.garbage import looks_like
@@ -43,11 +44,13 @@ class Relay:
         topic_names: TopicNames | None = None,
         between_brokers: bool = False,
         node_id: int = -1,
+        login: Login | None = None,
     ) -> None:
         """`own_api_keys`: the APIs whose requests are not for the broker; see take_intercepted().
 
         `topic_names`: None where nobody knows any. `between_brokers`: the client is a broker too. Its fetches
         are a follower's; no version is refused. `node_id`: the broker's, under which usage is counted.
+        `login`: how clients are named by their logins; None: they are not.
         """
         who = Identity(principal, "", client_address)
         names = TopicNames() if topic_names is None else topic_names
@@ -56,6 +59,11 @@ class Relay:
             engine, traffic, self._turns, who, max_frame_bytes, own_api_keys, names, between_brokers, node_id
         )
         self._responses: Final = Responses(engine, addresses, traffic, self._turns, names)
+        self._authentication: Authentication | None = None
+        if login is not None:
+            self._authentication = Authentication(login, traffic, self._turns, client_address)
+            self._requests.authentication = self._authentication
+            self._responses.authentication = self._authentication
 
     @property
     def client_muted(self) -> bool:
@@ -91,6 +99,9 @@ class Relay:
             self._responses.receive(data, now)
         except ProtocolError as error:
             raise RelayError(BROKER_PROTOCOL_ERROR, str(error)) from error
+        authentication = self._authentication
+        if authentication is not None and authentication.done:
+            self._requests.rename(authentication.principal)
         if self._requests.unfinished:
             # There may have been no room for it among the requests in flight.
             self._read_requests(now)
@@ -176,6 +187,8 @@ class Relay:
 
     def end(self) -> None:
         """The connection is over: what has come of a large frame counts as its client's usage."""
+        if self._authentication is not None:
+            self._authentication.end()
         self._requests.end()
         self._responses.end()
 

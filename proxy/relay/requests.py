@@ -4,30 +4,30 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
+from proxy.relay.authentication import Authentication
 from proxy.relay.bounds import lower_max_bytes
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.errors import PRODUCE_REFUSED, RelayError
-from proxy.relay.exchange import Client, Exchange
+from proxy.relay.exchange import Client, Exchange, new_client
 from proxy.relay.fetches import ANSWER, WAIT, Fetch, Fetches
 from proxy.relay.held_whole import HELD_WHOLE_BYTES, HeldWhole
 from proxy.relay.intercepted import Intercepted, Interception
-from proxy.relay.local import unsupported_api_versions
+from proxy.relay.local import refuse_version
 from proxy.relay.passing_bytes import count_items, count_later, count_rest
 from proxy.relay.refusing import PRODUCE, Refusing
 from proxy.relay.traffic import Traffic
 from proxy.relay.turns import Turns
 from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
-from proxy.wire.errors import Malformed, Short, UnsupportedVersion
+from proxy.wire.errors import Malformed, Short
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter
-from proxy.wire.reader import NOTHING, Reader, text
+from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.registry import BETWEEN_BROKERS, BY_KEY
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 from proxy.wire.walk import HEAD
 
 FETCH: Final = 1
-API_VERSIONS: Final = 18
 
 
 @final
@@ -54,7 +54,7 @@ class Requests:
         self._names: Final = names
         self._between_brokers: Final = between_brokers
         self._splitter: Final = FrameSplitter(max_frame_bytes)
-        self._client = self._new_client(who, b"")
+        self._client = new_client(who, b"", traffic, node_id)
         self._passing: CutThrough | None = None
         self._reader: Final = Reader(NOTHING)
         """Reads every request that comes whole, one after the other."""
@@ -66,6 +66,7 @@ class Requests:
         """None as long as no quota holds fetches back."""
         self._waiting: Fetch | None = None
         """A fetch of which nothing is left now."""
+        self.authentication: Authentication | None = None
         self.greeted = False
         """Whether a request has been read."""
 
@@ -73,7 +74,12 @@ class Requests:
     def may_read(self) -> bool:
         """Whether the next request may be read; a frame that is half through always goes on."""
         turns = self._turns
-        may = turns.muted_until == 0.0 and not turns.awaiting_own and not turns.full and self._waiting is None
+        may = (
+            turns.muted_until == 0.0
+            and not turns.awaiting_answer
+            and not turns.full
+            and self._waiting is None
+        )
         return may or self._splitter.in_frame
 
     @property
@@ -155,6 +161,9 @@ class Requests:
         return refuses if api_key == PRODUCE else holds and api_key == FETCH
 
     def _read_request(self, frame: Frame, now: float) -> None:
+        if self.authentication is not None and self.authentication.takes_bare(frame, self._client):
+            self._send(frame.pieces)
+            return
         if not frame.complete:
             self._dispatch(frame, Reader(list(frame.pieces), LENGTH_SIZE), now)
             return
@@ -179,7 +188,9 @@ class Requests:
                 self._refuse_version(frame, header, api)
             else:
                 self._read_body(frame, reader, header, client, api, now)
-        elif header.api_key in self._own_api_keys or self._engine.intercepts(header.api_key):
+        elif self.authentication is not None and self.authentication.takes(frame, header, reader, client):
+            self._send(frame.pieces)
+        elif self._answers(header.api_key):
             exchange = Exchange(header.correlation_id, client, None, None, True, header.api_key)
             self._interception.begin(exchange, header, frame)
         else:
@@ -187,6 +198,12 @@ class Requests:
             exchange = Exchange(header.correlation_id, client, None, request, False, header.api_key)
             self._turns.add(exchange)
             self._forward(frame, exchange, reader, None, now)
+
+    def _answers(self, api_key: int) -> bool:
+        """Whether the proxy answers requests of this API itself; never before a broker would."""
+        if self.authentication is not None and not self.authentication.done:
+            return False
+        return api_key in self._own_api_keys or self._engine.intercepts(api_key)
 
     def _api(self, header: RequestHeader) -> Api | None:
         """How to read a request; None for not at all."""
@@ -209,28 +226,18 @@ class Requests:
         return RequestView(header.api_key, header.api_version, header.correlation_id, client_id, size)
 
     def _change_client(self, raw_client_id: bytes) -> Client:
-        self._client = self._new_client(self._client.who, raw_client_id)
+        self._client = new_client(self._client.who, raw_client_id, self._traffic, self._node_id)
         return self._client
 
-    def _new_client(self, who: Identity, raw_client_id: bytes) -> Client:
-        """Whoever sends on this connection, under another client id."""
-        client_id = text(raw_client_id)
-        ledger = self._traffic.usage
-        usage = None if ledger is None else ledger.client(self._node_id, who.principal, client_id)
-        who = Identity(who.principal, client_id, who.address, usage)
-        return Client(who, self._traffic.client(who.principal, client_id), raw_client_id)
+    def rename(self, principal: str) -> None:
+        """The client has logged in as this user."""
+        if self._client.who.principal != principal:
+            who = Identity(principal, "", self._client.who.address)
+            self._client = new_client(who, self._client.raw_client_id, self._traffic, self._node_id)
 
     def _refuse_version(self, frame: Frame, header: RequestHeader, api: Api) -> None:
-        """As brokers do: ApiVersions says which versions there are, any other request ends the connection.
-
-        So does an ApiVersions request that is cut through: nobody is there to take its rest.
-        """
-        if header.api_key != API_VERSIONS or not frame.complete:
-            raise UnsupportedVersion(
-                f"{api.name} v{header.api_version} is not supported; ApiVersions offers up to v{api.newest}"
-            )
         exchange = Exchange(header.correlation_id, self._client, None, None, True, header.api_key)
-        exchange.answer = unsupported_api_versions(header.correlation_id, api.oldest, api.newest)
+        exchange.answer = refuse_version(frame, header, api)
         self._turns.add(exchange)
 
     def _read_body(

@@ -3,6 +3,7 @@
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.authentication import Authentication
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange
 from proxy.relay.refusing import throttle_ms
@@ -47,6 +48,8 @@ class Responses:
         self._held_pieces: list[bytes] = []
         self._collecting: list[bytes] | None = None
         self._collected: list[bytes] = []
+        self.authentication: Authentication | None = None
+        """None where clients are not named by their logins."""
         self._answered_at = 0.0
         """When the last answer had come whole."""
 
@@ -99,6 +102,11 @@ class Responses:
         return self._splitter.next()
 
     def _read_response(self, frame: Frame, now: float) -> None:
+        authentication = self.authentication
+        if authentication is not None and authentication.takes_answer(frame):
+            self._turns.send(frame.pieces)
+            self._turns.send_own()
+            return
         if not frame.complete:
             self._dispatch(frame, Reader(list(frame.pieces), LENGTH_SIZE), now)
             return

@@ -7,6 +7,8 @@ from proxy.wire.views import NO_ID, Item
 
 MAX_CLIENTS: Final = 10_000
 """Beyond so many (user, client id) pairs, and so many partitions, the rest is counted as one."""
+MAX_FAILED_LOGINS: Final = 1000
+"""The same for (mechanism, address)."""
 MAX_PARTITIONS: Final = 100_000
 
 
@@ -42,6 +44,9 @@ class Traffic:
         self.partitions: Final[dict[tuple[str, bytes, int], Bytes]] = {}
         """By (topic, topic id, partition), where one of the first two is empty; bytes of record batches."""
 
+        self.failed_logins: Final[dict[tuple[str, str], int]] = {}
+        """By (SASL mechanism, IP address)."""
+
     def count_request(self, api_key: int) -> None:
         self.requests[api_key if api_key < API_KEYS else API_KEYS - 1] += 1
 
@@ -54,6 +59,12 @@ class Traffic:
                 key = (REST, REST)
             counters = self.clients.setdefault(key, Bytes())
         return counters
+
+    def count_failed_login(self, mechanism: str, address: str) -> None:
+        key = (mechanism, address)
+        if key not in self.failed_logins and len(self.failed_logins) >= MAX_FAILED_LOGINS:
+            key = (mechanism, REST)
+        self.failed_logins[key] = self.failed_logins.get(key, 0) + 1
 
     def count_in(self, items: list[Item]) -> None:
         if not self.topic_partitions:

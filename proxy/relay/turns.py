@@ -29,8 +29,9 @@ class Turns:
         """
         self.passing = False
         """Whether an answer of the broker's is half through: nothing may come between its parts."""
-        self.awaiting_own = False
-        """Whether an answer of the proxy's own is being made; until it is there, no further request is read.
+        self.awaiting_answer = False
+        """Whether an answer has to be there before a further request is read: one of the proxy's own, which
+        is being made, or one to a login.
         """
         self.asked: Exchange | None = None
         """The intercepted request for whose sake the proxy has asked the broker something, and awaits it."""
@@ -67,7 +68,7 @@ class Turns:
         self._last = exchange
         self._due += 1
         if exchange.own:
-            self.awaiting_own = exchange.answer is None
+            self.awaiting_answer = exchange.answer is None
             self.send_own()
 
     def answered(self, correlation_id: int) -> Exchange:
@@ -96,10 +97,19 @@ class Turns:
         if first.next is None:
             self._last = None
 
+    @property
+    def first(self) -> Exchange | None:
+        """Whose answer is due next."""
+        return self._first
+
+    def answered_bare(self, exchange: Exchange) -> None:
+        """The answer to the first exchange has come from the broker without a correlation_id."""
+        self._remove(exchange)
+
     def answer_own(self, exchange: Exchange, answer: bytes) -> None:
         """The proxy's own answer to a request is there: a whole frame."""
         exchange.answer = answer
-        self.awaiting_own = False
+        self.awaiting_answer = False
         self.send_own()
 
     def send_own(self) -> None:

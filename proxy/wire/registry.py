@@ -12,6 +12,7 @@ from proxy.wire.api_60_describe_cluster import DescribeCluster
 from proxy.wire.api_78_share_fetch import ShareFetch
 from proxy.wire.api_79_share_acknowledge import ShareAcknowledge
 from proxy.wire.apis import Api
+from proxy.wire.sasl_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
 KNOWN: Final[list[Api | None]] = [None] * 128
 """Those that it reads or answers; of these, clients are offered no other versions."""
@@ -31,7 +32,7 @@ def _by_key() -> list[Api | None]:
     ):
         table[api.key] = api
         KNOWN[api.key] = api
-    for answered in ANSWERED:
+    for answered in [*ANSWERED, SASL_HANDSHAKE, SASL_AUTHENTICATE]:
         KNOWN[answered.key] = answered
     return table
 

@@ -65,7 +65,7 @@ def test_the_proxys_own_request_does_not_go_on_and_stops_the_reading():
     side = Side(own=[42])
     request = opaque(7, 42, 1, b"body")
     assert side.read(opaque(6, 43) + request + opaque(8, 43)) == opaque(6, 43)
-    assert (side.requests.may_read, side.turns.awaiting_own) == (False, True)
+    assert (side.requests.may_read, side.turns.awaiting_answer) == (False, True)
     (taken,) = side.requests.take_intercepted()
     assert side.requests.take_intercepted() == []
     header = taken.header

@@ -56,9 +56,9 @@ def test_an_own_answer_is_awaited_and_leaves_in_its_turn():
     mine = own(2)
     order.add(brokers(1))
     order.add(mine)
-    assert order.awaiting_own
+    assert order.awaiting_answer
     order.answer_own(mine, b"mine")
-    assert not order.awaiting_own
+    assert not order.awaiting_answer
     assert order.take() == []
     order.answered(1)
     order.send([b"brokers"])
@@ -71,7 +71,7 @@ def test_an_own_answer_is_awaited_and_leaves_in_its_turn():
 def test_an_own_answer_that_is_there_already_is_not_awaited():
     order = turns()
     order.add(answered_at_once(1, b"mine"))
-    assert not order.awaiting_own
+    assert not order.awaiting_answer
     assert order.take() == [b"mine"]
 
 
@@ -137,7 +137,7 @@ def test_an_answer_to_what_the_proxy_asked_leaves_its_own_still_due():
     order.asked = mine
     assert order.answered(1).correlation_id == 1
     assert order.answered(2) is mine
-    assert order.awaiting_own
+    assert order.awaiting_answer
     with pytest.raises(Malformed, match="to no request"):
         order.answered(2)
     order.answer_own(mine, b"mine")

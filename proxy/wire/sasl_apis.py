@@ -1,0 +1,11 @@
+"""SaslHandshake and SaslAuthenticate: on listeners where clients are named by their logins the proxy watches
+them pass, and clients are offered no version that it could not follow.
+"""
+
+from typing import Final
+
+from proxy.wire.answered import AnsweredApi
+
+SASL_HANDSHAKE: Final = AnsweredApi(17, "SaslHandshake", 1, 2)
+"""No version is flexible."""
+SASL_AUTHENTICATE: Final = AnsweredApi(36, "SaslAuthenticate", 2, 2)
