@@ -22,7 +22,7 @@ from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits import ENFORCE, OBSERVE, Limits
 from proxy.quota.networks import Networks
-from proxy.security.in_settings import check_security, open_files, with_absolute_paths
+from proxy.security.in_settings import check_logins, check_security, open_files, with_absolute_paths
 from proxy.security.settings import Principal, Tls, UpstreamSasl, UpstreamTls
 from proxy.store.quota_store import FileQuotas
 from proxy.store.yaml_file import read_clients
@@ -77,6 +77,14 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     principal: Principal | None = None
     """How clients are named."""
     upstream: Upstream
+
+    @property
+    def asks(self) -> bool:
+        """Whether the proxy itself may ask the cluster here: brokers on which clients log in want that of it
+        too.
+        """
+        principal = self.principal
+        return principal is None or principal.source != "sasl" or self.upstream.sasl is not None
 
     def __post_init__(self) -> None:
         force_setattr(self, "advertised_host", self.advertised_host or self.bind)
@@ -246,6 +254,7 @@ def load(path: Path, *, with_files: bool = False) -> Settings:
         settings = with_absolute_paths(convert(file.value, Settings), path.absolute().parent)
         _check_listeners(settings)
         check_ports(settings)
+        check_logins(settings)
         _check_quotas(settings)
         _check_usage(settings)
         if with_files:

@@ -37,9 +37,11 @@ class ClusterRefresh:
         changed: Callable[[ClusterView], None],
         seen: Callable[[ClusterView], None] = lambda view: None,
         access: Access = PLAINTEXT,
+        may_ask: bool = True,
     ) -> None:
         """`name` is for the log; `changed` gets each view that differs in its brokers from the one before,
-        `seen` every view.
+        `seen` every view. `may_ask`: whether brokers tell the proxy anything; where they do not, it only sees
+        whether one answers, and `changed` gets the empty view each time that one does again.
         """
         self.view: ClusterView = NOTHING_KNOWN
         self.problem = "the cluster has not been asked yet"
@@ -50,6 +52,7 @@ class ClusterRefresh:
         self._changed: Final = changed
         self._seen: Final = seen
         self._access: Final = access
+        self._may_ask: Final = may_ask
         self._want_partitions = False
         self._poked: Final = asyncio.Event()
         self._broker: BrokerConnection | None = None
@@ -106,6 +109,9 @@ class ClusterRefresh:
 
     async def _ask(self) -> None:
         self._poked.clear()
+        if not self._may_ask:
+            await self._look()
+            return
         all_topics = self._want_partitions
         wanted = tuple(self._wanted_ids)
         topics = tuple(MetadataRequestTopic(topic_id=UUID(bytes=topic_id), name=None) for topic_id in wanted)
@@ -125,6 +131,14 @@ class ClusterRefresh:
         if not answer.brokers:
             raise BadAnswer("the broker knows of no brokers")
         self._take(answer, _partitions(answer) if all_topics else None, as_of)
+
+    async def _look(self) -> None:
+        """See whether a broker answers; before a login it does so once."""
+        await self._connected()
+        self._disconnect()
+        if self.problem:
+            self.problem = ""
+            self._changed(self.view)
 
     def _take(
         self,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from proxy.errors import Key
+from proxy.errors import Key, SettingsError
 from proxy.security.access import Access
 from proxy.security.settings import check_principal, check_tls, check_upstream, in_folder
 from proxy.security.tls import server_tls
@@ -36,6 +36,16 @@ def check_security(listener: "Listener", key: Key) -> None:
     if listener.principal is not None:
         check_principal(listener.principal, listener.tls, (*key, "principal"))
     check_upstream(listener.upstream.tls, listener.upstream.sasl, (*key, "upstream"))
+
+
+def check_logins(settings: "Settings") -> None:
+    """Raises SettingsError where the proxy would have to log in somewhere, and cannot."""
+    if settings.quotas.store != "none" and not any(listener.asks for listener in settings.client_listeners):
+        problem = (
+            "is a topic on a cluster where the proxy cannot log in; "
+            "give a listener upstream.sasl, or set store: none"
+        )
+        raise SettingsError(problem, ("quotas", "store"))
 
 
 def open_files(settings: "Settings") -> None:

@@ -108,7 +108,9 @@ def check_tls(tls: Tls, key: Key) -> None:
 def check_principal(principal: Principal, tls: Tls | None, key: Key) -> None:
     """Raises SettingsError."""
     if principal.source == "sasl":
-        raise SettingsError("reading the principal from SASL is not in this version yet", (*key, "from"))
+        if principal.rules != "DEFAULT":
+            raise SettingsError("means nothing where the principal is from sasl", (*key, "rules"))
+        return
     if tls is None or tls.client_auth == "none":
         problem = "tls names clients by their certificates; that takes tls.client_ca and tls.client_auth"
         raise SettingsError(problem, (*key, "from"))

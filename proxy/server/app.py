@@ -97,7 +97,8 @@ class Proxy:
         for listener in self._settings.client_listeners:
             gateway = Gateway(self._settings, listener, self._engines, admission, apis, mutations, tasks)
             self._gateways.append(gateway)
-        cluster = self._gateways[0].cluster
+        asking = next((gateway for gateway in self._gateways if gateway.listener.asks), self._gateways[0])
+        cluster = asking.cluster
         for listener in self._settings.listeners:
             if listener.replication:
                 self._replication.append(
@@ -105,7 +106,7 @@ class Proxy:
                         self._settings, listener, self._engines, admission, apis, mutations, tasks, cluster
                     )
                 )
-        self._gateways[0].feeds_quotas = True
+        self._know_by(asking)
         self._gateways += self._replication
         self._open_usage(tasks)
         admin = await self._serve_admin(loop)
@@ -132,6 +133,13 @@ class Proxy:
                 tasks.start(sink.run())
             tasks.start(self._usage.run())
 
+    def _know_by(self, asking: Gateway) -> None:
+        """Have the quotas, and gateways that may not ask, know the cluster by one that may."""
+        asking.feeds_quotas = True
+        for gateway in self._gateways:
+            if not gateway.listener.asks:
+                gateway.know_by(asking.cluster)
+
     # Quotas
 
     def _open_store(self, tasks: Tasks) -> None:
@@ -139,7 +147,8 @@ class Proxy:
         store = self._settings.quotas.store
         if store == "none":
             return
-        listener = self._settings.client_listeners[0]
+        listeners = self._settings.client_listeners
+        listener = next((listener for listener in listeners if listener.asks), listeners[0])
         upstream = listener.upstream
         at = ("listeners", self._settings.listeners.index(listener), "upstream")
         self._access = Access(upstream.tls, upstream.sasl, at)

@@ -19,6 +19,7 @@ from proxy.quota.engine import QuotaEngines
 from proxy.quota.identity import ANONYMOUS
 from proxy.quota.networks import canonical_address
 from proxy.quota.usage import UsageLedger
+from proxy.relay.authentication import Login
 from proxy.relay.errors import (
     CLIENT_PROTOCOL_ERROR,
     HANDSHAKE_TIMEOUT,
@@ -34,6 +35,7 @@ from proxy.security.naming import Naming, NoPrincipal
 from proxy.security.tls import server_tls
 from proxy.server.admission import Admission
 from proxy.server.connection import Connection
+from proxy.server.entrance import Entrance
 from proxy.server.ports import BACKLOG, BrokerPorts, bind
 from proxy.server.tasks import Tasks
 from proxy.server.tls_server import TLS_HANDSHAKE_FAILED, TlsServer
@@ -77,6 +79,7 @@ class Gateway:
         self.access: Final = Access(listener.upstream.tls, listener.upstream.sasl, (*at, "upstream"))
         self.tls: Final = None if listener.tls is None else server_tls(listener.tls, (*at, "tls"))
         self._naming: Final = Naming(listener.principal)
+        self._login: Final = _login(listener)
         self.cluster: Final = cluster or ClusterRefresh(
             listener.name,
             listener.upstream.addresses,
@@ -84,10 +87,14 @@ class Gateway:
             self._cluster_changed,
             self._cluster_seen,
             self.access,
+            listener.asks,
         )
+        self.known_by = self.cluster
+        """What tells topics' names; another gateway's where this one does not ask."""
         self.ports: Final = BrokerPorts(
             listener, settings.broker_ports(listener), self._learned, self._serve_broker
         )
+        self._entrance: Final = Entrance(listener.upstream.addresses, self.cluster, self.ports)
         self.feeds_quotas = False
         """Whether the quotas know the cluster by this gateway."""
         self._limits: Final[ConnectionLimits] = settings.limits
@@ -100,12 +107,11 @@ class Gateway:
         )
         self._tasks: Final = tasks
         self._loop: Final = asyncio.get_running_loop()
-        self._topic_names: Final = ClusterTopicNames(self.cluster, self._loop.time)
+        self._topic_names = ClusterTopicNames(self.cluster, self._loop.time)
         self._bootstrap = self._bind_bootstrap()
         self._servers: Final[list[asyncio.Server | TlsServer]] = []
         self._listening = False
         self._draining = False
-        self._turn = 0
         self._refused_at: Final[dict[str, float]] = {}
         """By reason: when the log has said so last."""
 
@@ -116,6 +122,12 @@ class Gateway:
 
     def start(self) -> None:
         """Ask the cluster, and serve as soon as it has answered."""
+        if not self.listener.asks:
+            log.warning(
+                "%s: without upstream.sasl the proxy cannot ask this cluster which brokers it has; each gets "
+                "its port when a client's answer first tells of it",
+                self.listener.name,
+            )
         self._tasks.start(self.cluster.run())
         self._tasks.start(self._sweep())
 
@@ -143,6 +155,11 @@ class Gateway:
         if self.feeds_quotas:
             self._engines.see_cluster(view, self._loop.time())
             self.want_partitions()
+
+    def know_by(self, cluster: ClusterRefresh) -> None:
+        """Have topics' names told by another gateway's cluster."""
+        self.known_by = cluster
+        self._topic_names = ClusterTopicNames(cluster, self._loop.time)
 
     def want_partitions(self) -> None:
         """Have the cluster's partitions in its view where a quota wants them."""
@@ -200,7 +217,7 @@ class Gateway:
             return None
         self.connections.add(connection)
         if connection.node_id is None:
-            connection.node_id = self._next_broker()
+            connection.node_id = self._entrance.next()
         now = self._loop.time()
         engine = self._engines.engine(connection.node_id, now)
         wait = 0.0 if connection.admitted else engine.connect(_canonical(address), now)
@@ -217,6 +234,7 @@ class Gateway:
             self._admin.api_keys,
             self._topic_names,
             node_id=connection.node_id,
+            login=self._login,
         )
 
     def _principal(self, connection: Connection) -> str:
@@ -232,19 +250,13 @@ class Gateway:
             self._refuse(TOO_MANY_CONNECTIONS, peer, refusal)
             return None
         now = self._loop.time()
-        engine = self._engines.engine(self._next_broker() if node_id is None else node_id, now)
+        engine = self._engines.engine(self._entrance.next() if node_id is None else node_id, now)
         return engine.connect(_canonical(address), now)
 
     def failed(self, address: str, peer: str, why: str) -> None:
         self._admission.leave(address)
         if why:
             self._refuse(TLS_HANDSHAKE_FAILED, peer, why)
-
-    def _next_broker(self) -> int:
-        """Brokers take turns in serving the bootstrap port."""
-        nodes = sorted(self.cluster.view.nodes)
-        self._turn += 1
-        return nodes[self._turn % len(nodes)]
 
     def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
         self._tasks.start(connection.reach_broker(broker))
@@ -276,8 +288,8 @@ class Gateway:
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         node_id = connection.node_id
-        address = self.ports.upstream(node_id) if node_id is not None else None
-        if address is None:
+        address = self._entrance.address(node_id) if node_id is not None else None
+        if node_id is None or address is None:
             raise UpstreamUnavailable(f"broker {node_id} is not known any more")
         host, port = address
         try:
@@ -286,6 +298,7 @@ class Gateway:
                 await self._loop.create_connection(lambda: broker, host, port, ssl=context)
         except OSError as error:
             self.cluster.poke()
+            self._entrance.doubt(node_id)
             why = str(error) or f"no answer in {self._limits.connect_seconds:g} s"
             raise UpstreamUnavailable(
                 f"broker {node_id} at {host}:{port} cannot be reached: {why}"
@@ -325,6 +338,14 @@ class Gateway:
                 connection.give_up(HANDSHAKE_TIMEOUT, "the client's time for a first request was over")
             elif silent > self._limits.idle_seconds and not connection.waits_for_broker:
                 connection.give_up(IDLE, "the client fell silent")
+
+
+def _login(listener: Listener) -> Login | None:
+    """How clients are named by their logins; None: they are not."""
+    principal = listener.principal
+    if principal is None or principal.source != "sasl":
+        return None
+    return Login(principal.oauth_claim, principal.unreadable)
 
 
 def _canonical(address: str) -> str:

@@ -73,6 +73,11 @@ class BrokerPorts(Addresses):
         """The broker's own host and port, as heard last."""
         return self._upstream.get(node_id)
 
+    @property
+    def known(self) -> set[int]:
+        """Node ids of the brokers that have been heard of."""
+        return set(self._upstream)
+
     def retry(self) -> None:
         """Give brokers without a port another chance."""
         for node_id in list(self.without_port):

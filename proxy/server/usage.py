@@ -12,21 +12,21 @@ from proxy.telemetry.usage import Source, UsageReporter, name_of_this_run
 
 
 def usage_reporter(settings: Settings, gateways: Sequence[Gateway]) -> UsageReporter | None:
-    """None where nobody wants usage events. The first gateway's cluster has the topic."""
+    """None where nobody wants usage events. The cluster of the first gateway that may ask has the topic."""
     usage = settings.usage
     if usage is None:
         return None
     proxy = name_of_this_run()
     sinks: list[Sink] = []
     if usage.kafka is not None:
-        first = gateways[0]
+        first = next((gateway for gateway in gateways if gateway.listener.asks), gateways[0])
         bootstrap = first.listener.upstream.addresses
         seconds = settings.limits.connect_seconds
         sinks.append(KafkaSink(bootstrap, usage.kafka.topic, seconds, first.access))
     if usage.files is not None:
         sinks.append(FileSink(Path(usage.files.folder), proxy, usage.files.max_bytes, usage.files.keep))
     sources = [
-        Source(gateway.listener.name, gateway.usage, gateway.cluster)
+        Source(gateway.listener.name, gateway.usage, gateway.known_by)
         for gateway in gateways
         if gateway.usage is not None
     ]

@@ -112,8 +112,15 @@ class ProxyCollector(Collector):
             "Fetches between brokers of versions that the proxy cannot read: they pass without quotas.",
             labels=("listener",),
         )
+        failures = CounterMetricFamily(
+            PREFIX + "authentication_failures",
+            "Logins that brokers refused.",
+            labels=("listener", "mechanism", "ip"),
+        )
         for gateway in self._gateways:
             name = gateway.listener.name
+            for (mechanism, ip), count in gateway.traffic.failed_logins.items():
+                failures.add_metric((name, mechanism, ip), count)
             if gateway.listener.replication:
                 unread.add_metric((name,), gateway.traffic.unread_fetches)
             connections.add_metric((name,), len(gateway.connections))
@@ -125,7 +132,7 @@ class ProxyCollector(Collector):
                     requests.add_metric((name, api_name(api_key)), count)
             sizes.add_metric((name, "in"), gateway.traffic.total.bytes_in)
             sizes.add_metric((name, "out"), gateway.traffic.total.bytes_out)
-        yield from (connections, without_port, closed, requests, sizes, unread)
+        yield from (connections, without_port, closed, requests, sizes, unread, failures)
 
     def _clients(self) -> Iterator[Metric | None]:
         series: Series = {}
@@ -235,9 +242,9 @@ class ProxyCollector(Collector):
     def _partitions(self) -> Iterator[Metric | None]:
         series: Series = {}
         for gateway in self._gateways:
-            view = gateway.cluster.view
+            view = gateway.known_by.view
             counted = gateway.traffic.partitions
-            gateway.cluster.want_names(topic_id for topic, topic_id, _ in counted if not topic)
+            gateway.known_by.want_names(topic_id for topic, topic_id, _ in counted if not topic)
             for number, ((topic, topic_id, partition), count) in enumerate(list(counted.items()), 1):
                 # Until the cluster has said what the topic is called, its id stands for it.
                 name = topic or view.topic_name(topic_id) or topic_id.hex()
