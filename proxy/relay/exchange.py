@@ -7,8 +7,8 @@ from typing import Final, final
 from proxy.quota.identity import Identity
 from proxy.relay.traffic import Bytes, Traffic
 from proxy.wire.apis import Api
-from proxy.wire.refused_partitions import Refusal
 from proxy.wire.reader import text
+from proxy.wire.refused_partitions import Refusal
 from proxy.wire.views import RequestView
 
 
