@@ -11,7 +11,8 @@ from typing import Final
 PLAIN: Final = "PLAIN"
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 OAUTHBEARER: Final = "OAUTHBEARER"
-MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER, "GSSAPI")
+READABLE: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 """Kafka's own; others are a client's to make up."""
 UNREADABLE: Final = ""
 """In place of a name. No name is empty."""
@@ -19,7 +20,7 @@ BEARER: Final = "auth=bearer "
 
 
 def readable(mechanism: str) -> bool:
-    return mechanism in (PLAIN, OAUTHBEARER, *SCRAM)
+    return mechanism in READABLE
 
 
 def name_in(mechanism: str, token: bytes, oauth_claim: str) -> str:
