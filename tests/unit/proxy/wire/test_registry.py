@@ -29,8 +29,11 @@ def test_the_apis_that_are_answered_or_watched():
         17: "SaslHandshake",
         19: "CreateTopics",
         20: "DeleteTopics",
+        32: "DescribeConfigs",
+        33: "AlterConfigs",
         36: "SaslAuthenticate",
         37: "CreatePartitions",
+        44: "IncrementalAlterConfigs",
         48: "DescribeClientQuotas",
         49: "AlterClientQuotas",
     }
