@@ -25,7 +25,6 @@ from proxy.admin.configs_alter_messages import (
     write_result,
 )
 from proxy.admin.configs_describe_messages import (
-    DEFAULT_CONFIG,
     DescribeRequest,
     DescribeResult,
     own_result,
@@ -105,7 +104,7 @@ class ResourceConfigs:
         if resource is None:
             return
         for entry in entries_of(resource, self._rules.keys(resource.type), self._store.configs, names):
-            if entry.source == DEFAULT_CONFIG and entry.name in result.configs:
+            if entry.is_default and entry.name in result.configs:
                 continue
             result.configs.pop(entry.name, None)
             result.configs[entry.name] = write_entry(request, entry)
@@ -160,6 +159,8 @@ class ResourceConfigs:
     def _change(
         self, resource: ConfigResource, values: dict[str, str | None], request: AlterRequest
     ) -> ConfigChange | None:
+        if values and not self._store.off:
+            self._store.check_open()
         if self._store.off:
             current = self._store.configs.get(resource, {})
             if request.replaces:

@@ -74,6 +74,11 @@ class Entry:
     synonyms: tuple[tuple[str | None, int], ...]
     """Every value that it has, with its source, that which holds first."""
 
+    @property
+    def is_default(self) -> bool:
+        """Whether nobody has configured it."""
+        return self.source == DEFAULT_CONFIG
+
 
 @dataclass(frozen=True, slots=True)
 class DescribeResult:
@@ -179,7 +184,7 @@ def _skip_config(reader: Reader, version: int, flexible: bool) -> str:
 def write_entry(request: DescribeRequest, entry: Entry) -> bytes:
     """A config as the version of the request has it. It is never read-only, nor sensitive."""
     version, flexible = request.version, request.flexible
-    source = entry.source if version >= 1 else int(entry.source == DEFAULT_CONFIG)
+    source = entry.source if version >= 1 else int(entry.is_default)
     pieces = [string(entry.name, flexible), write_nullable(entry.value, flexible), bytes([0, source, 0])]
     if version >= 1:
         synonyms = entry.synonyms if request.synonyms else ()

@@ -34,6 +34,17 @@ class ConfigsStore:
         """Why nothing can ever be changed; empty when it can."""
         return self._store.off
 
+    def has_set(self, resource: ConfigResource) -> bool:
+        """Whether the tools have set or removed any config of a topic's or a broker's."""
+        return self._store.has_set(resource)
+
+    def check_open(self) -> None:
+        """Raises Refused where it is known that nothing can be stored now."""
+        try:
+            self._store.check_open()
+        except (StoreUnavailable, StoreOff) as error:
+            raise _refusal(error) from error
+
     def conflict(self, changes: Sequence[ConfigChange]) -> str:
         """Why these cannot be made together, in a sentence; empty when they can."""
         return self._store.conflict(changes)

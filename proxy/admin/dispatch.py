@@ -4,7 +4,8 @@ from typing import Final
 
 from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.configs import ResourceConfigs
-from proxy.admin.mutations import Broker
+from proxy.admin.configs_create import TopicCreations
+from proxy.admin.mutations import Broker, Reply
 from proxy.admin.quota_messages import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, FLEXIBLE_FROM
 from proxy.relay.intercepted import Intercepted
 from proxy.wire import answered
@@ -13,9 +14,11 @@ from proxy.wire.errors import UnsupportedVersion
 from proxy.wire.reader import Reader
 
 DESCRIBE_CONFIGS: Final = answered.DESCRIBE_CONFIGS.key
+CREATE_TOPICS: Final = answered.CREATE_TOPICS.key
 NEWEST: Final = {
     api.key: api.newest
     for api in (
+        answered.CREATE_TOPICS,
         answered.DESCRIBE_CONFIGS,
         answered.ALTER_CONFIGS,
         answered.INCREMENTAL_ALTER_CONFIGS,
@@ -31,12 +34,15 @@ class AdminApis:
 
     api_keys: Final = frozenset(NEWEST)
 
-    def __init__(self, client_quotas: ClientQuotas, configs: ResourceConfigs) -> None:
+    def __init__(
+        self, client_quotas: ClientQuotas, configs: ResourceConfigs, creations: TopicCreations
+    ) -> None:
         self._client_quotas: Final = client_quotas
         self._configs: Final = configs
+        self._creations: Final = creations
 
-    async def answer(self, request: Intercepted, broker: Broker) -> bytes:
-        """The answer as a whole frame. Raises ProtocolError where a broker would end the connection, and
+    async def answer(self, request: Intercepted, broker: Broker) -> Reply:
+        """The answer. Raises ProtocolError where a broker would end the connection, and
         RelayError where the broker's part of the answer is none.
 
         Whoever gets this far may look and change: this is the one place where that would be refused.
@@ -47,16 +53,18 @@ class AdminApis:
                 f"the API with key {header.api_key} is asked at version {header.api_version}; "
                 f"ApiVersions offers up to {NEWEST[header.api_key]}"
             )
+        if header.api_key == CREATE_TOPICS:
+            return await self._creations.answer(request, broker)
         if header.api_key == DESCRIBE_CONFIGS:
-            return await self._configs.describe(request, broker)
+            return Reply(await self._configs.describe(request, broker))
         if header.api_key not in (DESCRIBE_CLIENT_QUOTAS, ALTER_CLIENT_QUOTAS):
-            return await self._configs.alter(request, broker)
+            return Reply(await self._configs.alter(request, broker))
         flexible = header.api_version >= FLEXIBLE_FROM
         reader = Reader([request.frame])
         read_request_header(reader)
         if flexible:
             reader.skip_tags()
         if header.api_key == DESCRIBE_CLIENT_QUOTAS:
-            return await self._client_quotas.describe(reader, flexible, header.correlation_id)
+            return Reply(await self._client_quotas.describe(reader, flexible, header.correlation_id))
         who = request.exchange.client.who
-        return await self._client_quotas.alter(reader, flexible, header.correlation_id, who)
+        return Reply(await self._client_quotas.alter(reader, flexible, header.correlation_id, who))

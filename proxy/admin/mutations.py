@@ -69,6 +69,11 @@ class ControllerMutations:
         self._time: Final = time
         self._clusters: Final[dict[str, Costs]] = {}
 
+    @property
+    def active(self) -> bool:
+        """Whether anybody has such a quota."""
+        return self._quota.active
+
     def costs(self, cluster_id: str) -> Costs:
         """What topics of a cluster cost, whichever listener a request comes to."""
         return self._clusters.setdefault(cluster_id, Costs(self._time))

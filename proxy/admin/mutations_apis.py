@@ -33,7 +33,7 @@ class CreateTopics(MutationApi):
         name = reader.string(flexible)
         partitions = reader.i32()
         reader.take(2)  # replication_factor
-        assigned = await _skip_assignments(reader, flexible, True, pace)
+        assigned = await skip_assignments(reader, flexible, True, pace)
         for _ in range(reader.count(flexible)):
             reader.skip_string(flexible)  # name
             reader.skip_string(flexible)  # value
@@ -107,7 +107,7 @@ class CreatePartitions(MutationApi):
         flexible = self.flexible(version)
         name = reader.string(flexible)
         partitions = reader.i32()
-        await _skip_assignments(reader, flexible, False, pace)
+        await skip_assignments(reader, flexible, False, pace)
         _skip_tags(reader, flexible)
         return Fields(name, partitions=partitions)
 
@@ -129,7 +129,7 @@ APIS: Final[dict[int, MutationApi]] = {
 """By API key."""
 
 
-async def _skip_assignments(reader: Reader, flexible: bool, numbered: bool, pace: Pace) -> int:
+async def skip_assignments(reader: Reader, flexible: bool, numbered: bool, pace: Pace) -> int:
     """Step over partitions with their brokers, each with its number or not; return how many there are."""
     number = reader.count(flexible)
     for _ in range(number):

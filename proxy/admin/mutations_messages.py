@@ -119,8 +119,13 @@ class Request:
         """The request with these topics only, as a whole frame."""
         if len(topics) == len(self.topics):
             return i32(len(self.payload)) + self.payload
+        payload = self.with_topics(topics)
+        return i32(len(payload)) + payload
+
+    def with_topics(self, topics: Sequence[Topic]) -> bytes:
+        """The request with these topics in place of its own: header and body."""
         head, tail = self.payload[: self.head_end], self.payload[self.tail_start :]
-        return _frame(head, topics, tail, self.api.flexible(self.version))
+        return _joined(head, topics, tail, self.api.flexible(self.version))
 
     def refuse(self, topic: Topic, error_code: int) -> Topic:
         """The topic as it stands in an answer that refuses it."""
@@ -181,7 +186,8 @@ def write_answer(request: Request, topics: Sequence[Topic], throttle_time_ms: in
     head = i32(request.correlation_id) + (_TAGS if flexible else b"")
     if request.tells_throttle:
         head += i32(throttle_time_ms)
-    return _frame(head, topics, _TAGS if flexible else b"", flexible)
+    body = _joined(head, topics, _TAGS if flexible else b"", flexible)
+    return i32(len(body)) + body
 
 
 def nullable(reader: Reader, flexible: bool) -> str | None:
@@ -193,6 +199,5 @@ def nullable(reader: Reader, flexible: bool) -> str | None:
     return text(reader.data[at : at + size])
 
 
-def _frame(head: bytes, topics: Sequence[Topic], tail: bytes, flexible: bool) -> bytes:
-    body = b"".join([head, count(len(topics), flexible), *[topic.part for topic in topics], tail])
-    return i32(len(body)) + body
+def _joined(head: bytes, topics: Sequence[Topic], tail: bytes, flexible: bool) -> bytes:
+    return b"".join([head, count(len(topics), flexible), *[topic.part for topic in topics], tail])

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.configs import ResourceConfigs
+from proxy.admin.configs_create import TopicCreations
 from proxy.admin.configs_store import ConfigsStore
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations import ControllerMutations
@@ -89,11 +90,11 @@ class Proxy:
             signal.SIGHUP, lambda: tasks.start(self._reload.reload("is read anew (SIGHUP)"))
         )
         self._open_store(tasks)
-        apis = self._admin_apis()
+        mutations = self._mutations(loop)
+        apis = self._admin_apis(mutations)
         admission = Admission(
             self._settings.limits.max_connections, self._settings.limits.max_connections_per_ip
         )
-        mutations = self._mutations(loop)
         for listener in self._settings.client_listeners:
             gateway = Gateway(self._settings, listener, self._engines, admission, apis, mutations, tasks)
             self._gateways.append(gateway)
@@ -157,9 +158,11 @@ class Proxy:
         self._store.log = self._topic
         tasks.start(self._topic.run())
 
-    def _admin_apis(self) -> AdminApis:
+    def _admin_apis(self, mutations: ControllerMutations) -> AdminApis:
         client_quotas = ClientQuotas(self._store, [key for kind in self._kinds for key in kind.keys])
-        return AdminApis(client_quotas, ResourceConfigs(ConfigsStore(self._store), ConfigRules(self._kinds)))
+        store, rules = ConfigsStore(self._store), ConfigRules(self._kinds)
+        creations = TopicCreations(store, rules, mutations)
+        return AdminApis(client_quotas, ResourceConfigs(store, rules), creations)
 
     def _mutations(self, loop: asyncio.AbstractEventLoop) -> ControllerMutations:
         quota = self._engines.shared(controller_mutation.KIND)

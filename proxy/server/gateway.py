@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, cast
 
 from proxy.admin.dispatch import AdminApis
-from proxy.admin.mutations import Broker, ControllerMutations, Reply
+from proxy.admin.mutations import Broker, ControllerMutations
 from proxy.admin.mutations_cluster import PartitionCounts
 from proxy.cluster.refresh import ClusterRefresh
 from proxy.cluster.topic_names import ClusterTopicNames
@@ -267,7 +267,7 @@ class Gateway:
     async def _answer(self, connection: Connection, request: Intercepted) -> None:
         try:
             if request.header.api_key in self._admin.api_keys:
-                reply = Reply(await self._admin.answer(request, self._behind(connection, request)))
+                reply = await self._admin.answer(request, self._behind(connection, request))
             else:
                 reply = await self._mutations.answer(request, self._behind(connection, request))
             connection.answer(request, reply.frame, reply.throttle_seconds, reply.hold)

@@ -45,6 +45,9 @@ class StoreOff(QuotaProxyError):
 class ChangeLog(Protocol):
     """Where changes are stored."""
 
+    problem: str
+    """Why nothing can be stored at the moment; empty where that is not known."""
+
     async def append(self, changes: Sequence[tuple[Place, Setting]]) -> None:
         """Store the changes, and return when QuotaStore.read() has had them. Raises StoreUnavailable."""
 
@@ -185,6 +188,13 @@ class QuotaStore:
 
     # Changes
 
+    def check_open(self) -> None:
+        """Raises StoreUnavailable or StoreOff where it is known that nothing can be stored now."""
+        if self.log is None:
+            raise StoreOff(self.off)
+        if self.log.problem:
+            raise StoreUnavailable(f"changes cannot be stored: {self.log.problem}; try again")
+
     @property
     def off(self) -> str:
         """Why nothing can ever be changed; empty when it can."""
@@ -242,11 +252,16 @@ class QuotaStore:
         """
         return self._configs.effective
 
+    def has_set(self, resource: ConfigResource) -> bool:
+        """Whether the tools have set or removed any config of a topic's or a broker's."""
+        return self._configs.has_set(resource)
+
     def conflict(self, changes: Sequence[ConfigChange]) -> str:
         """Why these changes cannot be made together, in a sentence; empty when they can."""
         resources = self.limits.resources
         for type in (TOPIC, BROKER):
-            values = {change.entity.name: change.values for change in changes if change.entity.type == type}
+            of_type = [change for change in changes if change.entity.type == type]
+            values = {change.entity.name: self._configs.outcome(change) for change in of_type}
             resources = resources.with_changes(type, values)
         return self._rules.conflict(resources)
 

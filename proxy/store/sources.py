@@ -30,6 +30,9 @@ class Alteration(Generic[Entity, Value]):
     """What the name of an `ip` entity stands for, where that is not an address itself."""
     topic_id: str | None = None
     """The id of a topic, where it is known."""
+    anew: bool = False
+    """Whether it is another entity than the one that had this name: what the tools have set for that one is
+    forgotten."""
 
 
 class Sources(Generic[Entity, Value]):
@@ -83,11 +86,31 @@ class Sources(Generic[Entity, Value]):
 
     # Changes
 
+    def has_set(self, entity: Entity) -> bool:
+        """Whether the tools have set or removed anything of an entity's."""
+        tools = self.layers.tools
+        return entity in tools.lasting or entity in tools.temporary
+
+    def outcome(self, change: Alteration[Entity, Value]) -> dict[str, Value | None]:
+        """What a change makes different for good, None for what is gone."""
+        if not change.anew:
+            return dict(change.values)
+        file = self.layers.file.lasting.get(change.entity, {})
+        return {
+            **{name: file.get(name) for name in self.effective.get(change.entity, {})},
+            **change.values,
+        }
+
     def plan(self, change: Alteration[Entity, Value], write: Write) -> None:
         """Write the records that make the change; none for what is so already."""
         entity = change.entity
         key = cast("QuotaEntity | ConfigResource", entity)
         temporary = self.layers.tools.temporary.get(entity, {})
+        if change.anew:
+            self._forget(change, write)
+            for name, value in change.values.items():
+                write(Place(key, name), value, None, False)
+            return
         for name, value in change.values.items():
             if change.expires_at_ms is not None:
                 if temporary.get(name) != Temporary(value, change.expires_at_ms):
@@ -102,6 +125,15 @@ class Sources(Generic[Entity, Value]):
             for name in temporary:
                 if name not in change.values:
                     write(Place(key, name, True), None, None, False)
+
+    def _forget(self, change: Alteration[Entity, Value], write: Write) -> None:
+        """Write the records that end what the tools have set for an entity, but for what the change sets."""
+        key = cast("QuotaEntity | ConfigResource", change.entity)
+        for name in self.layers.tools.lasting.get(change.entity, {}):
+            if name not in change.values:
+                write(Place(key, name), None, None, False)
+        for name in self.layers.tools.temporary.get(change.entity, {}):
+            write(Place(key, name, True), None, None, False)
 
 
 def _put(layer: Layer[Entity, Value], place: Place, setting: Setting | None) -> None:

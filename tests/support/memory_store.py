@@ -28,6 +28,7 @@ class MemoryLog:
 
     def __init__(self, store: QuotaStore) -> None:
         self.records: list[tuple[Place, Setting]] = []
+        self.problem = ""
         self.failure: Exception | None = None
         """What append() raises instead."""
         self._store = store

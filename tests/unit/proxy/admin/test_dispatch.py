@@ -7,9 +7,12 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.configs import ResourceConfigs
+from proxy.admin.configs_create import TopicCreations
 from proxy.admin.configs_store import ConfigsStore
 from proxy.admin.dispatch import AdminApis
+from proxy.admin.mutations import ControllerMutations
 from proxy.quota.identity import Identity, QuotaEntity
+from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.quota import LONG, QuotaKey
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.intercepted import Intercepted
@@ -42,14 +45,16 @@ BROKER = FakeBroker().broker()
 
 def admin_apis(store: QuotaStore) -> AdminApis:
     configs = ResourceConfigs(ConfigsStore(store), CONFIG_RULES)
-    return AdminApis(ClientQuotas(store, [QuotaKey(RATE, LONG)]), configs)
+    mutations = ControllerMutations(ControllerMutation(), lambda: 0.0)
+    creations = TopicCreations(ConfigsStore(store), CONFIG_RULES, mutations)
+    return AdminApis(ClientQuotas(store, [QuotaKey(RATE, LONG)]), configs, creations)
 
 
 @pytest.mark.parametrize("version", [0, 1])
 async def test_quotas_of_clients(version: int) -> None:
     store, log = memory_store({})
     apis = admin_apis(store)
-    assert apis.api_keys == {32, 33, 44, 48, 49}
+    assert apis.api_keys == {19, 32, 33, 44, 48, 49}
     alter = request_type(49, version)
     kio = sys.modules[alter.__module__]
     entry = kio.EntryData(
@@ -57,17 +62,15 @@ async def test_quotas_of_clients(version: int) -> None:
         ops=(kio.OpData(key=RATE, value=5.0, remove=False),),
     )
     request = alter(entries=(entry,), validate_only=False)
-    answer = read_frame(
-        response_type(49, version), await apis.answer(intercepted(request_frame(request)), BROKER)
-    )
+    reply = await apis.answer(intercepted(request_frame(request)), BROKER)
+    answer = read_frame(response_type(49, version), reply.frame)
     assert [result.error_code for result in answer.entries] == [ErrorCode.none]
     assert store.effective == {ALICE: {RATE: 5.0}}
     [(_, setting)] = log.records
     assert (setting.by, setting.client_id, setting.origin) == ("bob", "client", "10.0.0.1")
     describe = request_type(48, version)(components=(), strict=False)
-    answer = read_frame(
-        response_type(48, version), await apis.answer(intercepted(request_frame(describe)), BROKER)
-    )
+    reply = await apis.answer(intercepted(request_frame(describe)), BROKER)
+    answer = read_frame(response_type(48, version), reply.frame)
     assert [value.value for entry in answer.entries for value in entry.values] == [5.0]
 
 
@@ -79,11 +82,12 @@ async def test_configs_of_topics_and_brokers() -> None:
         incremental_request([(topic, [("producer.byte.rate", SET, "5")])]),
         alter_request([(topic, {"producer.byte.rate": "6"})]),
     ):
-        frame = await apis.answer(intercepted(request_frame(request)), BROKER)
-        answer = read_frame(response_type(int(request.__api_key__), int(request.__version__)), frame)
+        reply = await apis.answer(intercepted(request_frame(request)), BROKER)
+        answer = read_frame(response_type(int(request.__api_key__), int(request.__version__)), reply.frame)
         assert [code for _, code, _ in results(answer)] == [ErrorCode.none]
     request = describe_request([(topic, ["producer.byte.rate"])])
-    answer = read_frame(response_type(32, 4), await apis.answer(intercepted(request_frame(request)), BROKER))
+    reply = await apis.answer(intercepted(request_frame(request)), BROKER)
+    answer = read_frame(response_type(32, 4), reply.frame)
     assert [config.value for config in answer.results[0].configs] == ["6"]
 
 
