@@ -23,6 +23,7 @@ from proxy.wire.fetch_request import (
     NO_SESSION,
     FetchRequest,
     read_fetch_request,
+    replica_id,
 )
 from proxy.wire.frames import Frame
 from proxy.wire.topic_names import TopicNames
@@ -90,8 +91,10 @@ class SessionAnswer(FetchAnswer):
 class Fetches:
     """Raises Malformed where a request does not parse."""
 
-    def __init__(self, engine: QuotaEngine, names: TopicNames) -> None:
+    def __init__(self, engine: QuotaEngine, names: TopicNames, between_brokers: bool = False) -> None:
         self._engine: Final = engine
+        self._between_brokers: Final = between_brokers
+        """Whether a client may be a follower. Anybody else who says so is a consumer."""
         self._names: Final = names
         self._sessions: Final[dict[int, FetchSession]] = {}
         """By the id that the client knows."""
@@ -119,6 +122,8 @@ class Fetches:
         """Take a request that has been read; None where it is none of the quotas' business, and passes."""
         whole = frame.pieces[0] if len(frame.pieces) == 1 else b"".join(frame.pieces)
         request = read_fetch_request(whole, after_bounds(view), view.api_version)
+        if self._between_brokers:
+            view.replica_id = replica_id(whole, view.min_bytes_at, request)
         # The frame and its pieces are used again for the next one.
         kept = Frame(frame.pieces, frame.size, True)
         fetch = Fetch(kept, exchange, view, request, now)

@@ -286,7 +286,7 @@ class Requests:
         """Have a fetch held back, whole or in part; None where it passes."""
         fetches = self._fetches
         if fetches is None:
-            fetches = self._fetches = Fetches(self._engine, self._names)
+            fetches = self._fetches = Fetches(self._engine, self._names, self._between_brokers)
         elif not fetches.needed:
             self._fetches = None
             return None

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +22,11 @@ from proxy.admin.mutations import ControllerMutations
 from proxy.quota.bucket import BucketState
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.engine import QuotaEngines
-from proxy.quota.kinds import controller_mutation, load_kinds
+from proxy.quota.kinds import controller_mutation, load_kinds, replication
 from proxy.quota.kinds.controller_mutation import ControllerMutation
+from proxy.quota.kinds.replication import Replication
 from proxy.quota.limits import Limits
+from proxy.quota.replication_state import ReplicationState
 from proxy.security.access import Access
 from proxy.security.tls import POLL_SECONDS, TlsFiles
 from proxy.server.admission import Admission
@@ -42,10 +45,12 @@ from proxy.store.quota_store import QuotaStore
 from proxy.telemetry.http import AdminSite
 from proxy.telemetry.metrics import ProxyCollector
 from proxy.telemetry.refusals import refusal_families
+from proxy.telemetry.replication import endless, replication_families
 from proxy.telemetry.usage import UsageReporter
 
 log = logging.getLogger(__name__)
 FORGET_EVERY_SECONDS: Final = 60.0
+WATCH_THROTTLES_SECONDS: Final = 30.0
 REPLICATION_WAITS_SECONDS: Final = 5.0
 """How long followers wait for the quotas; one that fetches nothing for 30 s leaves the in-sync replicas."""
 SECONDS_OF_DAY: Final = 86400.0
@@ -113,6 +118,7 @@ class Proxy:
         admin = await self._serve_admin(loop)
         tasks.start(self._start_gateways())
         tasks.start(self._start_replication())
+        tasks.start(self._watch_throttles(loop))
         tasks.start(self._reload.watch())
         tasks.start(self._refresh_certificates())
         tasks.start(self._forget_idle(loop))
@@ -207,7 +213,10 @@ class Proxy:
             lambda: bool(self._reload.problem),
             () if self._usage is None else self._usage.sinks,
             self._days_left,
-            lambda: refusal_families(self._engines, loop.time()),
+            lambda: chain(
+                refusal_families(self._engines, loop.time()),
+                replication_families(self._replication_state(), loop.time()),
+            ),
         )
         site = AdminSite(
             collector.steps,
@@ -216,6 +225,7 @@ class Proxy:
             self._buckets,
             loop.time,
             self._days_left,
+            self._replication_state,
         )
         runner = web.AppRunner(site.application(), access_log=None)
         await runner.setup()
@@ -223,6 +233,20 @@ class Proxy:
         await web.SockSite(runner, bound, backlog=BACKLOG).start()
         log.info("admin port: http://%s:%d", self._settings.admin.bind, bound.getsockname()[1])
         return runner
+
+    def _replication_state(self) -> ReplicationState | None:
+        for quota in self._engines.of_kind(replication.KIND):
+            if self._replication and isinstance(quota, Replication):
+                return quota.shared
+        return None
+
+    async def _watch_throttles(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Say in the log which moves never end."""
+        while True:
+            await asyncio.sleep(WATCH_THROTTLES_SECONDS)
+            state = self._replication_state()
+            for sentence in [] if state is None else endless(state, loop.time()):
+                log.warning("%s", sentence)
 
     def _buckets(self) -> Iterator[tuple[int, BucketState]]:
         """Their states are asked for one by one, as they are wanted: there may be other work in between."""

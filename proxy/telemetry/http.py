@@ -10,7 +10,9 @@ from prometheus_client.core import Metric
 
 from proxy.quota.bucket import NO_PARTITION, BucketState
 from proxy.quota.engine import ALL_BROKERS
+from proxy.quota.replication_state import ReplicationState
 from proxy.telemetry.exposition import exposition
+from proxy.telemetry.replication import shown
 
 AT_A_TIME: Final = 500
 """Buckets that are shown before the event loop gets a turn."""
@@ -31,13 +33,16 @@ class AdminSite:
         buckets: Callable[[], Iterable[tuple[int, BucketState]]],
         time: Callable[[], float],
         certificates: Callable[[], Mapping[str, float]] = dict,
+        replication: Callable[[], ReplicationState | None] = lambda: None,
     ) -> None:
         """`families` gives what /metrics shows, and None where others may want a turn; `problems` says why
         clients cannot be served, `warnings` what else is wrong; `time` is the clock of `buckets`'
-        throttled_until; `certificates` gives the days that are left by file.
+        throttled_until; `certificates` gives the days that are left by file; `replication` what replication
+        quotas know, None where there is no replication listener.
         """
         self._families: Final = families
         self._one_scrape: Final = asyncio.Lock()
+        self._replication: Final = replication
         self._problems: Final = problems
         self._warnings: Final = warnings
         self._buckets: Final = buckets
@@ -85,6 +90,9 @@ class AdminSite:
             rows.append(msgspec.json.encode(_shown(broker, state, now)))
             if len(rows) % AT_A_TIME == 0:
                 await asyncio.sleep(0)
+        replication = self._replication()
+        if replication is not None:
+            rows.extend(msgspec.json.encode(row) for row in shown(replication, now))
         body = b'{"quotas": [' + b", ".join(rows) + b"]}"
         return web.Response(body=body, content_type="application/json", charset="utf-8")
 

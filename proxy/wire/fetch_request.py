@@ -103,6 +103,13 @@ def read_fetch_request(frame: bytes, start: int, version: int) -> FetchRequest:
     return request
 
 
+def replica_id(frame: bytes, min_bytes_at: int, request: FetchRequest) -> int:
+    """The node id of the follower that asks; -1 for a consumer."""
+    if request.version >= REPLICA_STATE_FROM:
+        return request.replica_id
+    return Reader([frame], min_bytes_at - 8).i32()  # replica_id, max_wait_ms, min_bytes
+
+
 def _read_topic(reader: Reader, request: FetchRequest, version: int, flexible: bool) -> None:
     topic = reader.uuid() if version >= TOPIC_IDS_FROM else reader.raw_string(flexible)
     left = reader.count(flexible)

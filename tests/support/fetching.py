@@ -21,6 +21,7 @@ from tests.support.requests import build, part
 
 FETCH: Final = 1
 TOPIC_IDS_FROM: Final = 13
+REPLICA_STATE_FROM: Final = 15
 HOT: Final = "hot"
 """The topic that quotas are about."""
 COLD: Final = "cold"
@@ -87,6 +88,7 @@ class Story:
 
     quota: Holding = field(default_factory=Holding)
     names: Names = field(default_factory=Names)
+    between_brokers: bool = False
 
     def __post_init__(self) -> None:
         self.engine = QuotaEngine([self.quota])
@@ -99,6 +101,7 @@ class Story:
             "127.0.0.1",
             MAX_FRAME_BYTES,
             topic_names=self.names,
+            between_brokers=self.between_brokers,
         )
 
     def new_limits(self) -> None:
@@ -127,9 +130,15 @@ def fetch(
     leader_epoch: int = 3,
     max_wait_ms: int = MAX_WAIT_MS,
     min_bytes: int = 1,
+    replica_id: int = -1,
 ) -> bytes:
-    """A consumer's request for these partitions from these offsets on; `session` is its id and epoch."""
+    """A request for these partitions from these offsets on; `session` is its id and epoch, `replica_id` the
+    follower's.
+    """
     schema = request_type(FETCH, version)
+    state = {}
+    if version >= REPLICA_STATE_FROM:
+        state["replica_state"] = part(schema, "ReplicaState", replica_id=replica_id, replica_epoch=-1)
     topics = []
     for topic, numbers in _grouped(partitions).items():
         entries = tuple(
@@ -151,7 +160,7 @@ def fetch(
     ]
     request = build(
         schema,
-        replica_id=-1,
+        replica_id=replica_id,
         max_wait=milliseconds(max_wait_ms),
         min_bytes=min_bytes,
         max_bytes=50 << 20,
@@ -161,6 +170,7 @@ def fetch(
         topics=tuple(topics),
         forgotten_topics_data=tuple(gone),
         rack_id="",
+        **state,
     )
     return request_frame(request, correlation_id)
 

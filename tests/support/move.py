@@ -1,0 +1,188 @@
+"""Followers that catch up with their leaders, on a clock that is a number, under a replication quota.
+
+A leader answers as a broker does: a partition brings what its bound takes, of which a follower keeps whole
+batches only, and the first that has anything brings a batch in any case.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from proxy.cluster.view import ClusterView, Partition
+from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
+from proxy.quota.identity import Identity
+from proxy.quota.kinds.replication import Replication
+from proxy.quota.limits import PACE, Limits
+from proxy.quota.resources import Resources
+from proxy.wire.fetch_answer import Watermarks
+from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+
+TOPIC: Final = "moved"
+MESSAGE: Final = 100
+"""Bytes."""
+MEBIBYTE: Final = 1 << 20
+FETCH: Final = 1
+ANSWER_SECONDS: Final = 0.002
+MAX_WAIT_SECONDS: Final = 0.5
+START: Final = 1000.0
+
+
+def throttled(
+    leader_rate: float | None = None,
+    follower_rate: float | None = None,
+    *,
+    algorithm: str = PACE,
+    topics: Mapping[str, Mapping[str, str]] | None = None,
+    brokers: Mapping[str, Mapping[str, str]] | None = None,
+) -> Limits:
+    """The rates of every broker; all replicas of TOPIC are throttled, but where `topics` says otherwise."""
+    rates = {}
+    if leader_rate is not None:
+        rates["leader.replication.throttled.rate"] = str(int(leader_rate))
+    if follower_rate is not None:
+        rates["follower.replication.throttled.rate"] = str(int(follower_rate))
+    lists = {"leader.replication.throttled.replicas": "*", "follower.replication.throttled.replicas": "*"}
+    resources = Resources(
+        {TOPIC: lists} if topics is None else topics, {"<default>": rates, **(brokers or {})}
+    )
+    return Limits({}, algorithm, resources=resources)
+
+
+def quotas(limits: Limits, node_ids: Sequence[int]) -> dict[int, Replication]:
+    """Those of some brokers."""
+    made: dict[int, Replication] = {}
+    for node_id in node_ids:
+        quota = Replication()
+        quota.join(node_id, list(made.values()))
+        made[node_id] = quota
+    for quota in made.values():
+        quota.configure(limits, START)
+    return made
+
+
+@dataclass
+class Copy:
+    """A partition that a follower lacks some of; offsets count messages of MESSAGE bytes."""
+
+    item: FetchItem
+    size: int
+    batch: int
+    """Bytes."""
+    offset: int = 0
+    last_served: float = START
+    longest_wait: float = 0.0
+
+    @property
+    def left(self) -> int:
+        return self.size - self.offset * MESSAGE
+
+
+@dataclass
+class Fetcher:
+    """One follower's connection to one leader."""
+
+    quota: Replication
+    follower: int
+    copies: list[Copy]
+    who: Identity = field(default_factory=lambda: Identity("ANONYMOUS", "", "127.0.0.1"))
+    wakes_at: float = START
+    _due: FetchPlan | None = None
+    _turn: int = 0
+    plans: int = 0
+
+    def step(self, now: float, came: list[tuple[float, int]]) -> None:
+        """Do what is due now, and say when to come again in `wakes_at`."""
+        if self._due is not None:
+            self._answer(self._due, now, came)
+            self._due = None
+        items = [copy.item for copy in self.copies]
+        for copy in self.copies:
+            copy.item.fetch_offset = copy.offset
+        turn = self._turn % len(items)
+        plan = FetchPlan(self.follower, items[turn:] + items[:turn])
+        self.quota.hold_fetch(plan, self.who, now)
+        self.plans += 1
+        served = [at for at, item in enumerate(plan.items) if not item.held and item.most != NO_BOUND]
+        self._turn = turn + (served[-1] + 1 if served else 0)
+        if plan.held == len(items):
+            self.wakes_at = max(plan.ask_again_at, now + 0.001)
+        elif any(not copy.item.held and copy.left for copy in self.copies):
+            self._due = plan
+            self.wakes_at = now + ANSWER_SECONDS
+        else:
+            wait = plan.ask_again_at - now if plan.held else MAX_WAIT_SECONDS
+            self._due = plan
+            self.wakes_at = now + min(max(wait, 0.001), MAX_WAIT_SECONDS)
+
+    def _answer(self, plan: FetchPlan, now: float, came: list[tuple[float, int]]) -> None:
+        request = RequestView(FETCH, 17, 1, "", 100)
+        request.replica_id = self.follower
+        response = ResponseView(17, True, 100, True)
+        for copy in self.copies:
+            if not copy.item.held:
+                self._read(copy, response, now)
+        total = sum(item.size for item in response.items)
+        if total:
+            came.append((now, total))
+        self.quota.charge(request, response, self.who, now)
+
+    def _read(self, copy: Copy, response: ResponseView, now: float) -> None:
+        copy.item.marks.high_watermark = copy.size // MESSAGE
+        bound = copy.item.max_bytes if copy.item.most == NO_BOUND else copy.item.most
+        size = min(bound, copy.left)
+        first = not response.items
+        whole = size // copy.batch * copy.batch if size < copy.left else size
+        if whole == 0:
+            if not first or copy.left == 0:
+                return
+            whole = min(copy.batch, copy.left)
+        # The relay cuts off the part of a batch that a bounded answer ends with, and notes its size.
+        copy.item.marks.batch_bytes = copy.batch if whole < size else 0
+        copy.offset += whole // MESSAGE
+        copy.longest_wait = max(copy.longest_wait, now - copy.last_served)
+        copy.last_served = now
+        response.items.append(Item(TOPIC, NO_ID, copy.item.partition, whole))
+
+
+def copies(
+    follower: int, count: int, size: int, batch: int = 16_000, first: int = 0, max_bytes: int = MEBIBYTE
+) -> list[Copy]:
+    """So many partitions of `size` bytes, of which the follower has nothing."""
+    made = []
+    for partition in range(first, first + count):
+        item = FetchItem(TOPIC, partition, follower, Watermarks())
+        item.max_bytes = max_bytes
+        made.append(Copy(item, size, batch))
+    return made
+
+
+def cluster(partitions: int, now: float, isr: frozenset[int] = frozenset([1])) -> ClusterView:
+    """Of TOPIC's partitions these are in sync."""
+    known = {(TOPIC, number): Partition(1, (1, 2, 3), isr) for number in range(partitions)}
+    return ClusterView("c", {}, {}, known, now)
+
+
+def run(fetchers: Sequence[Fetcher], seconds: float, partitions: int = 1000) -> list[tuple[float, int]]:
+    """What comes, as times since the start and sizes."""
+    came: list[tuple[float, int]] = []
+    now = max(START, min(fetcher.wakes_at for fetcher in fetchers))
+    until = START + seconds
+    seen_at = 0.0
+    while now < until:
+        fetcher = min(fetchers, key=lambda one: one.wakes_at)
+        now = max(now, fetcher.wakes_at)
+        if now - seen_at >= 1.0:
+            seen_at = now
+            for each in fetchers:
+                each.quota.see_cluster(cluster(partitions, now), now)
+        fetcher.step(now, came)
+    return [(at - START, size) for at, size in came]
+
+
+def by_second(came: Sequence[tuple[float, int]], seconds: int) -> list[int]:
+    """Bytes of each second."""
+    sums = [0] * seconds
+    for at, size in came:
+        if at < seconds:
+            sums[int(at)] += size
+    return sums

@@ -1,0 +1,253 @@
+"""Replication quotas on followers that catch up: see tests/support/move.py."""
+
+import statistics
+
+import pytest
+
+from proxy.cluster.view import ClusterView
+from proxy.quota.fetch_plan import FetchPlan
+from proxy.quota.identity import Identity
+from proxy.quota.limits import OBSERVE, PACE, WINDOW, Limits
+from proxy.quota.resources import Resources
+from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from tests.support.move import (
+    MEBIBYTE,
+    START,
+    TOPIC,
+    Fetcher,
+    by_second,
+    cluster,
+    copies,
+    quotas,
+    run,
+    throttled,
+)
+
+RATE = 4 * MEBIBYTE
+SECONDS = 20
+PLENTY = 10**10
+WHO = Identity("ANONYMOUS", "", "127.0.0.1")
+
+
+def steady(came, seconds=SECONDS):
+    """Bytes of each second after the first two."""
+    return by_second(came, seconds)[2:]
+
+
+def paced(came, rate=RATE, variation=0.15):
+    sizes = steady(came)
+    assert statistics.mean(sizes) == pytest.approx(rate, rel=0.05)
+    assert statistics.pstdev(sizes) / statistics.mean(sizes) < variation
+
+
+@pytest.mark.parametrize("limits", [throttled(RATE), throttled(None, RATE), throttled(RATE, RATE)])
+@pytest.mark.parametrize("batch", [1000, 16_000, 200_000])
+def test_a_move_is_even(limits, batch):
+    fetcher = Fetcher(quotas(limits, [1])[1], 2, copies(2, 8, PLENTY, batch))
+    came = run([fetcher], SECONDS)
+    paced(came)
+    assert max(by_second(came, 1)) <= 2.1 * RATE
+    assert max(copy.longest_wait for copy in fetcher.copies) < 3.0
+
+
+@pytest.mark.parametrize("rate", [100_000, 50 * MEBIBYTE])
+def test_slow_and_fast_limits(rate):
+    came = run([Fetcher(quotas(throttled(rate), [1])[1], 2, copies(2, 8, PLENTY))], SECONDS)
+    paced(came, rate)
+
+
+def test_a_follower_is_limited_over_all_its_leaders():
+    brokers = quotas(throttled(None, RATE), [1, 2, 3])
+    fetchers = [Fetcher(brokers[leader], 3, copies(3, 50, PLENTY, first=50 * leader)) for leader in (1, 2)]
+    paced(run(fetchers, SECONDS))
+    one, other = (sum(copy.offset for copy in fetcher.copies) for fetcher in fetchers)
+    assert one == pytest.approx(other, rel=0.3)
+
+
+def test_a_leader_is_limited_over_all_its_followers():
+    broker = quotas(throttled(RATE), [1])[1]
+    fetchers = [Fetcher(broker, node_id, copies(node_id, 20, PLENTY)) for node_id in (2, 3, 4)]
+    paced(run(fetchers, SECONDS))
+    shares = [sum(copy.offset for copy in fetcher.copies) for fetcher in fetchers]
+    assert max(shares) < 1.5 * min(shares), "the first has the second that was saved up"
+
+
+def test_each_broker_has_its_own_limits():
+    brokers = quotas(throttled(RATE), [1, 2])
+    fetchers = [Fetcher(brokers[leader], 3, copies(3, 4, PLENTY, first=10 * leader)) for leader in (1, 2)]
+    paced(run(fetchers, SECONDS), 2 * RATE)
+
+
+def test_no_partition_starves_over_a_minute():
+    fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 100, PLENTY, 100_000))
+    run([fetcher], 60)
+    assert max(copy.longest_wait for copy in fetcher.copies) < 10.0
+    assert min(copy.offset for copy in fetcher.copies) > 0
+
+
+def test_a_move_ends_and_nothing_is_held_at_its_end():
+    fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 4, 10_000_000))
+    came = run([fetcher], SECONDS)
+    assert sum(size for _, size in came) == 40_000_000
+    assert came[-1][0] == pytest.approx(40_000_000 / RATE - 1, abs=0.3)
+
+
+def test_a_changed_limit_holds_within_a_second():
+    brokers = quotas(throttled(RATE), [1])
+    fetcher = Fetcher(brokers[1], 2, copies(2, 8, PLENTY))
+    run([fetcher], 10)
+    brokers[1].configure(throttled(RATE / 4), fetcher.wakes_at)
+    sizes = by_second(run([fetcher], 20), 20)[11:]
+    assert statistics.mean(sizes) == pytest.approx(RATE / 4, rel=0.1)
+
+
+def test_kafkas_window_moves_in_bursts():
+    came = run([Fetcher(quotas(throttled(RATE, algorithm=WINDOW), [1])[1], 2, copies(2, 8, PLENTY))], 60)
+    assert sum(size for _, size in came) / 60 == pytest.approx(RATE, rel=0.2)
+    assert by_second(came, 60).count(0) > 10
+
+
+def test_a_limit_of_zero_stops_the_move():
+    assert run([Fetcher(quotas(throttled(0), [1])[1], 2, copies(2, 8, PLENTY))], 5) == []
+
+
+def plan_of(quota, now=START, *, view_at=None, isr=frozenset([1]), offset=0, watermark=-1, follower=2):
+    """One plan for one partition, after its leader has spent what it may."""
+    if view_at is not None:
+        quota.see_cluster(cluster(1, view_at, isr), now)
+    (copy,) = copies(follower, 1, PLENTY)
+    copy.item.fetch_offset = offset
+    copy.item.marks.high_watermark = watermark
+    plan = FetchPlan(follower, [copy.item])
+    quota.hold_fetch(plan, WHO, now)
+    return plan
+
+
+def spend(quota, size=100 * MEBIBYTE, now=START, follower=2, partition=0):
+    request = RequestView(1, 17, 1, "", 100)
+    request.replica_id = follower
+    response = ResponseView(17, True, 100, True)
+    response.items.append(Item(TOPIC, NO_ID, partition, size))
+    quota.charge(request, response, WHO, now)
+
+
+@pytest.fixture
+def spent():
+    """A leader's quota that is far over."""
+    quota = quotas(throttled(RATE), [1])[1]
+    spend(quota)
+    return quota
+
+
+def test_what_is_not_in_sync_is_held(spent):
+    plan = plan_of(spent, view_at=START)
+    assert plan.held == 1
+    assert plan.ask_again_at > START + 1
+
+
+def test_what_the_cluster_says_to_be_in_sync_is_not_held(spent):
+    assert plan_of(spent, view_at=START, isr=frozenset([1, 2])).held == 0
+
+
+def test_what_has_come_to_its_high_watermark_is_not_held(spent):
+    assert plan_of(spent, view_at=START, offset=50, watermark=50).held == 0
+    assert plan_of(spent, view_at=START, offset=49, watermark=50).held == 1
+
+
+@pytest.mark.parametrize(("age", "held"), [(1.9, 1), (2.1, 0)])
+def test_what_nobody_has_said_lately_is_in_sync(spent, age, held):
+    assert plan_of(spent, view_at=START - age).held == held
+
+
+def test_before_the_cluster_has_said_anything_all_is_in_sync(spent):
+    assert plan_of(spent).held == 0
+    spent.see_cluster(ClusterView("c", {}, {}), START)
+    assert plan_of(spent).held == 0
+
+
+def test_replicas_in_sync_count_for_those_that_are_not():
+    quota = quotas(throttled(RATE), [1])[1]
+    plan_of(quota, view_at=START, isr=frozenset([1, 2]))
+    spend(quota)
+    (state,) = quota.shared.report(START)
+    assert (state.rate, state.inbound, state.total_bytes) == (100 * MEBIBYTE,) * 3
+    assert plan_of(quota, view_at=START, follower=3).held == 1
+
+
+def test_a_consumer_is_nobody_s_follower(spent):
+    assert not spent.may_hold(TOPIC, 0, -1, WHO)
+    assert spent.may_hold(TOPIC, 0, 2, WHO)
+    spend(spent, follower=-1)
+    assert spent.shared.report(START)[0].total_bytes == 100 * MEBIBYTE
+
+
+def test_only_what_is_listed_or_switched_on_is_held():
+    limits = throttled(RATE, topics={"u": {"leader.replication.throttled.replicas": "0:1"}})
+    quota = quotas(limits, [1])[1]
+    assert quota.may_hold("u", 0, 2, WHO)
+    assert not quota.may_hold("u", 1, 2, WHO)
+    assert not quota.may_hold(TOPIC, 0, 2, WHO)
+    switched = quotas(
+        throttled(RATE, topics={}, brokers={"1": {"leader.replication.throttled": "true"}}), [1, 2]
+    )
+    assert [switched[node_id].may_hold(TOPIC, 0, 3, WHO) for node_id in (1, 2)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits({}),
+        throttled(RATE, topics={}),
+        Limits({}, resources=Resources({TOPIC: {"leader.replication.throttled.replicas": "*"}})),
+    ],
+)
+def test_it_is_not_in_force_without_a_rate_or_without_replicas(limits):
+    quota = quotas(limits, [1])[1]
+    assert not quota.active
+    assert not quota.wants_partitions
+    assert not quota.holds_fetches
+
+
+def test_observed_it_only_counts():
+    resources = throttled(RATE).resources
+    quota = quotas(Limits({}, PACE, mode=OBSERVE, resources=resources), [1])[1]
+    assert not quota.may_hold(TOPIC, 0, 2, WHO)
+    spend(quota)
+    assert quota.shared.report(START)[0].total_bytes == 100 * MEBIBYTE
+
+
+def test_what_is_shown_of_a_move():
+    quota = quotas(throttled(RATE), [1])[1]
+    fetcher = Fetcher(quota, 2, copies(2, 4, 50 * MEBIBYTE))
+    run([fetcher], 30)
+    now = fetcher.wakes_at
+    (state,) = quota.shared.report(now)
+    assert (state.role, state.node_id, state.limit) == ("leader", 1, RATE)
+    assert state.behind == 4
+    assert state.omitted > 10
+    assert state.rate == pytest.approx(RATE, rel=0.1)
+    assert state.since == pytest.approx(START, abs=0.1)
+    assert state.lag == sum(copy.left for copy in fetcher.copies) // 100
+    assert quota.shared.lags(now) == {2: state.lag}
+    assert not state.endless
+    assert quota.shared.lags(now + 60) == {}
+    quota.forget_idle(now + 61)
+    assert quota.shared.replicas == {}
+
+
+def test_a_limit_below_what_is_produced_never_ends():
+    quota = quotas(throttled(RATE), [1])[1]
+    fetcher = Fetcher(quota, 2, copies(2, 4, 50 * MEBIBYTE))
+
+    def produce(seconds):
+        came = []
+        for second in range(seconds):
+            for copy in fetcher.copies:
+                copy.size += RATE // 2
+            came = run([fetcher], second + 1)
+        return came
+
+    produce(40)
+    (state,) = quota.shared.report(fetcher.wakes_at)
+    assert state.inbound == pytest.approx(2 * RATE, rel=0.2)
+    assert state.endless
