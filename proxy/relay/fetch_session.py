@@ -20,19 +20,17 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
 from proxy.quota.identity import Identity
+from proxy.relay.held_topics import HeldTopics
 from proxy.wire.edit import i32
 from proxy.wire.fetch_answer import UNKNOWN, FetchAnswer, Watermarks, empty_partition, write_partitions
 from proxy.wire.fetch_request import (
     MAX_EPOCH,
-    TOPIC_IDS_FROM,
     FetchEntry,
     FetchRequest,
     Key,
     with_max_bytes,
     write_topics,
 )
-from proxy.wire.reader import text
-from proxy.wire.topic_names import TopicNames
 
 PROBE_BYTES: Final = 0
 """The partition_max_bytes of a held partition that is asked for its watermarks only."""
@@ -83,10 +81,10 @@ class FetchSession:
     """A client's session, or a request outside any: then it lives as long as that request."""
 
     def __init__(
-        self, engine: QuotaEngine, names: TopicNames, who: Identity, version: int, replica_id: int
+        self, engine: QuotaEngine, topics: HeldTopics, who: Identity, version: int, replica_id: int
     ) -> None:
         self._engine: Final = engine
-        self._names: Final = names
+        self._topics: Final = topics
         self._who: Final = who
         self.version: Final = version
         self._replica_id: Final = replica_id
@@ -111,11 +109,6 @@ class FetchSession:
         """The candidates' watermarks; see FetchAnswer."""
         self._generation = engine.generation
         self._turn = 0
-
-    @property
-    def has_candidates(self) -> bool:
-        """Whether a quota may hold any of its partitions back."""
-        return len(self._candidates) > 0
 
     # What the client says
 
@@ -161,10 +154,10 @@ class FetchSession:
 
     def _classify(self, key: Key, partition: SessionPartition, marks: Watermarks | None) -> None:
         """Find out whether a quota may hold a partition back."""
-        topic = self._name(key[0])
-        if not topic:
+        topic = self._topics.find(key, self.version, self._replica_id, self._who)
+        if topic is None:
             self._unnamed[key] = partition
-        elif self._engine.may_hold(topic, key[1], self._replica_id, self._who):
+        elif topic:
             marks = Watermarks() if marks is None else marks
             item = FetchItem(topic, key[1], self._replica_id, marks)
             item.fetch_offset = partition.entry.fetch_offset
@@ -172,9 +165,6 @@ class FetchSession:
             partition.item = item
             self._candidates[key] = partition
             self.watched.setdefault(key[0], {})[key[1]] = marks
-
-    def _name(self, topic: bytes) -> str:
-        return self._names.name(topic) if self.version >= TOPIC_IDS_FROM else text(topic)
 
     def _drop_candidate(self, key: Key) -> None:
         if self._candidates.pop(key, None) is None:
@@ -200,7 +190,7 @@ class FetchSession:
                 continue
             if item is None:
                 self._classify(key, partition, None)
-            elif not self._engine.may_hold(item.topic, item.partition, self._replica_id, self._who):
+            elif not self._topics.find(key, self.version, self._replica_id, self._who):
                 self._drop_candidate(key)
                 partition.item = None
                 if partition.most != NO_BOUND or not partition.at_broker:

@@ -15,6 +15,7 @@ from proxy.quota.fetch_plan import NO_BOUND, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.relay.exchange import Exchange
 from proxy.relay.fetch_session import FetchSession
+from proxy.relay.held_topics import HeldTopics
 from proxy.wire.api_01_fetch import after_bounds
 from proxy.wire.edit import Edit, i32, replace
 from proxy.wire.error_codes import INVALID_FETCH_SESSION_EPOCH
@@ -95,7 +96,7 @@ class Fetches:
         self._engine: Final = engine
         self._between_brokers: Final = between_brokers
         """Whether a client may be a follower. Anybody else who says so is a consumer."""
-        self._names: Final = names
+        self._topics: Final = HeldTopics(engine, names)
         self._sessions: Final[dict[int, FetchSession]] = {}
         """By the id that the client knows."""
         self._last: FetchSession | None = None
@@ -131,7 +132,7 @@ class Fetches:
             return fetch if self._start_full(fetch, exchange.client.who) else None
         session = self._sessions.get(request.session_id)
         if session is None:
-            if not self._about_candidates(request, view, exchange.client.who):
+            if not self._about_any(request, view, exchange.client.who):
                 return None
             fetch.answer = self._refusal(fetch)
         elif (
@@ -151,13 +152,14 @@ class Fetches:
         view = fetch.view
         return fetch_response(view.api_version, view.correlation_id, INVALID_FETCH_SESSION_EPOCH)
 
-    def _about_candidates(self, request: FetchRequest, view: RequestView, who: Identity) -> bool:
+    def _about_any(self, request: FetchRequest, view: RequestView, who: Identity) -> bool:
         """Whether a quota is about any of the partitions that a request names."""
         if not self._engine.holds_fetches:
             return False
-        session = FetchSession(self._engine, self._names, who, request.version, view.replica_id)
-        session.update(request)
-        return session.has_candidates
+        for entry in request.entries:
+            if self._topics.find((entry.topic, entry.partition), request.version, view.replica_id, who):
+                return True
+        return False
 
     def _start_full(self, fetch: Fetch, who: Identity) -> bool:
         """Returns whether the request is any of the quotas' business."""
@@ -165,17 +167,17 @@ class Fetches:
         view = fetch.view
         before = self.close(request.session_id)
         last = self._last
+        self._last = None
+        if before is None and not self._about_any(request, view, who):
+            return False
         if last is not None and last.version != request.version:
             last = None
-        session = FetchSession(self._engine, self._names, who, request.version, view.replica_id)
+        session = FetchSession(self._engine, self._topics, who, request.version, view.replica_id)
         session.update(request, last if before is None else before)
         if before is not None:
             session.broker_id = before.broker_id
-        elif not session.has_candidates:
-            self._last = None
-            return False
         fetch.session = session
-        self._last = session if session.has_candidates else None
+        self._last = session
         return True
 
     def go_on(self, fetch: Fetch, now: float) -> int:

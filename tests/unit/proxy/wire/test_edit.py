@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.wire.edit import Edit, apply, count, i16, i32, insert, string, uvarint, with_length
+from proxy.wire.edit import Edit, apply, count, i16, i32, i64, insert, replace, string, uvarint, with_length
 
 FRAME = b"0123456789"
 
@@ -114,3 +114,15 @@ def test_strings_and_counts_are_written_for_their_version():
     assert count(7, False) == b"\x00\x00\x00\x07"
     assert count(7, True) == b"\x08"
     assert count(127, True) == b"\x80\x01"
+
+
+def test_an_edit_takes_the_place_of_one_of_the_same_field():
+    edits = [Edit(1, 3, b"a"), Edit(5, 6, b"b")]
+    replace(edits, Edit(5, 6, b"c"))
+    replace(edits, Edit(3, 5, b"d"))
+    assert [(edit.start, edit.new) for edit in edits] == [(1, b"a"), (3, b"d"), (5, b"c")]
+
+
+@pytest.mark.parametrize("value", [0, -1, 2**63 - 1, -(2**63)])
+def test_64_bits(value):
+    assert int.from_bytes(i64(value), "big", signed=True) == value

@@ -11,6 +11,8 @@ FIELDS = [
     ("i16 below zero", lambda reader: reader.i16(), b"\xff\xfe", -2),
     ("i32", lambda reader: reader.i32(), b"\x01\x02\x03\x04", 0x1020304),
     ("i32 below zero", lambda reader: reader.i32(), b"\x80\x00\x00\x00", -(2**31)),
+    ("i64", lambda reader: reader.i64(), b"\0\0\0\1\0\0\0\2", 0x100000002),
+    ("i64 below zero", lambda reader: reader.i64(), b"\xff" * 7 + b"\xfe", -2),
     ("uvarint of one byte", lambda reader: reader.uvarint(), b"\x7f", 127),
     ("uvarint of two", lambda reader: reader.uvarint(), b"\xac\x02", 300),
     ("the largest uvarint", lambda reader: reader.uvarint(), b"\xff\xff\xff\xff\x07", 2**31 - 1),

@@ -1,0 +1,53 @@
+"""HeldTopics: which partitions quotas may hold back, asked once for each while limits stay as they are."""
+
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import Identity
+from proxy.wire.fetch_request import TOPIC_IDS_FROM, Key
+from proxy.wire.reader import text
+from proxy.wire.topic_names import TopicNames
+
+KNOWN_AT_MOST: Final = 100_000
+"""A client may make partitions up: past so many, they are asked about anew."""
+
+
+@final
+class HeldTopics:
+    """Of one connection."""
+
+    def __init__(self, engine: QuotaEngine, names: TopicNames) -> None:
+        self._engine: Final = engine
+        self._names: Final = names
+        self._known: Final[dict[Key, str]] = {}
+        """By partition: the topic's name where a quota may hold it back, else empty."""
+        self._asked_for: tuple[int, int, Identity] | None = None
+        """For which limits, follower and client the answers hold."""
+
+    @property
+    def generation(self) -> int:
+        """Changes when limits come."""
+        return self._engine.generation
+
+    def find(self, key: Key, version: int, replica_id: int, who: Identity) -> str | None:
+        """The topic's name where a quota may hold the partition back, and empty where none does; None where
+        the topic's name is not known yet.
+        """
+        asked_for = self._asked_for
+        if (
+            asked_for is None
+            or asked_for[0] != self._engine.generation
+            or asked_for[1] != replica_id
+            or asked_for[2] is not who
+            or len(self._known) >= KNOWN_AT_MOST
+        ):
+            self._known.clear()
+            self._asked_for = (self._engine.generation, replica_id, who)
+        found = self._known.get(key)
+        if found is None:
+            topic = self._names.name(key[0]) if version >= TOPIC_IDS_FROM else text(key[0])
+            if not topic:
+                return None
+            found = topic if self._engine.may_hold(topic, key[1], replica_id, who) else ""
+            self._known[key] = found
+        return found

@@ -1,0 +1,26 @@
+import pytest
+
+from proxy.wire.fetch_request import FINAL_EPOCH, FULL_EPOCH, FetchRequest, topic_bytes, with_max_bytes
+from tests.support.fetching import HOT, fetch, topic_id
+from tests.support.messages import versions
+from tests.support.reading import read_fetch
+
+
+@pytest.mark.parametrize("version", versions(1))
+def test_max_bytes_of_a_partition_are_replaced(version):
+    (entry,) = read_fetch(fetch(1, {(HOT, 3): 99}, version)).entries
+    (wanted,) = read_fetch(fetch(1, {(HOT, 3): 99}, version, bounds={(HOT, 3): 17})).entries
+    assert with_max_bytes(entry.raw, version, 17) == wanted.raw
+
+
+@pytest.mark.parametrize(("epoch", "full"), [(FULL_EPOCH, True), (FINAL_EPOCH, True), (1, False)])
+def test_a_full_request_names_all_its_partitions(epoch, full):
+    request = FetchRequest(12)
+    request.session_epoch = epoch
+    assert request.full is full
+
+
+def test_a_topic_has_a_name_or_an_id():
+    assert topic_bytes(11, b"hot") == b"\0\3hot"
+    assert topic_bytes(12, b"hot") == b"\4hot"
+    assert topic_bytes(13, topic_id(HOT).bytes) == topic_id(HOT).bytes
