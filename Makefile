@@ -97,6 +97,8 @@ $(INSTALLED): pyproject.toml setup.py
 	$(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
 	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'
 	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --editable '.[pipeline]' --group dev
+	@echo "Fetching Spark's Kafka source from Maven Central"
+	@$(PYTHON) -m pipeline.session 2>$(VENV)/spark.log || { cat $(VENV)/spark.log >&2; exit 1; }
 	@rm -f $(BUILT)-*
 	@touch $@
 

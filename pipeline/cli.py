@@ -13,6 +13,7 @@ from rich.console import Console
 from pipeline.errors import InputError, PipelineError
 from pipeline.jobs import batch, plan_move
 from pipeline.jobs.job import Job, Options
+from pipeline.jobs.stream import MODES, StreamOptions, run_stream
 from pipeline.prices import read_prices
 from pipeline.quota_file import read_quotas
 from pipeline.transforms.reassignment import plan
@@ -93,6 +94,21 @@ def _settings(conf: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 def usage(job: Job, by: str) -> None:
     """Bytes, requests and rates by tenant, partition and hour."""
     batch.write_usage(job, by)
+
+
+@job
+@click.option("--stream", type=click.Choice(MODES), help="Go on where the last run ended: once, or on.")
+@click.option("--late", default="1 hour", show_default=True, help="How late an event of a stream may come.")
+@click.option(
+    "--every", default=10.0, show_default=True, type=RATE, help="Seconds between a stream's batches."
+)
+@click.option("--checkpoint", help="Where a stream keeps its place; _checkpoint in the folder otherwise.")
+def ingest(job: Job, stream: str | None, late: str, every: float, checkpoint: str | None) -> None:
+    """Events, each once, as a table by date."""
+    if stream is None:
+        batch.append(job)
+    else:
+        run_stream(job, StreamOptions(stream, late, every, checkpoint))
 
 
 @job

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
@@ -14,6 +15,9 @@ KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 """Spark's Kafka source, for any PySpark 4.0: patch releases of both do not come out together. Fetched from
 Maven Central by the first job that reads a topic.
 """
+_FETCH_ATTEMPTS: Final = 3
+"""Ivy, which fetches it, gives up at the first hiccup of the network."""
+_JAVA: Final = 17
 _HERE: Final = Path(__file__).parent
 
 
@@ -26,12 +30,21 @@ def make_session(
     builder = SparkSession.builder.master(master).appName("quota-pipeline")
     for key, value in {**_defaults(master, kafka=kafka), **(settings or {})}.items():
         builder = builder.config(key, value)
-    try:
-        spark = builder.getOrCreate()
-    except Exception as error:
-        raise PipelineError(f"Spark did not start on {master}: {_first_line(error)}") from error
+    spark = _start(builder, master, attempts=_FETCH_ATTEMPTS if kafka else 1)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _start(builder: SparkSession.Builder, master: str, attempts: int) -> SparkSession:
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        if attempts > 1 and isinstance(error, PySparkRuntimeError):
+            return _start(builder, master, attempts - 1)
+        raise PipelineError(
+            f"Spark did not start on {master}: {_first_line(error)}; it needs Java {_JAVA} or newer and the "
+            "master, and for a kafka:// source, the first time, Maven Central. What it said is above"
+        ) from error
 
 
 def _defaults(master: str, *, kafka: bool) -> dict[str, str]:
@@ -58,3 +71,7 @@ def _defaults(master: str, *, kafka: bool) -> dict[str, str]:
 
 def _first_line(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+if __name__ == "__main__":
+    make_session("local[1]", kafka=True).stop()

@@ -1,16 +1,19 @@
 """Tables as Parquet folders below --out."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from pipeline.errors import PipelineError
 from pipeline.sources import Source, read_checked
-from pipeline.transforms.events import bad, deduplicate, good, within
+from pipeline.transforms.events import bad, deduplicate, good, with_date, within
 from pipeline.window import Window
 
 QUARANTINE_TABLE: Final = "quarantine"
+EVENTS_TABLE: Final = "events"
 
 
 def write_table(table: DataFrame, out: str, name: str) -> str:
@@ -18,6 +21,29 @@ def write_table(table: DataFrame, out: str, name: str) -> str:
     folder = f"{out.rstrip('/')}/{name}"
     table.write.mode("overwrite").parquet(folder)
     return folder
+
+
+def append_events(events: DataFrame, out: str) -> int:
+    """Adds events to the table, by date, and returns how many."""
+    written = Observation()
+    table = with_date(events).observe(written, F.count(F.lit(1)).alias("rows"))
+    table.write.mode("append").partitionBy("date").parquet(events_folder(out))
+    return int(written.get["rows"])
+
+
+def events_folder(out: str) -> str:
+    """Where `ingest` keeps events."""
+    return f"{out.rstrip('/')}/{EVENTS_TABLE}"
+
+
+def is_streamed(folder: str) -> bool:
+    """Whether a stream writes here: its own list of files is then the table, and other files are no part."""
+    return Path(folder, "_spark_metadata").is_dir()
+
+
+def has_rows(folder: str) -> bool:
+    """Whether there is a table."""
+    return next(Path(folder).rglob("*.parquet"), None) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +75,10 @@ class Events:
         seen = self._seen.get
         quality = Quality(seen["read"], seen["bad"])
         if quality.bad:
+            if is_streamed(f"{out}/{QUARANTINE_TABLE}"):
+                raise PipelineError(
+                    f"{quality.bad:,} of what was read are no events, and a stream keeps such in "
+                    f"{out}/{QUARANTINE_TABLE}: give another --out"
+                )
             write_table(bad(self._checked), out, QUARANTINE_TABLE)
         return quality

@@ -2,14 +2,30 @@
 
 from pathlib import Path
 
+from pipeline.errors import InputError
 from pipeline.jobs.job import Job
 from pipeline.prices import Prices
 from pipeline.quota_file import QuotaSet, to_yaml
+from pipeline.tables import append_events, events_folder, has_rows, is_streamed
 from pipeline.transforms.chargeback import chargeback
+from pipeline.transforms.events import not_in
 from pipeline.transforms.recommend import Rules, peaks, recommend
 from pipeline.transforms.replay import replay
 from pipeline.transforms.throttle import throttle
 from pipeline.transforms.usage import partition_rates, usage
+
+
+def append(job: Job) -> None:
+    """`events/`: what is not there yet is added, so that nothing counts twice however often this runs."""
+    folder = events_folder(job.options.out)
+    if is_streamed(folder):
+        raise InputError(f"a stream writes {folder}: ingest with --stream, or give another --out")
+    events = job.events()
+    if has_rows(folder):
+        events = not_in(events, job.spark.read.parquet(folder))
+    added = append_events(events, job.options.out)
+    job.say(f"{folder}: {added:,} events added")
+    job.report_quality()
 
 
 def write_usage(job: Job, by: str) -> None:
@@ -38,7 +54,7 @@ def write_recommendation(job: Job, per: str, rules: Rules, current: QuotaSet | N
     quotas = recommend(found, rules, {} if current is None else current.clients)
     file = Path(job.options.out) / "quotas.yaml"
     file.write_text(to_yaml(quotas), encoding="utf-8")
-    job.console.print(f"{file}: quotas of {len(quotas):,} entities")
+    job.say(f"{file}: quotas of {len(quotas):,} entities")
     job.report_quality()
 
 

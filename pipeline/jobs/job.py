@@ -11,7 +11,7 @@ from rich.console import Console
 from pipeline.errors import InputError
 from pipeline.jobs.progress import Progress
 from pipeline.session import make_session
-from pipeline.sources import KAFKA, parse_source
+from pipeline.sources import KAFKA, Source, parse_source
 from pipeline.tables import Events, write_table
 from pipeline.window import Window
 
@@ -55,7 +55,7 @@ class Job:
     def spark(self) -> SparkSession:
         """Started when first asked for: what is wrong with the options is said before."""
         if self._spark is None:
-            self.console.print(f"Starting Spark on {self.options.master}")
+            self.say(f"Starting Spark on {self.options.master}")
             kafka = self._source.kind == KAFKA
             settings = dict(self.options.settings)
             self._spark = make_session(self.options.master, kafka=kafka, settings=settings)
@@ -72,17 +72,26 @@ class Job:
         """Writes a table of events(), and quarantines what is no event."""
         folder = write_table(table, self.options.out, name)
         rows = self.spark.read.parquet(folder).count()
-        self.console.print(f"{folder}: {rows:,} rows")
+        self.say(f"{folder}: {rows:,} rows")
         self.report_quality()
+
+    def say(self, text: str, style: str = "") -> None:
+        """A line for the user."""
+        self.console.print(text, style=style, markup=False, soft_wrap=True)
+
+    @property
+    def source(self) -> Source:
+        """Where the events come from."""
+        return self._source
 
     def report_quality(self) -> None:
         """Says what was read, and where that is which is no event."""
         assert self._events is not None
         quality = self._events.quarantine(self.options.out)
-        self.console.print(f"{quality.read:,} events read")
+        self.say(f"{quality.read:,} events read")
         if quality.bad:
             folder = f"{self.options.out}/quarantine"
-            self.console.print(f"[bold red]{quality.bad:,} of them are none[/]: {folder} has them and why")
+            self.say(f"{quality.bad:,} of them are none: {folder} has them and why", style="bold red")
 
 
 def make_folder(out: str) -> None:

@@ -106,6 +106,23 @@ def deduplicate(events: DataFrame) -> DataFrame:
     return together.dropDuplicates(list(IDENTITY)).select(*names(EVENT))
 
 
+def not_in(events: DataFrame, others: DataFrame) -> DataFrame:
+    """The events that are none of the others."""
+    same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in IDENTITY]
+    found = events.alias("one").join(others.alias("other"), reduce(Column.__and__, same), "left_anti")
+    return found.select(*names(EVENT))
+
+
+def once(events: DataFrame, late: str) -> DataFrame:
+    """A stream's events, each once; those that come so much after others are dropped, and Spark counts them.
+
+    `late` is an interval as Spark takes it: `1 hour`.
+    """
+    timed = events.withColumn("event_time", F.timestamp_millis("interval_start_ms"))
+    unique = timed.withWatermark("event_time", late).dropDuplicatesWithinWatermark(list(IDENTITY))
+    return unique.select(*names(EVENT))
+
+
 def with_date(events: DataFrame) -> DataFrame:
     """The events with the day (UTC) in which their interval begins."""
     day = F.timestamp_millis("interval_start_ms").cast("date")

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.cli import main
 from pipeline.schema import EVENT
 from pipeline.session import make_session
+from proxy.demo.embedded_kafka import EmbeddedKafka
 
 _QUICK: Final = {
     "spark.driver.memory": "1g",
@@ -60,3 +61,10 @@ def run_job(spark: SparkSession) -> Callable[..., Result]:
         return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
     return run
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[EmbeddedKafka]:
+    """One broker of the newest Kafka."""
+    with EmbeddedKafka() as kafka:
+        yield kafka

@@ -1,0 +1,122 @@
+"""Ingest: files and topics to a table by date, each event once."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from pipeline.schema import STORED_EVENT
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.events import HOUR_MS, make_event, write_lines
+from tests.support.topics import make_topic
+
+RunJob = Callable[..., Result]
+MINUTE_MS = 60_000
+
+
+def stored(spark: SparkSession, out: Path) -> list[int]:
+    """Each event's `bytes_in`, by which the tests tell them apart."""
+    return sorted(row.bytes_in for row in spark.read.parquet(str(out / "events")).collect())
+
+
+def test_files_are_added_once_however_often(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+    events = [make_event(at=8 * HOUR_MS * step, bytes_in=step, topic=None) for step in range(6)]
+    lines, out = tmp_path / "events.jsonl", tmp_path / "out"
+    for end, added in ((3, 3), (3, 0), (6, 3)):
+        write_lines(lines, [*events[:end], events[0]])
+        result = run_job("ingest", "--events", lines, "--out", out)
+        assert result.exit_code == 0, result.output
+        assert f"{added} events added" in result.output
+    assert stored(spark, out) == [0, 1, 2, 3, 4, 5]
+    dates = sorted(path.name for path in (out / "events").glob("date=*"))
+    assert dates == ["date=2025-12-31", "date=2026-01-01", "date=2026-01-02"]
+    assert spark.read.parquet(str(out / "events")).columns == STORED_EVENT.names
+
+
+def test_what_was_ingested_is_a_source(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "events.jsonl", [make_event(), make_event(partition=1)])
+    assert run_job("ingest", "--events", lines, "--out", tmp_path).exit_code == 0
+    assert run_job("usage", "--events", tmp_path / "events", "--out", tmp_path).exit_code == 0
+    assert spark.read.parquet(str(tmp_path / "usage")).count() == 2
+
+
+@pytest.fixture
+def topic(kafka: EmbeddedKafka) -> str:
+    name = f"usage-{uuid.uuid4()}"
+    make_topic(kafka, name, 2)
+    return name
+
+
+def send(kafka: EmbeddedKafka, topic: str, events: Iterable[dict[str, Any] | str | None]) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for event in events:
+        producer.produce(topic, json.dumps(event) if isinstance(event, dict) else event)
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.kafka
+def test_a_topic_as_it_is_now(
+    kafka: EmbeddedKafka, topic: str, spark: SparkSession, run_job: RunJob, tmp_path: Path
+) -> None:
+    events = [make_event(at=10_000 * step, bytes_in=step) for step in range(20)]
+    send(kafka, topic, [*events, *events[5:9], "no event", None])
+    source = f"kafka://{kafka.bootstrap}/{topic}"
+    result = run_job("ingest", "--events", source, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert stored(spark, tmp_path) == list(range(20))
+    assert "26 events read" in result.output
+    assert {row.raw for row in spark.read.parquet(str(tmp_path / "quarantine")).collect()} == {"no event", ""}
+
+
+@pytest.mark.kafka
+def test_a_stream_goes_on_where_it_ended(
+    kafka: EmbeddedKafka, topic: str, spark: SparkSession, run_job: RunJob, tmp_path: Path
+) -> None:
+    """Duplicates are left out within a batch, between batches and across a restart; late ones are counted."""
+    source = f"kafka://{kafka.bootstrap}/{topic}"
+    options = ("ingest", "--stream", "once", "--late", "10 minutes", "--events", source, "--out", tmp_path)
+    events = [make_event(at=MINUTE_MS * step, bytes_in=step) for step in range(30)]
+    send(kafka, topic, [*events[:15], events[3], "no event"])
+    first = run_job(*options)
+    assert first.exit_code == 0, first.output
+    assert stored(spark, tmp_path) == list(range(15))
+    assert "17 events read, 0 came too late" in first.output
+    assert "1 of them are none" in first.output
+    send(kafka, topic, [events[14], *events[15:], events[14]])
+    second = run_job(*options)
+    assert second.exit_code == 0, second.output
+    assert stored(spark, tmp_path) == list(range(30))
+    send(kafka, topic, [make_event(at=-HOUR_MS, bytes_in=77), events[29]])
+    third = run_job(*options)
+    assert "2 events read, 1 came too late" in third.output
+    assert stored(spark, tmp_path) == list(range(30))
+    assert spark.read.parquet(str(tmp_path / "quarantine")).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("there", "options", "sentence"),
+    [
+        ("events/_spark_metadata/0", (), "a stream writes"),
+        ("nothing", ("--stream", "once"), "only a topic can be streamed"),
+        (
+            "events/date=2026-01-01/x.parquet",
+            ("--stream", "once", "--events", "kafka://127.0.0.1:1/x"),
+            "was written without --stream",
+        ),
+    ],
+)
+def test_wrong_input_is_a_sentence(
+    run_job: RunJob, tmp_path: Path, there: str, options: tuple[str, ...], sentence: str
+) -> None:
+    lines = write_lines(tmp_path / "events.jsonl", [make_event()])
+    (tmp_path / "out" / there).parent.mkdir(parents=True)
+    (tmp_path / "out" / there).touch()
+    result = run_job("ingest", "--events", lines, "--out", tmp_path / "out", *options)
+    assert result.exit_code == 2
+    assert sentence in result.output
