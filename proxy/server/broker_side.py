@@ -3,14 +3,13 @@
 import asyncio
 from typing import TYPE_CHECKING, Final, cast, final
 
+from proxy.server.broker_stream import BrokerStream
+
 if TYPE_CHECKING:
     from proxy.server.connection import Connection
 
 WRITE_BUFFER_BYTES: Final = 256 << 10
 """So much may wait to be written to either side before the other is not read from any more."""
-READ_BYTES: Final = 256 << 10
-BUFFER: Final = memoryview(bytearray(READ_BYTES))
-"""Every broker's bytes are read into this one: they are gone from it before anything else is read."""
 LINGER_SECONDS: Final = 30.0
 """How long a broker may take to read the rest and close after its client has gone."""
 
@@ -27,6 +26,10 @@ class BrokerSide:
         self._loop: Final = loop
         self._waiting: list[bytes] = []
         self._ending = False
+        self._stream: Final = BrokerStream(connection, self)
+        self._streaming = False
+        self._plain = False
+        """Whether the socket's bytes are the broker's own, not TLS."""
 
     def wait_with(self, pieces: list[bytes]) -> bool:
         """Keep this until the broker is connected; whether somebody has to see to that now."""
@@ -39,6 +42,13 @@ class BrokerSide:
         """The broker cannot be connected."""
         self.connecting = False
         self._waiting = []
+
+    def stream(self, on: bool) -> None:
+        """Read by a BrokerStream from now on, or no longer."""
+        if on == self._streaming or self.transport is None or not self._plain:
+            return
+        self._streaming = on
+        self.transport.set_protocol(cast("asyncio.Protocol", self._stream if on else self))
 
     @property
     def gone(self) -> bool:
@@ -66,6 +76,7 @@ class BrokerSide:
         broker = cast("asyncio.Transport", transport)
         self.connecting = False
         self.transport = broker
+        self._plain = broker.get_extra_info("sslcontext") is None
         broker.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         broker.writelines(self._waiting)
         self._waiting = []
@@ -75,14 +86,7 @@ class BrokerSide:
             self._connection.broker_connected()
 
     def data_received(self, data: bytes) -> None:
-        """For asyncio's own loop: it asks nobody for a buffer who is not a BufferedProtocol."""
-        self._connection.broker_sent(memoryview(data))
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return BUFFER
-
-    def buffer_updated(self, size: int) -> None:
-        self._connection.broker_sent(BUFFER[:size])
+        self._connection.broker_sent(data)
 
     def pause_writing(self) -> None:
         self._connection.broker_full(True)

@@ -23,6 +23,7 @@ from proxy.relay.errors import (
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.server.broker_side import WRITE_BUFFER_BYTES, BrokerSide
+from proxy.server.broker_stream import LEAST_BYTES
 from proxy.server.direct import Direct, direct
 from proxy.server.owner import Owner
 
@@ -167,22 +168,37 @@ class Connection:
     def broker_connected(self) -> None:
         self._pause(CONNECTING, False)
 
-    def broker_sent(self, data: memoryview) -> None:
-        """The broker's bytes, in a buffer that is written over when this returns."""
+    def broker_sent(self, data: bytes) -> None:
         relay = self._relay
         if relay is None or self._over:
             return
         now = self._time()
         self.heard_at = now
-        if relay.passable >= len(data) and self._direct is not None and self._direct.write(data):
-            relay.pass_by(len(data))
-            return
         try:
-            relay.receive_from_broker(bytes(data), now)
+            relay.receive_from_broker(data, now)
         except RelayError as error:
             self.fail(error)
             return
         self._pump(relay)
+        if self._direct is not None:
+            self._broker.stream(relay.passable >= LEAST_BYTES)
+
+    @property
+    def passable(self) -> int:
+        """How many of the broker's next bytes broker_streamed() takes."""
+        return 0 if self._relay is None else self._relay.passable
+
+    def broker_streamed(self, data: memoryview) -> None:
+        """Bytes that are passable, in a buffer that is written over when this returns."""
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        if relay.passable < len(data) or self._direct is None or not self._direct.write(data):
+            self.broker_sent(bytes(data))
+            return
+        self.heard_at = self._time()
+        relay.pass_by(len(data))
+        self._broker.stream(relay.passable >= LEAST_BYTES)
 
     def broker_full(self, full: bool) -> None:
         self._pause(BROKER_FULL, full)
