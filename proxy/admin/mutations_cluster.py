@@ -9,6 +9,7 @@ from uuid import UUID
 
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseTopic
 from kio.schema.types import TopicName
@@ -107,7 +108,26 @@ class PartitionCounts:
             found[partitions.topic_id] = partitions
         return found
 
+    async def topic_ids(self, node_id: int, names: Sequence[str]) -> dict[str, bytes | None]:
+        """The topics' ids, None where the broker says that there is no such topic; without those of which it
+        says neither. Raises UpstreamUnavailable.
+        """
+        wanted = [MetadataRequestTopic(name=TopicName(name), topic_id=None) for name in names]
+        ids: dict[str, bytes | None] = {}
+        for topic in await self._all_metadata(node_id, wanted):
+            if topic.error_code == ErrorCode.unknown_topic_or_partition:
+                ids[str(topic.name)] = None
+            elif topic.error_code == ErrorCode.none and topic.topic_id is not None:
+                ids[str(topic.name)] = topic.topic_id.bytes
+        return ids
+
     async def _metadata(
+        self, node_id: int, wanted: Sequence[MetadataRequestTopic]
+    ) -> list[MetadataResponseTopic]:
+        """Without topics that have an error."""
+        return [topic for topic in await self._all_metadata(node_id, wanted) if topic.error_code == 0]
+
+    async def _all_metadata(
         self, node_id: int, wanted: Sequence[MetadataRequestTopic]
     ) -> list[MetadataResponseTopic]:
         topics: list[MetadataResponseTopic] = []
@@ -118,7 +138,7 @@ class PartitionCounts:
                 include_topic_authorized_operations=False,
             )
             answer = await self._line(node_id).ask(request, MetadataResponse)
-            topics += [topic for topic in answer.topics if topic.error_code == 0]
+            topics += answer.topics
         return topics
 
     async def default(self, node_id: int, now: float) -> int:

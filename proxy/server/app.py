@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,7 @@ from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.configs import ResourceConfigs
 from proxy.admin.configs_create import TopicCreations
 from proxy.admin.configs_store import ConfigsStore
+from proxy.admin.deleted_topics import DeletedTopics
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations import ControllerMutations
 from proxy.quota.bucket import BucketState
@@ -113,12 +114,14 @@ class Proxy:
                     )
                 )
         self._know_by(asking)
+        topics = self._watch_topics(loop.time)
         self._gateways += self._replication
         self._open_usage(tasks)
         admin = await self._serve_admin(loop)
         tasks.start(self._start_gateways())
         tasks.start(self._start_replication())
         tasks.start(self._watch_throttles(loop))
+        tasks.start(topics.run())
         tasks.start(self._reload.watch())
         tasks.start(self._refresh_certificates())
         tasks.start(self._forget_idle(loop))
@@ -139,6 +142,10 @@ class Proxy:
             for sink in self._usage.sinks:
                 tasks.start(sink.run())
             tasks.start(self._usage.run())
+
+    def _watch_topics(self, time: Callable[[], float]) -> DeletedTopics:
+        asking = [gateway for gateway in self._gateways if gateway.listener.asks]
+        return DeletedTopics(self._store, asking, time)
 
     def _know_by(self, asking: Gateway) -> None:
         """Have the quotas, and gateways that may not ask, know the cluster by one that may."""

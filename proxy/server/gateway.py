@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, cast
 
@@ -200,6 +200,14 @@ class Gateway:
     def close(self) -> None:
         self.cluster.close()
         self._counts.close()
+
+    def nodes(self) -> list[int]:
+        """The brokers that are known, by node id."""
+        return sorted(self.cluster.view.nodes)
+
+    async def topic_ids(self, node_id: int, names: Sequence[str]) -> dict[str, bytes | None]:
+        """What a broker says of topics; see PartitionCounts.topic_ids()."""
+        return await self._counts.topic_ids(node_id, names)
 
     # What connections ask for
 

@@ -16,7 +16,7 @@ from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits import Limits
 from proxy.quota.networks import canonical_address, canonical_network
-from proxy.quota.resources import BROKER, TOPIC, ConfigResource, Resources
+from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource, Resources
 from proxy.store.layers import ClientLayer, ConfigLayer, Quotas
 from proxy.store.records import Place, Setting
 from proxy.store.sources import Alteration, Sources, Write
@@ -175,8 +175,8 @@ class QuotaStore:
             if problem:
                 log.warning("quotas: a record about %s is skipped: %s", resource, problem)
                 return False
-        if resource.type == TOPIC and setting is not None and setting.topic_id is not None:
-            self._topic_ids.setdefault(resource.name, {})[place.name] = setting.topic_id
+        if resource.type == TOPIC and setting is not None:
+            self._topic_ids.setdefault(resource.name, {})[place.name] = setting.topic_id or ""
         return self._configs.read(place, setting, now_ms)
 
     def read_to_end(self) -> None:
@@ -255,6 +255,31 @@ class QuotaStore:
     def has_set(self, resource: ConfigResource) -> bool:
         """Whether the tools have set or removed any config of a topic's or a broker's."""
         return self._configs.has_set(resource)
+
+    def topics_set(self) -> set[str]:
+        """Topics, by name, of which the tools have set or removed a config."""
+        tools = self._configs.layers.tools
+        return {
+            resource.name
+            for resource in (*tools.lasting, *tools.temporary)
+            if resource.type == TOPIC and resource.name != DEFAULT_RESOURCE
+        }
+
+    def topic_ids(self, topic: str) -> dict[str, str]:
+        """Of each config that the tools have set or removed of a topic, the id of the topic for which; empty
+        where that is not known.
+        """
+        ids = self._topic_ids.get(topic, {})
+        names = self._configs.names_set(ConfigResource(TOPIC, topic))
+        return {name: ids.get(name, "") for name in sorted(names)}
+
+    async def forget_configs(self, resource: ConfigResource, names: Sequence[str], who: Identity) -> None:
+        """Forget what the tools have set of these. Raises what alter() raises."""
+        async with self._one_at_a_time:
+            records: list[tuple[Place, Setting]] = []
+            writer = self._writer(records, ConfigChange(resource, {}), who)
+            self._configs.forget(resource, names, writer)
+            await self._append(records)
 
     def conflict(self, changes: Sequence[ConfigChange]) -> str:
         """Why these changes cannot be made together, in a sentence; empty when they can."""

@@ -1,6 +1,6 @@
 """Sources: the file and the log of what the tools have set, as layers, and what a change of them takes."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar, cast
 
@@ -91,6 +91,11 @@ class Sources(Generic[Entity, Value]):
         tools = self.layers.tools
         return entity in tools.lasting or entity in tools.temporary
 
+    def names_set(self, entity: Entity) -> set[str]:
+        """What the tools have set or removed of an entity's."""
+        tools = self.layers.tools
+        return {*tools.lasting.get(entity, ()), *tools.temporary.get(entity, ())}
+
     def outcome(self, change: Alteration[Entity, Value]) -> dict[str, Value | None]:
         """What a change makes different for good, None for what is gone."""
         if not change.anew:
@@ -127,13 +132,24 @@ class Sources(Generic[Entity, Value]):
                     write(Place(key, name, True), None, None, False)
 
     def _forget(self, change: Alteration[Entity, Value], write: Write) -> None:
-        """Write the records that end what the tools have set for an entity, but for what the change sets."""
-        key = cast("QuotaEntity | ConfigResource", change.entity)
-        for name in self.layers.tools.lasting.get(change.entity, {}):
-            if name not in change.values:
+        names = self.names_set(change.entity)
+        self.forget(change.entity, [name for name in names if name not in change.values], write)
+        temporary = self.layers.tools.temporary.get(change.entity, {})
+        for name in change.values:
+            if name in temporary:
+                write(
+                    Place(cast("QuotaEntity | ConfigResource", change.entity), name, True), None, None, False
+                )
+
+    def forget(self, entity: Entity, names: Iterable[str], write: Write) -> None:
+        """Write the records that end what the tools have set of these; what the file says holds again."""
+        key = cast("QuotaEntity | ConfigResource", entity)
+        tools = self.layers.tools
+        for name in names:
+            if name in tools.lasting.get(entity, {}):
                 write(Place(key, name), None, None, False)
-        for name in self.layers.tools.temporary.get(change.entity, {}):
-            write(Place(key, name, True), None, None, False)
+            if name in tools.temporary.get(entity, {}):
+                write(Place(key, name, True), None, None, False)
 
 
 def _put(layer: Layer[Entity, Value], place: Place, setting: Setting | None) -> None:

@@ -26,6 +26,7 @@ class Broker:
 
     def __init__(self):
         self.topics = {"a": 3, "b": 5}
+        self.code = "unknown_topic_or_partition"
         self.num_partitions = "6"
         self.ends = 0
         self.silent = False
@@ -69,7 +70,7 @@ class Broker:
         for asked in request.topics:
             name = asked.name or by_id.get(asked.topic_id)
             known = name in self.topics
-            code = "none" if known else ("unknown_topic_or_partition" if name else "unknown_topic_id")
+            code = "none" if known else (self.code if name else "unknown_topic_id")
             partitions = tuple(
                 part(
                     schema,
@@ -157,6 +158,14 @@ async def test_topics_by_name_and_by_id():
         topic_id("b").bytes: Partitions(5, topic_id("b").bytes),
     }
     assert [len(question.topics) for question in broker.questions] == [2, 2]
+
+
+async def test_ids_by_name():
+    broker = Broker()
+    async with counting(broker) as counts:
+        assert await counts.topic_ids(1, ["a", "gone"]) == {"a": topic_id("a").bytes, "gone": None}
+        broker.code = "topic_authorization_failed"
+        assert await counts.topic_ids(1, ["a", "gone"]) == {"a": topic_id("a").bytes}
 
 
 async def test_no_topics_are_no_question():
