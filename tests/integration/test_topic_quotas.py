@@ -1,0 +1,227 @@
+"""Quotas of topics and of the broker, on a real Kafka: held at their limits, no message lost or doubled."""
+
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import pytest
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.clients import CLIENTS, Confluent
+from tests.support.numbered import check_all_there, key, value
+from tests.support.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.rates import per_second
+from tests.support.raw_client import RawClient
+from tests.support.requests import batches, metadata
+from tests.support.topics import drop_topic, make_topic, read_log
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+RATE: Final = 500_000
+COUNT: Final = 300
+SIZE: Final = 10_000
+SECONDS: Final = 12
+TOTAL, SHARE = "total.bytes.in.per.sec.threshold", "bytes.in.per.sec.threshold"
+REJECTING: Final = {"producer.byte.rate": RATE, "producer.byte.rate.action": "reject"}
+
+
+def refused(proxy: ProxyProcess, topic: str) -> float:
+    return proxy.metric("quota_proxy_rejected_bytes_total", broker="1", topic=topic)
+
+
+@pytest.fixture(scope="module")
+def rejecting(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
+    """A proxy that refuses what is over 500 kB/s of a partition, in topics called after the clients."""
+    topics = {f"refused-{name}": REJECTING for name in (*CLIENTS, "hot")}
+    quotas = {"store": "none", "topics": topics}
+    settings = {"quotas": quotas, "metrics": {"topic_partitions": True}}
+    return run_proxy(kafka.bootstrap, settings=settings)
+
+
+def test_every_client_sends_what_is_refused_again(kafka: EmbeddedKafka, rejecting: ProxyProcess) -> None:
+    """3 MB at 500 kB/s, of which one second's worth passes at once."""
+
+    def send(name: str) -> float:
+        make_topic(kafka, f"refused-{name}")
+        started = time.monotonic()
+        CLIENTS[name](kafka).send(rejecting.bootstrap, f"refused-{name}", COUNT, size=SIZE)
+        return time.monotonic() - started
+
+    with ThreadPoolExecutor() as pool:
+        took = dict(zip(CLIENTS, pool.map(send, CLIENTS), strict=True))
+    for name in CLIENTS:
+        assert refused(rejecting, f"refused-{name}") > 0, name
+        assert took[name] > (COUNT * SIZE - RATE) / RATE * 0.8, took
+        check_all_there(Confluent().read(kafka.bootstrap, f"refused-{name}", COUNT), COUNT)
+
+
+class SixPartitions:
+    """A producer with one partition that is sent more than it may have, and five that are not."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._producer = Confluent().producer(bootstrap, batch_size=40_000, linger_ms=5)
+        self._topic = topic
+        self._hot_waiting = 0
+        self.waits: list[float] = []
+        """How long messages of the other partitions took."""
+
+    def run(self, seconds: float) -> None:
+        start = time.monotonic()
+        sent = 0
+        while (now := time.monotonic() - start) < seconds:
+            while self._hot_waiting < 200:
+                self._hot_waiting += 1
+                self._producer.produce(self._topic, bytes(2000), partition=0, on_delivery=self._hot_delivered)
+            while sent < now * 50:
+                sent += 1
+                self._produce_cold(1 + sent % 5)
+            self._producer.poll(0.005)
+        assert self._producer.flush(60) == 0
+
+    def _produce_cold(self, partition: int) -> None:
+        at = time.monotonic()
+
+        def delivered(error: Any, _: Any) -> None:
+            assert error is None, error
+            self.waits.append(time.monotonic() - at)
+
+        self._producer.produce(self._topic, bytes(1000), partition=partition, on_delivery=delivered)
+
+    def _hot_delivered(self, error: Any, _: Any) -> None:
+        assert error is None, error
+        self._hot_waiting -= 1
+
+
+def test_a_hot_partition_is_held_at_its_limit_and_the_others_flow(
+    kafka: EmbeddedKafka, rejecting: ProxyProcess
+) -> None:
+    make_topic(kafka, "refused-hot", partitions=6, message_timestamp_type="LogAppendTime")
+    producer = SixPartitions(rejecting.bootstrap, "refused-hot")
+    producer.run(SECONDS + 2)
+    appended = [piece for records in read_log(kafka, "refused-hot") for piece in batches(records)]
+    rates = per_second(appended, appended[0][0], SECONDS)[1:]
+    mean = sum(rates) / len(rates)
+    variation = (sum((rate - mean) ** 2 for rate in rates) / len(rates)) ** 0.5 / mean
+    assert abs(mean / RATE - 1) < 0.05, rates
+    assert variation < 0.2, rates
+    waits = sorted(producer.waits)
+    assert waits[len(waits) // 2] < 0.1, "half of the others' messages took longer"
+    assert waits[len(waits) * 99 // 100] < 1.0, waits[-20:]
+    shown = {
+        bucket["entity"]["partition"]: bucket["limit"]
+        for bucket in rejecting.buckets()
+        if bucket["entity"].get("topic") == "refused-hot"
+    }
+    assert shown == dict.fromkeys(range(6), RATE)
+    family = rejecting.metrics()["quota_proxy_topic_partition_throttle_seconds"]
+    assert {
+        sample.labels["partition"] for sample in family.samples if sample.labels["topic"] == "refused-hot"
+    }
+
+
+class Steady:
+    """Sends numbered messages of 1000 bytes at a rate, and notes those that failed."""
+
+    def __init__(self, bootstrap: str, topic: str, rate: int) -> None:
+        self._producer = Confluent().producer(bootstrap, linger_ms=20)
+        self._topic = topic
+        self._rate = rate
+        self.sent = 0
+        self.failed: list[Any] = []
+
+    def run(self, stop: threading.Event) -> None:
+        start = time.monotonic()
+        while not stop.is_set():
+            while self.sent < (time.monotonic() - start) * self._rate / 1000:
+                self._producer.produce(
+                    self._topic, value(self.sent, 1000), key(self.sent), on_delivery=self._delivered
+                )
+                self.sent += 1
+            self._producer.poll(0.02)
+        assert self._producer.flush(60) == 0
+
+    def _delivered(self, error: Any, _: Any) -> None:
+        if error is not None:
+            self.failed.append(error)
+
+
+def with_topics(proxy: ProxyProcess, quotas: dict[str, Any]) -> None:
+    """Have the proxy take these quotas.* keys."""
+    config = json.loads(proxy.config_file.read_text())
+    config["quotas"] = {**config["quotas"], **quotas}
+    proxy.config_file.write_text(json.dumps(config))
+
+
+def shares(proxy: ProxyProcess) -> dict[str, float]:
+    return {
+        bucket["entity"]["topic"]: bucket["limit"] for bucket in proxy.buckets() if bucket["kind"] == SHARE
+    }
+
+
+def test_a_broker_over_its_total_refuses_the_topics_that_are_over_their_share(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner
+) -> None:
+    names = ("v1-explicit", "v1-hot", "v1-small")
+    for name in names:
+        make_topic(kafka, name)
+    quotas: dict[str, Any] = {
+        "store": "none",
+        "topics": {"v1-explicit": {SHARE: 70_000}, "v1-hot": {SHARE: 20_000}, "v1-small": {SHARE: 50_000}},
+        "brokers": {"<default>": {TOTAL: 150_000}},
+    }
+    proxy = run_proxy(kafka.bootstrap, settings={"quotas": quotas})
+    producers = [
+        Steady(proxy.bootstrap, name, rate)
+        for name, rate in zip(names, (10_000, 250_000, 10_000), strict=True)
+    ]
+    stop = threading.Event()
+    with ThreadPoolExecutor() as pool:
+        running = [pool.submit(producer.run, stop) for producer in producers]
+        try:
+            wait_until(lambda: refused(proxy, "v1-hot") > 20_000, "refusals", 60)
+            assert proxy.metric("quota_proxy_broker_bytes_in_rate", broker="1") > 150_000
+            assert proxy.metric("quota_proxy_topic_bytes_in_rate", broker="1", topic="v1-hot") > 20_000
+        finally:
+            # Without the quota, all that waits flows at once.
+            with_topics(proxy, {"brokers": {}})
+            wait_until(lambda: not shares(proxy), "the quota's end")
+            stop.set()
+        for each in running:
+            each.result()
+    assert refused(proxy, "v1-explicit") == refused(proxy, "v1-small") == 0
+    (line,) = proxy.log_lines("topic v1-hot: .* refused")[:1]
+    assert "of 20000; the broker's" in line
+    for name, producer in zip(names, producers, strict=True):
+        assert producer.failed == []
+        check_all_there(Confluent().read(kafka.bootstrap, name, producer.sent), producer.sent)
+
+
+def test_topics_without_a_threshold_share_what_is_left(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    make_topic(kafka, "share-explicit")
+    quotas = {
+        "store": "none",
+        "topics": {"share-explicit": {SHARE: 400_000}},
+        "brokers": {1: {TOTAL: 1_000_000}},
+    }
+    proxy = run_proxy(kafka.bootstrap, settings={"quotas": quotas})
+
+    def wanted() -> dict[str, float]:
+        with RawClient(kafka.port(1)) as client:
+            topics = [topic.name for topic in client.ask(metadata()).topics]
+        without = [name for name in topics if not name.startswith("__") and name != "share-explicit"]
+        return {**dict.fromkeys(without, pytest.approx(600_000 / len(without))), "share-explicit": 400_000}
+
+    wait_until(lambda: shares(proxy) == wanted(), "the shares of all topics")
+    make_topic(kafka, "share-new")
+    wait_until(lambda: "share-new" in shares(proxy) and shares(proxy) == wanted(), "the new topic's share")
+    drop_topic(kafka, "share-new")
+    before = len(wanted())
+    wait_until(
+        lambda: {name: shares(proxy)[name] for name in wanted()} == wanted() and len(wanted()) == before,
+        "the shares without it",
+    )
+    refusal = (("v1-a", 700_000), ("v1-b", 400_000))
+    with_topics(proxy, {"topics": {name: {SHARE: rate} for name, rate in refusal}})
+    wait_until(lambda: bool(proxy.log_lines("is 1100000 in all, more than")), "the refusal of the file")
