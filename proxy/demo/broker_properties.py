@@ -38,17 +38,23 @@ class Node:
 
 
 def server_properties(
-    node: Node, nodes: Sequence[Node], advertised: Mapping[str, str], overrides: Mapping[str, str]
+    node: Node,
+    nodes: Sequence[Node],
+    advertised: Mapping[str, str],
+    overrides: Mapping[str, str],
+    further: Mapping[str, str] | None = None,
 ) -> str:
     """The file's text for one of `nodes`.
 
     `advertised` has HOST:PORT by listener name where it differs from where the broker listens; `overrides`
-    wins over everything else.
+    wins over everything else. `further` are listeners for clients beyond the usual ones: security protocol by
+    name.
     """
     own = {listener: f"{_HOST}:{port}" for listener, port in node.ports.items()}
     controllers = _controllers(nodes)
     is_controller = node in controllers
-    listeners = [name for name in LISTENERS if is_controller or name != CONTROLLER]
+    protocols = {**dict.fromkeys(LISTENERS, "PLAINTEXT"), **(further or {})}
+    listeners = [name for name in protocols if is_controller or name != CONTROLLER]
     properties = {
         "node.id": str(node.node_id),
         "process.roles": "broker,controller" if is_controller else "broker",
@@ -56,8 +62,12 @@ def server_properties(
             f"{voter.node_id}@{_HOST}:{voter.ports[CONTROLLER]}" for voter in controllers
         ),
         "listeners": _spell(listeners, own),
-        "advertised.listeners": _spell((CLIENTS, INTERNAL), {**own, **advertised}),
-        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in LISTENERS),
+        "advertised.listeners": _spell(
+            [name for name in protocols if name != CONTROLLER], {**own, **advertised}
+        ),
+        "listener.security.protocol.map": ",".join(
+            f"{name}:{protocol}" for name, protocol in protocols.items()
+        ),
         "inter.broker.listener.name": INTERNAL,
         "controller.listener.names": CONTROLLER,
         "log.dirs": str(node.data),

@@ -47,6 +47,7 @@ class EmbeddedKafka:
     broker_properties  of single brokers, by node id; they win over `properties`
     ports              client ports by node id where they must not be chosen freely
     advertised         HOST:PORT by node id and listener name (PLAINTEXT, INTERNAL), such as those of a proxy
+    listeners          of every broker, further ones for clients: security protocol by name
     jvm_flags          for the brokers, after those for a quick start
     """
 
@@ -59,6 +60,7 @@ class EmbeddedKafka:
         broker_properties: Mapping[int, Mapping[str, str]] | None = None,
         ports: Mapping[int, int] | None = None,
         advertised: Mapping[int, Mapping[str, str]] | None = None,
+        listeners: Mapping[str, str] | None = None,
         jvm_flags: Sequence[str] = (),
     ) -> None:
         self.version = version
@@ -68,13 +70,15 @@ class EmbeddedKafka:
         self._properties = properties or {}
         self._broker_properties = broker_properties or {}
         self._advertised = advertised or {}
+        self._listeners = dict(listeners or {})
         self._jvm_flags = tuple(jvm_flags)
         self._nodes = {node_id: self._place(node_id, ports or {}) for node_id in range(1, brokers + 1)}
         self._running: dict[int, subprocess.Popen[str]] = {}
         self._children = Children()
 
     def _place(self, node_id: int, fixed: Mapping[int, int]) -> Node:
-        ports = dict(zip(LISTENERS, free_ports(len(LISTENERS)), strict=True))
+        names = (*LISTENERS, *self._listeners)
+        ports = dict(zip(names, free_ports(len(names)), strict=True))
         if node_id in fixed:
             ports[CLIENTS] = fixed[node_id]
         return Node(node_id, ports, self.folder / f"node-{node_id}")
@@ -179,7 +183,9 @@ class EmbeddedKafka:
             node.folder.mkdir()
             overrides = {**self._properties, **self._broker_properties.get(node.node_id, {})}
             advertised = self._advertised.get(node.node_id, {})
-            node.properties_file.write_text(server_properties(node, nodes, advertised, overrides))
+            node.properties_file.write_text(
+                server_properties(node, nodes, advertised, overrides, self._listeners)
+            )
         first, *others = nodes
         cluster_id = _random_id()
         self.run_tool("kafka-storage", "format", "-t", cluster_id, "-c", str(first.properties_file))
