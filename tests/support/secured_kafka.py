@@ -4,7 +4,6 @@ import base64
 import json
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import confluent_kafka.admin
@@ -101,10 +100,3 @@ def set_up(kafka: EmbeddedKafka) -> None:
     waiting += client.create_acls([rule]).values()
     for future in waiting:
         future.result(30)
-
-
-def client_file(folder: Path, **config: str) -> str:
-    """A file for --command-config of Kafka's tools."""
-    file = folder / f"{len(list(folder.iterdir()))}.properties"
-    file.write_text("".join(f"{key}={value}\n" for key, value in config.items()))
-    return str(file)

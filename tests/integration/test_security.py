@@ -1,0 +1,236 @@
+"""A secured Kafka and the proxy before it: who gets in is who the broker says, and spends their own quota."""
+
+import contextlib
+import socket
+import ssl
+import threading
+import uuid
+from collections.abc import Iterator
+
+import confluent_kafka
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.certificates import Authority
+from tests.support.logins import AUTHENTICATE, HANDSHAKE
+from tests.support.messages import request_type
+from tests.support.proxy_process import ProxyProcess
+from tests.support.raw_client import RawClient
+from tests.support.secured_clients import COUNT, OAUTHBEARER, PYTHON_CLIENTS, Client, Way, java
+from tests.support.secured_kafka import PASSWORDS, SECRET, secured_kafka, set_up
+from tests.support.secured_proxy import SecuredProxy
+from tests.support.topics import make_topic
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER]
+SHARED = "shared-client-id"
+ALICE_S_RATE = 100_000
+LIST_GROUPS = 16
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def secured(authority: Authority) -> Iterator[EmbeddedKafka]:
+    with secured_kafka(authority) as kafka:
+        set_up(kafka)
+        yield kafka
+
+
+@pytest.fixture(scope="module")
+def front(
+    secured: EmbeddedKafka, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecuredProxy]:
+    quotas = [{"entity": {"user": "alice", "client-id": SHARED}, "producer_byte_rate": ALICE_S_RATE}]
+    front = SecuredProxy(tmp_path_factory.mktemp("secured"), secured, authority, quotas)
+    with front.process:
+        yield front
+        shown = [front.process.get(path)[1] for path in ("/metrics", "/readyz", "/api/quotas")]
+        for text in (front.process.log, *shown):
+            assert SECRET not in text
+            assert SECRET.encode().hex() not in text
+
+
+@pytest.fixture(scope="module")
+def proxy(front: SecuredProxy) -> ProxyProcess:
+    return front.process
+
+
+@pytest.fixture
+def topic(secured: EmbeddedKafka) -> str:
+    name = f"topic-{uuid.uuid4().hex[:8]}"
+    make_topic(secured, name)
+    return name
+
+
+def way_of(user: str, mechanism: str | None, authority: Authority) -> Way:
+    if mechanism is None:
+        return Way(user, authority.ca, certificate=authority.sign(user, user))
+    return Way(user, authority.ca, mechanism, PASSWORDS[user])
+
+
+def spent(proxy: ProxyProcess, user: str, client_id: str) -> float:
+    return proxy.metric("quota_proxy_client_bytes_total", user=user, client_id=client_id, direction="in")
+
+
+@pytest.mark.parametrize("mechanism", [None, *MECHANISMS])
+@pytest.mark.parametrize("client", PYTHON_CLIENTS.values(), ids=PYTHON_CLIENTS)
+def test_clients(
+    client: Client,
+    mechanism: str | None,
+    front: SecuredProxy,
+    authority: Authority,
+    topic: str,
+) -> None:
+    way = way_of("alice", mechanism, authority)
+    bootstrap = front.bootstrap["certificates" if mechanism is None else "logins"]
+    assert client(bootstrap, way, topic, topic) == COUNT
+    assert spent(front.process, "alice", topic) > 0
+    assert spent(front.process, "bob", topic) == 0
+
+
+@pytest.mark.parametrize("mechanism", [None, *MECHANISMS])
+def test_java_s_tools(
+    mechanism: str | None, secured: EmbeddedKafka, front: SecuredProxy, authority: Authority, topic: str
+) -> None:
+    way = way_of("bob", mechanism, authority)
+    bootstrap = front.bootstrap["certificates" if mechanism is None else "logins"]
+    assert java(secured, bootstrap, way, topic, topic) == COUNT
+    assert spent(front.process, "bob", topic) > 0
+
+
+def test_a_listener_that_learns_from_its_clients(front: SecuredProxy, topic: str) -> None:
+    way = Way("bob", None, "SCRAM-SHA-256", PASSWORDS["bob"])
+    assert PYTHON_CLIENTS["confluent-kafka"](front.bootstrap["learning"], way, topic, topic) == COUNT
+    assert spent(front.process, "bob", topic) > 0
+    assert front.process.log_lines("learning: broker 1 is served at port")
+
+
+@pytest.mark.parametrize("mechanism", [None, "PLAIN"])
+def test_one_s_quota_is_not_another_s(
+    mechanism: str | None, front: SecuredProxy, authority: Authority, topic: str
+) -> None:
+    """Both use one client id; alice has a quota, bob has none."""
+    bootstrap = front.bootstrap["certificates" if mechanism is None else "logins"]
+    waits = {}
+    for user in ("bob", "alice"):
+        config = way_of(user, mechanism, authority).librdkafka()
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": bootstrap, "client.id": SHARED, "linger.ms": 0, **config}
+        )
+        before = front.process.metric("quota_proxy_throttle_seconds_total", client_id=SHARED)
+        for _ in range(3):
+            producer.produce(topic, bytes(ALICE_S_RATE))
+            assert producer.flush(30) == 0
+        after = front.process.metric("quota_proxy_throttle_seconds_total", client_id=SHARED)
+        waits[user] = after - before
+    assert waits["bob"] == 0
+    assert waits["alice"] > 0.5
+
+
+def test_a_wrong_password(front: SecuredProxy, authority: Authority, topic: str) -> None:
+    errors: list[confluent_kafka.KafkaError] = []
+    way = Way("bob", authority.ca, "PLAIN", "wrong-" + SECRET)
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": front.bootstrap["logins"],
+            "client.id": topic,
+            "error_cb": errors.append,
+            **way.librdkafka(),
+        }
+    )
+    wait_until(lambda: producer.poll(0.1) >= 0 and bool(errors), "the broker's refusal")
+    assert "Invalid username or password" in str(errors[0])
+    assert spent(front.process, "bob", topic) == 0
+    counted = {"listener": "logins", "mechanism": "PLAIN", "ip": "127.0.0.1"}
+    assert front.process.metric("quota_proxy_authentication_failures_total", **counted) >= 1
+
+
+def test_another_login_on_the_same_connection(front: SecuredProxy, topic: str) -> None:
+    """A client may show that it is who it was, and nobody else."""
+    handshake = request_type(HANDSHAKE, 1)(mechanism="PLAIN")
+
+    def token(user: str) -> bytes:
+        return f"\0{user}\0{PASSWORDS[user]}".encode()
+
+    with RawClient(front.ports["learning"], client_id=topic) as client:
+        codes = []
+        for user in ("alice", "alice", "bob"):
+            # Kafka refuses another login within a second, and the session goes on.
+            wait_until(lambda: client.ask(handshake).error_code is ErrorCode.none, "the handshake")
+            answer = client.ask(request_type(AUTHENTICATE, 2)(auth_bytes=token(user)))
+            codes.append(answer.error_code)
+            if user == "alice":
+                client.ask(request_type(LIST_GROUPS, 0)())
+        assert codes == [ErrorCode.none, ErrorCode.none, ErrorCode.sasl_authentication_failed]
+        assert client.ended()
+    assert spent(front.process, "alice", topic) > 0
+    assert spent(front.process, "bob", topic) == 0
+
+
+def peer_certificate(port: int, authority: Authority) -> bytes | None:
+    context = ssl.create_default_context(cafile=authority.ca)
+    with (
+        socket.create_connection(("localhost", port), timeout=10) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as client,
+    ):
+        return client.getpeercert(binary_form=True)
+
+
+def test_a_certificate_is_replaced_under_load(front: SecuredProxy, authority: Authority, topic: str) -> None:
+    failures: list[object] = []
+    way = way_of("bob", "PLAIN", authority)
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": front.bootstrap["logins"],
+            "client.id": topic,
+            "error_cb": failures.append,
+            **way.librdkafka(),
+        }
+    )
+    over = threading.Event()
+
+    def load() -> None:
+        while not over.is_set():
+            producer.produce(
+                topic, b"x", on_delivery=lambda error, _: failures.append(error) if error else None
+            )
+            producer.poll(0.005)
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    try:
+        port = front.ports["logins"]
+        before = peer_certificate(port, authority)
+        authority.sign("proxy")
+        wait_until(lambda: peer_certificate(port, authority) != before, "the new certificate")
+    finally:
+        over.set()
+        thread.join()
+    assert producer.flush(30) == 0
+    assert failures == []
+    assert front.process.metric("quota_proxy_certificate_days_left", file=front.certificate.certificate) > 90
+
+
+def test_a_client_without_tls(front: SecuredProxy, topic: str) -> None:
+    with RawClient(front.ports["logins"]) as client:
+        client.send(request_type(18, 0)())
+        assert client.ended()
+    wait_until(lambda: front.process.log_lines("logins: .* refused: it does not speak TLS"), "the log's line")
+
+
+def test_a_client_without_a_certificate(front: SecuredProxy, authority: Authority) -> None:
+    context = ssl.create_default_context(cafile=authority.ca)
+    with (
+        socket.create_connection(("localhost", front.ports["certificates"])) as plain,
+        contextlib.suppress(OSError),
+        context.wrap_socket(plain, server_hostname="localhost") as client,
+    ):
+        client.recv(1)
+    says = "certificates: .* refused: the TLS handshake failed: PEER_DID_NOT_RETURN_A_CERTIFICATE"
+    wait_until(lambda: front.process.log_lines(says), "the log's line")
