@@ -34,22 +34,24 @@ BYTES_OUT: Final = "quota_proxy_topic_partition_bytes_total"
 def omitting(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
     topics = {
         f"omitted-{name}": {"consumer.byte.rate": QUOTA, "consumer.byte.rate.action": "omit"}
-        for name in CLIENTS
+        for name in [*CLIENTS, "shared"]
     }
     settings = {"quotas": {"topics": topics}, "metrics": {"topic_partitions": True}}
     return run_proxy(kafka.bootstrap, settings=settings)
 
 
-def _produce(kafka: EmbeddedKafka, topic: str) -> None:
-    """Numbered messages, in batches of 16 KiB at most."""
+def _produce(kafka: EmbeddedKafka, topic: str, hot_messages: int = HOT_MESSAGES) -> int:
+    """Numbered messages, in batches of 16 KiB at most; returns how many."""
     make_topic(kafka, topic, PARTITIONS)
     producer = Confluent(batch_size=16 << 10, linger_ms=50).producer(kafka.bootstrap)
     cold = [partition for partition in range(PARTITIONS) if partition != HOT]
-    for number in range(MESSAGES):
-        partition = HOT if number < HOT_MESSAGES else cold[number % len(cold)]
+    messages = hot_messages + len(cold) * COLD_MESSAGES
+    for number in range(messages):
+        partition = HOT if number < hot_messages else cold[number % len(cold)]
         producer.produce(topic, value(number, SIZE), key(number), partition)
         producer.poll(0)
     assert producer.flush(60) == 0
+    return messages
 
 
 class Flow:
@@ -132,3 +134,22 @@ def test_the_others_flow_at_once_and_the_hot_one_at_its_limit(
         assert max(others) < 2.0, f"{name}: {others}"
         rates = flow.rates(topic, HOT, SECONDS - 4)
         check_even(rates, QUOTA)
+
+
+def test_who_comes_while_a_partition_is_over_gets_everything_too(
+    kafka: EmbeddedKafka, omitting: ProxyProcess
+) -> None:
+    """Its first fetch names all partitions; those that are held back have no records in the answer."""
+    topic = "omitted-shared"
+    messages = _produce(kafka, topic, QUOTA // SIZE)
+    with ThreadPoolExecutor(len(CLIENTS)) as pool:
+        first = pool.submit(Confluent().read, omitting.bootstrap, topic, messages)
+        bucket = {"topic": topic, "partition": str(HOT), "direction": "out"}
+        wait_until(
+            lambda: omitting.metric("quota_proxy_topic_partition_throttle_seconds_total", **bucket) > 0,
+            "the partition's being over",
+        )
+        others = [CLIENTS[name](kafka) for name in CLIENTS if name != "confluent-kafka"]
+        reading = [pool.submit(client.read, omitting.bootstrap, topic, messages) for client in others]
+        for each in [first, *reading]:
+            check_all_there(each.result(), messages)

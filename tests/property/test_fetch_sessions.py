@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.relay.fetches import LEAST_WAIT_SECONDS, SESSION_MASK
-from tests.support.fetch_models import BrokerModel, JavaClientModel, batch
+from tests.support.fetch_models import FINAL, FULL, BrokerModel, JavaClientModel, batch
 from tests.support.fetching import COLD, HOT, Story
 from tests.support.playbook import START
 
@@ -31,15 +31,18 @@ happenings = st.one_of(
     st.tuples(st.just("restart")),
 )
 
+some_steps = st.lists(st.lists(happenings, max_size=4), min_size=3, max_size=25)
+MANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 
 class World:
     """A client, the relay and a broker, one fetch after the other."""
 
-    def __init__(self, version, with_cold):
+    def __init__(self, version, with_cold, epoch=FULL):
         every = HOTS + (COLDS if with_cold else [])
         self.story = Story()
         self.broker = BrokerModel(version, {partition: [] for partition in HOTS + COLDS})
-        self.client = JavaClientModel(version, dict.fromkeys(every, 0))
+        self.client = JavaClientModel(version, dict.fromkeys(every, 0), epoch=epoch)
         self.now = START
 
     def happen(self, what, *details):
@@ -83,7 +86,7 @@ class World:
         self.story.new_limits()
 
     def restart(self):
-        self.client.epoch = 0
+        self.client.epoch = min(self.client.epoch, 0)
 
     def check_held(self):
         """What is held back is not in the broker's session, once that goes on and the relay knows it."""
@@ -119,19 +122,27 @@ class World:
         refused = self.client.epoch
         records = self.client.answered(answer)
         assert self.now - began <= 0.5 + 1e-6, "the answer came later than the client waits"
-        quiet = records == 0 and asked == 0 and self.client.epoch == refused + 1
+        quiet = records == 0 and asked == 0 and self.client.epoch in (refused + 1, FINAL)
         assert not quiet or self.now - began >= LEAST_WAIT_SECONDS, "an empty answer at once"
         return records
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    with_cold=st.booleans(),
-    steps=st.lists(st.lists(happenings, max_size=4), min_size=3, max_size=25),
-)
+@MANY
+@given(with_cold=st.booleans(), steps=some_steps)
 def test_each_record_comes_once_and_in_order(version, with_cold, steps):
-    world = World(version, with_cold)
+    run(World(version, with_cold), steps)
+
+
+@pytest.mark.parametrize("version", [4, 5, 6, 7, 11, 13])
+@MANY
+@given(with_cold=st.booleans(), steps=some_steps)
+def test_outside_sessions_too(version, with_cold, steps):
+    run(World(version, with_cold, FINAL), steps)
+
+
+def run(world, steps):
+    """The steps, and then fetches until everything has come."""
     for step in steps:
         for what, *details in step:
             world.happen(what, *details)
