@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 
 from proxy.errors import Key, SettingsError, spell
-from proxy.settings import Quotas, Settings, load
+from proxy.quotas_settings import Quotas
+from proxy.settings import Settings, load
 
 log = logging.getLogger(__name__)
 POLL_SECONDS: Final = 0.5

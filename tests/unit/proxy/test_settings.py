@@ -8,7 +8,8 @@ import pytest
 from proxy.errors import SettingsError
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits import OBSERVE, Limits
-from proxy.settings import Settings, StoreTopic, file_quotas, load, split_address
+from proxy.quotas_settings import StoreTopic
+from proxy.settings import Settings, file_quotas, load, split_address
 
 ROOT = Path(__file__).parents[3]
 SMALLEST = "listeners: [{upstream: {bootstrap: [127.0.0.1:19092]}}]\n"
