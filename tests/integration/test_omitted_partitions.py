@@ -7,12 +7,15 @@ from itertools import pairwise
 from typing import Final
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.clients import CLIENTS, Confluent
+from tests.support.configs import DELETE, SET, TOPIC, incremental_request
 from tests.support.numbered import check_all_there, key, value
 from tests.support.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.rates import check_even
+from tests.support.raw_client import RawClient
 from tests.support.topics import make_topic
 from tests.support.waiting import wait_until
 
@@ -27,6 +30,8 @@ COLD_MESSAGES: Final = 300
 """Of each other partition: less than its quota lets through at once."""
 MESSAGES: Final = HOT_MESSAGES + (PARTITIONS - 1) * COLD_MESSAGES
 SAMPLE_SECONDS: Final = 0.2
+RATE: Final = "consumer.byte.rate"
+ACTION: Final = "consumer.byte.rate.action"
 BYTES_OUT: Final = "quota_proxy_topic_partition_bytes_total"
 
 
@@ -153,3 +158,30 @@ def test_who_comes_while_a_partition_is_over_gets_everything_too(
         reading = [pool.submit(client.read, omitting.bootstrap, topic, messages) for client in others]
         for each in [first, *reading]:
             check_all_there(each.result(), messages)
+
+
+def test_a_quota_comes_changes_and_goes_while_consumers_read(
+    kafka: EmbeddedKafka, omitting: ProxyProcess
+) -> None:
+    """Sessions that are open already are opened anew, and what stays out comes back when the quota goes."""
+    topic = "omitted-later"
+    messages = _produce(kafka, topic, HOT_MESSAGES)
+    names = ("java", "kafka-python", "aiokafka")
+    out = {"direction": "out", "topic": topic, "partition": str(HOT)}
+    with RawClient(omitting.broker_port(1)) as admin, ThreadPoolExecutor(len(names)) as pool:
+        _alter(admin, topic, (RATE, SET, str(QUOTA)))
+        reading = [
+            pool.submit(CLIENTS[name](kafka).read, omitting.bootstrap, topic, messages) for name in names
+        ]
+        wait_until(lambda: omitting.metric(BYTES_OUT, **out) > 2 * QUOTA, "a flow before the change")
+        _alter(admin, topic, (ACTION, SET, "omit"))
+        wait_until(lambda: omitting.metric(BYTES_OUT, **out) > 4 * QUOTA, "a flow after the change")
+        assert not any(each.done() for each in reading)
+        _alter(admin, topic, (RATE, DELETE, None), (ACTION, DELETE, None))
+        for each in reading:
+            check_all_there(each.result(30), messages)
+
+
+def _alter(admin: RawClient, topic: str, *changes: tuple[str, int, str | None]) -> None:
+    answer = admin.ask(incremental_request([((TOPIC, topic), changes)]))
+    assert [response.error_code for response in answer.responses] == [ErrorCode.none]
