@@ -20,6 +20,7 @@ from tests.support.client_quotas import (
     describe_request,
     described,
 )
+from tests.support.configs_tool import ConfigsTool
 from tests.support.messages import framed, read_frame, response_type
 from tests.support.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.raw_client import RawClient
@@ -49,35 +50,9 @@ def proxy(cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
     return run_proxy(cluster.bootstrap, settings=own_topic())
 
 
-class Tool:
-    """kafka-configs of the cluster's own version, through the proxy."""
-
-    def __init__(self, kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
-        self._kafka = kafka
-        self._proxy = proxy
-
-    def __call__(self, *arguments: str, check: bool = True) -> str:
-        """What it says, on both streams."""
-        server = ("--bootstrap-server", self._proxy.bootstrap)
-        done = self._kafka.run_tool("kafka-configs", *server, *arguments, timeout=120, check=check)
-        return done.stdout + done.stderr
-
-    def alter(self, *entity: str, add: str = "", delete: str = "", check: bool = True) -> str:
-        change = [*(["--add-config", add] if add else []), *(["--delete-config", delete] if delete else [])]
-        return self("--alter", *entity, *change, check=check)
-
-    def describe(self, *entity: str) -> set[str]:
-        """Its lines without the values' order."""
-        lines = self("--describe", *entity).splitlines()
-        return {
-            " are ".join([who, *sorted(what.split(", "))])
-            for who, _, what in (x.partition(" are ") for x in lines)
-        }
-
-
 @pytest.fixture
-def tool(cluster: EmbeddedKafka, proxy: ProxyProcess) -> Tool:
-    return Tool(cluster, proxy)
+def tool(cluster: EmbeddedKafka, proxy: ProxyProcess) -> ConfigsTool:
+    return ConfigsTool(cluster, proxy)
 
 
 ALICE = ("--entity-type", "users", "--entity-name", "alice")
@@ -87,7 +62,7 @@ IPS = ("--entity-type", "ips")
 DEFAULT = "--entity-default"
 
 
-def test_users(tool: Tool, cluster: EmbeddedKafka) -> None:
+def test_users(tool: ConfigsTool, cluster: EmbeddedKafka) -> None:
     said = tool.alter(*ALICE, add="producer_byte_rate=1024,request_percentage=50.5")
     assert "Completed updating config for user alice." in said
     tool.alter(*USERS, DEFAULT, add="consumer_byte_rate=2048")
@@ -105,7 +80,7 @@ def test_users(tool: Tool, cluster: EmbeddedKafka) -> None:
     assert describe(cluster.port(1)) == {}, "a broker has learned of it"
 
 
-def test_clients_and_both(tool: Tool, cluster: EmbeddedKafka) -> None:
+def test_clients_and_both(tool: ConfigsTool, cluster: EmbeddedKafka) -> None:
     tool.alter(*CLIENTS, "--entity-name", "etl", add="producer_byte_rate=1,controller_mutation_rate=0.5")
     tool.alter(*USERS, "--entity-name", "bob", *CLIENTS, "--entity-name", "etl", add="consumer_byte_rate=3")
     tool.alter(*USERS, DEFAULT, *CLIENTS, DEFAULT, add="consumer_byte_rate=4")
@@ -119,7 +94,7 @@ def test_clients_and_both(tool: Tool, cluster: EmbeddedKafka) -> None:
     assert describe(cluster.port(1)) == {}, "a broker has learned of it"
 
 
-def test_ips(tool: Tool, cluster: EmbeddedKafka) -> None:
+def test_ips(tool: ConfigsTool, cluster: EmbeddedKafka) -> None:
     tool.alter(*IPS, "--entity-name", "192.0.2.7", add="connection_creation_rate=7")
     tool.alter(*IPS, DEFAULT, add="connection_creation_rate=2000")
     assert tool.describe(*IPS) == {
