@@ -70,6 +70,11 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Error code for producers whose partition or topic is refused: 19 (NOT_ENOUGH_REPLICAS), which every
     client retries, or 89 (THROTTLING_QUOTA_EXCEEDED), which librdkafka and aiokafka take for final. `auto` is
     89 for clients that are known to retry it (Java from 2.7 on, kafka-python from 3.0 on), 19 for others."""
+    callback: str | None = None
+    """`package.module:Class` with rules of your own, asked before the quotas of users and client ids when a
+    client is first seen: see docs/quota-callback.md."""
+    callback_error: Literal["open", "closed"] = "open"
+    """Whether clients are unlimited (`open`) or all but stopped (`closed`) for whom the callback fails."""
     exempt: Exempt = Exempt()
     """Whom no quota holds for."""
     controller: Controller = Controller()

@@ -20,8 +20,10 @@ from proxy.errors import Key, SettingsError, spell
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds import load_kinds
+from proxy.quota.limit_source import LimitSource
 from proxy.quota.limits import ENFORCE, OBSERVE, Limits
 from proxy.quota.networks import Networks
+from proxy.quota_callback import load_callback
 from proxy.quotas_settings import Quotas
 from proxy.security.in_settings import check_logins, check_security, open_files, with_absolute_paths
 from proxy.security.settings import Principal, Tls, UpstreamSasl, UpstreamTls
@@ -191,15 +193,18 @@ def load(path: Path, *, with_files: bool = False) -> Settings:
 def file_quotas(settings: Settings) -> FileQuotas:
     """The file's part in the store of quotas."""
     quotas = settings.quotas
+    source = None if quotas.callback is None else load_callback(quotas.callback, quotas.callback_error)
     return FileQuotas(
-        partial(limits, quotas),
+        partial(limits, quotas, source),
         replace(quotas, clients=(), topics={}, brokers={}),
         read_clients(quotas.clients, ("quotas", "clients")),
         read_resources(quotas.topics, quotas.brokers, ConfigRules(load_kinds()), ("quotas",)),
     )
 
 
-def limits(settings: Quotas, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> Limits:
+def limits(
+    settings: Quotas, source: LimitSource | None, quotas: Mapping[QuotaEntity, Mapping[str, float]]
+) -> Limits:
     """These quotas, under the file's settings, as the snapshot that the quota engine takes."""
     mode = settings.mode
     return Limits(
@@ -219,6 +224,7 @@ def limits(settings: Quotas, quotas: Mapping[QuotaEntity, Mapping[str, float]]) 
         replication_samples=settings.replication.window_num,
         replication_window_seconds=settings.replication.window_size_seconds,
         refusal_error=0 if settings.refusal_error == "auto" else settings.refusal_error,
+        source=source,
     )
 
 
@@ -231,6 +237,11 @@ def split_address(text: str) -> tuple[str, int]:
 
 
 def _check_quotas(settings: Settings) -> None:
+    if settings.quotas.callback is not None:
+        try:
+            load_callback(settings.quotas.callback, settings.quotas.callback_error)
+        except ValueError as error:
+            raise SettingsError(str(error), ("quotas", "callback")) from error
     file_quotas(settings)
     mode = settings.quotas.mode
     if isinstance(mode, dict):

@@ -6,6 +6,7 @@ from typing import Final, final
 
 from proxy.quota.bucket import Bucket, Rule
 from proxy.quota.identity import Identity, Names
+from proxy.quota.limit_source import SOURCED_KEYS, SourcedLimit
 from proxy.quota.limits import UNLIMITED, Limits
 from proxy.quota.table import Change
 
@@ -30,8 +31,14 @@ class Buckets:
         self._resolved: Final[dict[tuple[str, str, str], Bucket]] = {}
         """By user, client id and address of who asks."""
         self._unlimited: Final[set[tuple[str, str, str]]] = set()
-        self.any = len(limits.configured(key)) > 0
+        self._sourced: Final[set[tuple[str, str, str]]] = set()
+        """Buckets whose limit comes from the limits' source."""
+        self.any = self._any()
         """Whether any entity has this quota."""
+
+    def _any(self) -> bool:
+        sourced = self._limits.source is not None and self.key in SOURCED_KEYS
+        return sourced or len(self._limits.configured(self.key)) > 0
 
     def find(self, who: Identity, now: float) -> Bucket | None:
         """The bucket that holds for a client; None where no quota does."""
@@ -54,6 +61,11 @@ class Buckets:
     def _resolve(self, asks: tuple[str, str, str], now: float) -> Bucket | None:
         if len(self._resolved) + len(self._unlimited) >= _RESOLVED_AT_MOST:
             self._forget_resolved()
+        source = self._limits.source
+        if source is not None and not asks[2]:
+            sourced = source.find(self.key, asks[0], asks[1])
+            if sourced is not None:
+                return self._resolve_sourced(asks, sourced, now)
         names = self._names(asks)
         limit = UNLIMITED if names is None else self._limit(names)
         if names is None or limit == UNLIMITED:
@@ -66,6 +78,25 @@ class Buckets:
         self._resolved[asks] = bucket
         return bucket
 
+    def _resolve_sourced(
+        self, asks: tuple[str, str, str], sourced: SourcedLimit, now: float
+    ) -> Bucket | None:
+        if sourced.limit == UNLIMITED:
+            if sourced.keep:
+                self._unlimited.add(asks)
+            return None
+        names = (sourced.user, sourced.client_id, "")
+        self._sourced.add(names)
+        bucket = self._buckets.get(names)
+        if bucket is None:
+            bucket = Bucket(self.key, names[0], names[1], sourced.limit, self._rule, now)
+            self._buckets[names] = bucket
+        elif bucket.limit != sourced.limit:
+            bucket.configure(sourced.limit, self._rule, now)
+        if sourced.keep:
+            self._resolved[asks] = bucket
+        return bucket
+
     def _names(self, asks: tuple[str, str, str]) -> tuple[str, str, str] | None:
         if asks[2]:
             return asks
@@ -73,6 +104,8 @@ class Buckets:
         return None if names is None else (names[0], names[1], "")
 
     def _limit(self, names: tuple[str, str, str]) -> float:
+        if names in self._sourced and self._limits.source is not None:
+            return self._buckets[names].limit
         if names[2]:
             return self._limits.ip_limit(self.key, names[2])
         return self._limits.limit(self.key, names[0], names[1])
@@ -84,10 +117,11 @@ class Buckets:
     def configure(self, limits: Limits, rule: Rule, now: float) -> None:
         """Take new limits; every bucket whose limit changes gets its own in place."""
         same_rule = rule.same(self._rule)
-        change = limits.change_since(self._limits, self.key) if same_rule else None
+        same = same_rule and limits.source is self._limits.source
+        change = limits.change_since(self._limits, self.key) if same else None
         self._limits = limits
         self._rule = rule
-        self.any = len(limits.configured(self.key)) > 0
+        self.any = self._any()
         if change is not None:
             self._take(change, now)
             return
@@ -120,6 +154,7 @@ class Buckets:
         idle = [names for names, bucket in self._buckets.items() if bucket.idle(now)]
         for names in idle:
             del self._buckets[names]
+            self._sourced.discard(names)
         if not idle:
             return
         gone = [asks for asks, bucket in self._resolved.items() if bucket.idle(now)]

@@ -11,6 +11,7 @@ from proxy.quota.identity import (
     limit_precedence,
     precedence,
 )
+from proxy.quota.limit_source import LimitSource
 from proxy.quota.networks import Networks, networks_around, prefix_lengths
 from proxy.quota.resources import NO_RESOURCES, Resources
 from proxy.quota.table import EMPTY, Change, Table
@@ -39,6 +40,7 @@ class Limits:
     mutation_samples, mutation_window_seconds: Kafka's controller.quota.window.num and .window.size.seconds.
     resources: the quotas that are configs of topics and brokers.
     refusal_error: the error code that producers get for what is refused; 0 for one that they retry.
+    source: rules that are asked before the quotas of users and client ids; None where there are none.
     replication_samples, replication_window_seconds: Kafka's replication.quota.window.num and
     .window.size.seconds.
 
@@ -65,6 +67,7 @@ class Limits:
         replication_samples: int = 11,
         replication_window_seconds: float = 1.0,
         refusal_error: int = 0,
+        source: LimitSource | None = None,
     ) -> None:
         _check("algorithm", algorithm, PACE, WINDOW)
         for each in [mode, *(modes or {}).values()]:
@@ -80,6 +83,7 @@ class Limits:
         self.replication_samples: Final = replication_samples
         self.replication_window_seconds: Final = replication_window_seconds
         self.refusal_error: Final = refusal_error
+        self.source: Final = source
         self._mode: Final = mode
         self._modes: Final = dict(modes or {})
         self._exempt_users: Final = frozenset(exempt_users or [])
@@ -125,6 +129,7 @@ class Limits:
             self.replication_samples,
             self.replication_window_seconds,
             self.refusal_error,
+            self.source,
         )
         changed._tables.update(self._tables)
         changed._prefix_lengths = self._prefix_lengths

@@ -34,8 +34,8 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits import PACE, UNLIMITED, Limits
 from proxy.quota.partition_buckets import PartitionBuckets
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
-from proxy.quota.resources import ConfigKey
-from proxy.quota.verdict import PASS, Verdict
+from proxy.quota.sourced_partitions import SourcedPartitions
+from proxy.quota.verdict import PASS, Verdict, combine
 from proxy.wire.views import Item, RequestView, ResponseView
 
 PRODUCE: Final = 0
@@ -54,19 +54,19 @@ class TopicPartitionBytes(Quota):
     def __init__(self) -> None:
         super().__init__(API_KEYS)
         limits = Limits({})
+        rule = _rule(limits, PRODUCER_BYTE_RATE.name)
         self._window_seconds = 0.0
-        self._produced: Final = PartitionBuckets(
-            PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, _rule(limits, PRODUCER_BYTE_RATE)
-        )
-        self._consumed: Final = PartitionBuckets(
-            CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, _rule(limits, CONSUMER_BYTE_RATE)
-        )
+        self._produced: Final = PartitionBuckets(PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, rule)
+        self._consumed: Final = PartitionBuckets(CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, rule)
+        self._produced_by_source: Final = SourcedPartitions("producer_byte_rate")
+        self._consumed_by_source: Final = SourcedPartitions("consumer_byte_rate")
         self._lately: Final = ConsumedLately()
         self.configure(limits, 0.0)
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE:
-            return self._produce(request.items, who, now)
+            verdict = self._produce(request.items, who, now)
+            return combine(verdict, _use(self._produced_by_source, request.items, who, now))
         if request.replica_id >= 0 or not self._consumed.any or self._consumed.observed:
             return PASS
         return self._bound(request, who, now)
@@ -80,12 +80,17 @@ class TopicPartitionBytes(Quota):
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE or request.replica_id >= 0:
             return PASS
-        return self._consume(request.api_key, response.items, who, now)
+        verdict = self._consume(request.api_key, response.items, who, now)
+        return combine(verdict, _use(self._consumed_by_source, response.items, who, now))
 
     def pass_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE:
-            return self._produce(items, who, now)
-        return PASS if request.replica_id >= 0 else self._consume(request.api_key, items, who, now)
+            verdict = self._produce(items, who, now)
+            return combine(verdict, _use(self._produced_by_source, items, who, now))
+        if request.replica_id >= 0:
+            return PASS
+        verdict = self._consume(request.api_key, items, who, now)
+        return combine(verdict, _use(self._consumed_by_source, items, who, now))
 
     def _produce(self, items: list[Item], who: Identity, now: float) -> Verdict:
         longest = 0.0
@@ -169,22 +174,45 @@ class TopicPartitionBytes(Quota):
 
     def configure(self, limits: Limits, now: float) -> None:
         self._window_seconds = (limits.samples - 1) * limits.window_seconds
-        self._produced.configure(limits.resources, _rule(limits, PRODUCER_BYTE_RATE), now)
-        self._consumed.configure(limits.resources, _rule(limits, CONSUMER_BYTE_RATE), now)
+        self._produced.configure(limits.resources, _rule(limits, PRODUCER_BYTE_RATE.name), now)
+        self._consumed.configure(limits.resources, _rule(limits, CONSUMER_BYTE_RATE.name), now)
         self.refuses = self._produced.acts(REJECT) and not self._produced.observed
-        self.active = self._produced.any or self._consumed.any
-        produce = (PRODUCE,) if self._produced.any else ()
-        consume = (FETCH, SHARE_FETCH) if self._consumed.any else ()
+        self._produced_by_source.configure(limits.source, _rule(limits, "producer_byte_rate"), now)
+        self._consumed_by_source.configure(limits.source, _rule(limits, "consumer_byte_rate"), now)
+        sourced = self._produced_by_source.any
+        self.active = self._produced.any or self._consumed.any or sourced
+        produce = (PRODUCE,) if self._produced.any or sourced else ()
+        consume = (FETCH, SHARE_FETCH) if self._consumed.any or sourced else ()
         self.item_api_keys = produce + consume
         self.holds_fetches = self._consumed.acts(OMIT) and not self._consumed.observed
 
     def live(self) -> list[Bucket]:
-        return self._produced.live() + self._consumed.live()
+        sourced = self._produced_by_source.live() + self._consumed_by_source.live()
+        return self._produced.live() + self._consumed.live() + sourced
 
     def forget_idle(self, now: float) -> None:
         self._produced.forget_idle(now)
         self._consumed.forget_idle(now)
+        self._produced_by_source.forget_idle(now)
+        self._consumed_by_source.forget_idle(now)
         self._lately.forget(now)
+
+
+def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: float) -> Verdict:
+    """Charge partitions by the rules of the limits' source; the longest wait counts."""
+    if not sourced.any:
+        return PASS
+    longest = 0.0
+    worst: Bucket | None = None
+    for item in items:
+        bucket = sourced.find(item, who, now) if item.size > 0 and item.topic else None
+        if bucket is None:
+            continue
+        seconds = bucket.record(item.size, now, who)
+        if seconds > longest:
+            longest = seconds
+            worst = bucket
+    return PASS if worst is None else Verdict(longest, bucket=worst)
 
 
 def _omit(bucket: Bucket, size: int, who: Identity, now: float) -> None:
@@ -202,13 +230,13 @@ def _omit(bucket: Bucket, size: int, who: Identity, now: float) -> None:
         who.usage.count_throttle(FETCH, bucket.quota, more, 1)
 
 
-def _rule(limits: Limits, key: ConfigKey) -> Rule:
+def _rule(limits: Limits, key: str) -> Rule:
     return Rule(
         limits.burst_seconds if limits.algorithm == PACE else 0.0,
         limits.samples,
         limits.window_seconds,
         limits.max_throttle_seconds,
-        mode=limits.mode(key.name),
+        mode=limits.mode(key),
     )
 
 

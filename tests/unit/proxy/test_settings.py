@@ -378,3 +378,11 @@ class TestReplication:
     def test_one_for_clients_has_to_be_there(self, tmp_path: Path) -> None:
         message = refusal(tmp_path, "listeners: [{replication: true, upstream: {brokers: {1: 'k:1'}}}]")
         assert "listeners: there is none for clients" in message
+
+
+def test_callback(tmp_path: Path) -> None:
+    callback = "proxy.quota_callback:QuotaCallback"
+    settings = read(tmp_path, SMALLEST + f'quotas: {{callback: "{callback}", callback_error: closed}}')
+    assert limits(settings).source is not None
+    problem = refusal(tmp_path, SMALLEST + "quotas: {callback: nowhere:Class}")
+    assert "quotas.callback: nowhere:Class cannot be made: ModuleNotFoundError" in problem

@@ -1,0 +1,189 @@
+"""Quotas by rules of somebody's own."""
+
+import logging
+
+import pytest
+
+from proxy import quota_callback
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.kinds import load_kinds
+from proxy.quota.limits import UNLIMITED, Limits
+from proxy.quota_callback import (
+    CLOSED_LIMIT,
+    FETCH,
+    PRODUCE,
+    CallbackSource,
+    QuotaCallback,
+    TopicPartition,
+    load_callback,
+)
+from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+
+ALICE = Identity("alice", "app", "127.0.0.1")
+BOB = Identity("bob", "app", "127.0.0.1")
+
+
+class ByTeam(QuotaCallback):
+    """Every team shares 1000 bytes per second; asked as often as it says."""
+
+    def __init__(self):
+        self.asked = []
+
+    def quota_metric_tags(self, quota_type, principal, client_id):
+        self.asked.append((quota_type, principal, client_id))
+        if principal == "configured":
+            return None
+        return {} if principal == "free" else {"team": "one"}
+
+    def quota_limit(self, quota_type, tags):
+        return 1000 if quota_type == PRODUCE else None
+
+
+class ByPartition(QuotaCallback):
+    """Each partition of orders takes 1000 bytes per second from a user, and gives 500."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def quota_metric_tags(self, quota_type, principal, client_id, topic_partition=None):
+        self.asked += 1
+        if topic_partition is None or topic_partition.topic != "orders":
+            return {}
+        return {"user": principal, "partition": f"{topic_partition.topic}-{topic_partition.partition}"}
+
+    def quota_limit(self, quota_type, tags):
+        return 1000 if quota_type == PRODUCE else 500
+
+
+class Failing(QuotaCallback):
+    def __init__(self):
+        self.answer = RuntimeError("no such thing")
+
+    def quota_metric_tags(self, quota_type, principal, client_id):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return {"user": principal}
+
+    def quota_limit(self, quota_type, tags):
+        return self.answer
+
+
+def engine_of(callback, on_error="open", quotas=None):
+    engine = QuotaEngine([kind.build() for kind in load_kinds()])
+    engine.configure(Limits(quotas or {}, source=CallbackSource(callback, on_error)), 0.0)
+    return engine
+
+
+def produce(engine, size, who=ALICE, now=0.0, **partitions):
+    request = RequestView(0, 9, 1, who.client_id, size)
+    request.items = [
+        Item(topic, NO_ID, partition, each)
+        for topic, sizes in partitions.items()
+        for partition, each in enumerate(sizes)
+    ]
+    return engine.admit(request, who, now).throttle_seconds
+
+
+def test_clients_with_the_same_tags_share_a_bucket():
+    engine = engine_of(ByTeam())
+    assert produce(engine, 1000) == 0.0
+    assert produce(engine, 500, BOB) == pytest.approx(0.5)
+    (state,) = engine.buckets(0.0)
+    assert (state.quota, state.user, state.client_id, state.limit) == (
+        "producer_byte_rate",
+        "team=one",
+        "",
+        1000,
+    )
+
+
+def test_the_callback_is_asked_when_a_client_is_first_seen():
+    callback = ByTeam()
+    engine = engine_of(callback)
+    for _ in range(5):
+        produce(engine, 1)
+    assert callback.asked == [(PRODUCE, "alice", "app")]
+    engine.configure(Limits({}, source=CallbackSource(callback, "open")), 1.0)
+    produce(engine, 1)
+    assert len(callback.asked) == 2
+
+
+def test_no_tags_are_no_limit_and_none_leaves_it_to_what_is_configured():
+    engine = engine_of(ByTeam(), quotas={QuotaEntity(DEFAULT, None): {"producer_byte_rate": 100.0}})
+    assert produce(engine, 5000, Identity("free", "app", "127.0.0.1")) == 0.0
+    assert produce(engine, 200, Identity("configured", "app", "127.0.0.1")) == pytest.approx(1.0)
+    assert produce(engine, 1000) == 0.0
+
+
+def test_a_type_without_a_limit_is_unlimited():
+    engine = engine_of(ByTeam())
+    request = RequestView(1, 12, 1, "app", 100)
+    assert engine.charge(request, ResponseView(12, True, 50_000), ALICE, 0.0).throttle_seconds == 0.0
+
+
+def test_older_callbacks_are_not_asked_about_partitions():
+    callback = ByTeam()
+    engine = engine_of(callback)
+    assert engine.item_api_keys == frozenset()
+    assert not CallbackSource(QuotaCallback(), "open").by_partition
+    assert produce(engine, 1, orders=[5000]) == 0.0
+
+
+def test_partitions_of_a_client():
+    callback = ByPartition()
+    engine = engine_of(callback)
+    assert engine.item_api_keys == {0, 1, 78}
+    assert produce(engine, 1, orders=[1000, 2000], others=[9000]) == pytest.approx(1.0)
+    asked = callback.asked
+    assert produce(engine, 1, orders=[500, 0], others=[9000]) == pytest.approx(0.5)
+    assert callback.asked == asked
+    assert produce(engine, 1, BOB, orders=[1000]) == 0.0
+    request, response = RequestView(1, 12, 1, "app", 100), ResponseView(12, True, 50)
+    response.items = [Item("orders", NO_ID, 0, 1000)]
+    assert engine.charge(request, response, ALICE, 0.0).throttle_seconds == pytest.approx(1.0)
+    assert ("alice,partition=orders-0", 500) in {(state.user, state.limit) for state in engine.buckets(0.0)}
+
+
+def test_what_it_raises_is_logged_and_lets_clients_pass(caplog):
+    caplog.set_level(logging.ERROR)
+    engine = engine_of(Failing())
+    assert produce(engine, 5000) == 0.0
+    assert produce(engine, 5000, BOB) == 0.0
+    (record,) = caplog.records
+    assert "user alice" in record.getMessage()
+    assert "unlimited for now: RuntimeError: no such thing" in record.getMessage()
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("x"), "many", 0, -1, float("nan"), True])
+def test_or_stops_them(answer):
+    callback = Failing()
+    callback.answer = answer
+    engine = engine_of(callback, "closed")
+    assert produce(engine, 11) == pytest.approx((11 - CLOSED_LIMIT) / CLOSED_LIMIT)
+
+
+def test_it_is_asked_again_after_a_while(monkeypatch):
+    callback = Failing()
+    source = CallbackSource(callback, "open")
+    assert source.find("producer_byte_rate", "alice", "app").limit == UNLIMITED
+    callback.answer = 70
+    assert not source.find("producer_byte_rate", "alice", "app").keep
+    assert source.find("producer_byte_rate", "bob", "app").limit == 70
+    monkeypatch.setattr(quota_callback, "FAILED_SECONDS", 0.0)
+    assert source.find("producer_byte_rate", "alice", "app").limit == 70
+
+
+def test_a_partition_is_a_pair():
+    assert TopicPartition("orders", 3) == ("orders", 3)
+    assert FETCH == "FETCH"
+
+
+def test_loading():
+    assert not load_callback("proxy.quota_callback:QuotaCallback", "open").by_partition
+    with pytest.raises(ValueError, match=r"expected package\.module:Class"):
+        load_callback("ByTeam", "open")
+    with pytest.raises(ValueError, match="No module named 'no_such_module'"):
+        load_callback("no_such_module:Class", "open")
+    with pytest.raises(ValueError, match=r"is not a proxy\.quota_callback\.QuotaCallback"):
+        load_callback("builtins:dict", "open")
