@@ -6,8 +6,9 @@ when it has agreed, so that neither part is made where the other cannot be. No b
 `<default>`, which stands for all topics without a value of their own.
 """
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,7 +34,15 @@ from proxy.admin.configs_describe_messages import (
     write_describe_answer,
     write_entry,
 )
-from proxy.admin.configs_plan import BROKER_TYPE, TOPIC_TYPE, changes_of, entries_of, resource_of
+from proxy.admin.configs_plan import (
+    BROKER_TYPE,
+    EXPIRES_AT_MS,
+    TOPIC_TYPE,
+    Plan,
+    entries_of,
+    plan_of,
+    resource_of,
+)
 from proxy.admin.configs_store import ConfigsStore
 from proxy.admin.mutations import Broker
 from proxy.admin.mutations_messages import Pace
@@ -69,9 +78,15 @@ class _Case:
 class ResourceConfigs:
     """The three APIs. Bodies that do not parse raise Malformed; what the broker answers, RelayError."""
 
-    def __init__(self, store: ConfigsStore, rules: ConfigRules) -> None:
+    def __init__(
+        self,
+        store: ConfigsStore,
+        rules: ConfigRules,
+        wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
         self._store: Final = store
         self._rules: Final = rules
+        self._wall_ms: Final = wall_ms
 
     # Describe
 
@@ -141,8 +156,9 @@ class ResourceConfigs:
         if resource is None and asked.key[0] != BROKER_TYPE:
             return _Case(asked, list(asked.ops))
         keys = self._rules.keys(resource.type) if resource is not None else {}
-        ours = [op for op in asked.ops if op.name in keys]
-        theirs = [op for op in asked.ops if op.name not in keys]
+        names = {*keys, EXPIRES_AT_MS} if keys else set()
+        ours = [op for op in asked.ops if op.name in names]
+        theirs = [op for op in asked.ops if op.name not in names]
         # Brokers refuse a resource that is there twice.
         if resource is None or (not once and asked.key != DEFAULT_TOPIC):
             return _Case(asked, theirs)
@@ -150,26 +166,27 @@ class ResourceConfigs:
             if asked.key == DEFAULT_TOPIC:
                 _check_default(asked, theirs, once)
             current = self._store.configs.get(resource, {})
-            change = self._change(resource, changes_of(ours, keys, current, request.replaces), request)
+            plan = plan_of(ours, keys, current, request.replaces, self._wall_ms())
+            change = self._change(resource, plan, request)
         except Refused as refused:
             refusal = write_result(request, asked.key, refused.code, str(refused))
             return _Case(asked, theirs, refusal=refusal)
         return _Case(asked, theirs, change)
 
-    def _change(
-        self, resource: ConfigResource, values: dict[str, str | None], request: AlterRequest
-    ) -> ConfigChange | None:
-        if values and not self._store.off:
-            self._store.check_open()
-        if self._store.off:
-            current = self._store.configs.get(resource, {})
-            if request.replaces:
-                # What only the file can change is not erased by who does not name it.
-                values = {name: value for name, value in values.items() if value is not None}
-            if any(value != current.get(name) for name, value in values.items()):
-                raise Refused(ErrorCode.policy_violation, self._store.off)
+    def _change(self, resource: ConfigResource, plan: Plan, request: AlterRequest) -> ConfigChange | None:
+        values = plan.values
+        if not values and not plan.end_temporary:
             return None
-        return ConfigChange(resource, values) if values else None
+        if not self._store.off:
+            self._store.check_open()
+            return ConfigChange(resource, values, plan.expires_at_ms, plan.end_temporary)
+        current = self._store.configs.get(resource, {})
+        if request.replaces:
+            # What only the file can change is not erased by who does not name it.
+            values = {name: value for name, value in values.items() if value is not None}
+        if plan.expires_at_ms or any(value != current.get(name) for name, value in values.items()):
+            raise Refused(ErrorCode.policy_violation, self._store.off)
+        return None
 
     def _without_conflicts(self, request: AlterRequest, cases: list[_Case]) -> list[_Case]:
         """The cases, those refused that cannot be made together with what is there and those before them."""

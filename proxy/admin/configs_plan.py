@@ -1,10 +1,12 @@
 """What a resource's configs become by a request, and how they are described: Kafka's own rules."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from kio.schema.errors import ErrorCode
 
+from proxy.admin.client_quotas import LAST_TIME_MS
 from proxy.admin.configs_alter_messages import APPEND, DELETE, SET, SUBTRACT, Key, Op
 from proxy.admin.configs_describe_messages import (
     DEFAULT_CONFIG,
@@ -27,6 +29,9 @@ from proxy.quota.resources import (
 TOPIC_TYPE: Final = 2
 BROKER_TYPE: Final = 4
 """Kafka's ConfigResource.Type."""
+EXPIRES_AT_MS: Final = "expires.at.ms"
+"""No config: set beside others, it says until when they hold; deleted, it ends the temporary values."""
+_DIGITS: Final = 20
 Configs = Mapping[ConfigResource, Mapping[str, str]]
 
 
@@ -43,6 +48,50 @@ def resource_of(key: Key) -> ConfigResource | None:
 
 
 # Altering
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a request makes of a resource's configs."""
+
+    values: dict[str, str | None]
+    """What is set, and with None what is removed."""
+    expires_at_ms: int | None = None
+    """Until when `values` hold, in ms since the epoch; None: until they are changed again."""
+    end_temporary: bool = False
+    """Whether the resource's temporary values end now."""
+
+
+def plan_of(
+    ops: Sequence[Op], keys: Mapping[str, ConfigKey], current: Mapping[str, str], replaces: bool, now_ms: int
+) -> Plan:
+    """The plan of ops on `keys`, and on EXPIRES_AT_MS. Raises Refused."""
+    expiries = [op for op in ops if op.name == EXPIRES_AT_MS]
+    values = changes_of([op for op in ops if op.name != EXPIRES_AT_MS], keys, current, replaces)
+    if not expiries:
+        return Plan(values)
+    if len(expiries) > 1:
+        raise Refused(ErrorCode.invalid_request, f"Error due to duplicate config keys: {EXPIRES_AT_MS}")
+    if replaces:
+        problem = "it takes IncrementalAlterConfigs: what AlterConfigs sets holds for good"
+        raise Refused(ErrorCode.invalid_config, f"{EXPIRES_AT_MS}: {problem}")
+    [op] = expiries
+    if op.operation == DELETE:
+        return Plan(values, end_temporary=True)
+    return Plan(values, _end(op, values, now_ms))
+
+
+def _end(op: Op, values: Mapping[str, str | None], now_ms: int) -> int:
+    if op.operation != SET or op.value is None:
+        raise Refused(ErrorCode.invalid_request, f"{EXPIRES_AT_MS} takes a value to set, or is deleted")
+    text = op.value.strip()
+    if not (text.isascii() and text.isdigit() and now_ms < int(text[:_DIGITS]) <= LAST_TIME_MS):
+        problem = "it takes a time to come, in ms since the epoch"
+        raise Refused(ErrorCode.invalid_config, f"{EXPIRES_AT_MS} is {op.value}; {problem}")
+    if not values:
+        problem = "says until when the resource's other quotas in the request hold; there are none"
+        raise Refused(ErrorCode.invalid_config, f"{EXPIRES_AT_MS} {problem}")
+    return int(text)
 
 
 def changes_of(

@@ -97,6 +97,7 @@ class QuotaStore:
         self._addresses: Final[dict[str, str]] = {}
         self._one_at_a_time: Final = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
+        self._conflict = ""
         self.limits = self._rebuild()
         """The snapshot in force."""
 
@@ -332,6 +333,11 @@ class QuotaStore:
         self._arm()
 
     def _take(self, limits: Limits) -> None:
+        if limits.resources is not self.limits.resources:
+            problem = self._rules.conflict(limits.resources)
+            if problem and problem != self._conflict:
+                log.warning("quotas: the file and what was set with tools do not go together: %s", problem)
+            self._conflict = problem
         self.limits = limits
         self._changed(limits)
 

@@ -34,7 +34,7 @@ from tests.support.configs import (
     results,
 )
 from tests.support.configs_broker import FakeBroker
-from tests.support.memory_store import memory_store
+from tests.support.memory_store import Wall, memory_store
 from tests.support.messages import read_frame, request_frame, response_type, versions
 from tests.support.mutations import intercepted, topic_id
 
@@ -50,7 +50,8 @@ TOTAL, FLAG, ACTION = (
     "leader.replication.throttled",
     "producer.byte.rate.action",
 )
-THEIRS = "retention.ms"
+THEIRS, EXPIRES = "retention.ms", "expires.at.ms"
+WALL_MS = Wall().ms
 NONE, INVALID_CONFIG, INVALID_REQUEST = ErrorCode.none, ErrorCode.invalid_config, ErrorCode.invalid_request
 REFUSED = ErrorCode.topic_authorization_failed
 every_incremental = pytest.mark.parametrize("version", versions(INCREMENTAL))
@@ -68,7 +69,7 @@ class Kit:
     ) -> None:
         self.store, self.log = memory_store({}, configs=file)
         self.broker = FakeBroker(refuses)
-        self._apis = ResourceConfigs(ConfigsStore(self.store), CONFIG_RULES)
+        self._apis = ResourceConfigs(ConfigsStore(self.store), CONFIG_RULES, lambda: WALL_MS)
 
     async def set(
         self, *resources: tuple[Resource, list[tuple[str, int, str | None]]], **more: Any
@@ -275,6 +276,43 @@ class TestIncremental:
         assert kit.asked() == [(U, {THEIRS: "6"})]
         assert await kit.set((T, [(RATE, SET, "5")])) == [(T, NONE, None)], "it is so"
         assert await kit.replace((T, {THEIRS: "5"})) == [(T, NONE, None)], "nothing of the file's is erased"
+
+    async def test_for_a_time(self) -> None:
+        kit = Kit({ConfigResource(TOPIC_RESOURCE, "t"): {RATE: "5"}})
+        until = (EXPIRES, SET, str(WALL_MS + 100))
+        assert await kit.set((T, [(RATE, SET, "50"), until]), (BROKER_1, [(FLAG, SET, "true"), until])) == [
+            (T, NONE, None),
+            (BROKER_1, NONE, None),
+        ]
+        assert kit.configs == {"topic t": {RATE: "50"}, "broker 1": {FLAG: "true"}}
+        assert [setting.expires_at_ms for _, setting in kit.log.records] == [WALL_MS + 100] * 2
+        assert kit.asked() == [(T, {}), (BROKER_1, {})]
+        assert EXPIRES not in await kit.shown(T)
+        assert await kit.set((T, [(EXPIRES, DELETE, None)])) == [(T, NONE, None)]
+        assert kit.configs["topic t"] == {RATE: "5"}
+        kit.store.close()
+
+    @pytest.mark.parametrize(
+        ("ops", "code"),
+        [
+            ([(EXPIRES, SET, str(WALL_MS))], INVALID_CONFIG),
+            ([(EXPIRES, SET, str(WALL_MS + 1))], INVALID_CONFIG),
+            ([(RATE, SET, "5"), (EXPIRES, SET, str(WALL_MS))], INVALID_CONFIG),
+            ([(RATE, SET, "5"), (EXPIRES, SET, "9" * 5000)], INVALID_CONFIG),
+            ([(RATE, SET, "5"), (EXPIRES, SET, "soon")], INVALID_CONFIG),
+            ([(RATE, SET, "5"), (EXPIRES, SET, None)], INVALID_REQUEST),
+            ([(RATE, SET, "5"), (EXPIRES, APPEND, "5")], INVALID_REQUEST),
+            ([(RATE, SET, "5"), (EXPIRES, DELETE, None), (EXPIRES, DELETE, None)], INVALID_REQUEST),
+        ],
+    )
+    async def test_for_no_time(self, ops: list[tuple[str, int, str | None]], code: ErrorCode) -> None:
+        kit = Kit()
+        [(_, refused, message)] = await kit.set((T, ops))
+        assert refused == code
+        assert EXPIRES in str(message)
+        [(_, refused, _)] = await kit.replace((T, {RATE: "5", EXPIRES: str(WALL_MS + 100)}))
+        assert refused == INVALID_CONFIG
+        assert kit.log.records == []
 
     async def test_no_resource_at_all(self) -> None:
         assert await Kit().set() == []

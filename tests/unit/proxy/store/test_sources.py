@@ -108,6 +108,15 @@ async def test_what_cannot_be_together_is_refused_whole() -> None:
     assert kit.topics == {"a": {PART: "5"}, "orders": {PART: "5"}}
 
 
+def test_a_file_and_tools_that_do_not_go_together_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    kit = Kit({DEFAULT_BROKER: {TOTAL: "10"}})
+    for value in ("11", "11"):
+        kit.store.read([(Place(ORDERS, PART), setting(value))])
+        kit.store.read([(Place(ORDERS, RATE), setting(value))])
+    assert caplog.text.count("do not go together: 11 is more than 10") == 1
+    assert kit.topics == {"orders": {PART: "11", RATE: "11"}}
+
+
 async def test_two_changes_at_once_cannot_pass_where_both_cannot() -> None:
     kit = Kit({DEFAULT_BROKER: {TOTAL: "10"}})
     changes = [ConfigChange(ConfigResource(TOPIC, name), {PART: "6"}) for name in "ab"]
