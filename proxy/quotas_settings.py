@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from proxy.security.settings import Changes
 from proxy.usage_settings import TOPIC_NAME, Text
 
 
@@ -79,6 +80,8 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Whom no quota holds for."""
     controller: Controller = Controller()
     """How controller mutations are measured."""
+    changes: Changes = Changes()
+    """Who may change them with Kafka's tools."""
     clients: tuple[dict[str, object], ...] = ()
     """Limits of users, client ids and addresses: each has an `entity` and its quotas, see below."""
     topics: dict[str, object] = {}

@@ -82,6 +82,13 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     upstream: Upstream
 
     @property
+    def known_to_brokers(self) -> bool:
+        """Whether brokers take a client for what it is, and not for the proxy."""
+        if self.principal is not None:
+            return self.principal.source == "sasl"
+        return self.upstream.tls is None or self.upstream.tls.certificate is None
+
+    @property
     def asks(self) -> bool:
         """Whether the proxy itself may ask the cluster here: brokers on which clients log in want that of it
         too.

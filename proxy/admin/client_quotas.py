@@ -16,6 +16,7 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
+from proxy.admin.authority import MAY_NOT
 from proxy.admin.quota_messages import (
     Alteration,
     Component,
@@ -60,9 +61,12 @@ class ClientQuotas:
 
     # Describe
 
-    async def describe(self, reader: Reader, flexible: bool, correlation_id: int) -> bytes:
-        """The frame that answers the body at `reader`."""
+    async def describe(self, reader: Reader, flexible: bool, correlation_id: int, may: bool = True) -> bytes:
+        """The frame that answers the body at `reader`; `may`: whether its client may know."""
         components, strict = read_describe(reader, flexible)
+        if not may:
+            code = ErrorCode.cluster_authorization_failed
+            return describe_response(correlation_id, flexible, code, MAY_NOT, None)
         others = [component for component in components if component != ANY_LASTING]
         lasting = len(others) < len(components)
         try:
@@ -87,8 +91,10 @@ class ClientQuotas:
 
     # Alter
 
-    async def alter(self, reader: Reader, flexible: bool, correlation_id: int, who: Identity) -> bytes:
-        """Make the changes of the body at `reader`; the frame that answers it."""
+    async def alter(
+        self, reader: Reader, flexible: bool, correlation_id: int, who: Identity, may: bool = True
+    ) -> bytes:
+        """Make the changes of the body at `reader`, if its client `may`; the frame that answers it."""
         entries: list[Alteration] = []
         for number, entry in enumerate(read_alterations(reader, flexible), 1):
             entries.append(entry)
@@ -105,6 +111,9 @@ class ClientQuotas:
                     ErrorCode.invalid_request,
                     "The entity is in the request twice; the first counts",
                 )
+                continue
+            if not may:
+                results[parts] = (ErrorCode.cluster_authorization_failed, MAY_NOT)
                 continue
             try:
                 changes[parts] = await self._check(parts, entry.ops)

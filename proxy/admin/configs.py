@@ -14,6 +14,7 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
+from proxy.admin.authority import MAY_NOT, Rights
 from proxy.admin.configs_alter_messages import (
     Altered,
     AlterRequest,
@@ -106,9 +107,13 @@ class ResourceConfigs:
         names = {resource.key: resource.names for resource in request.resources}
         for place, resource in enumerate(request.resources):
             if resource.key == DEFAULT_TOPIC:
-                results.insert(place, own_result(request, DEFAULT_TOPIC))
+                may = await broker.rights.may_describe()
+                code = ErrorCode.none if may else ErrorCode.topic_authorization_failed
+                message = None if may else MAY_NOT
+                results.insert(place, own_result(request, DEFAULT_TOPIC, code.value, message))
         for result in results:
-            if result.error_code == ErrorCode.none:
+            sees = broker.rights.sees_configs or result.key == DEFAULT_TOPIC
+            if result.error_code == ErrorCode.none and sees:
                 self._add(request, result, names.get(result.key))
             await pace.step()
         return write_describe_answer(request, results, throttle_time_ms)
@@ -131,9 +136,8 @@ class ResourceConfigs:
         pace = Pace()
         request = await read_alter_request(intercepted.header, intercepted.frame, pace)
         times = Counter(asked.key for asked in request.resources)
-        cases = self._without_conflicts(
-            request, [self._case(request, asked, times[asked.key] == 1) for asked in request.resources]
-        )
+        cases = [self._case(request, asked, times[asked.key] == 1) for asked in request.resources]
+        cases = self._without_conflicts(request, await _allowed(request, cases, broker.rights))
         results = [case.refusal for case in cases if case.refusal is not None]
         theirs, throttle_time_ms = await self._ask(request, cases, broker, pace)
         results += theirs
@@ -236,6 +240,24 @@ class ResourceConfigs:
                 message = f"{done}{failure}"
                 results.append(write_result(request, case.asked.key, failure.code, message))
         return results
+
+
+async def _allowed(request: AlterRequest, cases: list[_Case], rights: Rights) -> list[_Case]:
+    """The cases, those refused whose client may not change quotas."""
+    changing = [case for case in cases if case.change is not None]
+    judged = any(not case.local for case in changing) and await rights.may_as_judged()
+    default = any(case.local for case in changing) and await rights.may_alter()
+    allowed: list[_Case] = []
+    for case in cases:
+        if case.change is not None and not (default if case.local else judged):
+            of_topic = case.asked.key[0] == TOPIC_TYPE
+            code = (
+                ErrorCode.topic_authorization_failed if of_topic else ErrorCode.cluster_authorization_failed
+            )
+            refusal = write_result(request, case.asked.key, code, MAY_NOT)
+            case = _Case(case.asked, case.theirs, refusal=refusal)
+        allowed.append(case)
+    return allowed
 
 
 def _check_default(asked: Altered, theirs: Sequence[Op], once: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
+from proxy.admin.authority import MAY_NOT, Rights
 from proxy.admin.configs_create_messages import refusal, split, with_entries
 from proxy.admin.configs_plan import changes_of, entries_of
 from proxy.admin.configs_store import ConfigsStore
@@ -71,7 +72,7 @@ class TopicCreations:
         header = intercepted.header
         check(header, len(intercepted.frame))
         request = await read_request(APIS[header.api_key], header, intercepted.frame, pace)
-        case = await self._split(request, pace)
+        case = await self._split(request, broker.rights, pace)
         reply = await self._through(intercepted, case, broker)
         if reply is None:
             return Reply(write_answer(request, case.refused, 0))
@@ -86,15 +87,19 @@ class TopicCreations:
             topics.sort(key=lambda topic: places.get(topic.fields.name, len(places)))
         return replace(reply, frame=write_answer(request, topics, answer.throttle_time_ms))
 
-    async def _split(self, request: Request, pace: Pace) -> _Split:
+    async def _split(self, request: Request, rights: Rights, pace: Pace) -> _Split:
         case = _Split(request, [], {}, [])
         times = Counter(topic.fields.name for topic in request.topics)
+        may: bool | None = None
         for topic in request.topics:
             ours, rest = await split(request, topic, self._keys.__contains__, pace)
             name = topic.fields.name or ""
             # Brokers refuse a topic that is there twice.
             if ours and times[topic.fields.name] == 1:
+                may = await rights.may_as_judged() if may is None else may
                 try:
+                    if not may:
+                        raise Refused(ErrorCode.topic_authorization_failed, MAY_NOT)
                     values = changes_of(ours, self._keys, {}, False)
                     case.values[name] = {key: value for key, value in values.items() if value is not None}
                     self._check(case)

@@ -199,11 +199,14 @@ def write_entry(request: DescribeRequest, entry: Entry) -> bytes:
     return b"".join(pieces)
 
 
-def own_result(request: DescribeRequest, key: Key) -> DescribeResult:
+def own_result(
+    request: DescribeRequest, key: Key, error_code: int = 0, message: str | None = None
+) -> DescribeResult:
     """A resource, without configs, that no broker knows."""
     kind, name = key
-    head = i16(0) + write_nullable(None, request.flexible) + bytes([kind]) + string(name, request.flexible)
-    return DescribeResult(key, 0, {}, head, write_tags(request.flexible))
+    error = i16(error_code) + write_nullable(message, request.flexible)
+    head = error + bytes([kind]) + string(name, request.flexible)
+    return DescribeResult(key, error_code, {}, head, write_tags(request.flexible))
 
 
 def write_describe_answer(

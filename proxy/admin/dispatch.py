@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from proxy.admin.authority import Authority
 from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.configs import ResourceConfigs
 from proxy.admin.configs_create import TopicCreations
@@ -35,8 +36,13 @@ class AdminApis:
     api_keys: Final = frozenset(NEWEST)
 
     def __init__(
-        self, client_quotas: ClientQuotas, configs: ResourceConfigs, creations: TopicCreations
+        self,
+        client_quotas: ClientQuotas,
+        configs: ResourceConfigs,
+        creations: TopicCreations,
+        authority: Authority,
     ) -> None:
+        self.authority: Final = authority
         self._client_quotas: Final = client_quotas
         self._configs: Final = configs
         self._creations: Final = creations
@@ -44,8 +50,6 @@ class AdminApis:
     async def answer(self, request: Intercepted, broker: Broker) -> Reply:
         """The answer. Raises ProtocolError where a broker would end the connection, and
         RelayError where the broker's part of the answer is none.
-
-        Whoever gets this far may look and change: this is the one place where that would be refused.
         """
         header = request.header
         if header.api_version > NEWEST[header.api_key]:
@@ -65,6 +69,8 @@ class AdminApis:
         if flexible:
             reader.skip_tags()
         if header.api_key == DESCRIBE_CLIENT_QUOTAS:
-            return Reply(await self._client_quotas.describe(reader, flexible, header.correlation_id))
+            may = await broker.rights.may_describe()
+            return Reply(await self._client_quotas.describe(reader, flexible, header.correlation_id, may))
+        may = await broker.rights.may_alter()
         who = request.exchange.client.who
-        return Reply(await self._client_quotas.alter(reader, flexible, header.correlation_id, who))
+        return Reply(await self._client_quotas.alter(reader, flexible, header.correlation_id, who, may))

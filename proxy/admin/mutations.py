@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from proxy.admin.authority import Rights
 from proxy.admin.mutations_apis import APIS
 from proxy.admin.mutations_bill import NONE, Bill
 from proxy.admin.mutations_cluster import PartitionCounts
@@ -50,6 +51,8 @@ class Broker:
     node_id: int
     counts: PartitionCounts
     ask: Ask
+    rights: Rights
+    """What the client may do."""
 
 
 @dataclass(frozen=True, slots=True)

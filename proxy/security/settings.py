@@ -46,6 +46,17 @@ class Principal(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     tokens)."""
 
 
+class Changes(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Who may read and change quotas with Kafka's tools, where the cluster cannot say it."""
+
+    admins: tuple[Text, ...] = ()
+    """Users who may although the brokers do not know them, since their TLS ends at the proxy, or although the
+    cluster has no authorizer."""
+    without_authorizer: Literal["loopback", "everybody", "nobody"] | None = None
+    """Who else may on a cluster without an authorizer: clients on the proxy's own host, all, or none. Where
+    it is left out: `loopback`, with a warning."""
+
+
 class Sni(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """One port for all brokers: which one a client means is in its TLS hello."""
 

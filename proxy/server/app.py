@@ -13,6 +13,7 @@ from typing import Final
 import uvloop
 from aiohttp import web
 
+from proxy.admin.authority import Authority
 from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.configs import ResourceConfigs
 from proxy.admin.configs_create import TopicCreations
@@ -77,6 +78,7 @@ class Proxy:
         )
         self._engines: Final = QuotaEngines(self._kinds, self._store.limits)
         self._reload: Final = Reload(path, settings, self._use_file)
+        self._authority: Final = Authority(settings.quotas.changes)
         self._topic: KafkaTopic | None = None
         self._gateways: list[Gateway] = []
         self._replication: Final[list[ReplicationGateway]] = []
@@ -175,7 +177,7 @@ class Proxy:
         client_quotas = ClientQuotas(self._store, [key for kind in self._kinds for key in kind.keys])
         store, rules = ConfigsStore(self._store), ConfigRules(self._kinds)
         creations = TopicCreations(store, rules, mutations)
-        return AdminApis(client_quotas, ResourceConfigs(store, rules), creations)
+        return AdminApis(client_quotas, ResourceConfigs(store, rules), creations, self._authority)
 
     def _mutations(self, loop: asyncio.AbstractEventLoop) -> ControllerMutations:
         quota = self._engines.shared(controller_mutation.KIND)
@@ -210,6 +212,7 @@ class Proxy:
             self._gateways[0].want_partitions()
 
     def _use_file(self, settings: Settings) -> None:
+        self._authority.settings = settings.quotas.changes
         self._store.use_file(file_quotas(settings))
 
     async def _serve_admin(self, loop: asyncio.AbstractEventLoop) -> web.AppRunner:
@@ -278,6 +281,7 @@ class Proxy:
             for file, left in self._days_left().items()
             if left < WARN_DAYS
         ]
+        warnings += [gateway.warning for gateway in self._gateways if gateway.warning]
         if self._reload.problem:
             warnings.append(f"the configuration loaded before stays in force: {self._reload.problem}")
         if self._usage is not None:

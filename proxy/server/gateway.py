@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, cast
 
+from proxy.admin.authority import ClientRights
+from proxy.admin.authorizer import AuthorizerWatch
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations import Broker, ControllerMutations
 from proxy.admin.mutations_cluster import PartitionCounts
@@ -94,6 +96,10 @@ class Gateway:
         self.ports: Final = BrokerPorts(
             listener, settings.broker_ports(listener), self._learned, self._serve_broker
         )
+        seconds = settings.limits.connect_seconds
+        self._authorizer: Final = AuthorizerWatch(
+            listener.name, self.cluster, self.access, seconds, admin.authority
+        )
         self._entrance: Final = Entrance(listener.upstream.addresses, self.cluster, self.ports)
         self.feeds_quotas = False
         """Whether the quotas know the cluster by this gateway."""
@@ -129,7 +135,14 @@ class Gateway:
                 self.listener.name,
             )
         self._tasks.start(self.cluster.run())
+        if self.listener.asks:
+            self._tasks.start(self._authorizer.run())
         self._tasks.start(self._sweep())
+
+    @property
+    def warning(self) -> str:
+        """What is wrong and keeps no client from being served; empty where nothing is."""
+        return self._authorizer.warning
 
     def problems(self) -> list[str]:
         """Why clients cannot be served right now; empty when they can."""
@@ -292,7 +305,15 @@ class Gateway:
         """The broker to which a client has sent a request."""
         assert connection.node_id is not None, "chosen when the connection was opened"
         ask = partial(connection.ask, request)
-        return Broker(self.cluster.view.cluster_id, connection.node_id, self._counts, ask)
+        who = request.exchange.client.who
+        rights = ClientRights(
+            self._admin.authority,
+            ask,
+            who,
+            request.header.correlation_id,
+            known_to_broker=self.listener.known_to_brokers,
+        )
+        return Broker(self.cluster.view.cluster_id, connection.node_id, self._counts, ask, rights)
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         node_id = connection.node_id

@@ -6,20 +6,23 @@ import ssl
 import threading
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import confluent_kafka
 import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.quota.identity import USER
 from tests.support.certificates import Authority
+from tests.support.client_quotas import EXACT, alter_request, describe_request
 from tests.support.logins import AUTHENTICATE, HANDSHAKE
 from tests.support.messages import request_type
 from tests.support.proxy_process import ProxyProcess
 from tests.support.raw_client import RawClient
-from tests.support.secured_clients import COUNT, OAUTHBEARER, PYTHON_CLIENTS, Client, Way, java
+from tests.support.secured_clients import COUNT, OAUTHBEARER, PYTHON_CLIENTS, Client, Way, java, tool_config
 from tests.support.secured_kafka import PASSWORDS, SECRET, secured_kafka, set_up
-from tests.support.secured_proxy import SecuredProxy
+from tests.support.secured_proxy import ROOT, SecuredProxy
 from tests.support.topics import make_topic
 from tests.support.waiting import wait_until
 
@@ -171,6 +174,45 @@ def test_another_login_on_the_same_connection(front: SecuredProxy, topic: str) -
         assert client.ended()
     assert spent(front.process, "alice", topic) > 0
     assert spent(front.process, "bob", topic) == 0
+
+
+def change(user: str) -> Any:
+    return alter_request((((USER, f"of-{user}"),), (("producer_byte_rate", 1000.0),)))
+
+
+@pytest.mark.parametrize(("user", "may"), [("alice", False), ("admin", True)])
+def test_who_may_change_quotas_is_the_cluster_s_to_say(front: SecuredProxy, user: str, may: bool) -> None:
+    expected = ErrorCode.none if may else ErrorCode.cluster_authorization_failed
+    with RawClient(front.ports["learning"]) as client:
+        client.ask(request_type(HANDSHAKE, 1)(mechanism="PLAIN"))
+        client.ask(request_type(AUTHENTICATE, 2)(auth_bytes=f"\0{user}\0{PASSWORDS[user]}".encode()))
+        [entry] = client.ask(change(user)).entries
+        assert entry.error_code is expected
+        assert client.ask(describe_request((USER, EXACT, f"of-{user}"))).error_code is expected
+
+
+def test_before_a_login_nobody_is_told_anything(front: SecuredProxy) -> None:
+    with RawClient(front.ports["learning"]) as client:
+        client.send(describe_request())
+        assert client.ended()
+
+
+@pytest.mark.parametrize(("user", "may"), [("admin", False), (ROOT, True)])
+def test_a_client_whose_tls_ends_here_has_to_be_named(
+    secured: EmbeddedKafka, front: SecuredProxy, authority: Authority, user: str, may: bool
+) -> None:
+    """Even a super user of the cluster: the broker takes it for the proxy."""
+    config = tool_config(secured.folder, way_of(user, None, authority))
+    done = secured.run_tool(
+        "kafka-configs",
+        *("--bootstrap-server", front.bootstrap["certificates"], "--command-config", config),
+        *("--alter", "--entity-type", "users", "--entity-name", f"of-{user}"),
+        *("--add-config", "producer_byte_rate=1000"),
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert ("Completed updating config" in said) is may, said
+    assert ("ClusterAuthorizationException" in said) is not may, said
 
 
 def peer_certificate(port: int, authority: Authority) -> bytes | None:

@@ -15,6 +15,7 @@ from tests.support.configs import ALTER, DESCRIBE, INCREMENTAL, Resource
 from tests.support.messages import read_frame, request_type, response_type
 from tests.support.mutations import NO_TIME, payload_of, topic_id
 from tests.support.requests import build, part
+from tests.support.rights import FixedRights
 
 Answer = Callable[[Any], Any]
 
@@ -34,7 +35,8 @@ class Counts(PartitionCounts):
 class FakeBroker:
     """Has the topics t and u, each with retention.ms; is broker 1. Refuses what `refuses` names."""
 
-    def __init__(self, refuses: Mapping[Resource, ErrorCode] | None = None) -> None:
+    def __init__(self, refuses: Mapping[Resource, ErrorCode] | None = None, may: bool = True) -> None:
+        self.rights = FixedRights(may)
         self.asked: list[Any] = []
         """Requests, as kio reads them."""
         self.frames: list[bytes] = []
@@ -42,7 +44,7 @@ class FakeBroker:
         self._refuses: Final = refuses or {}
 
     def broker(self) -> Broker:
-        return Broker("cluster", 1, Counts({"t": 1, "u": 1}), self.ask)
+        return Broker("cluster", 1, Counts({"t": 1, "u": 1}), self.ask, self.rights)
 
     async def ask(self, frame: bytes) -> bytes:
         header = read_request_header(Reader([frame], LENGTH_SIZE))

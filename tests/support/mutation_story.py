@@ -32,6 +32,7 @@ from tests.support.mutations import (
     to_end,
     topic_id,
 )
+from tests.support.rights import FixedRights
 
 CLUSTER: Final = "cluster"
 NODE_ID: Final = 7
@@ -81,7 +82,7 @@ class Story:
         self.answers: list[bytes] = []
         """Its answers where they are not to be made up; header and body each."""
         self.reply: Reply | None = None
-        self._broker = Broker(CLUSTER, NODE_ID, self.counts, self._ask)
+        self._broker = Broker(CLUSTER, NODE_ID, self.counts, self._ask, FixedRights())
         self._mutations = ControllerMutations(self.quota, self._time)
 
     def _time(self) -> float:

@@ -63,7 +63,7 @@ class ProxyProcess:
             "cluster": "tests",
             "listeners": [{**own, **(listener or {})}, *more_listeners],
             "admin": {"port": self.admin_port},
-            "quotas": {"clients": list(quotas)},
+            "quotas": {"clients": list(quotas), "changes": {"without_authorizer": "loopback"}},
         }
         for key, value in (settings or {}).items():
             config[key] = {**config.get(key, {}), **value} if isinstance(value, dict) else value

@@ -11,6 +11,8 @@ from tests.support.proxy_process import ProxyProcess, Quotas
 from tests.support.secured_kafka import BARE, PASSWORDS, SASL, TLS
 
 PORTS: Final = 12
+ROOT: Final = "root"
+"""Whom the configuration lets change quotas."""
 LISTENERS: Final = ("certificates", "logins", "learning")
 
 
@@ -74,5 +76,5 @@ class SecuredProxy:
             }
             for name, keys in listeners.items()
         ]
-        settings = {"listeners": whole, **(settings or {})}
+        settings = {"listeners": whole, "quotas": {"changes": {"admins": [ROOT]}}, **(settings or {})}
         self.process: Final = ProxyProcess(folder, "unused:1", quotas, settings=settings)

@@ -37,6 +37,7 @@ from tests.support.configs_broker import FakeBroker
 from tests.support.memory_store import Wall, memory_store
 from tests.support.messages import read_frame, request_frame, response_type, versions
 from tests.support.mutations import intercepted, topic_id
+from tests.support.rights import FixedRights
 
 T, U, DEFAULT_TOPIC = (TOPIC, "t"), (TOPIC, "u"), (TOPIC, DEFAULT_RESOURCE)
 BROKER_1, DEFAULT_BROKER, LOGGER = (BROKER, "1"), (BROKER, ""), (8, "1")
@@ -194,6 +195,24 @@ class TestIncremental:
         done = await kit.set((U, [(RATE, SET, "5")]), (T, [(RATE, SET, "5"), (THEIRS, SET, "5")]))
         assert done == [(U, NONE, None), (T, REFUSED, "because")]
         assert kit.configs == {"topic u": {RATE: "5"}}
+
+    async def test_who_may_not_change_quotas_changes_nothing(self) -> None:
+        kit = Kit()
+        kit.broker.rights = FixedRights(may=False)
+        done = await kit.set(
+            (T, [(RATE, SET, "5"), (THEIRS, SET, "5")]),
+            (U, [(THEIRS, SET, "5")]),
+            (BROKER_1, [(FLAG, SET, "true")]),
+            (DEFAULT_TOPIC, [(RATE, SET, "5")]),
+        )
+        assert {resource: code for resource, code, _ in done} == {
+            T: ErrorCode.topic_authorization_failed,
+            U: NONE,
+            BROKER_1: ErrorCode.cluster_authorization_failed,
+            DEFAULT_TOPIC: ErrorCode.topic_authorization_failed,
+        }
+        assert kit.asked() == [(U, {THEIRS: "5"})]
+        assert kit.configs == {}
 
     async def test_a_resource_that_is_there_twice_is_the_brokers_to_refuse(self) -> None:
         kit = Kit(refuses={T: INVALID_REQUEST})
@@ -460,7 +479,7 @@ class TestGarbage:
         async def ask(frame: bytes) -> bytes:
             return b"\0\0\0\1\0"
 
-        broken = type(broker)(broker.cluster_id, broker.node_id, broker.counts, ask)
+        broken = type(broker)(broker.cluster_id, broker.node_id, broker.counts, ask, broker.rights)
         with pytest.raises(RelayError, match="the answer to IncrementalAlterConfigs"):
             await apis.alter(intercepted(request_frame(incremental_request([(T, [])]))), broken)
         with pytest.raises(RelayError, match="the answer to DescribeConfigs"):

@@ -285,7 +285,7 @@ async def test_the_oldest_versions(version: int) -> None:
         return old_answer({"t": 0}, version == 1)[LENGTH:]
 
     broker = kit.broker.broker()
-    broker = type(broker)(broker.cluster_id, 1, Counts({"t": 1}), ask)
+    broker = type(broker)(broker.cluster_id, 1, Counts({"t": 1}), ask, broker.rights)
     reply = await kit.creations.answer(intercepted(frame(configs)), broker)
     assert reply == Reply(old_answer({"t": 0}, version == 1))
     assert asked == [frame([(THEIRS, "6")])]
@@ -315,6 +315,6 @@ async def test_garbage() -> None:
     async def ask(request: bytes) -> bytes:
         return b"\0\0\0\1\0\0"
 
-    broken = type(broker)(broker.cluster_id, 1, broker.counts, ask)
+    broken = type(broker)(broker.cluster_id, 1, broker.counts, ask, broker.rights)
     with pytest.raises(RelayError, match="the answer to CreateTopics"):
         await kit.creations.answer(intercepted(frame), broken)

@@ -5,6 +5,7 @@ import sys
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.admin.authority import Authority
 from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.configs import ResourceConfigs
 from proxy.admin.configs_create import TopicCreations
@@ -17,6 +18,7 @@ from proxy.quota.quota import LONG, QuotaKey
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.traffic import Bytes
+from proxy.security.settings import Changes
 from proxy.store.quota_store import QuotaStore
 from proxy.wire.apis import read_request_header
 from proxy.wire.errors import Malformed, UnsupportedVersion
@@ -47,7 +49,7 @@ def admin_apis(store: QuotaStore) -> AdminApis:
     configs = ResourceConfigs(ConfigsStore(store), CONFIG_RULES)
     mutations = ControllerMutations(ControllerMutation(), lambda: 0.0)
     creations = TopicCreations(ConfigsStore(store), CONFIG_RULES, mutations)
-    return AdminApis(ClientQuotas(store, [QuotaKey(RATE, LONG)]), configs, creations)
+    return AdminApis(ClientQuotas(store, [QuotaKey(RATE, LONG)]), configs, creations, Authority(Changes()))
 
 
 @pytest.mark.parametrize("version", [0, 1])

@@ -1,0 +1,178 @@
+"""Authority: who may read and change quotas through the proxy: whoever the cluster would let.
+
+The broker's word is asked for on the client's own connection, where the broker knows it: a question of the
+same kind that changes nothing. To whom AlterClientQuotas would be refused, it is with validate_only too
+(error 31); DescribeCluster's authorized operations would not do, since nothing is shown there to who may not
+describe the cluster, whatever else they may do. A client whose TLS ends at the proxy reaches the broker as
+the proxy does, and a cluster without an authorizer lets everybody; in both cases the configuration says who
+may.
+"""
+
+import io
+import ipaddress
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol, TypeVar
+
+from kio.schema.alter_client_quotas.v0.request import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from kio.schema.alter_client_quotas.v0.response import AlterClientQuotasResponse
+from kio.schema.describe_acls.v1.request import DescribeAclsRequest
+from kio.schema.describe_acls.v1.response import DescribeAclsResponse
+from kio.schema.describe_client_quotas.v0.request import ComponentData, DescribeClientQuotasRequest
+from kio.schema.describe_client_quotas.v0.response import DescribeClientQuotasResponse
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
+from kio.static.primitive import f64, i8, i32
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from proxy.quota.identity import USER, Identity
+from proxy.relay.errors import BROKER_PROTOCOL_ERROR, RelayError
+from proxy.security.settings import Changes
+
+Response = TypeVar("Response", bound=ResponsePayload)
+Ask = Callable[[bytes], Awaitable[bytes]]
+"""Sends the broker a whole frame on the client's own connection; header and body of its answer."""
+NOBODY: Final = "quota-proxy-asks-who-may"
+"""The user in questions that are about no user."""
+ALL: Final = i8(2)
+EVERYBODY: Final = "everybody"
+LOOPBACK: Final = "loopback"
+MAY_NOT: Final = "Neither the cluster nor the proxy's configuration lets this client read or change quotas."
+
+
+def any_acl() -> DescribeAclsRequest:
+    """A question that a broker without an authorizer answers with error 54, whoever asks."""
+    return DescribeAclsRequest(
+        resource_type_filter=ALL,
+        resource_name_filter=NOBODY,
+        pattern_type_filter=i8(3),
+        principal_filter=None,
+        host_filter=None,
+        operation=ALL,
+        permission_type=ALL,
+    )
+
+
+class Authority:
+    """What the configuration says about it."""
+
+    def __init__(self, settings: Changes) -> None:
+        self.settings = settings
+
+    def without_authorizer(self, who: Identity) -> bool:
+        """Whether somebody may where the cluster does not care."""
+        if who.principal in self.settings.admins:
+            return True
+        open_to = self.settings.without_authorizer or LOOPBACK
+        return open_to == EVERYBODY or (open_to == LOOPBACK and _is_loopback(who.address))
+
+    def named(self, who: Identity) -> bool:
+        """Whether the configuration names somebody."""
+        return who.principal in self.settings.admins
+
+
+class Rights(Protocol):
+    """What the client of one request may do. Questions raise RelayError where the broker's answer is none."""
+
+    @property
+    def sees_configs(self) -> bool:
+        """Whether it may see the proxy's configs of a topic or broker whose own ones the broker shows it."""
+
+    async def may_describe(self) -> bool:
+        """Whether it may read the cluster's quotas: DescribeConfigs on the cluster."""
+
+    async def may_alter(self) -> bool:
+        """Whether it may change the cluster's quotas: AlterConfigs on the cluster."""
+
+    async def may_as_judged(self) -> bool:
+        """Whether it may change the proxy's configs of a topic or broker whose own ones the broker would let
+        it change.
+        """
+
+
+class ClientRights(Rights):
+    """As the broker says it, and the configuration where that cannot."""
+
+    def __init__(
+        self, authority: Authority, ask: Ask, who: Identity, correlation_id: int, *, known_to_broker: bool
+    ) -> None:
+        """`known_to_broker`: whether the broker takes the client for what it is."""
+        self._authority: Final = authority
+        self._ask_broker: Final = ask
+        self._who: Final = who
+        self._correlation_id: Final = correlation_id
+        self._known_to_broker: Final = known_to_broker
+
+    @property
+    def sees_configs(self) -> bool:
+        return self._known_to_broker or self._authority.named(self._who)
+
+    async def may_describe(self) -> bool:
+        decided = await self._decided()
+        if decided is not None:
+            return decided
+        component = ComponentData(entity_type=USER, match_type=i8(0), match=NOBODY)
+        request = DescribeClientQuotasRequest(components=(component,), strict=True)
+        answer = await self._ask(request, DescribeClientQuotasResponse)
+        return answer.error_code != ErrorCode.cluster_authorization_failed
+
+    async def may_alter(self) -> bool:
+        decided = await self._decided()
+        if decided is not None:
+            return decided
+        entry = EntryData(
+            entity=(EntityData(entity_type=USER, entity_name=NOBODY),),
+            ops=(OpData(key="producer_byte_rate", value=f64(1.0), remove=False),),
+        )
+        request = AlterClientQuotasRequest(entries=(entry,), validate_only=True)
+        answer = await self._ask(request, AlterClientQuotasResponse)
+        return all(one.error_code != ErrorCode.cluster_authorization_failed for one in answer.entries)
+
+    async def may_as_judged(self) -> bool:
+        decided = await self._decided()
+        return decided is None or decided
+
+    async def _decided(self) -> bool | None:
+        """What the configuration decides; None where the broker does."""
+        if not self._known_to_broker:
+            return self._authority.named(self._who)
+        answer = await self._ask(any_acl(), DescribeAclsResponse)
+        if answer.error_code == ErrorCode.security_disabled:
+            return self._authority.without_authorizer(self._who)
+        return None
+
+    async def _ask(self, request: RequestPayload, answer: type[Response]) -> Response:
+        payload = await self._ask_broker(_frame(request, self._correlation_id, self._who.client_id))
+        try:
+            _, at = entity_reader(answer.__header_schema__)(payload, 0)
+            response, _ = entity_reader(answer)(payload, at)
+        except (SerialError, ValueError) as error:
+            what = f"{answer.__name__} v{answer.__version__} does not parse: {error}"
+            raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
+        return response
+
+
+def _frame(request: RequestPayload, correlation_id: int, client_id: str) -> bytes:
+    frame = io.BytesIO()
+    header = request.__header_schema__
+    entity_writer(header)(
+        frame,
+        header(
+            request_api_key=request.__api_key__,
+            request_api_version=request.__version__,
+            correlation_id=i32(correlation_id),
+            client_id=client_id,
+        ),
+    )
+    entity_writer(type(request))(frame, request)
+    payload = frame.getvalue()
+    return len(payload).to_bytes(4, "big") + payload
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return found.is_loopback or (mapped is not None and mapped.is_loopback)

@@ -1,0 +1,70 @@
+"""AuthorizerWatch: whether a cluster has an authorizer, which is asked on a connection of the proxy's own."""
+
+import asyncio
+import logging
+from typing import Final
+
+from kio.schema.describe_acls.v1.response import DescribeAclsResponse
+from kio.schema.errors import ErrorCode
+
+from proxy.admin.authority import Authority, any_acl
+from proxy.cluster.refresh import ClusterRefresh
+from proxy.errors import UpstreamUnavailable
+from proxy.messages import BrokerConnection
+from proxy.security.access import Access
+
+log = logging.getLogger(__name__)
+ASK_EVERY_SECONDS: Final = 300.0
+RETRY_SECONDS: Final = 1.0
+
+
+class AuthorizerWatch:
+    """Asks for ever with run()."""
+
+    def __init__(
+        self, name: str, cluster: ClusterRefresh, access: Access, seconds: float, authority: Authority
+    ) -> None:
+        """`name` is the listener's; `seconds`: how long connecting, and an answer, may take."""
+        self._name: Final = name
+        self._cluster: Final = cluster
+        self._access: Final = access
+        self._seconds: Final = seconds
+        self._authority: Final = authority
+        self._missing = False
+
+    @property
+    def warning(self) -> str:
+        """What is wrong where nobody has said who may change quotas; empty where it is not."""
+        if not self._missing or self._authority.settings.without_authorizer is not None:
+            return ""
+        return (
+            f"{self._name}: the cluster has no authorizer, so every client on the proxy's own host may "
+            "change quotas; set quotas.changes.without_authorizer to say who may"
+        )
+
+    async def run(self) -> None:
+        while True:
+            try:
+                missing = await self._ask()
+            except (OSError, EOFError, UpstreamUnavailable):
+                # The cluster's own refresh says why.
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            newly = missing and not self._missing
+            self._missing = missing
+            if newly and self.warning:
+                log.warning("%s", self.warning)
+            await asyncio.sleep(ASK_EVERY_SECONDS)
+
+    async def _ask(self) -> bool:
+        """Whether there is none."""
+        node = next(iter(self._cluster.view.nodes.values()), None)
+        if node is None:
+            raise UpstreamUnavailable("no broker is known")
+        async with asyncio.timeout(self._seconds):
+            broker = await BrokerConnection.open(node.host, node.port, self._access)
+            try:
+                answer = await broker.ask(any_acl(), DescribeAclsResponse)
+            finally:
+                broker.close()
+        return answer.error_code == ErrorCode.security_disabled

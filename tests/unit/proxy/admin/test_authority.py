@@ -1,0 +1,130 @@
+"""Who may read and change quotas, by what the broker answers and by what the configuration says."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.admin.authority import Authority, ClientRights, Rights
+from proxy.quota.identity import Identity
+from proxy.relay.errors import RelayError
+from proxy.security.settings import Changes
+from proxy.wire.apis import read_request_header
+from proxy.wire.edit import LENGTH_SIZE
+from proxy.wire.reader import Reader
+from tests.support.messages import read_frame, request_type, response_frame, response_type
+from tests.support.mutations import NO_TIME
+
+ACLS, DESCRIBE, ALTER = 29, 48, 49
+NONE, REFUSED, NO_AUTHORIZER = (
+    ErrorCode.none,
+    ErrorCode.cluster_authorization_failed,
+    ErrorCode.security_disabled,
+)
+
+
+class Broker:
+    """Answers each API with an error code."""
+
+    def __init__(self, acls: ErrorCode = REFUSED, quotas: ErrorCode = NONE) -> None:
+        self.asked: list[Any] = []
+        self._codes = {ACLS: acls, DESCRIBE: quotas, ALTER: quotas}
+
+    async def ask(self, frame: bytes) -> bytes:
+        header = read_request_header(Reader([frame], LENGTH_SIZE))
+        assert (header.correlation_id, header.raw_client_id) == (7, b"tool")
+        request = read_frame(request_type(header.api_key, header.api_version), frame)
+        self.asked.append(request)
+        answer = self._answer(header.api_key, header.api_version, request)
+        return response_frame(answer, 7)[LENGTH_SIZE:]
+
+    def _answer(self, api_key: int, version: int, request: Any) -> Any:
+        schema = response_type(api_key, version)
+        code = self._codes[api_key]
+        if api_key == ACLS:
+            return schema(error_code=code, error_message=None, resources=(), throttle_time=NO_TIME)
+        if api_key == DESCRIBE:
+            return schema(error_code=code, error_message=None, entries=None, throttle_time=NO_TIME)
+        assert request.validate_only
+        entry = schema.__annotations__["entries"].__args__[0]
+        return schema(entries=(entry(error_code=code, error_message=None, entity=()),), throttle_time=NO_TIME)
+
+
+def rights(
+    broker: Broker, *, user: str = "alice", address: str = "10.0.0.7", known: bool = True, **settings: Any
+) -> Rights:
+    authority = Authority(Changes(**settings))
+    who = Identity(user, "tool", address)
+    return ClientRights(authority, broker.ask, who, 7, known_to_broker=known)
+
+
+def answers(found: Rights) -> tuple[bool, bool, bool, bool]:
+    async def ask() -> tuple[bool, bool, bool, bool]:
+        return (
+            await found.may_describe(),
+            await found.may_alter(),
+            await found.may_as_judged(),
+            found.sees_configs,
+        )
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("acls", [NONE, REFUSED])
+def test_the_broker_decides(acls: ErrorCode) -> None:
+    assert answers(rights(Broker(acls, NONE))) == (True, True, True, True)
+    assert answers(rights(Broker(acls, REFUSED))) == (False, False, True, True)
+
+
+def test_the_configuration_does_not_overrule_the_broker() -> None:
+    more = {"admins": ("alice",), "without_authorizer": "everybody"}
+    assert answers(rights(Broker(REFUSED, REFUSED), **more)) == (False, False, True, True)
+
+
+def test_a_request_that_the_broker_finds_wrong_is_not_refused_for_who_sends_it() -> None:
+    assert answers(rights(Broker(REFUSED, ErrorCode.invalid_request)))[:2] == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "user", "address", "may"),
+    [
+        ({}, "alice", "10.0.0.7", False),
+        ({}, "alice", "127.0.0.1", True),
+        ({}, "alice", "::1", True),
+        ({}, "alice", "::ffff:127.0.0.1", True),
+        ({}, "alice", "?", False),
+        ({"without_authorizer": "nobody"}, "alice", "127.0.0.1", False),
+        ({"without_authorizer": "everybody"}, "alice", "10.0.0.7", True),
+        ({"without_authorizer": "nobody", "admins": ("alice",)}, "alice", "10.0.0.7", True),
+        ({"without_authorizer": "nobody", "admins": ("alice",)}, "bob", "127.0.0.1", False),
+    ],
+)
+def test_without_an_authorizer(settings: dict[str, Any], user: str, address: str, may: bool) -> None:
+    broker = Broker(NO_AUTHORIZER)
+    assert answers(rights(broker, user=user, address=address, **settings))[:3] == (may, may, may)
+
+
+@pytest.mark.parametrize(("admins", "may"), [((), False), (("bob",), False), (("alice",), True)])
+def test_a_client_whom_the_broker_does_not_know(admins: tuple[str, ...], may: bool) -> None:
+    broker = Broker(NONE, NONE)
+    found = rights(broker, known=False, address="127.0.0.1", admins=admins, without_authorizer="everybody")
+    assert answers(found) == (may, may, may, may)
+    assert broker.asked == []
+
+
+def test_a_change_of_the_settings_holds_at_once() -> None:
+    authority = Authority(Changes())
+    found = ClientRights(authority, Broker().ask, Identity("alice", "", "::1"), 7, known_to_broker=False)
+    assert not found.sees_configs
+    authority.settings = Changes(admins=("alice",))
+    assert found.sees_configs
+
+
+def test_an_answer_that_is_none() -> None:
+    async def ask(frame: bytes) -> bytes:
+        return b"\0\0\0\7\0"
+
+    found = ClientRights(Authority(Changes()), ask, Identity("a", "tool", "::1"), 7, known_to_broker=True)
+    with pytest.raises(RelayError, match="DescribeAclsResponse v1 does not parse"):
+        asyncio.run(found.may_alter())
