@@ -13,6 +13,7 @@ from rich.console import Console
 from pipeline.errors import InputError, PipelineError
 from pipeline.jobs import batch, plan_move
 from pipeline.jobs.job import Job, Options
+from pipeline.jobs.report import write_report
 from pipeline.jobs.stream import MODES, StreamOptions, run_stream
 from pipeline.prices import read_prices
 from pipeline.quota_file import read_quotas
@@ -147,6 +148,18 @@ def replay(job: Job, quotas: Path) -> None:
     batch.write_replay(job, read_quotas(quotas))
 
 
+@job
+@click.option("--prices", type=FILE, help="With it, the page says what each tenant pays.")
+@click.option("--quotas", type=FILE, help="With it, the page says how close everyone runs to the limit.")
+def report(job: Job, prices: Path | None, quotas: Path | None) -> None:
+    """One page for people, with the tables beside it."""
+    write_report(
+        job,
+        None if prices is None else read_prices(prices),
+        None if quotas is None else read_quotas(quotas),
+    )
+
+
 @main.command()
 @click.option("--cluster", type=FILE, help="Brokers, partitions and moves, JSON.")
 @click.option("--bootstrap", metavar="HOST:PORT", help="A broker to read them from instead.")
@@ -171,3 +184,7 @@ def reassign(
         with Job(options, Console(stderr=True, highlight=False)) as running:
             found = plan_move.with_rates(found, batch.inbound_rates(running))
     plan_move.write(plan(found, throttle, network, within), Path(options.out))
+
+
+if __name__ == "__main__":
+    main()

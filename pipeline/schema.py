@@ -162,6 +162,18 @@ REPLAY: Final = StructType(
     ]
 )
 
+HEADROOM: Final = StructType(
+    [
+        _column("user", _TEXT, "", "the bucket's user; empty where all users share it"),
+        _column("client_id", _TEXT, "", "the bucket's client id; likewise"),
+        _column("quota", _TEXT, "", "the byte rate"),
+        _column("limit", _REAL, "bytes/s", "of the bucket, on each broker"),
+        _column("p99_rate", _REAL, "bytes/s", "over the intervals with traffic, on the busiest broker"),
+        _column("max_rate", _REAL, "bytes/s", "in the busiest interval of any broker"),
+        _column("used", _REAL, "0 and above", "p99_rate / limit"),
+    ]
+)
+
 
 def names(table: StructType) -> list[str]:
     """The table's columns, in order."""

@@ -12,7 +12,7 @@ from pipeline.errors import InputError
 from pipeline.jobs.progress import Progress
 from pipeline.session import make_session
 from pipeline.sources import KAFKA, Source, parse_source
-from pipeline.tables import Events, write_table
+from pipeline.tables import Events, Quality, write_table
 from pipeline.window import Window
 
 
@@ -84,7 +84,7 @@ class Job:
         """Where the events come from."""
         return self._source
 
-    def report_quality(self) -> None:
+    def report_quality(self) -> Quality:
         """Says what was read, and where that is which is no event."""
         assert self._events is not None
         quality = self._events.quarantine(self.options.out)
@@ -92,6 +92,7 @@ class Job:
         if quality.bad:
             folder = f"{self.options.out}/quarantine"
             self.say(f"{quality.bad:,} of them are none: {folder} has them and why", style="bold red")
+        return quality
 
 
 def make_folder(out: str) -> None:

@@ -1,0 +1,114 @@
+"""Usage events as a shared cluster would have them: few large tenants and many small ones, busy days.
+
+    python -m bench.pipeline.generate --events 1000000 --hours 24 --out FOLDER [--format json|parquet]
+
+Tenants' sizes follow Zipf's law, hours a wave with its top in the afternoon, weekends are quiet, and each
+interval has its own noise. The largest tenants run into a quota at their peak. The same arguments give the
+same events.
+"""
+
+import argparse
+import math
+from datetime import UTC, datetime
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline.schema import EVENT, names
+from pipeline.session import make_session
+
+START: Final = datetime(2026, 3, 2, tzinfo=UTC)
+"""A Monday."""
+INTERVAL_MS: Final = 10_000
+BROKERS: Final = 3
+LARGEST_RATE: Final = 12e6
+"""Bytes/s of the largest tenant at the mean of a day."""
+QUOTA: Final = 16e6
+"""Bytes/s that no tenant's partition gets past; the rest has waited."""
+
+
+def events(
+    spark: SparkSession, count: int, hours: float, tenants: int = 200, interval_ms: int = INTERVAL_MS
+) -> DataFrame:
+    """So many events (a few less: whole intervals), as schema.EVENT has them."""
+    intervals = max(1, round(hours * 3_600_000 / interval_ms))
+    slots = max(1, count // intervals)
+    ids = spark.range(0, intervals * slots, 1, max(2, count // 2_000_000))
+    slot, interval = F.col("id") % slots, F.floor(F.col("id") / slots)
+    # A slot is a tenant's use of a partition through one API, for the whole time. The exponential of a
+    # uniform number is a rank by Zipf's law.
+    rank = F.floor(F.exp(_uniform(slot, 1) * math.log(tenants)))
+    base = ids.select(
+        slot.alias("slot"),
+        (F.lit(round(START.timestamp() * 1000)) + interval * interval_ms).alias("interval_start_ms"),
+        rank.alias("rank"),
+        (_uniform(slot, 2) < 0.45).alias("produces"),
+        _uniform(F.col("id"), 3).alias("noise"),
+    )
+    wanted = F.lit(LARGEST_RATE) / F.col("rank") * _wave() * (0.6 + 0.8 * F.col("noise"))
+    shaped = base.withColumn("wanted", wanted * interval_ms / 1000)
+    capped = shaped.withColumn("bytes", F.least("wanted", F.lit(QUOTA * interval_ms / 1000)).cast("bigint"))
+    over = F.greatest(F.col("wanted") / (QUOTA * interval_ms / 1000) - 1, F.lit(0.0))
+    requests = F.greatest(F.floor(F.col("bytes") / 65_536), F.lit(1)).cast("bigint")
+    waited = F.when(over > 0, requests).otherwise(0).cast("bigint")
+    produces = F.col("produces")
+    columns = {
+        "v": F.lit(1),
+        "cluster": F.lit("main"),
+        "proxy": F.concat(F.lit("proxy-"), (F.col("slot") % 2 + 1).cast("string")),
+        "broker": (F.col("slot") % BROKERS + 1).cast("int"),
+        "listener": F.lit("clients"),
+        "interval_start_ms": F.col("interval_start_ms"),
+        "interval_ms": F.lit(interval_ms).cast("bigint"),
+        "user": F.concat(F.lit("team-"), F.lpad((F.col("rank") % 97).cast("string"), 2, "0")),
+        "client_id": F.concat(F.lit("service-"), F.col("rank").cast("string")),
+        "api": F.when(produces, F.lit("Produce")).otherwise(F.lit("Fetch")),
+        "topic": F.concat(F.lit("topic-"), (F.col("rank") % 50).cast("string")),
+        "partition": F.col("slot").cast("int"),
+        "requests": requests,
+        "bytes_in": F.when(produces, F.col("bytes")).otherwise(requests * 90),
+        "bytes_out": F.when(produces, requests * 60).otherwise(F.col("bytes")),
+        "throttled_requests": waited,
+        "throttle_ms": F.least(over * interval_ms, F.lit(interval_ms * 3.0)).cast("bigint"),
+        "rejected_requests": F.lit(0).cast("bigint"),
+        "rejected_bytes": F.lit(0).cast("bigint"),
+        "quota": F.when(
+            waited > 0,
+            F.when(produces, F.lit("producer_byte_rate")).otherwise(F.lit("consumer_byte_rate")),
+        ),
+    }
+    return capped.select(*[column.alias(name) for name, column in columns.items()]).select(*names(EVENT))
+
+
+def _uniform(of: Column, salt: int) -> Column:
+    """From 0 to 1, the same for the same value."""
+    return F.pmod(F.xxhash64(of, F.lit(salt)), F.lit(1 << 30)) / F.lit(float(1 << 30))
+
+
+def _wave() -> Column:
+    """1 at the mean: low at night, high at 15:00, a third at weekends."""
+    hours = (F.col("interval_start_ms") / 3_600_000.0) % 24
+    day = 1 + 0.75 * F.cos((hours - 15) / 24 * 2 * math.pi)
+    weekday = F.dayofweek(F.timestamp_millis("interval_start_ms"))
+    return day * F.when(weekday.isin(1, 7), 0.33).otherwise(1.0)
+
+
+def main() -> None:
+    """Writes a folder of events."""
+    parser = argparse.ArgumentParser(prog="python -m bench.pipeline.generate")
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--hours", type=float, default=24)
+    parser.add_argument("--tenants", type=int, default=200)
+    parser.add_argument("--interval", type=int, default=INTERVAL_MS, metavar="MS")
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--format", choices=("json", "parquet"), default="json")
+    options = parser.parse_args()
+    spark = make_session()
+    table = events(spark, options.events, options.hours, options.tenants, options.interval)
+    table.write.mode("overwrite").option("ignoreNullFields", "false").format(options.format).save(options.out)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

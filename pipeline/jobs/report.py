@@ -1,0 +1,94 @@
+"""The job that writes the report, and its tables beside it."""
+
+import shutil
+from collections import defaultdict
+from datetime import datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from pipeline.errors import InputError
+from pipeline.jobs.job import Job
+from pipeline.prices import Prices
+from pipeline.quota_file import QuotaSet
+from pipeline.report.page import Bound, Charge, Figures, Headroom, Hour, render, tenant_name
+from pipeline.tables import write_table
+from pipeline.transforms.chargeback import chargeback
+from pipeline.transforms.headroom import headroom
+from pipeline.transforms.throttle import BOUND, throttle
+from pipeline.transforms.usage import usage
+
+
+def write_report(job: Job, prices: Prices | None, quotas: QuotaSet | None) -> None:
+    """`report.html`, and the tables that it is made from as Parquet and CSV."""
+    if "://" in job.options.out:
+        raise InputError(f"--out {job.options.out}: the report takes a folder on this machine")
+    hours = _keep(job, "usage", usage(job.events()))
+    waits = _keep(job, "throttle", throttle(job.events()))
+    charges = None if prices is None else _keep(job, "chargeback", chargeback(job.events(), prices))
+    limits = None if quotas is None else _keep(job, "headroom", headroom(job.events(), quotas))
+    quality = job.report_quality()
+    figures = Figures(
+        clusters=sorted(row.cluster for row in hours.select("cluster").distinct().collect()),
+        hours=_hours(hours),
+        bound=_bound(waits),
+        throttle_hours=_throttle_hours(waits),
+        charges=[] if charges is None else _charges(charges),
+        currency="" if prices is None else prices.currency,
+        headroom=[] if limits is None else _headroom(limits),
+        bad_events=quality.bad,
+    )
+    file = Path(job.options.out) / "report.html"
+    file.write_text(render(figures), encoding="utf-8")
+    job.say(f"{file}: open it in a browser, or print it")
+
+
+def _keep(job: Job, name: str, table: DataFrame) -> DataFrame:
+    """Writes the table as Parquet and CSV, and reads it back: what follows does not compute it again."""
+    folder = write_table(table, job.options.out, name)
+    written = job.spark.read.parquet(folder)
+    parts = Path(job.options.out, f".{name}.csv")
+    written.coalesce(1).write.mode("overwrite").option("header", "true").csv(str(parts))
+    next(parts.glob("part-*.csv")).replace(Path(job.options.out, f"{name}.csv"))
+    shutil.rmtree(parts)
+    return written
+
+
+def _tenant(row: Row) -> str:
+    return tenant_name(row.user, row.client_id)
+
+
+def _hours(table: DataFrame) -> list[Hour]:
+    sums = table.groupBy("hour", "user", "client_id").agg(
+        *[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")]
+    )
+    rows = sums.orderBy("hour", "user", "client_id").collect()
+    return [Hour(row.hour, _tenant(row), row.bytes_in, row.bytes_out, row.requests) for row in rows]
+
+
+def _bound(table: DataFrame) -> list[Bound]:
+    sums = table.groupBy("user", "client_id", "quota").agg(*[F.sum(name).alias(name) for name in BOUND])
+    worst = sums.orderBy(F.desc("throttle_ms"), F.desc("rejected_bytes"), "user", "client_id", "quota")
+    return [
+        Bound(_tenant(row), row.quota or "not known", *[row[name] for name in BOUND])
+        for row in worst.collect()
+    ]
+
+
+def _throttle_hours(table: DataFrame) -> dict[str, dict[datetime, float]]:
+    found: dict[str, dict[datetime, float]] = defaultdict(dict)
+    rows = table.groupBy("quota", "hour").agg(F.sum("throttle_ms").alias("throttle_ms"))
+    for row in rows.where(F.col("throttle_ms") > 0).orderBy("quota", "hour").collect():
+        found[row.quota or "not known"][row.hour] = row.throttle_ms
+    return found
+
+
+def _charges(table: DataFrame) -> list[Charge]:
+    rows = table.orderBy(F.desc("amount"), "user", "client_id").collect()
+    return [Charge(_tenant(row), row.amount, row.partition_hours) for row in rows]
+
+
+def _headroom(table: DataFrame) -> list[Headroom]:
+    rows = table.orderBy(F.desc("used"), "user", "client_id", "quota").collect()
+    return [Headroom(_tenant(row), row.quota, row.limit, row.p99_rate, row.max_rate) for row in rows]

@@ -1,0 +1,161 @@
+"""The report's page: a template, filled with charts and rows."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+import jinja2
+
+from pipeline.report import units
+from pipeline.report.charts import COLORS, HOUR, OTHERS_COLOR, WIDTH, Chart, Span, heat_map, stacked_columns
+
+SHOWN: Final = 20
+"""Rows of a table in the page; the tables beside it have all."""
+OTHERS: Final = "others"
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """What a tenant did in an hour."""
+
+    hour: datetime
+    tenant: str
+    bytes_in: int
+    bytes_out: int
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a quota did to a tenant, all hours together."""
+
+    tenant: str
+    quota: str
+    throttled_requests: int
+    throttle_ms: int
+    rejected_requests: int
+    rejected_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a tenant pays."""
+
+    tenant: str
+    amount: Decimal
+    partition_hours: int
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """How close a bucket's users run to its limit, bytes/s on the busiest broker."""
+
+    tenant: str
+    quota: str
+    limit: float
+    p99_rate: float
+    max_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Everything that the page shows. `throttle_hours` is milliseconds waited by quota and hour."""
+
+    clusters: Sequence[str]
+    hours: Sequence[Hour]
+    bound: Sequence[Bound]
+    throttle_hours: Mapping[str, Mapping[datetime, float]]
+    charges: Sequence[Charge] = ()
+    currency: str = ""
+    headroom: Sequence[Headroom] = ()
+    bad_events: int = 0
+    tenants: dict[str, tuple[int, int, int]] = field(init=False)
+    """bytes_in, bytes_out and requests of each, the largest first."""
+
+    def __post_init__(self) -> None:
+        sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+        for hour in self.hours:
+            for place, value in enumerate((hour.bytes_in, hour.bytes_out, hour.requests)):
+                sums[hour.tenant][place] += value
+        ranked = sorted(sums.items(), key=lambda item: (-(item[1][0] + item[1][1]), item[0]))
+        object.__setattr__(self, "tenants", {name: (found[0], found[1], found[2]) for name, found in ranked})
+
+
+def tenant_name(user: str, client_id: str) -> str:
+    """As the page shows a tenant."""
+    return f"{user or 'any user'} / {client_id or 'any client id'}"
+
+
+def render(figures: Figures) -> str:
+    """The page, whole: it needs nothing beside it."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pipeline.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        size=units.size, rate=units.rate, count=units.count, duration=units.duration, percent=units.percent
+    )
+    span = _span(figures)
+    style = (environment.loader or jinja2.DictLoader({})).get_source(environment, "page.css")[0]
+    return environment.get_template("page.html").render(
+        figures=figures,
+        style=style,
+        width=WIDTH,
+        shown=SHOWN,
+        totals=_totals(figures),
+        colors=_colors(figures.tenants),
+        charts=_charts(figures),
+        quota_colors=_colors(figures.throttle_hours),
+        bill=sum((charge.amount for charge in figures.charges), Decimal(0)),
+        span=span,
+        end=None if span is None else span[1] + HOUR,
+    )
+
+
+def _span(figures: Figures) -> Span:
+    hours = [hour.hour for hour in figures.hours]
+    return (min(hours), max(hours)) if hours else None
+
+
+def _totals(figures: Figures) -> dict[str, int]:
+    return {
+        "bytes_in": sum(found[0] for found in figures.tenants.values()),
+        "bytes_out": sum(found[1] for found in figures.tenants.values()),
+        "requests": sum(found[2] for found in figures.tenants.values()),
+        "throttle_ms": sum(bound.throttle_ms for bound in figures.bound),
+        "rejected_bytes": sum(bound.rejected_bytes for bound in figures.bound),
+    }
+
+
+def _colors(names: Iterable[str]) -> dict[str, str]:
+    """A color for each of the first names, and one for all others."""
+    listed = list(names)
+    colors = dict(zip(listed, COLORS, strict=False))
+    return {**colors, OTHERS: OTHERS_COLOR} if len(listed) > len(COLORS) else colors
+
+
+def _charts(figures: Figures) -> dict[str, Chart]:
+    colors = _colors(figures.tenants)
+    series_in: dict[str, dict[datetime, float]] = {name: defaultdict(float) for name in colors}
+    series_out: dict[str, dict[datetime, float]] = {name: defaultdict(float) for name in colors}
+    heat: dict[datetime, float] = defaultdict(float)
+    for hour in figures.hours:
+        name = hour.tenant if hour.tenant in colors else OTHERS
+        series_in[name][hour.hour] += hour.bytes_in
+        series_out[name][hour.hour] += hour.bytes_out
+        heat[hour.hour] += hour.bytes_in + hour.bytes_out
+    quota_colors = _colors(figures.throttle_hours)
+    span = _span(figures)
+    waits = {name: figures.throttle_hours.get(name, {}) for name in quota_colors}
+    return {
+        "in": stacked_columns(series_in, colors, units.size, units.SIZES, span),
+        "out": stacked_columns(series_out, colors, units.size, units.SIZES, span),
+        "heat": heat_map(heat, units.size),
+        "throttle": stacked_columns(waits, quota_colors, units.duration, units.TIMES, span, 190.0),
+    }

@@ -1,0 +1,73 @@
+"""Numbers as people read them."""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+_BYTES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_COUNTS: Final = ("", " k", " M", " G", " T", " P")
+SIZES: Final = tuple(1024.0**place for place in range(len(_BYTES)))
+TIMES: Final = (1.0, 1000.0, 60_000.0, 3_600_000.0)
+"""A millisecond, a second, a minute, an hour."""
+
+
+def size(value: float) -> str:
+    """Bytes: `1.5 GiB`."""
+    return _scaled(value, 1024, _BYTES, " ")
+
+
+def rate(value: float) -> str:
+    """Bytes per second: `1.5 MiB/s`."""
+    return f"{size(value)}/s"
+
+
+def count(value: float) -> str:
+    """`1.5 M`."""
+    return _scaled(value, 1000, _COUNTS, "")
+
+
+def duration(milliseconds: float) -> str:
+    """`120 ms`, `12.5 s`, `3 min 20 s`, `5 h 10 min`."""
+    seconds = milliseconds / 1000
+    if seconds < 1:
+        return f"{milliseconds:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    if seconds < 3600:
+        return _pair(seconds, "s", 60, "min")
+    return _pair(seconds // 60, "min", 60, "h")
+
+
+def _pair(value: float, unit: str, per: int, larger: str) -> str:
+    whole, rest = divmod(round(value), per)
+    return f"{whole:,} {larger} {rest} {unit}" if rest else f"{whole:,} {larger}"
+
+
+def percent(part: float) -> str:
+    """Of 1: `12 %`."""
+    if 0 < part < 0.01:
+        return "< 1 %"
+    return f"{part * 100:.0f} %"
+
+
+def ticks(highest: float, steps: Sequence[float], wanted: int = 4) -> list[float]:
+    """Round values from 0 up to the first that is not below the highest; about so many.
+
+    `steps` are the units, ascending, of which a value has a round number.
+    """
+    if highest <= 0:
+        return [0.0, steps[0]]
+    unit = max((step for step in steps if step <= highest), default=steps[0])
+    step = highest / unit / wanted
+    power = 10.0 ** math.floor(math.log10(step))
+    nice = next(each * power for each in (1, 2, 2.5, 5, 10) if each * power >= step * 0.999) * unit
+    return [nice * place for place in range(math.ceil(highest / nice - 1e-9) + 1)]
+
+
+def _scaled(value: float, base: int, names: tuple[str, ...], space: str) -> str:
+    place = 0
+    while abs(value) >= base * 0.9995 and place < len(names) - 1:
+        value /= base
+        place += 1
+    digits = f"{value:.0f}" if place == 0 or abs(value) >= 99.95 else f"{value:.3g}"
+    return f"{digits}{space}{names[place]}"
