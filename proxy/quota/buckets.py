@@ -10,6 +10,11 @@ from proxy.quota.limit_source import SOURCED_KEYS, SourcedLimit
 from proxy.quota.limits import UNLIMITED, Limits
 from proxy.quota.table import Change
 
+BUCKETS_AT_MOST: Final = 1 << 17
+"""Of one quota. Client ids and addresses are the client's choice: past this many buckets, those that have not
+been used for the longest time make room for new ones.
+"""
+_ROOM: Final = BUCKETS_AT_MOST // 8
 _RESOLVED_AT_MOST: Final = 1 << 18
 """Client ids are the client's choice: past this many answers the cache starts anew."""
 
@@ -73,6 +78,8 @@ class Buckets:
             return None
         bucket = self._buckets.get(names)
         if bucket is None:
+            if len(self._buckets) >= BUCKETS_AT_MOST:
+                self._make_room()
             bucket = Bucket(self.key, names[0], names[1], limit, self._rule, now, names[2])
             self._buckets[names] = bucket
         self._resolved[asks] = bucket
@@ -160,6 +167,18 @@ class Buckets:
         gone = [asks for asks, bucket in self._resolved.items() if bucket.idle(now)]
         for asks in gone:
             del self._resolved[asks]
+
+    def _make_room(self) -> None:
+        """Drop the buckets that nobody has used for the longest time: an eighth of them."""
+        used = sorted([bucket.last_used for bucket in self._buckets.values()])
+        before = used[_ROOM]
+        idle = [names for names, bucket in self._buckets.items() if bucket.last_used < before]
+        if not idle:
+            # All were used at one moment.
+            idle = list(self._buckets)[:_ROOM]
+        for names in idle:
+            del self._buckets[names]
+        self._resolved.clear()
 
 
 def _concerned(asks: tuple[str, str, str], moved: set[Names]) -> bool:

@@ -117,6 +117,15 @@ class Relay:
         """So many bytes, at most `passable`, have gone from the broker to the client, or will go next."""
         self._responses.pass_by(size)
 
+    def broker_reached(self, now: float) -> None:
+        """The broker is connected: what has been handed on before is only now on its way."""
+        self._responses.broker_reached(now)
+
+    @property
+    def holds_answers(self) -> bool:
+        """Whether no answer may leave for the client now: those of the broker's had better wait there."""
+        return self._turns.held_until > 0.0
+
     def take_to_client(self) -> list[bytes]:
         return self._turns.take()
 

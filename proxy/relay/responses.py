@@ -51,7 +51,11 @@ class Responses:
         self.authentication: Authentication | None = None
         """None where clients are not named by their logins."""
         self._answered_at = 0.0
-        """When the last answer had come whole."""
+        """When the last answer had come whole, or the broker was reached: it could begin with a request."""
+
+    def broker_reached(self, now: float) -> None:
+        """The broker is connected."""
+        self._answered_at = now
 
     def take_collected(self) -> list[bytes]:
         """Answers to what the proxy has asked: header and body, without the length."""

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 WRITE_BUFFER_BYTES: Final = 256 << 10
 """So much may wait to be written to either side before the other is not read from any more."""
+CLIENT_FULL: Final = 1
+HELD: Final = 2
 LINGER_SECONDS: Final = 30.0
 """How long a broker may take to read the rest and close after its client has gone."""
 
@@ -30,6 +32,8 @@ class BrokerSide:
         self._streaming = False
         self._plain = False
         """Whether the socket's bytes are the broker's own, not TLS."""
+        self.paused = 0
+        """Why the broker is not read from."""
 
     def wait_with(self, pieces: list[bytes]) -> bool:
         """Keep this until the broker is connected; whether somebody has to see to that now."""
@@ -37,6 +41,18 @@ class BrokerSide:
         asked = self.connecting
         self.connecting = True
         return not asked
+
+    def pause(self, why: int, on: bool) -> None:
+        """Stop reading for one reason, or for one reason less."""
+        before = self.paused
+        self.paused = before | why if on else before & ~why
+        transport = self.transport
+        if transport is None or transport.is_closing() or self._ending:
+            return
+        if self.paused and not before:
+            transport.pause_reading()
+        elif before and not self.paused:
+            transport.resume_reading()
 
     def failed(self) -> None:
         """The broker cannot be connected."""
@@ -77,6 +93,7 @@ class BrokerSide:
         self.connecting = False
         self.transport = broker
         self._plain = broker.get_extra_info("sslcontext") is None
+        self.paused = 0
         broker.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         broker.writelines(self._waiting)
         self._waiting = []

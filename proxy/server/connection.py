@@ -22,7 +22,7 @@ from proxy.relay.errors import (
 )
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
-from proxy.server.broker_side import WRITE_BUFFER_BYTES, BrokerSide
+from proxy.server.broker_side import CLIENT_FULL, HELD, WRITE_BUFFER_BYTES, BrokerSide
 from proxy.server.broker_stream import LEAST_BYTES
 from proxy.server.direct import Direct, direct
 from proxy.server.owner import Owner
@@ -151,12 +151,10 @@ class Connection:
         return not self._over
 
     def pause_writing(self) -> None:
-        if self._broker.transport is not None:
-            self._broker.transport.pause_reading()
+        self._broker.pause(CLIENT_FULL, True)
 
     def resume_writing(self) -> None:
-        if self._broker.transport is not None:
-            self._broker.transport.resume_reading()
+        self._broker.pause(CLIENT_FULL, False)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.give_up(CLIENT_CLOSED, "the connection broke")
@@ -166,6 +164,8 @@ class Connection:
     # The broker's side
 
     def broker_connected(self) -> None:
+        if self._relay is not None:
+            self._relay.broker_reached(self._time())
         self._pause(CONNECTING, False)
 
     def broker_sent(self, data: bytes) -> None:
@@ -242,6 +242,10 @@ class Connection:
         for payload in relay.take_broker_answers():
             if self._question is not None and not self._question.done():
                 self._question.set_result(payload)
+        held = relay.holds_answers
+        if held != (self._broker.paused & HELD != 0):
+            # What the broker has for a client that cannot be told to wait is not collected here.
+            self._broker.pause(HELD, held)
         due = relay.next_timer()
         if due != self._due:
             self._arm(due)

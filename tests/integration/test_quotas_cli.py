@@ -222,6 +222,30 @@ def test_log(kafka: EmbeddedKafka, quotas: Run) -> None:
     assert [json.loads(line)["value"] for line in of_default.splitlines()] == [5.5]
 
 
+def test_kafka_3_9(kafka_391: EmbeddedKafka, run_proxy: ProxyRunner, tmp_path: Path) -> None:
+    """Taken over from the last Kafka 3, by a proxy in front of it."""
+    native = commands(kafka_391.bootstrap)
+    proxy = commands(
+        run_proxy(kafka_391.bootstrap, settings={"quotas": {"store": {"topic": "cli-391"}}}).bootstrap
+    )
+    file = tmp_path / "native.yaml"
+    names = ("--user", "old-alice", "--client-id", "old-billing")
+    assert native("set", *names, "producer_byte_rate=1000", "controller_mutation_rate=0.5").exit_code == 0
+    try:
+        wait_until(lambda: len(clients(native)) == 1, "the quota at the broker")
+        assert native("export", "--out", str(file)).exit_code == 0
+        assert native("diff", str(file)).exit_code == 0
+    finally:
+        assert native("delete", *names).exit_code == 0
+    assert proxy("import", str(file)).stderr == "1 entities altered, 0 equal already, 0 refused\n"
+    assert proxy("export").stdout == file.read_text()
+    assert clients(proxy) == yaml.safe_load(file.read_text())["quotas"]["clients"]
+    assert proxy("get", *names).exit_code == 0
+    assert len(proxy("log", *names, "--topic", "cli-391").stdout.splitlines()) == 3
+    assert proxy("delete", *names, "producer_byte_rate").exit_code == 0
+    assert clients(proxy)[0].keys() == {"entity", "controller_mutation_rate"}
+
+
 def test_native_quotas_taken_over_by_the_proxy(
     kafka: EmbeddedKafka, quotas: Run, run_proxy: ProxyRunner, tmp_path: Path
 ) -> None:

@@ -28,6 +28,11 @@ def test_within_the_share_nothing_happens():
     told.at(0.09).broker(produced(1)).to_client(produced(1)).unmuted()
 
 
+def test_the_time_until_the_broker_is_reached_is_not_the_requests():
+    told = story().client(produce(1)).to_broker(produce(1))
+    told.at(4).broker_reached().at(4.09).broker(produced(1)).to_client(produced(1)).unmuted()
+
+
 def test_no_wait_is_longer_than_a_window():
     told = story().client(produce(1)).to_broker(produce(1))
     told.at(30).broker(produced(1)).to_client(produced(1, throttle_ms=1000)).muted(31)

@@ -82,6 +82,11 @@ class Playbook:
             self.relay.receive_from_broker(chunk, self._now)
         return self
 
+    def broker_reached(self) -> Self:
+        """The broker is connected."""
+        self.relay.broker_reached(self._now)
+        return self
+
     def at(self, seconds: float) -> Self:
         """The clock goes on to here, and timers run when they are due."""
         until = START + seconds

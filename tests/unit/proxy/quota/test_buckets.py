@@ -1,7 +1,7 @@
 import pytest
 
 from proxy.quota.bucket import Rule
-from proxy.quota.buckets import Buckets
+from proxy.quota.buckets import BUCKETS_AT_MOST, Buckets
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits import Limits
 
@@ -186,3 +186,27 @@ def test_clients_that_are_not_idle_are_still_found_at_once_after_the_sweep():
     used.record(1, 1000.0)
     found.forget_idle(3600.0)
     assert list(found._resolved.values()) == [used]
+
+
+def test_names_that_clients_make_up_are_bounded():
+    each = buckets({QuotaEntity(None, DEFAULT): {KEY: 1000.0}, QuotaEntity(None, None, DEFAULT): {KEY: 5.0}})
+    kept = each.find(who(client_id="kept"), 0.0)
+    for number in range(BUCKETS_AT_MOST + 10):
+        now = float(number)
+        each.find_ip(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", now)
+        if number % 1000 == 0:
+            kept.record(1.0, now)
+    found = each.live()
+    assert BUCKETS_AT_MOST // 2 < len(found) <= BUCKETS_AT_MOST
+    # Those that are in use stay, and so does what they have used.
+    assert each.find(who(client_id="kept"), now) is kept
+    assert {bucket.ip for bucket in found} >= {"10.1.255.255", "10.2.0.5"}
+    assert "10.0.0.5" not in {bucket.ip for bucket in found}
+
+
+def test_room_is_made_among_buckets_of_one_moment():
+    each = buckets({QuotaEntity(None, None, DEFAULT): {KEY: 5.0}})
+    for number in range(BUCKETS_AT_MOST + 1):
+        each.find_ip(str(number), 0.0)
+    assert len(each.live()) <= BUCKETS_AT_MOST
+    assert each.find_ip(str(number), 0.0) in each.live()
