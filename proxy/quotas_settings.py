@@ -45,6 +45,10 @@ class Replication(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     """Replication quotas: samples kept, as in Kafka's replication.quota.window.num."""
     window_size_seconds: Annotated[int, Meta(ge=1, le=3600)] = 1
     """Replication quotas: seconds of each sample, as in Kafka's replication.quota.window.size.seconds."""
+    enforce: Literal["proxy", "broker", "both"] | None = None
+    """Who holds followers to replication quotas. `proxy`: brokers never hear of them; it takes a replication
+    listener. `broker`: they are Kafka's own configs, and pass. Where left out: `proxy` where there is a
+    replication listener, else `broker`."""
 
 
 class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

@@ -19,7 +19,7 @@ from proxy.config_file.ports import WILDCARDS, check_ports, meet, ports_in
 from proxy.errors import Key, SettingsError, spell
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import QuotaEntity
-from proxy.quota.kinds import load_kinds
+from proxy.quota.kinds import load_kinds, replication
 from proxy.quota.limit_source import LimitSource
 from proxy.quota.limits import ENFORCE, OBSERVE, Limits
 from proxy.quota.networks import Networks
@@ -161,6 +161,12 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         """Those that are not for replication."""
         return tuple(listener for listener in self.listeners if not listener.replication)
 
+    @property
+    def replication_enforced_by(self) -> str:
+        """`proxy`, `broker` or `both`."""
+        has_listener = len(self.client_listeners) < len(self.listeners)
+        return self.quotas.replication.enforce or ("proxy" if has_listener else "broker")
+
     def broker_ports(self, listener: Listener) -> range:
         """Ports that this listener's brokers may have, that of node id 0 first.
 
@@ -197,6 +203,18 @@ def load(path: Path, *, with_files: bool = False) -> Settings:
     return settings
 
 
+def config_rules(settings: Settings) -> ConfigRules:
+    """Which configs of topics and brokers are quotas of the proxy's own."""
+    enforce = settings.replication_enforced_by
+    every = frozenset(key.name for key in replication.CONFIGS)
+    native = frozenset(key.name for key in replication.NATIVE)
+    return ConfigRules(
+        load_kinds(),
+        left_to_brokers=every if enforce == "broker" else frozenset(),
+        passed_on=native if enforce == "both" else frozenset(),
+    )
+
+
 def file_quotas(settings: Settings) -> FileQuotas:
     """The file's part in the store of quotas."""
     quotas = settings.quotas
@@ -205,7 +223,7 @@ def file_quotas(settings: Settings) -> FileQuotas:
         partial(limits, quotas, source),
         replace(quotas, clients=(), topics={}, brokers={}),
         read_clients(quotas.clients, ("quotas", "clients")),
-        read_resources(quotas.topics, quotas.brokers, ConfigRules(load_kinds()), ("quotas",)),
+        read_resources(quotas.topics, quotas.brokers, config_rules(settings), ("quotas",)),
     )
 
 
@@ -249,6 +267,10 @@ def _check_quotas(settings: Settings) -> None:
             load_callback(settings.quotas.callback, settings.quotas.callback_error)
         except ValueError as error:
             raise SettingsError(str(error), ("quotas", "callback")) from error
+    enforce = settings.quotas.replication.enforce
+    if enforce not in (None, "broker") and len(settings.client_listeners) == len(settings.listeners):
+        problem = f"{enforce} takes a replication listener (listeners[].replication), and there is none"
+        raise SettingsError(problem, ("quotas", "replication", "enforce"))
     file_quotas(settings)
     mode = settings.quotas.mode
     if isinstance(mode, dict):
@@ -301,6 +323,12 @@ def _check_listeners(settings: Settings) -> None:
     if not settings.client_listeners:
         problem = "there is none for clients; a replication listener needs one, to know its cluster by"
         raise SettingsError(problem, ("listeners",))
+    asking = any(listener.asks for listener in settings.client_listeners)
+    if not asking and len(settings.client_listeners) < len(settings.listeners):
+        problem = (
+            "none lets the proxy ask the cluster which replicas are in sync; a replication listener needs "
+        )
+        raise SettingsError(f"{problem}needs that: give one of the others upstream.sasl", ("listeners",))
 
 
 def _check_brokers(settings: Settings, listener: Listener, key: Key) -> None:

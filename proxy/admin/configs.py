@@ -162,7 +162,8 @@ class ResourceConfigs:
         keys = self._rules.keys(resource.type) if resource is not None else {}
         names = {*keys, EXPIRES_AT_MS} if keys else set()
         ours = [op for op in asked.ops if op.name in names]
-        theirs = [op for op in asked.ops if op.name not in names]
+        passed_on = self._rules.passed_on if asked.key != DEFAULT_TOPIC else ()
+        theirs = [op for op in asked.ops if op.name not in names or op.name in passed_on]
         # Brokers refuse a resource that is there twice.
         if resource is None or (not once and asked.key != DEFAULT_TOPIC):
             return _Case(asked, theirs)

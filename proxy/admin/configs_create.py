@@ -59,6 +59,8 @@ class TopicCreations:
     def __init__(self, store: ConfigsStore, rules: ConfigRules, mutations: ControllerMutations) -> None:
         self._store: Final = store
         self._keys: Final = rules.keys(TOPIC)
+        self._kept_back: Final = self._keys.keys() - rules.passed_on
+        """Those that no broker hears of."""
         self._mutations: Final = mutations
 
     async def answer(self, intercepted: Intercepted, broker: Broker) -> Reply:
@@ -93,6 +95,8 @@ class TopicCreations:
         may: bool | None = None
         for topic in request.topics:
             ours, rest = await split(request, topic, self._keys.__contains__, pace)
+            if len(self._kept_back) < len(self._keys):
+                rest = (await split(request, topic, self._kept_back.__contains__, pace))[1]
             name = topic.fields.name or ""
             # Brokers refuse a topic that is there twice.
             if ours and times[topic.fields.name] == 1:

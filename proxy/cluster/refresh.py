@@ -54,6 +54,10 @@ class ClusterRefresh:
         self._access: Final = access
         self._may_ask: Final = may_ask
         self._want_partitions = False
+        self.want_topics = False
+        """Whether views have the names of all topics; with the partitions they have them anyway."""
+        self.answered: Final = asyncio.Event()
+        """Set once the cluster has answered, and been seen."""
         self._poked: Final = asyncio.Event()
         self._broker: BrokerConnection | None = None
         self._topic_names: Final[dict[bytes, str]] = {}
@@ -112,7 +116,7 @@ class ClusterRefresh:
         if not self._may_ask:
             await self._look()
             return
-        all_topics = self._want_partitions
+        all_topics = self._want_partitions or self.want_topics
         wanted = tuple(self._wanted_ids)
         topics = tuple(MetadataRequestTopic(topic_id=UUID(bytes=topic_id), name=None) for topic_id in wanted)
         request = MetadataRequest(
@@ -155,6 +159,7 @@ class ClusterRefresh:
         if _addresses(before) != _addresses(self.view):
             self._changed(self.view)
         self._seen(self.view)
+        self.answered.set()
 
     async def _connected(self) -> BrokerConnection:
         if self._broker is not None:

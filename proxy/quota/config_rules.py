@@ -5,16 +5,28 @@ from typing import Final, final
 from proxy.quota.quota import QuotaKind
 from proxy.quota.resources import BROKER, TOPIC, ConfigKey, Resources
 
+NONE: Final[frozenset[str]] = frozenset()
+
 
 @final
 class ConfigRules:
     """What may be configured."""
 
-    def __init__(self, kinds: list[QuotaKind]) -> None:
+    def __init__(
+        self,
+        kinds: list[QuotaKind],
+        left_to_brokers: frozenset[str] = NONE,
+        passed_on: frozenset[str] = NONE,
+    ) -> None:
+        """Of the kinds' configs, `left_to_brokers` are not ours; `passed_on` are ours and brokers' own."""
+        self.left_to_brokers: Final = left_to_brokers
+        self.passed_on: Final = passed_on
         self._keys: Final[dict[str, dict[str, ConfigKey]]] = {TOPIC: {}, BROKER: {}}
         self._conflicts: Final = [kind.conflict for kind in kinds if kind.conflict is not None]
         for kind in kinds:
             for key in kind.configs:
+                if key.name in left_to_brokers:
+                    continue
                 self._keys[key.resource][key.name] = key
 
     def keys(self, resource: str) -> dict[str, ConfigKey]:

@@ -29,6 +29,8 @@ class Replica:
         self.seen_at = now
         self.offset = 0
         self.high_watermark = UNKNOWN
+        self.told_at = -MEASURE_SECONDS
+        """When its leader has last sent something of it, and said its high watermark."""
         self.batch_bytes = 0
         """The size of its batches, so that none comes in part; 0 where that is not known."""
         self.granted = 0
@@ -91,9 +93,10 @@ class Replica:
         if self.held_since == 0.0:
             self.held_since = now
 
-    def came(self, size: int) -> None:
+    def came(self, size: int, now: float) -> None:
         """So many bytes of it have come."""
         self.bytes += size
+        self.told_at = now
         # A broker sends one batch however small the bound.
         if size > self.granted > 0 or size < self.batch_bytes:
             self.batch_bytes = size

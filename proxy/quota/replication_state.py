@@ -164,7 +164,8 @@ class ReplicationState:
         view = self.view
         partition = view.partitions.get((replica.topic, replica.partition))
         if partition is None or now - view.as_of > VIEW_SECONDS:
-            return True
+            # A follower in sync has fetched up to the high watermark: one that has not is behind.
+            return now - replica.told_at > VIEW_SECONDS
         return replica.follower_id in partition.isr
 
     def report(self, now: float) -> list[ThrottleState]:

@@ -22,7 +22,6 @@ from proxy.admin.deleted_topics import DeletedTopics
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations import ControllerMutations
 from proxy.quota.bucket import BucketState
-from proxy.quota.config_rules import ConfigRules
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.kinds import controller_mutation, load_kinds, replication
 from proxy.quota.kinds.controller_mutation import ControllerMutation
@@ -41,7 +40,7 @@ from proxy.server.reload import Reload
 from proxy.server.replication_gateway import ReplicationGateway
 from proxy.server.tasks import Tasks
 from proxy.server.usage import usage_reporter
-from proxy.settings import Settings, file_quotas
+from proxy.settings import Settings, config_rules, file_quotas
 from proxy.store.kafka_topic import KafkaTopic
 from proxy.store.quota_store import QuotaStore
 from proxy.telemetry.http import AdminSite
@@ -73,9 +72,7 @@ class Proxy:
     def __init__(self, settings: Settings, path: Path) -> None:
         self._settings: Final = settings
         self._kinds: Final = load_kinds()
-        self._store: Final = QuotaStore(
-            file_quotas(settings), self._configure, rules=ConfigRules(self._kinds)
-        )
+        self._store: Final = QuotaStore(file_quotas(settings), self._configure, rules=config_rules(settings))
         self._engines: Final = QuotaEngines(self._kinds, self._store.limits)
         self._reload: Final = Reload(path, settings, self._use_file)
         self._authority: Final = Authority(settings.quotas.changes)
@@ -108,6 +105,8 @@ class Proxy:
             self._gateways.append(gateway)
         asking = next((gateway for gateway in self._gateways if gateway.listener.asks), self._gateways[0])
         cluster = asking.cluster
+        # Followers name topics by id: of one whose name is not known, nothing can be held back.
+        cluster.want_topics = len(self._settings.client_listeners) < len(self._settings.listeners)
         for listener in self._settings.listeners:
             if listener.replication:
                 self._replication.append(
@@ -175,7 +174,7 @@ class Proxy:
 
     def _admin_apis(self, mutations: ControllerMutations) -> AdminApis:
         client_quotas = ClientQuotas(self._store, [key for kind in self._kinds for key in kind.keys])
-        store, rules = ConfigsStore(self._store), ConfigRules(self._kinds)
+        store, rules = ConfigsStore(self._store), config_rules(self._settings)
         creations = TopicCreations(store, rules, mutations)
         return AdminApis(client_quotas, ResourceConfigs(store, rules), creations, self._authority)
 
@@ -198,11 +197,15 @@ class Proxy:
                 gateway.start()
 
     async def _start_replication(self) -> None:
-        """Serve followers, who do not wait for long: without them the cluster may not have what is asked."""
-        if self._topic is not None and self._replication:
+        """Serve followers, once it is known which of them are throttled and behind. They do not wait long for
+        that: without them the cluster may not have what is asked.
+        """
+        if self._replication:
             with suppress(TimeoutError):
                 async with asyncio.timeout(REPLICATION_WAITS_SECONDS):
-                    await self._topic.loaded.wait()
+                    if self._topic is not None:
+                        await self._topic.loaded.wait()
+                    await self._replication[0].cluster.answered.wait()
         for gateway in self._replication:
             gateway.start()
 

@@ -59,7 +59,7 @@ class Reload:
                 return
             self.problem = ""
             waiting = [spell(key) for key in _differing(_fixed(self._running), _fixed(settings))]
-            quotas = msgspec.structs.replace(settings.quotas, store=self._running.quotas.store)
+            quotas = _with_fixed(settings.quotas, self._running.quotas)
             changed = quotas != self._running.quotas
             if changed:
                 self._running = msgspec.structs.replace(self._running, quotas=quotas)
@@ -85,7 +85,15 @@ def _seen(path: Path) -> Seen:
 
 def _fixed(settings: Settings) -> object:
     """What only a restart can change, as plain values."""
-    return msgspec.to_builtins(msgspec.structs.replace(settings, quotas=Quotas(store=settings.quotas.store)))
+    return msgspec.to_builtins(
+        msgspec.structs.replace(settings, quotas=_with_fixed(Quotas(), settings.quotas))
+    )
+
+
+def _with_fixed(quotas: Quotas, running: Quotas) -> Quotas:
+    """These quotas, with what only a restart can change as it is in others."""
+    replication = msgspec.structs.replace(quotas.replication, enforce=running.replication.enforce)
+    return msgspec.structs.replace(quotas, store=running.store, replication=replication)
 
 
 def _differing(old: object, new: object, at: Key = ()) -> Iterator[Key]:

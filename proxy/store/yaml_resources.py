@@ -92,6 +92,9 @@ def _read(layer: ConfigLayer, resource: ConfigResource, values: object, rules: C
                 layer.set_lasting(resource, config.name, str(value))
             continue
         found = keys.get(str(name))
+        if name in rules.left_to_brokers:
+            advice = "set it there, or give the file a replication listener (docs/replication.md)"
+            raise SettingsError(f"brokers themselves enforce it; {advice}", key)
         if found is None:
             raise unknown(key, [*keys, ACTION] if resource.type == TOPIC else keys)
         layer.set_lasting(resource, found.name, _text(found, value, key))

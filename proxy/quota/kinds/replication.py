@@ -32,7 +32,6 @@ from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.replica import Replica
 from proxy.quota.replication_state import ReplicationState
 from proxy.quota.replication_throttle import Throttle
-from proxy.quota.resources import ConfigKey
 from proxy.quota.verdict import PASS, Verdict
 from proxy.wire.views import Item, RequestView, ResponseView
 
@@ -46,9 +45,10 @@ FORGET_SECONDS: Final = 60.0
 class Grants:
     """What the fetch that is under way on one connection was granted."""
 
-    __slots__ = ("replicas", "reserved")
+    __slots__ = ("replicas", "reserved", "since")
 
-    def __init__(self) -> None:
+    def __init__(self, now: float) -> None:
+        self.since: Final = now
         self.replicas: Final[list[Replica]] = []
         self.reserved: Final[dict[Throttle, int]] = {}
 
@@ -131,7 +131,7 @@ class Replication(Quota):
         self, plan: FetchPlan, items: list[FetchItem], replicas: list[Replica], who: Identity, now: float
     ) -> None:
         """Let in as many replicas as there are bytes for, in their turn, and hold back the others."""
-        grants = Grants()
+        grants = Grants(now)
         waiter = self._shared.waiter(who)
         ahead = self._shared.ahead(waiter, now)
         waits_for: set[Throttle] = set()
@@ -216,12 +216,14 @@ class Replication(Quota):
                 for throttle in shared.sides(self.node_id, follower, item.topic, item.partition, now):
                     throttle.record(item.size, in_sync, now)
                 if replica is not None:
-                    replica.came(item.size)
+                    replica.came(item.size, now)
 
     def forget_idle(self, now: float) -> None:
         replicas = self._shared.replicas
         for key in [key for key, replica in replicas.items() if now - replica.seen_at > FORGET_SECONDS]:
             del replicas[key]
+        for who in [who for who, grants in self._grants.items() if now - grants.since > FORGET_SECONDS]:
+            del self._grants[who]
 
 
 def _learn(grants: Grants, items: list[Item]) -> None:
@@ -232,14 +234,14 @@ def _learn(grants: Grants, items: list[Item]) -> None:
             replica.came_in_vain()
 
 
-CONFIGS: Final[tuple[ConfigKey, ...]] = (
+NATIVE: Final = (
     LEADER_THROTTLED_REPLICAS,
     FOLLOWER_THROTTLED_REPLICAS,
     LEADER_THROTTLED_RATE,
     FOLLOWER_THROTTLED_RATE,
-    LEADER_THROTTLED,
-    FOLLOWER_THROTTLED,
 )
+"""Those that every broker knows and can enforce itself."""
+CONFIGS: Final = (*NATIVE, LEADER_THROTTLED, FOLLOWER_THROTTLED)
 KIND: Final = QuotaKind(
     name="replication",
     keys=(),

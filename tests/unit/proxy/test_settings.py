@@ -9,7 +9,7 @@ from proxy.errors import SettingsError
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits import OBSERVE, Limits
 from proxy.quotas_settings import StoreTopic
-from proxy.settings import Settings, file_quotas, load, split_address
+from proxy.settings import Settings, config_rules, file_quotas, load, split_address
 
 ROOT = Path(__file__).parents[3]
 SMALLEST = "listeners: [{upstream: {bootstrap: [127.0.0.1:19092]}}]\n"
@@ -378,6 +378,33 @@ class TestReplication:
     def test_one_for_clients_has_to_be_there(self, tmp_path: Path) -> None:
         message = refusal(tmp_path, "listeners: [{replication: true, upstream: {brokers: {1: 'k:1'}}}]")
         assert "listeners: there is none for clients" in message
+
+    def test_one_has_to_let_the_proxy_ask(self, tmp_path: Path) -> None:
+        text = REPLICATION.format(upstream="{brokers: {1: 'k:9094'}}")
+        text = text.replace("{broker_port_count: 20", "{principal: {from: sasl}, broker_port_count: 20")
+        assert "none lets the proxy ask the cluster" in refusal(tmp_path, text)
+
+    @pytest.mark.parametrize(
+        ("enforce", "ours", "passed_on"),
+        [("", True, False), ("proxy", True, False), ("broker", False, False), ("both", True, True)],
+    )
+    def test_who_enforces(self, tmp_path: Path, enforce: str, ours: bool, passed_on: bool) -> None:
+        text = REPLICATION.format(upstream="{brokers: {1: 'k:9094'}}")
+        more = f"quotas: {{replication: {{enforce: {enforce}}}}}" if enforce else ""
+        rules = config_rules(read(tmp_path, text + more))
+        rate, switch = "leader.replication.throttled.rate", "leader.replication.throttled"
+        assert (rate in rules.keys("broker"), rate in rules.passed_on) == (ours, passed_on)
+        assert switch not in rules.passed_on, "no broker knows it"
+
+    def test_without_a_replication_listener_brokers_enforce(self, tmp_path: Path) -> None:
+        listener = "listeners: [{upstream: {bootstrap: ['k:9092']}}]\n"
+        assert "leader.replication.throttled.rate" not in config_rules(read(tmp_path, listener)).keys(
+            "broker"
+        )
+        message = refusal(tmp_path, listener + "quotas: {replication: {enforce: proxy}}")
+        assert "proxy takes a replication listener" in message
+        rate = "quotas: {brokers: {1: {leader.replication.throttled.rate: 5}}}"
+        assert "brokers themselves enforce it" in refusal(tmp_path, listener + rate)
 
 
 def test_callback(tmp_path: Path) -> None:

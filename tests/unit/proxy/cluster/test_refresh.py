@@ -130,7 +130,9 @@ async def watch(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 
 async def test_partitions_are_not_asked_for_unless_wanted(broker: Broker, watch: Watch) -> None:
+    assert not watch.refresh.answered.is_set()
     view = await watch.next()
+    assert watch.refresh.answered.is_set()
     assert [asked.topics for asked in broker.asked] == [()]
     assert not view.has_partitions
     assert view.partitions == {}
@@ -150,6 +152,16 @@ async def test_wanted_partitions_are_there_at_once(broker: Broker, watch: Watch)
     assert (second.leader, second.replicas, second.isr) == (-1, (2, 3), {2})
     assert view.topic_name(ORDERS.bytes) == "orders"
     assert len(watch.changed) == 1, "the brokers are the same"
+
+
+async def test_names_of_all_topics_are_asked_for_at_the_usual_pace(broker: Broker, watch: Watch) -> None:
+    await watch.next()
+    watch.refresh.want_topics = True
+    watch.refresh.poke()
+    view = await watch.next()
+    assert broker.asked[-1].topics is None
+    assert view.topic_name(ORDERS.bytes) == "orders"
+    assert watch.views.empty()
 
 
 async def test_partitions_are_kept_fresh(

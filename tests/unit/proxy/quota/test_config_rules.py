@@ -20,3 +20,9 @@ def test_a_kind_says_what_cannot_be_together():
 def test_without_kinds_there_is_nothing_to_configure():
     assert ConfigRules([]).keys(TOPIC) == {}
     assert ConfigRules([]).conflict(Resources({"t": {"q": "6"}})) == ""
+
+
+def test_configs_that_are_left_to_brokers_are_none_of_ours():
+    rules = ConfigRules([KIND], left_to_brokers=frozenset(["q"]), passed_on=frozenset(["p"]))
+    assert "q" not in rules.keys(TOPIC)
+    assert (rules.left_to_brokers, rules.passed_on) == ({"q"}, {"p"})

@@ -159,6 +159,13 @@ def test_what_nobody_has_said_lately_is_in_sync(spent, age, held):
     assert plan_of(spent, view_at=START - age).held == held
 
 
+def test_what_its_leader_has_told_lately_does_without_the_cluster(spent):
+    plan_of(spent, view_at=START, offset=10, watermark=50)
+    spend(spent, 1)
+    assert plan_of(spent, START + 1.9, view_at=START - 10, offset=10, watermark=50).held == 1
+    assert plan_of(spent, START + 2.1, offset=10, watermark=50).held == 0
+
+
 def test_before_the_cluster_has_said_anything_all_is_in_sync(spent):
     assert plan_of(spent).held == 0
     spent.see_cluster(ClusterView("c", {}, {}), START)
