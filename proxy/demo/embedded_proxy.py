@@ -34,12 +34,19 @@ class ProxyFailed(QuotaProxyError):
 
 
 class EmbeddedProxy:
-    """`upstream` is the cluster's bootstrap.servers, `clients` the configuration's quotas.clients.
+    """`upstream` is the cluster's bootstrap.servers, `clients` the configuration's quotas.clients,
+    `more_listeners` further ones, such as one for replication.
 
     The configuration and the log go into `folder`.
     """
 
-    def __init__(self, upstream: str, folder: Path, clients: Sequence[Mapping[str, object]]) -> None:
+    def __init__(
+        self,
+        upstream: str,
+        folder: Path,
+        clients: Sequence[Mapping[str, object]],
+        more_listeners: Sequence[Mapping[str, object]] = (),
+    ) -> None:
         first = free_port_range(2 + _BROKER_PORTS)
         self.bootstrap = f"{_HOST}:{first}"
         """HOST:PORT for `bootstrap.servers`."""
@@ -52,8 +59,10 @@ class EmbeddedProxy:
                     "bind": _HOST,
                     "bootstrap_port": first,
                     "broker_port_base": first + 2,
+                    "broker_port_count": _BROKER_PORTS,
                     "upstream": {"bootstrap": upstream.split(",")},
-                }
+                },
+                *more_listeners,
             ],
             "admin": {"bind": _HOST, "port": self.admin_port},
             "quotas": {"clients": [dict(each) for each in clients]},

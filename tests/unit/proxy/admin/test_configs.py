@@ -7,13 +7,14 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.configs import ResourceConfigs
 from proxy.admin.configs_store import ConfigsStore
+from proxy.quota.config_rules import ConfigRules
 from proxy.quota.resources import DEFAULT_RESOURCE, ConfigResource
 from proxy.quota.resources import TOPIC as TOPIC_RESOURCE
 from proxy.relay.errors import RelayError
 from proxy.store.layers import Temporary
 from proxy.store.quota_store import StoreUnavailable
 from proxy.wire.errors import Malformed
-from tests.support.config_rules import CONFIG_RULES
+from tests.support.config_rules import CONFIG_RULES, PASSED_ON
 from tests.support.configs import (
     ALTER,
     APPEND,
@@ -67,10 +68,11 @@ class Kit:
         self,
         file: dict[ConfigResource, dict[str, str]] | None = None,
         refuses: dict[Resource, ErrorCode] | None = None,
+        rules: ConfigRules = CONFIG_RULES,
     ) -> None:
         self.store, self.log = memory_store({}, configs=file)
         self.broker = FakeBroker(refuses)
-        self._apis = ResourceConfigs(ConfigsStore(self.store), CONFIG_RULES, lambda: WALL_MS)
+        self._apis = ResourceConfigs(ConfigsStore(self.store), rules, lambda: WALL_MS)
 
     async def set(
         self, *resources: tuple[Resource, list[tuple[str, int, str | None]]], **more: Any
@@ -484,3 +486,10 @@ class TestGarbage:
             await apis.alter(intercepted(request_frame(incremental_request([(T, [])]))), broken)
         with pytest.raises(RelayError, match="the answer to DescribeConfigs"):
             await apis.describe(intercepted(request_frame(describe_request([(T, None)]))), broken)
+
+
+async def test_what_is_passed_on_is_set_here_and_at_the_broker() -> None:
+    kit = Kit(rules=PASSED_ON)
+    assert await kit.set((T, [(RATE, SET, "7")])) == [(T, NONE, None)]
+    assert kit.configs == {"topic t": {RATE: "7"}}
+    assert kit.asked() == [(T, {RATE: "7"})]

@@ -1,0 +1,123 @@
+"""`python -m bench.replication`: KIP-73's test plan, through the proxy and on native Kafka.
+
+Replicas move under a throttle of the leader's side, the follower's, and both; with and without produce load
+on other partitions and on the same. Two clusters run side by side: the brokers of one fetch from each other
+through the proxy, and never hear of the throttle. Each case is done on one and then on the other.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from bench import machine
+from bench.replication_move import FOLLOWER, LEADER, Moved, Plan, move
+from proxy.demo.broker_properties import INTERNAL
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.demo.embedded_proxy import EmbeddedProxy
+from proxy.demo.ports import free_port_range
+
+RESULTS: Final = Path(__file__).parent / "results"
+NATIVE: Final = "native"
+PROXY: Final = "proxy"
+OTHERS: Final = "others"
+SAME: Final = "same"
+CASES: Final = (
+    ("leader", (LEADER,), ""),
+    ("follower", (FOLLOWER,), ""),
+    ("both", (LEADER, FOLLOWER), ""),
+    ("both, load on others", (LEADER, FOLLOWER), OTHERS),
+    ("both, load on the same", (LEADER, FOLLOWER), SAME),
+)
+PORTS: Final = 10
+
+
+@dataclass(frozen=True)
+class Site:
+    """A cluster and where its clients go."""
+
+    kafka: EmbeddedKafka
+    bootstrap: str
+
+
+@contextmanager
+def native(brokers: int) -> Iterator[Site]:
+    with EmbeddedKafka(brokers) as kafka:
+        yield Site(kafka, kafka.bootstrap)
+
+
+@contextmanager
+def proxied(brokers: int) -> Iterator[Site]:
+    """Its brokers fetch from each other through a proxy."""
+    base = free_port_range(PORTS)
+    advertised = {node: {INTERNAL: f"127.0.0.1:{base + node}"} for node in range(1, brokers + 1)}
+    kafka = EmbeddedKafka(brokers, advertised=advertised)
+    listener = {
+        "name": "replication",
+        "replication": True,
+        "broker_port_base": base,
+        "broker_port_count": PORTS,
+        "upstream": {"brokers": {node: f"127.0.0.1:{kafka.port(node, INTERNAL)}" for node in advertised}},
+    }
+    with kafka, EmbeddedProxy(kafka.bootstrap, kafka.folder, [], [listener]) as proxy:
+        yield Site(kafka, proxy.bootstrap)
+
+
+def plans(options: argparse.Namespace) -> Iterator[tuple[str, Plan]]:
+    before, after = ((1, 2), (1, 3)) if options.brokers >= 3 else ((1,), (1, 2))
+    for number, (name, sides, load) in enumerate(CASES):
+        topic = f"moved-{number}"
+        loaded = {SAME: topic, OTHERS: f"others-{number}"}.get(load, "")
+        rate = options.rate
+        yield name, Plan(topic, options.partitions, options.megabytes, rate, sides, before, after, loaded)
+
+
+def report(found: Sequence[tuple[str, Plan, dict[str, Moved]]]) -> str:
+    """The figures as Markdown."""
+    lines = [f"{what}: {value}  " for what, value in machine.facts([]).items()]
+    lines += [
+        "",
+        "| throttle | | mean / quota | variation | 5 s / quota | time / planned | produce p99 x | equal |",
+        "|---|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for name, plan, moves in found:
+        planned = plan.megabytes * 1024 * 1024 / plan.rate
+        for site, moved in moves.items():
+            figures = [moved.mean / plan.rate, moved.variation, moved.most_of_five / plan.rate]
+            figures += [moved.seconds / planned, moved.slower]
+            shown = " | ".join(f"{figure:.2f}" for figure in figures)
+            lines.append(f"| {name} | {site} | {shown} | {'yes' if moved.equal else 'NO'} |")
+    return "\n".join([*lines, "", *[f"- {warning}" for warning in machine.warnings()]]) + "\n"
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.replication", description=__doc__)
+    parser.add_argument("--brokers", type=int, default=3)
+    parser.add_argument("--partitions", type=int, default=100)
+    parser.add_argument("--megabytes", type=int, default=200, help="of each move")
+    parser.add_argument("--rate", type=int, default=4 << 20, help="bytes per second")
+    parser.add_argument("--cases", type=int, default=len(CASES), help="only so many, from the first on")
+    parser.add_argument("--name", default=f"replication-{datetime.now():%Y%m%d-%H%M%S}")
+    options = parser.parse_args()
+    found: list[tuple[str, Plan, dict[str, Moved]]] = []
+    with native(options.brokers) as plain, proxied(options.brokers) as through:
+        for name, plan in list(plans(options))[: options.cases]:
+            moves: dict[str, Moved] = {}
+            for site, place in ((NATIVE, plain), (PROXY, through)):
+                moves[site] = move(place.kafka, place.bootstrap, replace(plan), place.kafka.folder)
+                print(
+                    f"{name}, {site}: {[round(size / 1e6, 1) for size in moves[site].by_second]}", flush=True
+                )
+            found.append((name, plan, moves))
+    text = report(found)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{options.name}.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""One move of replicas on a real cluster: how even it is, what it does to producers, whether it is whole."""
+
+import hashlib
+import json
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import Producer, TopicCollection
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+
+LEADER: Final = "leader"
+FOLLOWER: Final = "follower"
+SAMPLE_SECONDS: Final = 0.1
+CALM_SECONDS: Final = 5.0
+PRODUCE_EVERY_SECONDS: Final = 0.01
+MOST_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A move of all partitions of one topic."""
+
+    topic: str
+    partitions: int
+    megabytes: int
+    rate: int
+    sides: tuple[str, ...]
+    """LEADER, FOLLOWER, or both."""
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    load: str
+    """The topic that is produced to meanwhile; empty for none."""
+
+    @property
+    def target(self) -> int:
+        """The broker that gets the replicas."""
+        return next(broker for broker in self.after if broker not in self.before)
+
+
+@dataclass
+class Moved:
+    """What came of it."""
+
+    seconds: float = 0.0
+    by_second: list[float] = field(default_factory=list)
+    calm: list[float] = field(default_factory=list)
+    """Seconds that produces took before the move, and during it."""
+    busy: list[float] = field(default_factory=list)
+    equal: bool = False
+    """Whether the replicas' files are the same, byte for byte."""
+
+    @property
+    def steady(self) -> list[float]:
+        """The seconds after the first, in which what was saved up may come."""
+        return self.by_second[1:]
+
+    @property
+    def mean(self) -> float:
+        return statistics.mean(self.steady) if self.steady else 0.0
+
+    @property
+    def variation(self) -> float:
+        """The coefficient of variation of one-second rates."""
+        return statistics.pstdev(self.steady) / self.mean if self.mean else 0.0
+
+    @property
+    def most_of_five(self) -> float:
+        """The largest mean of five seconds."""
+        of = self.steady
+        return max((sum(of[at : at + 5]) / 5 for at in range(len(of) - 4)), default=0.0)
+
+    @property
+    def slower(self) -> float:
+        """By what the p99 of produces has grown."""
+        return p99(self.busy) / p99(self.calm) if self.calm and self.busy else 1.0
+
+
+def p99(times: Sequence[float]) -> float:
+    return sorted(times)[int(len(times) * 0.99)]
+
+
+def make_topic(admin: AdminClient, name: str, partitions: int, replicas: Sequence[int]) -> None:
+    topic = NewTopic(name, partitions, replica_assignment=[list(replicas)] * partitions)
+    admin.create_topics([topic])[name].result(60)
+
+
+def fill(bootstrap: str, plan: Plan) -> None:
+    """Produce the topic's messages, of 1 KiB each."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "batch.size": 100_000})
+    for number in range(plan.megabytes * 1024):
+        while True:
+            try:
+                producer.produce(plan.topic, bytes(1024), partition=number % plan.partitions)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+    producer.flush()
+
+
+@contextmanager
+def producing(bootstrap: str, topic: str, times: Callable[[float], None]) -> Iterator[None]:
+    """Produce with acks=all while the block lasts; `times` gets how long each takes, in seconds."""
+    if not topic:
+        yield
+        return
+    over = threading.Event()
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+
+    def produce() -> None:
+        while not over.wait(PRODUCE_EVERY_SECONDS):
+            began = time.perf_counter()
+            producer.produce(
+                topic, bytes(1024), on_delivery=lambda *_, began=began: times(time.perf_counter() - began)
+            )
+            producer.poll(0)
+        producer.flush()
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def throttle(admin: AdminClient, plan: Plan, brokers: Sequence[int], on: bool) -> None:
+    """Set, or remove, the throttle of the plan's sides on all replicas of its topic."""
+    _set(
+        admin,
+        ResourceType.TOPIC,
+        plan.topic,
+        {f"{side}.replication.throttled.replicas": "*" for side in plan.sides},
+        on,
+    )
+    for broker in brokers:
+        rates = {f"{side}.replication.throttled.rate": str(plan.rate) for side in plan.sides}
+        _set(admin, ResourceType.BROKER, str(broker), rates, on)
+
+
+def _set(admin: AdminClient, kind: ResourceType, name: str, values: Mapping[str, str], on: bool) -> None:
+    operation = AlterConfigOpType.SET if on else AlterConfigOpType.DELETE
+    entries = [ConfigEntry(key, value, incremental_operation=operation) for key, value in values.items()]
+    resource = ConfigResource(kind, name, incremental_configs=entries)
+    admin.incremental_alter_configs([resource])[resource].result(60)
+
+
+def size(kafka: EmbeddedKafka, plan: Plan, broker: int) -> int:
+    """How many bytes of the topic's partitions a broker has on its disk."""
+    return sum(file.stat().st_size for file in _files(kafka, plan, broker))
+
+
+def digest(kafka: EmbeddedKafka, plan: Plan, broker: int) -> list[str]:
+    """A checksum of each of its files."""
+    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in _files(kafka, plan, broker)]
+
+
+def _files(kafka: EmbeddedKafka, plan: Plan, broker: int) -> list[Path]:
+    data = kafka.folder / f"node-{broker}" / "data"
+    partitions = (data / f"{plan.topic}-{number}" for number in range(plan.partitions))
+    return [file for partition in partitions for file in sorted(partition.glob("*.log"))]
+
+
+def in_sync(admin: AdminClient, plan: Plan) -> bool:
+    """Whether the move is over."""
+    found = admin.describe_topics(TopicCollection([plan.topic]))[plan.topic].result(60)
+    return all({node.id for node in partition.isr} == set(plan.after) for partition in found.partitions)
+
+
+def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Moved:
+    """Do it, through these bootstrap servers."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    make_topic(admin, plan.topic, plan.partitions, plan.before)
+    fill(bootstrap, plan)
+    moved = Moved()
+    if plan.load and plan.load != plan.topic:
+        make_topic(admin, plan.load, 4, plan.before[:1] + plan.after[-1:])
+    with producing(bootstrap, plan.load, moved.calm.append):
+        time.sleep(CALM_SECONDS if plan.load else 0.0)
+    throttle(admin, plan, list(kafka.node_ids), on=True)
+    file = folder / f"{plan.topic}.json"
+    parts = [
+        {"topic": plan.topic, "partition": number, "replicas": list(plan.after)}
+        for number in range(plan.partitions)
+    ]
+    file.write_text(json.dumps({"version": 1, "partitions": parts}))
+    samples: list[tuple[float, int]] = []
+    with producing(bootstrap, plan.load, moved.busy.append):
+        began = time.monotonic()
+        of_plan = ("--bootstrap-server", bootstrap, "--reassignment-json-file", str(file))
+        kafka.start_tool("kafka-reassign-partitions", *of_plan, "--execute")
+        while time.monotonic() < began + MOST_SECONDS:
+            samples.append((time.monotonic(), size(kafka, plan, plan.target)))
+            if len(samples) % 10 == 0 and samples[-1][1] and in_sync(admin, plan):
+                break
+            time.sleep(SAMPLE_SECONDS)
+    throttle(admin, plan, list(kafka.node_ids), on=False)
+    moved.by_second, moved.seconds = _by_second(samples)
+    moved.equal = in_sync(admin, plan) and digest(kafka, plan, plan.after[0]) == digest(
+        kafka, plan, plan.target
+    )
+    admin.delete_topics([plan.topic])[plan.topic].result(60)
+    return moved
+
+
+def _by_second(samples: Sequence[tuple[float, int]]) -> tuple[list[float], float]:
+    """Bytes of each whole second from the first byte to the last, and how long that was."""
+    began = next((at for at, moved in samples if moved), samples[0][0])
+    ended = next(at for at, moved in samples if moved == samples[-1][1])
+    sums = [0.0] * (int(ended - began) + 1)
+    for (_, before), (at, after) in pairwise(samples):
+        if began <= at <= ended:
+            sums[int(at - began)] += after - before
+    return sums[:-1], ended - began
