@@ -29,11 +29,11 @@ from proxy.admin.configs_alter_messages import (
 from proxy.admin.configs_describe_messages import (
     DescribeRequest,
     DescribeResult,
+    add_entries,
     own_result,
     read_describe_answer,
     read_describe_request,
     write_describe_answer,
-    write_entry,
 )
 from proxy.admin.configs_plan import (
     BROKER_TYPE,
@@ -123,11 +123,8 @@ class ResourceConfigs:
         resource = resource_of(result.key)
         if resource is None:
             return
-        for entry in entries_of(resource, self._rules.keys(resource.type), self._store.configs, names):
-            if entry.is_default and entry.name in result.configs:
-                continue
-            result.configs.pop(entry.name, None)
-            result.configs[entry.name] = write_entry(request, entry)
+        keys = self._rules.keys(resource.type)
+        add_entries(request, result, entries_of(resource, keys, self._store.configs, names))
 
     # Alter
 

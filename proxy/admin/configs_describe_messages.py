@@ -4,7 +4,7 @@ v1 sources instead of is_default, and synonyms; v3 types and documentation; v4 f
 of a config stays the bytes that it came as.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -86,8 +86,8 @@ class DescribeResult:
 
     key: Key
     error_code: int
-    configs: dict[str, bytes]
-    """By name, in their order."""
+    configs: list[tuple[str, bytes]]
+    """Names, and the bytes that say them."""
     head: bytes
     """What stands before the configs."""
     tail: bytes
@@ -151,11 +151,11 @@ async def read_describe_answer(
         kind = reader.u8()
         key = (kind, reader.string(flexible))
         head = payload[start : reader.offset]
-        configs: dict[str, bytes] = {}
+        configs: list[tuple[str, bytes]] = []
         for _ in range(reader.count(flexible)):
             at = reader.offset
             name = _skip_config(reader, request.version, flexible)
-            configs[name] = payload[at : reader.offset]
+            configs.append((name, payload[at : reader.offset]))
             await pace.step()
         end = reader.offset
         skip_tags(reader, flexible)
@@ -199,6 +199,17 @@ def write_entry(request: DescribeRequest, entry: Entry) -> bytes:
     return b"".join(pieces)
 
 
+def add_entries(request: DescribeRequest, result: DescribeResult, entries: Iterable[Entry]) -> None:
+    """Put these beside the broker's, or in their place; a default only where the broker has none."""
+    theirs = {name for name, _ in result.configs}
+    ours = {
+        entry.name: write_entry(request, entry)
+        for entry in entries
+        if not (entry.is_default and entry.name in theirs)
+    }
+    result.configs[:] = [config for config in result.configs if config[0] not in ours] + list(ours.items())
+
+
 def own_result(
     request: DescribeRequest, key: Key, error_code: int = 0, message: str | None = None
 ) -> DescribeResult:
@@ -206,7 +217,7 @@ def own_result(
     kind, name = key
     error = i16(error_code) + write_nullable(message, request.flexible)
     head = error + bytes([kind]) + string(name, request.flexible)
-    return DescribeResult(key, error_code, {}, head, write_tags(request.flexible))
+    return DescribeResult(key, error_code, [], head, write_tags(request.flexible))
 
 
 def write_describe_answer(
@@ -217,6 +228,7 @@ def write_describe_answer(
     head = i32(request.correlation_id) + write_tags(flexible) + i32(throttle_time_ms)
     pieces = [head, count(len(results), flexible)]
     for result in results:
-        pieces += [result.head, count(len(result.configs), flexible), *result.configs.values(), result.tail]
+        configs = [part for _, part in result.configs]
+        pieces += [result.head, count(len(configs), flexible), *configs, result.tail]
     pieces.append(write_tags(flexible))
     return frame(pieces)

@@ -1,0 +1,163 @@
+"""Requests about configs, and their answers, taken apart and put together again: nothing is lost, whatever is
+in them, in any version; and what is no message is refused as such.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from proxy.admin.configs_alter_messages import (
+    Altered,
+    read_alter_answer,
+    read_alter_request,
+    write_alter_answer,
+)
+from proxy.admin.configs_create_messages import split, with_entries
+from proxy.admin.configs_describe_messages import (
+    read_describe_answer,
+    read_describe_request,
+    write_describe_answer,
+)
+from proxy.admin.mutations_apis import APIS
+from proxy.admin.mutations_messages import Pace, read_answer, read_request, write_answer
+from proxy.wire.apis import RequestHeader, read_request_header
+from proxy.wire.errors import ProtocolError
+from proxy.wire.reader import Reader
+from tests.support.configs import ALTER, DESCRIBE, INCREMENTAL
+from tests.support.messages import (
+    LENGTH,
+    framed,
+    read_frame,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+    versions,
+)
+from tests.support.mutations import CREATE, to_end
+from tests.support.random_messages import messages
+
+FEW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+ALTERING = [(key, version) for key in (ALTER, INCREMENTAL) for version in versions(key)]
+each_altering = pytest.mark.parametrize(("key", "version"), ALTERING)
+each_describing = pytest.mark.parametrize("version", versions(DESCRIBE))
+each_creating = pytest.mark.parametrize("version", versions(CREATE))
+
+
+def header_of(frame: bytes) -> RequestHeader:
+    return read_request_header(Reader([frame[LENGTH:]]))
+
+
+def alter_request(frame: bytes):
+    return to_end(read_alter_request(header_of(frame), frame[LENGTH:], Pace()))
+
+
+def describe_request(frame: bytes):
+    return to_end(read_describe_request(header_of(frame), frame[LENGTH:], Pace()))
+
+
+def create_request(frame: bytes):
+    return to_end(read_request(APIS[CREATE], header_of(frame), frame[LENGTH:], Pace()))
+
+
+@each_altering
+@FEW
+@given(st.data())
+def test_requests_to_alter(key, version, data):
+    message = data.draw(messages(request_type(key, version)))
+    frame = request_frame(message)
+    request = alter_request(frame)
+    assert request.frame([asked.part(asked.ops, request.flexible) for asked in request.resources]) == frame
+    assert request.validate_only == message.validate_only
+    for asked, resource in zip(request.resources, message.resources, strict=True):
+        assert asked.key == (int(resource.resource_type) & 0xFF, resource.resource_name)
+        assert [(op.name, op.value) for op in asked.ops] == [(c.name, c.value) for c in resource.configs]
+    without = read_frame(
+        request_type(key, version),
+        request.frame([asked.part((), request.flexible) for asked in request.resources]),
+    )
+    assert [resource.configs for resource in without.resources] == [()] * len(message.resources)
+
+
+@each_altering
+@FEW
+@given(st.data())
+def test_answers_to_who_alters(key, version, data):
+    message = data.draw(messages(response_type(key, version)))
+    frame = response_frame(message)
+    request = alter_request(request_frame(data.draw(messages(request_type(key, version)))))
+    answer = to_end(read_alter_answer(request, frame[LENGTH:], Pace()))
+    assert [result.error_code for result in answer.results] == [
+        int(response.error_code) for response in message.responses
+    ]
+    asked = replace(request, resources=tuple(Altered(result.key, (), b"", b"") for result in answer.results))
+    assert write_alter_answer(asked, answer.results, answer.throttle_time_ms) == frame
+
+
+@each_describing
+@FEW
+@given(st.data())
+def test_describing(version, data):
+    message = data.draw(messages(request_type(DESCRIBE, version)))
+    frame = request_frame(message)
+    request = describe_request(frame)
+    assert request.frame(request.resources) == frame
+    some = read_frame(request_type(DESCRIBE, version), request.frame(request.resources[1:]))
+    assert some.resources == message.resources[1:]
+    answer = response_frame(data.draw(messages(response_type(DESCRIBE, version))))
+    results, throttle_time_ms = to_end(read_describe_answer(request, answer[LENGTH:], Pace()))
+    assert write_describe_answer(request, results, throttle_time_ms) == answer
+
+
+@each_creating
+@FEW
+@given(st.data())
+def test_creating(version, data):
+    message = data.draw(messages(request_type(CREATE, version)))
+    frame = request_frame(message)
+    request = create_request(frame)
+    for topic in request.topics:
+        assert to_end(split(request, topic, lambda name: False, Pace())) == ([], topic)
+    halves = [to_end(split(request, topic, lambda name: True, Pace())) for topic in request.topics]
+    without = read_frame(
+        request_type(CREATE, version), framed(request.with_topics([rest for _, rest in halves]))
+    )
+    assert [replace(topic, configs=()) for topic in message.topics] == list(without.topics)
+    for (ours, _), topic in zip(halves, message.topics, strict=True):
+        assert [(op.name, op.value) for op in ours] == [(c.name, c.value) for c in topic.configs]
+    answer = response_frame(data.draw(messages(response_type(CREATE, version))))
+    parts = to_end(read_answer(request, answer[LENGTH:], Pace()))
+    topics = [to_end(with_entries(request, topic, [], Pace())) for topic in parts.topics]
+    assert write_answer(request, topics, parts.throttle_time_ms) == answer
+
+
+READERS = {
+    ALTER: (alter_request, read_alter_answer),
+    INCREMENTAL: (alter_request, read_alter_answer),
+    DESCRIBE: (describe_request, read_describe_answer),
+}
+
+
+@pytest.mark.parametrize("key", READERS)
+@FEW
+@given(st.data())
+def test_what_is_no_message(key, data):
+    version = data.draw(st.sampled_from(versions(key)))
+    read, read_reply = READERS[key]
+    request = request_frame(data.draw(messages(request_type(key, version))))
+    reply = response_frame(data.draw(messages(response_type(key, version))))
+    with suppress(ProtocolError):
+        read(damaged(request, data, keep=LENGTH + 4))
+    with suppress(ProtocolError):
+        to_end(read_reply(read(request), damaged(reply, data, keep=LENGTH)[LENGTH:], Pace()))
+
+
+def damaged(frame: bytes, data: st.DataObject, keep: int) -> bytes:
+    """The frame with some of its bytes changed and its end cut off, from `keep` on."""
+    body = bytearray(frame)
+    for _ in range(data.draw(st.integers(1, 4))):
+        body[data.draw(st.integers(keep, len(body) - 1))] = data.draw(st.integers(0, 255))
+    return bytes(body[: data.draw(st.integers(keep, len(body)))])
