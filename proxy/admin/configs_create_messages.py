@@ -79,20 +79,19 @@ async def with_entries(request: Request, topic: Topic, entries: Iterable[Entry],
     number = reader.length(True)
     if number < 0:
         return topic  # The client may not see them.
-    configs: dict[str, bytes] = {}
+    theirs: list[tuple[str, bytes]] = []
     for _ in range(number):
         start = reader.offset
         name = reader.string(True)
         reader.skip_string(True)  # value
         reader.take(3)  # read_only, config_source, is_sensitive
         reader.skip_tags()
-        configs[name] = part[start : reader.offset]
+        theirs.append((name, part[start : reader.offset]))
         await pace.step()
-    for entry in entries:
-        if not (entry.is_default and entry.name in configs):
-            configs.pop(entry.name, None)
-            configs[entry.name] = _config(entry)
-    rest = [part[:head_end], count(len(configs), True), *configs.values(), part[reader.offset :]]
+    names = {name for name, _ in theirs}
+    ours = {entry.name: _config(entry) for entry in entries if not (entry.is_default and entry.name in names)}
+    configs = [config for name, config in theirs if name not in ours] + list(ours.values())
+    rest = [part[:head_end], count(len(configs), True), *configs, part[reader.offset :]]
     return Topic(topic.fields, b"".join(rest))
 
 
