@@ -8,8 +8,10 @@ from proxy.server.broker_stream import BrokerStream
 if TYPE_CHECKING:
     from proxy.server.connection import Connection
 
-WRITE_BUFFER_BYTES: Final = 256 << 10
-"""So much may wait to be written to either side before the other is not read from any more."""
+WRITE_BUFFER_BYTES: Final = 0
+"""Where more than so much waits to be written to one side, the other is not read from. Nothing may wait: the
+system's own buffers keep both sides busy, and what is read meanwhile would have to be copied.
+"""
 CLIENT_FULL: Final = 1
 HELD: Final = 2
 LINGER_SECONDS: Final = 30.0
