@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from proxy.quota.limits import PACE
+from proxy.security.explain import explain
 from proxy.settings import Listener, Settings, file_quotas
 from proxy.store.layers import ClientLayer, ConfigLayer
 from proxy.usage_settings import Usage
@@ -12,7 +13,8 @@ from proxy.usage_settings import Usage
 def describe(settings: Settings) -> list[str]:
     """Lines of plain text: the cluster, each listener with its ports, the admin port, the quotas."""
     lines = [f"cluster   {settings.cluster}"]
-    lines += [f"listener  {_listener(settings, listener)}" for listener in settings.listeners]
+    for listener in settings.listeners:
+        lines += [f"listener  {_listener(settings, listener)}", *explain(settings, listener)]
     lines.append(f"admin     {settings.admin.bind}:{_port(settings.admin.port)}")
     lines.append(f"quotas    {_rule(settings)}")
     lines.append(f"store     {_store(settings)}")
@@ -64,6 +66,8 @@ def _listener(settings: Settings, listener: Listener) -> str:
     if listener.replication:
         at = ", ".join(f"{node_id} at {text}" for node_id, text in sorted(listener.upstream.brokers.items()))
         return f"{listener.name}: replication on {listener.bind}, brokers {brokers}, upstream {at}"
+    if listener.sni is not None:
+        brokers = f"{listener.sni.broker_host} at the same port"
     return (
         f"{listener.name}: bootstrap {listener.bind}:{_port(listener.bootstrap_port)}, brokers {brokers}, "
         f"advertised as {listener.advertised_host}, upstream {', '.join(listener.upstream.bootstrap)}"

@@ -14,8 +14,8 @@ from msgspec.structs import force_setattr, replace
 
 from proxy.config_file import document
 from proxy.config_file.convert import convert
-from proxy.config_file.not_yet import unknown
 from proxy.config_file.ports import WILDCARDS, check_ports, meet, ports_in
+from proxy.config_file.unknown_key import unknown
 from proxy.errors import Key, SettingsError, spell
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import QuotaEntity
@@ -26,7 +26,7 @@ from proxy.quota.networks import Networks
 from proxy.quota_callback import load_callback
 from proxy.quotas_settings import Quotas
 from proxy.security.in_settings import check_logins, check_security, open_files, with_absolute_paths
-from proxy.security.settings import Principal, Tls, UpstreamSasl, UpstreamTls
+from proxy.security.settings import Principal, Sni, Tls, UpstreamSasl, UpstreamTls
 from proxy.store.quota_store import FileQuotas
 from proxy.store.yaml_file import read_clients
 from proxy.store.yaml_resources import read_resources
@@ -79,6 +79,8 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """TLS towards clients."""
     principal: Principal | None = None
     """How clients are named."""
+    sni: Sni | None = None
+    """One port for all brokers, in place of bootstrap_port and broker_port_base."""
     upstream: Upstream
 
     @property
@@ -97,6 +99,10 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         return principal is None or principal.source != "sasl" or self.upstream.sasl is not None
 
     def __post_init__(self) -> None:
+        if self.sni is not None:
+            force_setattr(self, "bootstrap_port", self.sni.port)
+            force_setattr(self, "broker_port_base", 0)
+            force_setattr(self, "advertised_host", self.sni.bootstrap_host)
         force_setattr(self, "advertised_host", self.advertised_host or self.bind)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import inspect
 
-from proxy.config_file.not_yet import unknown
+from proxy.config_file.unknown_key import unknown
 from proxy.errors import Key, SettingsError
 
 T = TypeVar("T")

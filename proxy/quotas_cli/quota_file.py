@@ -14,7 +14,7 @@ import yaml
 
 from proxy.config_file import document
 from proxy.config_file.convert import show
-from proxy.config_file.not_yet import unknown
+from proxy.config_file.unknown_key import unknown
 from proxy.errors import Key, SettingsError, spell
 from proxy.quota.identity import DEFAULT_IN_YAML
 from proxy.quotas_cli.entity import TYPES, Entity, Place, Quotas, make_entity, show_entity, sort_key

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from proxy.errors import Key, SettingsError
 from proxy.security.access import Access
-from proxy.security.settings import check_principal, check_tls, check_upstream, in_folder
+from proxy.security.settings import check_principal, check_sni, check_tls, check_upstream, in_folder
 from proxy.security.tls import server_tls
 
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ def check_security(listener: "Listener", key: Key) -> None:
         check_tls(listener.tls, (*key, "tls"))
     if listener.principal is not None:
         check_principal(listener.principal, listener.tls, (*key, "principal"))
+    if listener.sni is not None:
+        check_sni(listener.sni, listener.tls, (*key, "sni"))
+        if listener.replication:
+            raise SettingsError("brokers fetch from each other at ports of their own", (*key, "sni"))
     check_upstream(listener.upstream.tls, listener.upstream.sasl, (*key, "upstream"))
 
 

@@ -18,10 +18,8 @@ from proxy.cluster.topic_names import ClusterTopicNames
 from proxy.cluster.view import ClusterView
 from proxy.errors import Key, UpstreamUnavailable
 from proxy.quota.engine import QuotaEngines
-from proxy.quota.identity import ANONYMOUS
 from proxy.quota.networks import canonical_address
 from proxy.quota.usage import UsageLedger
-from proxy.relay.authentication import Login
 from proxy.relay.errors import (
     CLIENT_PROTOCOL_ERROR,
     HANDSHAKE_TIMEOUT,
@@ -33,12 +31,13 @@ from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.security.access import Access
-from proxy.security.naming import Naming, NoPrincipal
 from proxy.security.tls import server_tls
 from proxy.server.admission import Admission
 from proxy.server.connection import Connection
 from proxy.server.entrance import Entrance
 from proxy.server.ports import BACKLOG, BrokerPorts, bind
+from proxy.server.reception import NotServed, Reception
+from proxy.server.sni_hosts import SniHosts
 from proxy.server.tasks import Tasks
 from proxy.server.tls_server import TLS_HANDSHAKE_FAILED, TlsServer
 from proxy.settings import ConnectionLimits, Listener, Settings
@@ -47,8 +46,6 @@ from proxy.wire.errors import ProtocolError
 log = logging.getLogger(__name__)
 ANSWER_FAILED: Final = "answer_failed"
 """Why a connection ends whose request the proxy could not answer; the log has the error."""
-NO_PRINCIPAL: Final = "no_principal"
-"""Why a client is not served whose certificate gives no principal."""
 SWEEP_SECONDS: Final = 1.0
 LOG_REFUSALS_EVERY_SECONDS: Final = 10.0
 
@@ -80,8 +77,6 @@ class Gateway:
         at: Key = ("listeners", settings.listeners.index(listener))
         self.access: Final = Access(listener.upstream.tls, listener.upstream.sasl, (*at, "upstream"))
         self.tls: Final = None if listener.tls is None else server_tls(listener.tls, (*at, "tls"))
-        self._naming: Final = Naming(listener.principal)
-        self._login: Final = _login(listener)
         self.cluster: Final = cluster or ClusterRefresh(
             listener.name,
             listener.upstream.addresses,
@@ -93,14 +88,13 @@ class Gateway:
         )
         self.known_by = self.cluster
         """What tells topics' names; another gateway's where this one does not ask."""
-        self.ports: Final = BrokerPorts(
-            listener, settings.broker_ports(listener), self._learned, self._serve_broker
-        )
+        self.ports: Final = self._broker_ports(settings)
         seconds = settings.limits.connect_seconds
         self._authorizer: Final = AuthorizerWatch(
             listener.name, self.cluster, self.access, seconds, admin.authority
         )
         self._entrance: Final = Entrance(listener.upstream.addresses, self.cluster, self.ports)
+        self._reception: Final = Reception(listener, self.ports, self._entrance)
         self.feeds_quotas = False
         """Whether the quotas know the cluster by this gateway."""
         self._limits: Final[ConnectionLimits] = settings.limits
@@ -122,6 +116,19 @@ class Gateway:
         """By reason: when the log has said so last."""
 
     # Starting and stopping
+
+    def _broker_ports(self, settings: Settings) -> BrokerPorts:
+        listener = self.listener
+        if listener.sni is not None:
+            return SniHosts(listener, listener.sni, self._learned, lambda: self.bootstrap_port)
+        return BrokerPorts(listener, settings.broker_ports(listener), self._learned, self._serve_broker)
+
+    @property
+    def bootstrap_port(self) -> int:
+        """The port that was bound."""
+        assert self._bootstrap is not None, "asked of a listener that has one"
+        port: int = self._bootstrap.getsockname()[1]
+        return port
 
     def _bind_bootstrap(self) -> socket.socket | None:
         return bind(self.listener.bind, self.listener.bootstrap_port)
@@ -231,14 +238,12 @@ class Gateway:
                 self._refuse(TOO_MANY_CONNECTIONS, connection.peer, refusal)
                 return None
         try:
-            principal = self._principal(connection)
-        except NoPrincipal as error:
+            principal, connection.node_id = self._reception.receive(connection)
+        except NotServed as error:
             self._admission.leave(address)
-            self._refuse(NO_PRINCIPAL, connection.peer, str(error))
+            self._refuse(error.reason, connection.peer, str(error))
             return None
         self.connections.add(connection)
-        if connection.node_id is None:
-            connection.node_id = self._entrance.next()
         now = self._loop.time()
         engine = self._engines.engine(connection.node_id, now)
         wait = 0.0 if connection.admitted else engine.connect(_canonical(address), now)
@@ -255,15 +260,8 @@ class Gateway:
             self._admin.api_keys,
             self._topic_names,
             node_id=connection.node_id,
-            login=self._login,
+            login=self._reception.login,
         )
-
-    def _principal(self, connection: Connection) -> str:
-        """Who it is as far as TLS tells. Raises NoPrincipal."""
-        if not self._naming.by_certificate:
-            return ANONYMOUS
-        tls = connection.tls
-        return self._naming.principal(None if tls is None else tls.getpeercert(binary_form=True))
 
     def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
         refusal = self._admission.enter(address)
@@ -367,14 +365,6 @@ class Gateway:
                 connection.give_up(HANDSHAKE_TIMEOUT, "the client's time for a first request was over")
             elif silent > self._limits.idle_seconds and not connection.waits_for_broker:
                 connection.give_up(IDLE, "the client fell silent")
-
-
-def _login(listener: Listener) -> Login | None:
-    """How clients are named by their logins; None: they are not."""
-    principal = listener.principal
-    if principal is None or principal.source != "sasl":
-        return None
-    return Login(principal.oauth_claim, principal.unreadable)
 
 
 def _canonical(address: str) -> str:

@@ -98,6 +98,10 @@ class BrokerPorts(Addresses):
         self._bound(node_id, bound)
         return Address(listener.advertised_host, bound.getsockname()[1])
 
+    def node_behind(self, server_name: str) -> int | None:
+        """The broker that a client means by the host in its TLS hello; None where any will do."""
+        return None
+
     def _no_port(self, node_id: int, why: str) -> Address:
         if self.without_port.get(node_id) != why:
             log.error(

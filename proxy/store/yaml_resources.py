@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from proxy.config_file.convert import show
-from proxy.config_file.not_yet import unknown
+from proxy.config_file.unknown_key import unknown
 from proxy.errors import Key, SettingsError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.resources import (

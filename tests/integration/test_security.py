@@ -20,6 +20,7 @@ from tests.support.logins import AUTHENTICATE, HANDSHAKE
 from tests.support.messages import request_type
 from tests.support.proxy_process import ProxyProcess
 from tests.support.raw_client import RawClient
+from tests.support.requests import metadata
 from tests.support.secured_clients import COUNT, OAUTHBEARER, PYTHON_CLIENTS, Client, Way, java, tool_config
 from tests.support.secured_kafka import PASSWORDS, SECRET, secured_kafka, set_up
 from tests.support.secured_proxy import ROOT, SecuredProxy
@@ -213,6 +214,21 @@ def test_a_client_whose_tls_ends_here_has_to_be_named(
     said = done.stdout + done.stderr
     assert ("Completed updating config" in said) is may, said
     assert ("ClusterAuthorizationException" in said) is not may, said
+
+
+def test_one_port_for_all_brokers(front: SecuredProxy, authority: Authority) -> None:
+    """The port is the same; which broker is meant is in the hello, and in every address that is told."""
+    port = front.ports["names"]
+    context = ssl.create_default_context(cafile=authority.ca)
+    with RawClient(port, tls=context, server_name="kafka.test") as client:
+        [broker] = client.ask(metadata()).brokers
+        assert (broker.node_id, broker.host, broker.port) == (1, "broker-1.kafka.test", port)
+    with RawClient(port, tls=context, server_name=broker.host) as client:
+        assert client.ask(metadata()).brokers == (broker,)
+    with RawClient(port, tls=context, server_name="broker-9.kafka.test") as client:
+        assert client.ended()
+    says = "names: .* refused: it asks for broker-9.kafka.test, and there is no broker 9"
+    wait_until(lambda: front.process.log_lines(says), "the log's line")
 
 
 def peer_certificate(port: int, authority: Authority) -> bytes | None:

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 DAYS: Final = 100
-LOCAL: Final = ("127.0.0.1", "localhost")
+HOSTS: Final = ("127.0.0.1", "localhost", "kafka.test", "*.kafka.test")
 
 
 class Signed:
@@ -47,7 +47,7 @@ class Authority:
         self,
         file: str,
         common_name: str = "proxy",
-        hosts: Sequence[str] = LOCAL,
+        hosts: Sequence[str] = HOSTS,
         *,
         unit: str = "tests",
         days: float = DAYS,

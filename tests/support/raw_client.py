@@ -1,6 +1,7 @@
 """A client without habits: sends the frames that it is told to, and says when each answer came."""
 
 import socket
+import ssl
 import struct
 import time
 from collections import deque
@@ -24,9 +25,18 @@ class Answer(NamedTuple):
 class RawClient:
     """One connection. Requests are kio's; several may be sent before the first answer is read."""
 
-    def __init__(self, port: int, client_id: str | None = "raw", host: str = HOST) -> None:
+    def __init__(
+        self,
+        port: int,
+        client_id: str | None = "raw",
+        host: str = HOST,
+        tls: ssl.SSLContext | None = None,
+        server_name: str = "localhost",
+    ) -> None:
         self._client_id = client_id
         self._socket = socket.create_connection((host, port), timeout=60)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=server_name)
         self._answers = self._socket.makefile("rb")
         self._awaited: deque[tuple[int, Any]] = deque()
         self._sent = 0

@@ -13,7 +13,7 @@ from tests.support.secured_kafka import BARE, PASSWORDS, SASL, TLS
 PORTS: Final = 12
 ROOT: Final = "root"
 """Whom the configuration lets change quotas."""
-LISTENERS: Final = ("certificates", "logins", "learning")
+LISTENERS: Final = ("certificates", "logins", "learning", "names")
 
 
 class SecuredProxy:
@@ -22,6 +22,7 @@ class SecuredProxy:
     certificates  clients are named by their certificates
     logins        TLS, and clients are named by their logins; the proxy has its own
     learning      no TLS; clients are named by their logins, and the proxy has none
+    names         TLS, and one port for all brokers, which are told apart by their hosts
     """
 
     def __init__(
@@ -76,5 +77,13 @@ class SecuredProxy:
             }
             for name, keys in listeners.items()
         ]
+        hosts = {"bootstrap_host": "kafka.test", "broker_host": "broker-$(node_id).kafka.test"}
+        names = {
+            "name": "names",
+            "sni": {"port": self.ports["names"], **hosts},
+            "tls": tls,
+            "upstream": {"bootstrap": [kafka.bootstrap]},
+        }
+        whole.append(names)
         settings = {"listeners": whole, "quotas": {"changes": {"admins": [ROOT]}}, **(settings or {})}
         self.process: Final = ProxyProcess(folder, "unused:1", quotas, settings=settings)
