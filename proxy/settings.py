@@ -25,7 +25,13 @@ from proxy.quota.limits import ENFORCE, OBSERVE, Limits
 from proxy.quota.networks import Networks
 from proxy.quota_callback import load_callback
 from proxy.quotas_settings import Quotas
-from proxy.security.in_settings import check_logins, check_security, open_files, with_absolute_paths
+from proxy.security.in_settings import (
+    check_admin,
+    check_logins,
+    check_security,
+    open_files,
+    with_absolute_paths,
+)
 from proxy.security.settings import Principal, Sni, Tls, UpstreamSasl, UpstreamTls
 from proxy.store.quota_store import FileQuotas
 from proxy.store.yaml_file import read_clients
@@ -110,9 +116,26 @@ class Admin(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Where /metrics, /healthz, /readyz and /api/quotas are served."""
 
     bind: Text = "127.0.0.1"
-    """Address of the admin port. It asks for no password: keep it off networks that clients are on."""
+    """Address of the admin port. Anything but the loopback takes a token, or tls that requires
+    certificates."""
     port: Port = 9644
     """The admin port."""
+    token_file: Text | None = None
+    """File with the token that requests have to show (`Authorization: Bearer TOKEN`): all that change
+    anything, and, on another address than the loopback, all but /healthz and whether /readyz is."""
+    token_env: Text | None = None
+    """Or the environment variable that has it."""
+    tls: Tls | None = None
+    """TLS on the admin port."""
+
+    @property
+    def has_token(self) -> bool:
+        return self.token_file is not None or self.token_env is not None
+
+    @property
+    def by_certificate(self) -> bool:
+        """Whether nobody gets in without a certificate."""
+        return self.tls is not None and self.tls.client_auth == "required"
 
 
 class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -199,6 +222,7 @@ def load(path: Path, *, with_files: bool = False) -> Settings:
         settings = with_absolute_paths(convert(file.value, Settings), path.absolute().parent)
         _check_listeners(settings)
         check_ports(settings)
+        check_admin(settings)
         check_logins(settings)
         _check_quotas(settings)
         _check_usage(settings)

@@ -9,7 +9,6 @@ may.
 """
 
 import io
-import ipaddress
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
 
@@ -27,6 +26,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.quota.identity import USER, Identity
 from proxy.relay.errors import BROKER_PROTOCOL_ERROR, RelayError
+from proxy.security.loopback import is_loopback
 from proxy.security.settings import Changes
 
 Response = TypeVar("Response", bound=ResponsePayload)
@@ -64,7 +64,7 @@ class Authority:
         if who.principal in self.settings.admins:
             return True
         open_to = self.settings.without_authorizer or LOOPBACK
-        return open_to == EVERYBODY or (open_to == LOOPBACK and _is_loopback(who.address))
+        return open_to == EVERYBODY or (open_to == LOOPBACK and is_loopback(who.address))
 
     def named(self, who: Identity) -> bool:
         """Whether the configuration names somebody."""
@@ -167,12 +167,3 @@ def _frame(request: RequestPayload, correlation_id: int, client_id: str) -> byte
     entity_writer(type(request))(frame, request)
     payload = frame.getvalue()
     return len(payload).to_bytes(4, "big") + payload
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return found.is_loopback or (mapped is not None and mapped.is_loopback)

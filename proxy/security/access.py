@@ -1,8 +1,6 @@
 """Access: how the proxy's own connections get in at the brokers of a cluster: TLS, and a login by SASL."""
 
-import os
 import ssl
-from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from aiokafka.abc import AbstractTokenProvider
@@ -15,6 +13,7 @@ from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.errors import Key, SettingsError, UpstreamUnavailable
+from proxy.security.secrets import SecretMissing, read_secret
 from proxy.security.settings import UpstreamSasl, UpstreamTls
 from proxy.security.tls import TlsFiles, client_tls
 
@@ -42,7 +41,9 @@ class Access:
             try:
                 _secret(sasl)
             except SecretMissing as error:
-                raise SettingsError(str(error), (*at, "sasl", error.key)) from error
+                name = "token_file" if sasl.password_file is None else "password_file"
+                key = "password_env" if error.env else name
+                raise SettingsError(str(error), (*at, "sasl", key)) from error
 
     @property
     def ssl_context(self) -> ssl.SSLContext | None:
@@ -107,14 +108,6 @@ class Access:
         return {**settings, "sasl_plain_username": sasl.username, "sasl_plain_password": _secret(sasl)}
 
 
-class SecretMissing(UpstreamUnavailable):
-    """A password or token is not where the settings say it is; `key` is theirs."""
-
-    def __init__(self, key: str, problem: str) -> None:
-        super().__init__(problem)
-        self.key: Final = key
-
-
 class _Token(AbstractTokenProvider):  # type: ignore[misc]
     def __init__(self, sasl: UpstreamSasl) -> None:
         self._sasl: Final = sasl
@@ -125,21 +118,7 @@ class _Token(AbstractTokenProvider):  # type: ignore[misc]
 
 def _secret(sasl: UpstreamSasl) -> str:
     """The password or token, as it is now. Raises SecretMissing."""
-    if sasl.password_env is not None:
-        value = os.environ.get(sasl.password_env, "")
-        if not value:
-            raise SecretMissing("password_env", f"the environment variable {sasl.password_env} is not set")
-        return value
-    key = "password_file" if sasl.token_file is None else "token_file"
-    file = sasl.password_file or sasl.token_file
-    assert file is not None, "checked with the settings"
-    try:
-        value = Path(file).read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SecretMissing(key, f"{file} cannot be read: {error}") from error
-    if not value:
-        raise SecretMissing(key, f"{file} is empty")
-    return value
+    return read_secret(sasl.password_file or sasl.token_file, sasl.password_env)
 
 
 async def _send(broker: Asker, sasl: UpstreamSasl, token: bytes) -> bytes:

@@ -7,6 +7,8 @@ from msgspec.structs import replace
 
 from proxy.errors import Key, SettingsError
 from proxy.security.access import Access
+from proxy.security.loopback import is_loopback
+from proxy.security.secrets import SecretMissing, read_secret
 from proxy.security.settings import check_principal, check_sni, check_tls, check_upstream, in_folder
 from proxy.security.tls import server_tls
 
@@ -26,7 +28,12 @@ def with_absolute_paths(settings: "Settings", folder: Path) -> "Settings":
         )
         tls = None if listener.tls is None else in_folder(listener.tls, folder)
         listeners.append(replace(listener, tls=tls, upstream=upstream))
-    return replace(settings, listeners=tuple(listeners))
+    admin = settings.admin
+    token_file = None if admin.token_file is None else str(folder / admin.token_file)
+    admin = replace(
+        admin, token_file=token_file, tls=None if admin.tls is None else in_folder(admin.tls, folder)
+    )
+    return replace(settings, listeners=tuple(listeners), admin=admin)
 
 
 def check_security(listener: "Listener", key: Key) -> None:
@@ -40,6 +47,21 @@ def check_security(listener: "Listener", key: Key) -> None:
         if listener.replication:
             raise SettingsError("brokers fetch from each other at ports of their own", (*key, "sni"))
     check_upstream(listener.upstream.tls, listener.upstream.sasl, (*key, "upstream"))
+
+
+def check_admin(settings: "Settings") -> None:
+    """Raises SettingsError where the admin port would be open to a network."""
+    admin = settings.admin
+    if admin.token_file is not None and admin.token_env is not None:
+        raise SettingsError("expected either token_file or token_env", ("admin", "token_file"))
+    if admin.tls is not None:
+        check_tls(admin.tls, ("admin", "tls"))
+    if not is_loopback(admin.bind) and not admin.has_token and not admin.by_certificate:
+        problem = (
+            f"{admin.bind} is reached from elsewhere, which takes admin.token_file, admin.token_env, "
+            "or admin.tls with client_auth: required"
+        )
+        raise SettingsError(problem, ("admin", "bind"))
 
 
 def check_logins(settings: "Settings") -> None:
@@ -59,3 +81,12 @@ def open_files(settings: "Settings") -> None:
         if listener.tls is not None:
             server_tls(listener.tls, (*key, "tls"))
         Access(listener.upstream.tls, listener.upstream.sasl, (*key, "upstream"))
+    admin = settings.admin
+    if admin.tls is not None:
+        server_tls(admin.tls, ("admin", "tls"))
+    if admin.has_token:
+        try:
+            read_secret(admin.token_file, admin.token_env)
+        except SecretMissing as error:
+            name = "token_env" if error.env else "token_file"
+            raise SettingsError(str(error), ("admin", name)) from error

@@ -40,6 +40,16 @@ class TlsFiles:
         self.not_after: dict[str, float] = self._ends()
         """By file: when its first certificate ends, seconds since the epoch."""
 
+    def following_context(self) -> ssl.SSLContext:
+        """A context for somebody who keeps one for good: each connection gets the one in force."""
+        context = self._made()
+
+        def follow(connection: Any, name: str | None, context: ssl.SSLContext) -> None:
+            connection.context = self.context
+
+        context.sni_callback = follow
+        return context
+
     def refresh(self) -> None:
         """Look at the files. A change counts once they are left alone for a moment."""
         seen = self._seen()

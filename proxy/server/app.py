@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -29,7 +30,8 @@ from proxy.quota.kinds.replication import Replication
 from proxy.quota.limits import Limits
 from proxy.quota.replication_state import ReplicationState
 from proxy.security.access import Access
-from proxy.security.tls import POLL_SECONDS, TlsFiles
+from proxy.security.secrets import read_secret
+from proxy.security.tls import POLL_SECONDS, TlsFiles, server_tls
 from proxy.server.admission import Admission
 from proxy.server.connection import DRAIN_POLL_SECONDS
 from proxy.server.gateway import Gateway
@@ -43,6 +45,7 @@ from proxy.server.usage import usage_reporter
 from proxy.settings import Settings, config_rules, file_quotas
 from proxy.store.kafka_topic import KafkaTopic
 from proxy.store.quota_store import QuotaStore
+from proxy.telemetry.guard import Guard
 from proxy.telemetry.http import AdminSite
 from proxy.telemetry.metrics import ProxyCollector
 from proxy.telemetry.refusals import refusal_families
@@ -75,6 +78,8 @@ class Proxy:
         self._store: Final = QuotaStore(file_quotas(settings), self._configure, rules=config_rules(settings))
         self._engines: Final = QuotaEngines(self._kinds, self._store.limits)
         self._reload: Final = Reload(path, settings, self._use_file)
+        tls = settings.admin.tls
+        self._admin_tls: Final = None if tls is None else server_tls(tls, ("admin", "tls"))
         self._authority: Final = Authority(settings.quotas.changes)
         self._topic: KafkaTopic | None = None
         self._gateways: list[Gateway] = []
@@ -239,13 +244,21 @@ class Proxy:
             loop.time,
             self._days_left,
             self._replication_state,
+            self._guard(),
         )
         runner = web.AppRunner(site.application(), access_log=None)
         await runner.setup()
         bound = bind(self._settings.admin.bind, self._settings.admin.port)
-        await web.SockSite(runner, bound, backlog=BACKLOG).start()
-        log.info("admin port: http://%s:%d", self._settings.admin.bind, bound.getsockname()[1])
+        context = None if self._admin_tls is None else self._admin_tls.following_context()
+        await web.SockSite(runner, bound, backlog=BACKLOG, ssl_context=context).start()
+        scheme = "http" if context is None else "https"
+        log.info("admin port: %s://%s:%d", scheme, self._settings.admin.bind, bound.getsockname()[1])
         return runner
+
+    def _guard(self) -> Guard:
+        admin = self._settings.admin
+        token = partial(read_secret, admin.token_file, admin.token_env) if admin.has_token else None
+        return Guard(admin.bind, token, by_certificate=admin.by_certificate)
 
     def _replication_state(self) -> ReplicationState | None:
         for quota in self._engines.of_kind(replication.KIND):
@@ -296,6 +309,7 @@ class Proxy:
         if self._access is not None:
             accesses.append(self._access)
         found = [gateway.tls for gateway in self._gateways] + [access.tls for access in accesses]
+        found.append(self._admin_tls)
         return [files for files in found if files is not None]
 
     def _days_left(self) -> dict[str, float]:

@@ -12,6 +12,7 @@ from proxy.quota.bucket import NO_PARTITION, BucketState
 from proxy.quota.engine import ALL_BROKERS
 from proxy.quota.replication_state import ReplicationState
 from proxy.telemetry.exposition import exposition
+from proxy.telemetry.guard import Guard
 from proxy.telemetry.replication import shown
 
 AT_A_TIME: Final = 500
@@ -34,6 +35,7 @@ class AdminSite:
         time: Callable[[], float],
         certificates: Callable[[], Mapping[str, float]] = dict,
         replication: Callable[[], ReplicationState | None] = lambda: None,
+        guard: Guard | None = None,
     ) -> None:
         """`families` gives what /metrics shows, and None where others may want a turn; `problems` says why
         clients cannot be served, `warnings` what else is wrong; `time` is the clock of `buckets`'
@@ -48,9 +50,10 @@ class AdminSite:
         self._buckets: Final = buckets
         self._time: Final = time
         self._certificates: Final = certificates
+        self._guard: Final = guard or Guard("localhost", None)
 
     def application(self) -> web.Application:
-        application = web.Application()
+        application = web.Application(middlewares=[self._guard.middleware()])
         application.add_routes(
             [
                 web.get("/", self._index),
@@ -75,13 +78,16 @@ class AdminSite:
 
     async def _readyz(self, request: web.Request) -> web.Response:
         problems = self._problems()
+        status = 503 if problems else 200
+        if not self._guard.allows(request):
+            return web.json_response({"ready": not problems}, status=status)
         detail = {
             "ready": not problems,
             "problems": problems,
             "warnings": self._warnings(),
             "certificate_days_left": {file: round(left, 1) for file, left in self._certificates().items()},
         }
-        return web.json_response(detail, status=503 if problems else 200)
+        return web.json_response(detail, status=status)
 
     async def _quotas(self, request: web.Request) -> web.Response:
         now = self._time()

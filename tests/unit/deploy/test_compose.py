@@ -67,7 +67,8 @@ def test_every_port_of_the_proxy_is_published_under_its_own_number(
 ) -> None:
     [listener] = settings.listeners
     broker = settings.broker_ports(listener)[int(kafka["KAFKA_NODE_ID"])]
-    expected = {port: ("127.0.0.1", port) for port in (listener.bootstrap_port, broker, settings.admin.port)}
+    prometheus = 9090
+    expected = {port: ("127.0.0.1", port) for port in (listener.bootstrap_port, broker, prometheus)}
     assert published(services["quota-proxy"]) == expected
 
 
@@ -84,8 +85,9 @@ def test_prometheus_scrapes_the_admin_port(services: dict[str, Any], settings: S
     scrape = yaml.safe_load((COMPOSE / mount.split(":")[0]).read_text())
     [target] = scrape["scrape_configs"][0]["static_configs"][0]["targets"]
     host, port = target.split(":")
-    assert host in services
-    assert (settings.admin.bind, settings.admin.port) == ("0.0.0.0", int(port))
+    assert (settings.admin.bind, settings.admin.port) == ("127.0.0.1", int(port))
+    assert host == "localhost"
+    assert services["prometheus"]["network_mode"] == "service:quota-proxy"
 
 
 def test_mounted_files_are_there(services: dict[str, Any]) -> None:

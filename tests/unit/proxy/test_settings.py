@@ -179,7 +179,10 @@ def test_every_file_in_config_loads(file: Path) -> None:
             "the network is 10.0.0.0/8; expected an address or a network such as 10.0.0.0/8",
         ),
         (SMALLEST + "admin: {prot: 1}", "2: admin.prot: unknown key; did you mean port?"),
-        (SMALLEST + "admin: {xyz: 1}", "2: admin.xyz: unknown key; expected one of bind, port"),
+        (
+            SMALLEST + "admin: {xyz: 1}",
+            "2: admin.xyz: unknown key; expected one of bind, port, tls, token_env, token_file",
+        ),
         (SMALLEST + "admin: {true: 1}", "2: admin: the names of keys have to be text; put them in quotes"),
     ],
 )

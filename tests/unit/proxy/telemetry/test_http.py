@@ -6,6 +6,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from proxy.quota.bucket import BucketState
 from proxy.quota.engine import ALL_BROKERS
+from proxy.telemetry.guard import Guard
 from proxy.telemetry.http import AdminSite
 
 
@@ -33,6 +34,22 @@ async def test_readyz(problems: list[str], warnings: list[str], status: int) -> 
             "warnings": warnings,
             "certificate_days_left": {},
         }
+
+
+@pytest.mark.parametrize(("token", "detail"), [("", False), ("wrong", False), ("t0ken", True)])
+async def test_readyz_says_little_to_who_shows_no_token(token: str, detail: bool) -> None:
+    pages = AdminSite(
+        lambda: (),
+        lambda: ["secret host"],
+        list,
+        list,
+        lambda: 100.0,
+        guard=Guard("0.0.0.0", lambda: "t0ken"),
+    )
+    async with TestClient(TestServer(pages.application())) as client:
+        answer = await client.get("/readyz", headers={"Authorization": f"Bearer {token}"})
+        assert answer.status == 503
+        assert ("secret host" in await answer.text()) is detail
 
 
 async def test_a_bucket_of_all_brokers() -> None:

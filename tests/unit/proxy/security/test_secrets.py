@@ -1,0 +1,33 @@
+from pathlib import Path
+
+import pytest
+
+from proxy.security.secrets import SecretMissing, read_secret
+
+
+def test_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text(" s3cret \r\n")
+    assert read_secret(str(file), None) == " s3cret "
+    file.write_text("another")
+    assert read_secret(str(file), None) == "another"
+
+
+def test_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_SECRET", "s3cret")
+    assert read_secret(None, "SOME_SECRET") == "s3cret"
+    monkeypatch.setenv("SOME_SECRET", "")
+    with pytest.raises(SecretMissing, match="SOME_SECRET is not set") as caught:
+        read_secret(None, "SOME_SECRET")
+    assert caught.value.env
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(None, "No such file"), (b"\n", "is empty"), (b"\xff\xfe", "is not UTF-8 text")]
+)
+def test_what_is_no_secret(tmp_path: Path, content: bytes | None, says: str) -> None:
+    file = tmp_path / "secret"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(SecretMissing, match=says):
+        read_secret(str(file), None)

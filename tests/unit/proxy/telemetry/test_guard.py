@@ -1,0 +1,76 @@
+"""Who sees which page of the admin port."""
+
+from collections.abc import Callable
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from proxy.security.secrets import SecretMissing
+from proxy.telemetry.guard import Guard
+
+TOKEN = "t0ken"
+
+
+async def page(request: web.Request) -> web.Response:
+    return web.Response()
+
+
+def client(bind: str, token: Callable[[], str] | None = None, *, certificate: bool = False) -> TestClient:
+    guard = Guard(bind, token, by_certificate=certificate)
+    application = web.Application(middlewares=[guard.middleware()])
+    application.add_routes([web.get("/{any:.*}", page), web.post("/{any:.*}", page)])
+    return TestClient(TestServer(application))
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+async def statuses(made: TestClient, headers: dict[str, str] | None = None) -> tuple[int, int]:
+    """Of reading, and of changing."""
+    async with made as asked:
+        read = await asked.get("/metrics", headers=headers)
+        changed = await asked.post("/api/quotas", headers=headers)
+        return read.status, changed.status
+
+
+@pytest.mark.parametrize("bind", ["127.0.0.1", "::1", "localhost"])
+async def test_on_the_loopback_everybody_reads(bind: str) -> None:
+    assert await statuses(client(bind)) == (200, 401)
+    assert await statuses(client(bind, lambda: TOKEN)) == (200, 401)
+    assert await statuses(client(bind, lambda: TOKEN), bearer(TOKEN)) == (200, 200)
+
+
+@pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.0.2.1", "admin.example.com"])
+async def test_elsewhere_a_token_is_wanted(bind: str) -> None:
+    assert await statuses(client(bind, lambda: TOKEN)) == (401, 401)
+    assert await statuses(client(bind, lambda: TOKEN), bearer("wrong")) == (401, 401)
+    assert await statuses(client(bind, lambda: TOKEN), {"Authorization": TOKEN}) == (401, 401)
+    assert await statuses(client(bind, lambda: TOKEN), bearer(TOKEN)) == (200, 200)
+    assert await statuses(client(bind, lambda: TOKEN), {"Authorization": f"bearer {TOKEN}"}) == (200, 200)
+
+
+async def test_a_certificate_is_enough() -> None:
+    assert await statuses(client("0.0.0.0", certificate=True)) == (200, 200)
+
+
+async def test_a_token_that_cannot_be_read_opens_nothing() -> None:
+    def missing() -> str:
+        raise SecretMissing("the file is empty", env=False)
+
+    assert await statuses(client("0.0.0.0", missing), bearer("")) == (401, 401)
+
+
+async def test_probes_are_answered() -> None:
+    async with client("0.0.0.0", lambda: TOKEN) as asked:
+        for path in ("/healthz", "/readyz"):
+            assert (await asked.get(path)).status == 200
+            assert (await asked.post(path)).status == 401
+
+
+async def test_what_is_missing_is_said() -> None:
+    async with client("127.0.0.1") as asked:
+        answer = await asked.post("/api/quotas")
+        assert await answer.json() == {"error": "this takes a token, and admin.token_file names none"}
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
