@@ -21,6 +21,9 @@ class Replica:
         self.partition: Final = key[2]
         self.throttles: list[Throttle] = []
         """The sides on which it is throttled: of its leader, of its follower, or both."""
+        self.leader_id = -1
+        self.generation = -1
+        """With which leader, and under which limits, that is so."""
         self.in_sync = True
         self.held_since = 0.0
         """Since when it is left out of fetches; 0.0 while it is not."""

@@ -84,6 +84,8 @@ class ReplicationState:
 
     def __init__(self) -> None:
         self.limits = Limits({})
+        self.generation = 0
+        """How often limits have come: what is throttled on which sides holds for one of these."""
         self.enforced = True
         self.leaders = ThrottledReplicas(NO_RESOURCES, True)
         self.followers = ThrottledReplicas(NO_RESOURCES, False)
@@ -98,6 +100,7 @@ class ReplicationState:
         if limits is self.limits:
             return
         self.limits = limits
+        self.generation += 1
         self.enforced = limits.mode(LEADER_THROTTLED_RATE.name) == ENFORCE
         self.leaders = ThrottledReplicas(limits.resources, True)
         self.followers = ThrottledReplicas(limits.resources, False)

@@ -123,7 +123,9 @@ class Replication(Quota):
         if replica is None:
             replica = Replica(key, now)
             shared.replicas[key] = replica
-        replica.throttles = shared.sides(self.node_id, item.replica_id, item.topic, item.partition, now)
+        if replica.leader_id != self.node_id or replica.generation != shared.generation:
+            replica.leader_id, replica.generation = self.node_id, shared.generation
+            replica.throttles = shared.sides(self.node_id, item.replica_id, item.topic, item.partition, now)
         replica.see(item, now)
         return replica
 
@@ -136,19 +138,26 @@ class Replication(Quota):
         ahead = self._shared.ahead(waiter, now)
         waits_for: set[Throttle] = set()
         waiter.ready_at = UNLIMITED
+        exhausted: dict[Throttle, float] = {}
         for at, replica in enumerate(replicas):
             item = items[at]
             lacking: list[Throttle] = []
             left = UNLIMITED
             ready_at = now
             for throttle in replica.throttles:
+                ready = exhausted.get(throttle, 0.0)
                 others = ahead.get(throttle, 0)
-                size = max(PIECE_BYTES if grants.replicas else throttle.turn_bytes, replica.batch_bytes)
-                if throttle.lacks(size, others, now):
-                    lacking.append(throttle)
-                    size = max(size, throttle.turn_bytes)
-                    ready_at = max(ready_at, throttle.ready_at(size, others, now))
-                left = min(left, throttle.allowance(now) - throttle.for_others(others))
+                if ready == 0.0:
+                    least = PIECE_BYTES if grants.replicas else throttle.turn_bytes
+                    size = max(least, replica.batch_bytes)
+                    if not throttle.lacks(size, others, now):
+                        left = min(left, throttle.allowance(now) - throttle.for_others(others))
+                        continue
+                    ready = throttle.ready_at(max(size, throttle.turn_bytes), others, now)
+                    if size == least:
+                        exhausted[throttle] = ready
+                lacking.append(throttle)
+                ready_at = max(ready_at, ready)
             if lacking:
                 plan.hold(item, ready_at)
                 replica.hold(lacking, now)
