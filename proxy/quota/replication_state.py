@@ -73,6 +73,10 @@ class ThrottleState:
             self.since = replica.behind_since
 
     @property
+    def limited(self) -> bool:
+        return self.limit != UNLIMITED
+
+    @property
     def endless(self) -> bool:
         """Whether its replicas never get in sync: they grow as fast as they may be fetched (KIP-73)."""
         return self.behind > 0 and self.limit <= self.inbound
@@ -172,22 +176,20 @@ class ReplicationState:
         return replica.follower_id in partition.isr
 
     def report(self, now: float) -> list[ThrottleState]:
-        """Every side of a broker that has been used and has a limit."""
-        states: dict[Throttle, ThrottleState] = {}
-        for throttle in self.throttles.values():
-            if throttle.limit != UNLIMITED:
-                states[throttle] = ThrottleState(throttle, now)
+        """Both sides of every broker that is known, with a limit or without."""
+        for node_id in self.view.nodes:
+            self.throttle(LEADER, node_id, now)
+            self.throttle(FOLLOWER, node_id, now)
+        states = {throttle: ThrottleState(throttle, now) for throttle in self.throttles.values()}
         for replica in self.replicas.values():
             if now - replica.seen_at <= SEEN_SECONDS:
                 for throttle in replica.throttles:
-                    state = states.get(throttle)
-                    if state is not None:
-                        state.add(replica)
+                    states[throttle].add(replica)
         return list(states.values())
 
     def lags(self, now: float) -> dict[int, int]:
         """By follower: the messages that its throttled replicas lack together (Kafka's SumReplicaLag)."""
-        lags: dict[int, int] = {}
+        lags = dict.fromkeys(self.view.nodes, 0)
         for replica in self.replicas.values():
             if now - replica.seen_at <= SEEN_SECONDS and replica.throttles:
                 lags[replica.follower_id] = lags.get(replica.follower_id, 0) + replica.lag

@@ -34,8 +34,8 @@ def replication_families(state: ReplicationState | None, now: float) -> Iterator
     yield _by_role(
         GaugeMetricFamily,
         "replication_throttle_limit",
-        "Bytes per second of throttled replicas.",
-        sides,
+        "Bytes per second of throttled replicas that are allowed.",
+        [side for side in sides if side.limited],
         lambda side: side.limit,
     )
     yield _by_role(
@@ -106,6 +106,7 @@ def shown(state: ReplicationState, now: float) -> list[dict[str, object]]:
             "too_low": side.endless,
         }
         for side in state.report(now)
+        if side.limited
     ]
 
 

@@ -169,7 +169,27 @@ def test_a_move_survives_the_proxy(cluster: Replicated, proxy: ProxyProcess, tmp
     assert statistics.mean(seconds[1:]) < 1.1 * RATE, seconds
     assert digests(cluster.kafka, "survives", 4) == before
     assert "is complete" in reassignment.verify()
-    assert cluster.in_sync(FED) == {1, 2}
+    cluster.wait_in_sync(FED, 2, {1, 2})
+
+
+def test_a_move_survives_its_broker(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
+    """The one that gets the replicas is killed in the middle of it, and starts again."""
+    make_topic(cluster.kafka, "restarted", on=[(1,)] * 4)
+    fill(cluster, "restarted", 16)
+    before = digests(cluster.kafka, "restarted", 4)
+    reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "restarted", 4, [2])
+    reassignment.execute(RATE)
+    with Meter(proxy, 2) as meter:
+        meter.wait(6 * MEBIBYTE)
+        cluster.kafka.kill(2)
+        cluster.kafka.start(2)
+        started_at = time.monotonic()
+        wait_until(lambda: set(leaders(cluster.kafka, "restarted").values()) == {2}, "the move's end", 60)
+        seconds = meter.by_second(started_at)
+    assert max(seconds, default=0.0) < 2.2 * RATE, seconds
+    assert digests(cluster.kafka, "restarted", 4) == before
+    assert "is complete" in reassignment.verify()
+    cluster.wait_in_sync(FED, 2, {1, 2})
 
 
 def test_a_whole_broker_is_throttled_with_one_switch(

@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 
-from proxy.cluster.view import ClusterView
+from proxy.cluster.view import ClusterView, Node
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits import OBSERVE, PACE, WINDOW, Limits
@@ -139,6 +139,11 @@ def spent():
     return quota
 
 
+def limited(quota, now):
+    """What is shown of the sides that have a limit."""
+    return [state for state in quota.shared.report(now) if state.limited]
+
+
 def test_what_is_not_in_sync_is_held(spent):
     plan = plan_of(spent, view_at=START)
     assert plan.held == 1
@@ -176,7 +181,7 @@ def test_replicas_in_sync_count_for_those_that_are_not():
     quota = quotas(throttled(RATE), [1])[1]
     plan_of(quota, view_at=START, isr=frozenset([1, 2]))
     spend(quota)
-    (state,) = quota.shared.report(START)
+    (state,) = limited(quota, START)
     assert (state.rate, state.inbound, state.total_bytes) == (100 * MEBIBYTE,) * 3
     assert plan_of(quota, view_at=START, follower=3).held == 1
 
@@ -185,7 +190,7 @@ def test_a_consumer_is_nobody_s_follower(spent):
     assert not spent.may_hold(TOPIC, 0, -1, WHO)
     assert spent.may_hold(TOPIC, 0, 2, WHO)
     spend(spent, follower=-1)
-    assert spent.shared.report(START)[0].total_bytes == 100 * MEBIBYTE
+    assert limited(spent, START)[0].total_bytes == 100 * MEBIBYTE
 
 
 def test_only_what_is_listed_or_switched_on_is_held():
@@ -220,7 +225,7 @@ def test_observed_it_only_counts():
     quota = quotas(Limits({}, PACE, mode=OBSERVE, resources=resources), [1])[1]
     assert not quota.may_hold(TOPIC, 0, 2, WHO)
     spend(quota)
-    assert quota.shared.report(START)[0].total_bytes == 100 * MEBIBYTE
+    assert limited(quota, START)[0].total_bytes == 100 * MEBIBYTE
 
 
 def test_what_is_shown_of_a_move():
@@ -228,7 +233,7 @@ def test_what_is_shown_of_a_move():
     fetcher = Fetcher(quota, 2, copies(2, 4, 50 * MEBIBYTE))
     run([fetcher], 30)
     now = fetcher.wakes_at
-    (state,) = quota.shared.report(now)
+    (state,) = limited(quota, now)
     assert (state.role, state.node_id, state.limit) == ("leader", 1, RATE)
     assert state.behind == 4
     assert state.omitted > 10
@@ -240,6 +245,14 @@ def test_what_is_shown_of_a_move():
     assert quota.shared.lags(now + 60) == {}
     quota.forget_idle(now + 61)
     assert quota.shared.replicas == {}
+
+
+def test_every_broker_is_shown_from_the_start():
+    quota = quotas(throttled(None, RATE), [1])[1]
+    quota.see_cluster(ClusterView("c", {1: Node(1, "h", 1), 2: Node(2, "h", 2)}, {}, {}, START), START)
+    shown = {(state.role, state.node_id): state.limited for state in quota.shared.report(START)}
+    assert shown == {("leader", 1): False, ("follower", 1): True, ("leader", 2): False, ("follower", 2): True}
+    assert quota.shared.lags(START) == {1: 0, 2: 0}
 
 
 def test_a_limit_below_what_is_produced_never_ends():
@@ -255,6 +268,6 @@ def test_a_limit_below_what_is_produced_never_ends():
         return came
 
     produce(40)
-    (state,) = quota.shared.report(fetcher.wakes_at)
+    (state,) = limited(quota, fetcher.wakes_at)
     assert state.inbound == pytest.approx(2 * RATE, rel=0.2)
     assert state.endless
