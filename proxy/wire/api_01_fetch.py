@@ -7,7 +7,7 @@ v15 replica_id moves into a tag (KIP-903); v16 NodeEndpoints (KIP-951).
 
 from typing import Final, cast, final
 
-from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
+from proxy.wire.addresses import Addresses, Unchanged, rewrite_endpoints_tag
 from proxy.wire.apis import Api
 from proxy.wire.batches import read_whole_batches
 from proxy.wire.edit import Edit, i32, uvarint
@@ -26,6 +26,7 @@ class FetchResponse(Partitioned):
 
     def __init__(self, addresses: Addresses, answer: FetchAnswer | None) -> None:
         self.addresses: Final = addresses
+        self._rewrites: Final = not isinstance(addresses, Unchanged)
         self._answer: Final = answer
         """What is to be learned from it and put into it; None where it passes as it is."""
         self._marks: Watermarks | None = None
@@ -45,7 +46,7 @@ class FetchResponse(Partitioned):
         if version >= 7:
             reader.take(6)  # error_code, session_id
         view.topics_left = reader.count(view.flexible)
-        return view.want_items or view.whole_batches or version >= ENDPOINTS_FROM
+        return view.want_items or view.whole_batches or (self._rewrites and version >= ENDPOINTS_FROM)
 
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version
@@ -98,7 +99,7 @@ class FetchResponse(Partitioned):
             view.records_size = whole
 
     def read_tail(self, reader: Reader, view: View) -> None:
-        if view.api_version >= ENDPOINTS_FROM:
+        if self._rewrites and view.api_version >= ENDPOINTS_FROM:
             rewrite_endpoints_tag(reader, cast("ResponseView", view), self.addresses)
 
 

@@ -55,11 +55,12 @@ def test_a_fetch_that_can_be_read_is_not_counted():
     assert traffic.unread_fetches == 0
 
 
-def test_addresses_are_those_of_the_brokers():
+@pytest.mark.parametrize("records", [b"records", bytes(2 << 20)], ids=["small", "large"])
+def test_addresses_are_those_of_the_brokers(records):
     version = 17
     endpoint = response_type(FETCH, version).__annotations__["node_endpoints"].__args__[0]
     hint = endpoint(node_id=1, host=BROKER_HOST, port=9092, rack=None)
-    told = response_frame(fetch_response(version, b"records", node_endpoints=(hint,)), 7)
+    told = response_frame(fetch_response(version, records, node_endpoints=(hint,)), 7)
     asked = fetch(7, version=version)
     story().client(asked).to_broker(asked).broker(told).to_client(told).idle()
 
