@@ -24,6 +24,7 @@ from proxy.wire.sasl_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
 NO_ERROR: Final = 0
 UNSUPPORTED_MECHANISM: Final = 33
 AUTHENTICATION_FAILED: Final = 58
+EVERYBODY: Final[frozenset[str]] = frozenset()
 OTHER: Final = "other"
 """The mechanism in metrics where it is none of Kafka's own."""
 HIGHEST_API_KEY: Final = 128
@@ -37,10 +38,12 @@ MIN_REQUEST_BYTES: Final = 10
 class Login:
     """How a listener's clients log in: what the configuration says about it."""
 
-    def __init__(self, oauth_claim: str, unreadable: str) -> None:
+    def __init__(self, oauth_claim: str, unreadable: str, only: frozenset[str] = EVERYBODY) -> None:
         self.oauth_claim: Final = oauth_claim
         self.unreadable: Final = unreadable
         """The principal where the broker agrees, and the name cannot be read."""
+        self.only: Final = only
+        """Who is served; empty: everybody."""
 
 
 @final
@@ -172,6 +175,12 @@ class Authentication:
         elif error_code == AUTHENTICATION_FAILED:
             self._traffic.count_failed_login(_known(self._mechanism), self._address)
         self._first = True
+
+    @property
+    def welcome(self) -> bool:
+        """Whether whoever has logged in is served."""
+        only = self._login.only
+        return not only or self.principal in only
 
     def end(self) -> None:
         """The connection is over: amid bare messages, that is how a broker refuses."""

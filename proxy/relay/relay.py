@@ -13,7 +13,7 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.relay.authentication import Authentication, Login
-from proxy.relay.errors import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
+from proxy.relay.errors import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, NOT_A_BROKER, RelayError
 from proxy.relay.exchange import Exchange
 from proxy.relay.garbage import looks_like
 from proxy.relay.intercepted import Intercepted
@@ -101,6 +101,9 @@ class Relay:
             raise RelayError(BROKER_PROTOCOL_ERROR, str(error)) from error
         authentication = self._authentication
         if authentication is not None and authentication.done:
+            if not authentication.welcome:
+                name = authentication.principal
+                raise RelayError(NOT_A_BROKER, f"{name} has logged in, which is none of principal.brokers")
             self._requests.rename(authentication.principal)
         if self._requests.unfinished:
             # There may have been no room for it among the requests in flight.

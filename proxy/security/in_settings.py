@@ -42,6 +42,9 @@ def check_security(listener: "Listener", key: Key) -> None:
         check_tls(listener.tls, (*key, "tls"))
     if listener.principal is not None:
         check_principal(listener.principal, listener.tls, (*key, "principal"))
+        if listener.replication != bool(listener.principal.brokers):
+            problem = "is for replication listeners, and has to be given there: the users that brokers are"
+            raise SettingsError(problem, (*key, "principal", "brokers"))
     if listener.sni is not None:
         check_sni(listener.sni, listener.tls, (*key, "sni"))
         if listener.replication:

@@ -41,6 +41,8 @@ class Principal(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     oauth_claim: Text = "sub"
     """`sasl`: the claim of an OAUTHBEARER token that has the name, as in Kafka's
     sasl.oauthbearer.sub.claim.name."""
+    brokers: tuple[Text, ...] = ()
+    """On a replication listener: the users that brokers are. Nobody else gets in there."""
     unreadable: Text = "ANONYMOUS"
     """`sasl`: the principal of clients whose login cannot be read (GSSAPI, delegation tokens, opaque
     tokens)."""

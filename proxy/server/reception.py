@@ -4,6 +4,7 @@ from typing import Final
 
 from proxy.quota.identity import ANONYMOUS
 from proxy.relay.authentication import Login
+from proxy.relay.errors import NOT_A_BROKER
 from proxy.security.naming import Naming, NoPrincipal
 from proxy.security.tls import server_name
 from proxy.server.connection import Connection
@@ -30,12 +31,13 @@ class Reception:
     def __init__(self, listener: Listener, ports: BrokerPorts, entrance: Entrance) -> None:
         principal = listener.principal
         self.login: Final = (
-            Login(principal.oauth_claim, principal.unreadable)
+            Login(principal.oauth_claim, principal.unreadable, frozenset(principal.brokers))
             if principal is not None and principal.source == "sasl"
             else None
         )
         """How clients are named by their logins; None: they are not."""
         self._naming: Final = Naming(principal)
+        self._brokers: Final = frozenset(() if principal is None else principal.brokers)
         self._by_host: Final = listener.sni is not None
         self._ports: Final = ports
         self._entrance: Final = entrance
@@ -52,6 +54,8 @@ class Reception:
             raise NotServed(NO_PRINCIPAL, str(error)) from error
         except UnknownHost as error:
             raise NotServed(UNKNOWN_HOST, str(error)) from error
+        if self._brokers and self._naming.by_certificate and principal not in self._brokers:
+            raise NotServed(NOT_A_BROKER, f"it is {principal}, which is none of principal.brokers")
         return principal, self._entrance.next() if node_id is None else node_id
 
     def _principal(self, connection: Connection) -> str:

@@ -8,10 +8,10 @@ here, no address is changed, and nothing but Fetch is read.
 import logging
 from typing import Final
 
-from proxy.quota.identity import ANONYMOUS
 from proxy.relay.relay import Relay
 from proxy.server.connection import Connection
 from proxy.server.gateway import Gateway
+from proxy.server.reception import NotServed
 from proxy.server.tls_server import TLS_HANDSHAKE_FAILED
 from proxy.settings import split_address
 from proxy.wire.addresses import Unchanged
@@ -41,6 +41,11 @@ class ReplicationGateway(Gateway):
         return [f"{self.listener.name}: {why}" for why in self.ports.without_port.values()]
 
     def opened(self, connection: Connection, address: str) -> Relay | None:
+        try:
+            principal, _ = self._reception.receive(connection)
+        except NotServed as error:
+            self._refuse(error.reason, connection.peer, str(error))
+            return None
         self.connections.add(connection)
         assert connection.node_id is not None, "there is no bootstrap port"
         engine = self._engines.between_brokers(connection.node_id, self._loop.time())
@@ -48,12 +53,13 @@ class ReplicationGateway(Gateway):
             engine,
             Unchanged(),
             self.traffic,
-            ANONYMOUS,
+            principal,
             address,
             self._limits.max_frame_bytes,
             topic_names=self._topic_names,
             between_brokers=True,
             node_id=connection.node_id,
+            login=self._reception.login,
         )
 
     def admit(self, node_id: int | None, address: str, peer: str) -> float | None:

@@ -213,6 +213,19 @@ def test_a_version_that_nobody_knows(story):
     story.client_fails(frame, reason=CLIENT_PROTOCOL_ERROR, says="SaslAuthenticate v9 is not supported")
 
 
+@pytest.mark.parametrize(("user", "served"), [("alice", True), ("bob", False)])
+def test_where_only_some_are_served(traffic, user, served):
+    login = Login("sub", "somebody", frozenset(["alice"]))
+    relay = Relay(QuotaEngine([]), Ports(), traffic, "ANONYMOUS", "::1", 2 << 20, login=login)
+    story = Playbook(relay)
+    begin(story, "PLAIN")
+    story.client(message(2, f"\0{user}\0secret".encode()))
+    if served:
+        story.broker(replied(2)).to_client(replied(2))
+    else:
+        story.broker_fails(replied(2), reason="not_a_broker", says="bob has logged in, which is none of")
+
+
 def test_where_logins_are_not_watched_they_pass(traffic):
     relay = Relay(QuotaEngine([]), Ports(), traffic, "ANONYMOUS", "::1", 2 << 20)
     story = Playbook(relay)

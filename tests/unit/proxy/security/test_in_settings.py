@@ -103,6 +103,11 @@ def test_which_listeners_ask_and_where_brokers_know_the_clients(tmp_path: Path) 
             listener("upstream: {bootstrap: ['k:1'], sasl: {mechanism: OAUTHBEARER}}"),
             "sasl.token_file: has to be given for OAUTHBEARER",
         ),
+        (listener("principal: {from: sasl, brokers: [kafka]}", UPSTREAM), "brokers: is for replication lis"),
+        (
+            listener("replication: true, principal: {from: sasl}", "upstream: {brokers: {1: 'k:1'}}"),
+            "principal.brokers: is for replication listeners, and has to be given there",
+        ),
         (listener("principal: {from: sasl}", UPSTREAM), "quotas.store: is a topic on a cluster where the"),
         (listener(UPSTREAM) + "\nadmin: {bind: 0.0.0.0}", "admin.bind: 0.0.0.0 is reached from elsewhere"),
         (listener(UPSTREAM) + "\nadmin: {token_file: a, token_env: B}", "expected either token_file or to"),
