@@ -236,6 +236,8 @@ class Bucket:
         """How many seconds it takes until the bucket is within its limit again; 0.0 when it is."""
         if self.tokens is not None:
             return self.tokens.throttle_seconds(self.limit, now)
+        if self.average is not None:
+            return self.average.throttle_seconds(self.limit, now)
         return max(self.sampled.throttle_seconds(self.limit, now), self._owed_until - now, 0.0)
 
     def record_average(self, value: float, now: float) -> None:

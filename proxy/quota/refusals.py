@@ -2,8 +2,9 @@
 been refused so far.
 
 What is refused comes again. A producer that sends it over and over waits: what comes to be refused, by the
-limit in question, may be as much as that limit; beyond it the client is not read for as long as it takes.
-The rest of its partitions has no part in this until then.
+limit in question, may be as much as that limit; beyond it the client is not read for as long as it takes, or
+until it is under the limit again. The rest of its partitions has no part in this until then. What is
+refused only because it came behind a refused batch was on its way, and adds nothing to the wait.
 """
 
 from typing import Final, final
@@ -17,6 +18,7 @@ from proxy.quota.verdict import PASS, Verdict
 from proxy.wire.producer_batch import read_producer_batch
 from proxy.wire.views import Item, RequestView
 
+PRODUCE: Final = 0
 OUT_OF_ORDER: Final = "order"
 """The reason of what is refused because an earlier batch of its partition was, and has not come again."""
 TOPICS_AT_MOST: Final = 10_000
@@ -78,31 +80,26 @@ class Refusals:
         counted: set[tuple[str, str]] = set()
         for index, item in enumerate(request.items):
             bucket = over.get(index)
-            reason = "" if bucket is None else bucket.quota
             batch = read_producer_batch(item.head)
             behind = None if batch is None else self._order.behind(item, batch, who, now)
             if behind is not None:
-                bucket = behind
-                reason = OUT_OF_ORDER
-            if bucket is None:
+                held.append(index)
+                self._count(item, OUT_OF_ORDER, behind, who, counted, now)
+            elif bucket is not None:
+                held.append(index)
+                self._count(item, bucket.quota, bucket, who, counted, now)
+                seconds = min(self._waste(bucket, item.size, now), bucket.wait(now), max_seconds)
+                if seconds > wait:
+                    wait = seconds
+                    waits_for = bucket
                 if batch is not None:
-                    self._order.admit(item, batch, who)
-                continue
-            held.append(index)
-            seconds = min(self._waste(bucket, item.size, now), max_seconds)
-            if seconds > wait:
-                wait = seconds
-                waits_for = bucket
-            if batch is not None and behind is None:
-                self._order.refuse(item, batch, who, bucket, now + seconds)
-            bucket.count_throttle(0.0, 0, now + REFUSED_SECONDS)
-            self._count(item, reason, bucket, who, counted, now)
-            if who.usage is not None:
-                who.usage.count_rejected(request.api_key, reason, item)
+                    self._order.refuse(item, batch, who, bucket, now + seconds)
+            elif batch is not None:
+                self._order.admit(item, batch, who)
         if waits_for is not None:
             waits_for.count_throttle(wait, 0, now + wait)
             if who.usage is not None:
-                who.usage.count_throttle(request.api_key, waits_for.quota, wait, 1)
+                who.usage.count_throttle(PRODUCE, waits_for.quota, wait, 1)
         return Verdict(wait, held) if held else PASS
 
     def _waste(self, bucket: Bucket, size: int, now: float) -> float:
@@ -125,6 +122,9 @@ class Refusals:
         now: float,
     ) -> None:
         """Count an item, and its request where this is the first of its topic and reason."""
+        bucket.count_throttle(0.0, 0, now + REFUSED_SECONDS)
+        if who.usage is not None:
+            who.usage.count_rejected(PRODUCE, reason, item)
         names = (item.topic, reason)
         refused = self.topics.get(names)
         if refused is None:

@@ -24,12 +24,16 @@ PATIENCE: Final = 180.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent, and the quota of bytes per second for each direction; None: as fast as it goes."""
+    """What is sent, and the quota of bytes per second for each direction; None: as fast as it goes.
+
+    refused_beyond: the bytes per second of each partition beyond which the proxy refuses what comes.
+    """
 
     name: str
     count: int
     size: int
     quota: int | None
+    refused_beyond: int | None = None
 
     @property
     def bytes(self) -> int:
@@ -73,6 +77,8 @@ class Journey:
             self._children.kill_all()
         for leg in legs:
             self._check_pace(leg)
+        refused = self._proxy.metric("quota_proxy_rejected_requests_total", topic=topic)
+        assert (refused > 0) is (self._load.refused_beyond is not None), f"{refused} requests refused"
         return legs
 
     def _produce(self, topic: str) -> Leg:

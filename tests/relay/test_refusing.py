@@ -134,10 +134,10 @@ def test_every_version_is_answered(version):
 def test_what_keeps_coming_to_be_refused_makes_its_client_wait():
     told_story = over(story()).client(request(2, {HOT: [900]}, sequence=10)).to_broker().unmuted()
     told_story.relay.take_to_client()
-    told_story.client(request(3, {HOT: [900], COLD: [100]}, sequence=10)).muted(0.8)
+    told_story.client(request(3, {HOT: [900], COLD: [100]}, sequence=10)).muted(0.5)
     told_story.to_broker(request(3, {COLD: [100]}, sequence=10)).broker(response(3, {COLD: {0: (0, 5)}}))
-    assert told(told_story) == ({COLD: {0: 0}, HOT: {0: 19}}, 800)
-    told_story.at(0.8).unmuted()
+    assert told(told_story) == ({COLD: {0: 0}, HOT: {0: 19}}, 500)
+    told_story.at(0.5).unmuted()
 
 
 def test_later_batches_of_a_producer_wait_until_the_refused_one_comes_again():

@@ -23,9 +23,10 @@ def head(sequence, producer_id=7):
 class Hot(Quota):
     """Refuses these partitions as long as the test says."""
 
-    def __init__(self, limit=1000.0, partitions=(0,)):
+    def __init__(self, limit=1000.0, partitions=(0,), used=100_000):
         super().__init__((0,))
         self.bucket = Bucket("hot", "", "", limit, Rule(1.0, 11, 1.0), 0.0, topic="orders")
+        self.bucket.record(used, 0.0)
         self.partitions = partitions
 
     def refuse(self, items, over, now):
@@ -53,16 +54,21 @@ def test_only_what_is_over_is_refused():
 
 def test_as_much_as_the_limit_may_come_to_be_refused_and_beyond_it_the_client_waits():
     refusals, hot = Refusals(), Hot()
-    waits = [
-        judge(refusals, hot, request(500, sequence=10 * at), now).throttle_seconds
-        for at, now in enumerate([0.0, 0.0, 0.0, 0.5, 2.0])
-    ]
+    waits = [judge(refusals, hot, request(500), now).throttle_seconds for now in (0.0, 0.0, 0.0, 0.5, 2.0)]
     assert waits == pytest.approx([0.0, 0.0, 0.5, 0.5, 0.0])
     assert hot.bucket.throttle_seconds == pytest.approx(1.0)
 
 
-def test_nobody_waits_longer_than_the_longest_wait():
+def test_nobody_waits_longer_than_the_longest_wait_or_until_the_limit_is_kept_again():
     assert judge(Refusals(), Hot(), request(1_000_000)).throttle_seconds == MAX_SECONDS
+    assert judge(Refusals(), Hot(used=1500), request(1_000_000)).throttle_seconds == pytest.approx(0.5)
+
+
+def test_what_was_on_its_way_adds_nothing_to_the_wait():
+    refusals, hot = Refusals(), Hot()
+    assert judge(refusals, hot, request(1500)).throttle_seconds == pytest.approx(0.5)
+    verdicts = [judge(refusals, hot, request(5000, sequence=10 * at)) for at in (1, 2, 3)]
+    assert [(verdict.held, verdict.throttle_seconds) for verdict in verdicts] == [([0], 0.0)] * 3
 
 
 def test_later_batches_are_refused_though_the_partition_is_under_again():

@@ -1,0 +1,80 @@
+"""An idempotent producer with several requests on their way, and refusals at random: a broker finds no gap in
+the sequence numbers, and every batch gets through once the refusing ends.
+"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.quota.bucket import Bucket, Rule
+from proxy.quota.identity import Identity
+from proxy.quota.refused_batches import RefusedBatches
+from proxy.wire.producer_batch import ProducerBatch
+from proxy.wire.views import NO_ID, Item
+
+WHO = Identity("u", "c", "127.0.0.1")
+BUCKET = Bucket("q", "", "", 1.0, Rule(1.0, 11, 1.0), 0.0)
+ITEM = Item("orders", NO_ID, 0, 100)
+IN_FLIGHT = 5
+SEQUENCES = 2**31
+
+
+class Producer:
+    """Sends batches in order, up to IN_FLIGHT ahead, and again what was refused, by its numbers."""
+
+    def __init__(self, first, sizes):
+        self.waiting = []
+        for size in sizes:
+            self.waiting.append(ProducerBatch(7, 0, first, size, first, 0))
+            first = (first + size) % SEQUENCES
+        self.in_flight = []
+        self.all = list(self.waiting)
+
+    def send(self):
+        while self.waiting and len(self.in_flight) < IN_FLIGHT:
+            self.in_flight.append(self.waiting.pop(0))
+
+    def take(self):
+        return self.in_flight.pop(0)
+
+    def refused(self, batch):
+        self.waiting.append(batch)
+        self.waiting.sort(key=self.all.index)
+
+
+class Broker:
+    """Appends batches whose numbers follow, and knows those that it has."""
+
+    def __init__(self, first):
+        self.expected = first
+        self.appended = []
+
+    def append(self, batch):
+        assert batch.base_sequence == self.expected, "OUT_OF_ORDER_SEQUENCE_NUMBER"
+        self.expected = batch.next_sequence
+        self.appended.append(batch)
+
+
+@given(
+    first=st.sampled_from([0, 1, SEQUENCES - 20, SEQUENCES - 1]),
+    sizes=st.lists(st.integers(1, 10), min_size=1, max_size=30),
+    decisions=st.lists(st.booleans(), max_size=60),
+)
+def test_no_gap_reaches_the_broker_and_everything_gets_through(first, sizes, decisions):
+    batches, producer, broker = RefusedBatches(), Producer(first, sizes), Broker(first)
+    decisions = iter(decisions)
+    answers = 0
+    while producer.waiting or producer.in_flight:
+        producer.send()
+        batch = producer.take()
+        answers += 1
+        assert answers < 10_000, "some batch never gets through"
+        if batches.behind(ITEM, batch, WHO, 0.0) is not None:
+            producer.refused(batch)
+        elif next(decisions, False):
+            batches.refuse(ITEM, batch, WHO, BUCKET, 0.0)
+            producer.refused(batch)
+        else:
+            batches.admit(ITEM, batch, WHO)
+            broker.append(batch)
+    assert broker.appended == producer.all
+    assert not batches.any
