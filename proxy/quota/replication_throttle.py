@@ -17,8 +17,10 @@ from proxy.quota.rates import SimpleRate, TokenBucket
 
 MOST_BURST_SECONDS: Final = 1.0
 """What was not used is saved up for so long at the most: a move that stood still does not rush afterwards."""
-TURN_SECONDS: Final = 0.1
-"""How much has to be there before the next fetch is let in, at the limit: ten turns in a second."""
+TURN_SECONDS: Final = 0.05
+"""How much has to be there before the next fetch is let in, at the limit: twenty turns in a second. Each is
+short, since replicas in sync wait while their follower writes what came with it.
+"""
 ASK_AGAIN_SECONDS: Final = 0.5
 """When to ask again where the limit is 0, which may change."""
 LEADER: Final = "leader"

@@ -25,7 +25,7 @@ from proxy.quota.config_keys import (
     LEADER_THROTTLED_RATE,
     LEADER_THROTTLED_REPLICAS,
 )
-from proxy.quota.fetch_plan import FetchItem, FetchPlan
+from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits import UNLIMITED, Limits
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
@@ -148,14 +148,13 @@ class Replication(Quota):
                 ready = exhausted.get(throttle, 0.0)
                 others = ahead.get(throttle, 0)
                 if ready == 0.0:
-                    least = PIECE_BYTES if grants.replicas else throttle.turn_bytes
-                    size = max(least, replica.batch_bytes)
+                    size = max(PIECE_BYTES if grants.replicas else throttle.turn_bytes, replica.batch_bytes)
                     if not throttle.lacks(size, others, now):
                         left = min(left, throttle.allowance(now) - throttle.for_others(others))
                         continue
+                    # Nobody overtakes one that needs more: it would wait for ever.
                     ready = throttle.ready_at(max(size, throttle.turn_bytes), others, now)
-                    if size == least:
-                        exhausted[throttle] = ready
+                    exhausted[throttle] = ready
                 lacking.append(throttle)
                 ready_at = max(ready_at, ready)
             if lacking:
@@ -183,6 +182,9 @@ class Replication(Quota):
     ) -> None:
         granted = min(replica.fit(size), item.max_bytes)
         plan.bound(item, granted)
+        if item.most == NO_BOUND:
+            # It has had its turn, also with all that it wants.
+            item.most = item.max_bytes
         replica.granted = granted
         grants.replicas.append(replica)
         for throttle in replica.throttles:

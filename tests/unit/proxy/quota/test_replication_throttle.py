@@ -34,10 +34,10 @@ def test_what_is_more_than_can_be_saved_up_comes_when_half_of_that_is_there():
 
 def test_a_turn_is_left_for_those_who_have_waited_longer():
     one = throttle()
-    one.record(800, False, 0.0)
+    one.record(850, False, 0.0)
     assert not one.lacks(100.0, 1, 0.0)
     assert one.lacks(100.0, 2, 0.0)
-    assert one.for_others(2) == 200.0
+    assert one.for_others(2) == 100.0
     assert one.for_others(100) == 400.0, "somebody who waits for ever does not stop the others"
 
 

@@ -85,6 +85,23 @@ def test_no_partition_starves_over_a_minute():
     assert min(copy.offset for copy in fetcher.copies) > 0
 
 
+def test_large_batches_are_not_overtaken_by_small_ones():
+    quota = quotas(throttled(RATE), [1])[1]
+    large = copies(2, 2, PLENTY, 900_000, first=20)
+    fetcher = Fetcher(quota, 2, [*copies(2, 20, PLENTY, 10_000), *large])
+    run([fetcher], 30)
+    assert max(copy.longest_wait for copy in large) < 5.0
+    assert min(copy.offset for copy in large) > 0
+
+
+def test_partitions_take_turns_whatever_the_size_of_their_batches():
+    """Here each batch is all that a fetch may bring of a partition."""
+    fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 8, PLENTY, 900_000, max_bytes=900_000))
+    run([fetcher], SECONDS)
+    shares = [copy.offset for copy in fetcher.copies]
+    assert max(shares) < 2 * min(shares)
+
+
 def test_a_move_ends_and_nothing_is_held_at_its_end():
     fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 4, 10_000_000))
     came = run([fetcher], SECONDS)
