@@ -66,9 +66,11 @@ class Gateway:
     ) -> None:
         """`cluster`: another gateway's, where this one does not ask itself."""
         self.listener: Final = listener
-        self.usage: Final = None if settings.usage is None else UsageLedger()
+        # What brokers fetch of each other is no tenant's use of the cluster.
+        of_clients = not listener.replication
+        self.usage: Final = UsageLedger() if of_clients and settings.usage is not None else None
         """What each client uses; None where nobody wants to know."""
-        self.traffic: Final = Traffic(settings.metrics.topic_partitions, self.usage)
+        self.traffic: Final = Traffic(of_clients and settings.metrics.topic_partitions, self.usage)
         self.connections: Final[set[Connection]] = set()
         self.leaving: Final[set[Connection]] = set()
         """Connections that are over, with sockets that are not closed yet: what was written is on its way."""

@@ -137,6 +137,8 @@ class ProxyCollector(Collector):
     def _clients(self) -> Iterator[Metric | None]:
         series: Series = {}
         for gateway in self._gateways:
+            if gateway.listener.replication:
+                continue
             for number, ((user, client_id), count) in enumerate(list(gateway.traffic.clients.items()), 1):
                 add(series, ("in", user, client_id), count.bytes_in)
                 add(series, ("out", user, client_id), count.bytes_out)

@@ -89,6 +89,8 @@ def test_replicas_in_sync_are_fed_through_the_proxy(cluster: Replicated, proxy: 
     assert proxy.metric("quota_proxy_connections", listener="replication") >= 2
     assert proxy.metric("quota_proxy_requests_total", listener="replication", api="Fetch") > 0
     assert proxy.metric("quota_proxy_unread_fetches_total", listener="replication") == 0
+    tenants = {sample.labels["client_id"] for sample in proxy.metrics()["quota_proxy_client_bytes"].samples}
+    assert not any("fetcher" in client_id for client_id in tenants), "followers are nobody's tenants"
 
 
 def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
