@@ -136,9 +136,8 @@ class Replication(Quota):
         grants = Grants(now)
         waiter = self._shared.waiter(who)
         ahead = self._shared.ahead(waiter, now)
-        waits_for: set[Throttle] = set()
-        waiter.ready_at = UNLIMITED
         exhausted: dict[Throttle, float] = {}
+        """When those may let something in that now lack bytes for whom they have been asked."""
         for at, replica in enumerate(replicas):
             item = items[at]
             lacking: list[Throttle] = []
@@ -160,13 +159,12 @@ class Replication(Quota):
             if lacking:
                 plan.hold(item, ready_at)
                 replica.hold(lacking, now)
-                waits_for.update(lacking)
-                waiter.ready_at = min(waiter.ready_at, ready_at)
             else:
                 replica.held_since = 0.0
                 share = max(left / (len(replicas) - at), PIECE_BYTES)
                 self._grant(plan, item, replica, min(left, share, item.max_bytes), grants, now)
-        waiter.throttles = list(waits_for)
+        waiter.throttles = list(exhausted)
+        waiter.ready_at = min(exhausted.values(), default=now)
         if grants.replicas:
             self._grants[who] = grants
             waiter.served_at = now
