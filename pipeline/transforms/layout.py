@@ -34,6 +34,19 @@ class Interval:
     throttle_seconds: float
 
 
+def connections_of(throttled: int, throttle_ms: float, interval_ms: float) -> int:
+    """On how many connections at a time so many requests waited, which is all that is known of them.
+
+    One connection begins waits that last together as long as the interval, and half of one more.
+    """
+    if throttled <= 0 or throttle_ms <= 0:
+        return 1
+    each = throttle_ms / throttled
+    if each >= interval_ms:
+        return throttled
+    return max(1, round(throttle_ms / (interval_ms + each / 2)))
+
+
 def lay_out(interval: Interval, tried: float, burst_seconds: float, per_step: float) -> Iterator[Step]:
     """The interval's steps, ascending, each of `per_step` bytes at most or else of a single request.
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from pipeline.transforms.buckets import charged
 from proxy.quota.identity import DEFAULT_IN_YAML, QuotaEntity
+from proxy.quota.usage import REST
 
 PER_USER: Final = "user"
 PER_CLIENT_ID: Final = "client-id"
@@ -91,8 +92,8 @@ def recommend(
 
 
 def _entity(user: str, client_id: str) -> QuotaEntity | None:
-    """The entity; None for one whose name a file cannot have."""
-    if DEFAULT_IN_YAML in (user, client_id) or not (user or client_id):
+    """The entity; None for one whose name a file cannot have, and for the proxy's rest, which is many."""
+    if DEFAULT_IN_YAML in (user, client_id) or REST in (user, client_id) or not (user or client_id):
         return None
     return QuotaEntity(user or None, client_id or None)
 

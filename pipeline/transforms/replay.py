@@ -18,7 +18,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from pipeline.quota_file import QuotaSet
 from pipeline.schema import REPLAY, names
 from pipeline.transforms.buckets import APIS, charged, with_buckets
-from pipeline.transforms.layout import Interval, Step, lay_out
+from pipeline.transforms.layout import Interval, Step, connections_of, lay_out
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.client_bytes import FETCH, KIND, PRODUCE, PRODUCER_BYTE_RATE
@@ -163,8 +163,7 @@ def _connections(rows: Any, burst_seconds: float) -> list[Connection]:
     rows = rows.sort_values("interval_start_ms", kind="stable")
     base = float(rows["interval_start_ms"].iloc[0])
     for row in rows.itertuples():
-        # What waited longer than the interval lasts has waited on several connections at a time.
-        count = max(1, round(row.throttle_ms / row.interval_ms))
+        count = connections_of(row.throttled_requests, row.throttle_ms, row.interval_ms)
         pool = connections.setdefault((row.user, row.client_id, row.api), [])
         while len(pool) < count:
             pool.append(Connection(Identity(row.user, row.client_id, "")))

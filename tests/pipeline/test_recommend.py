@@ -88,7 +88,8 @@ def test_a_quota_comes_down_in_steps_and_goes_up_at_once() -> None:
 
 
 def test_names_that_a_file_cannot_have_are_left_out() -> None:
-    assert recommend([("<default>", "", IN, "c/1", 1.0), ("", "", IN, "c/1", 1.0)], Rules(), {}) == {}
+    found = [(user, "", IN, "c/1", 1.0) for user in ("<default>", "<rest>", "")]
+    assert recommend(found, Rules(), {}) == {}
 
 
 def test_the_file_is_what_quotas_import_takes(run_job: Callable[..., Result], tmp_path: Path) -> None:

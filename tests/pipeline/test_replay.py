@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.errors import InputError
 from pipeline.quota_file import Quotas, QuotaSet, read_quotas
 from pipeline.schema import REPLAY
-from pipeline.transforms.layout import Interval, lay_out
+from pipeline.transforms.layout import Interval, connections_of, lay_out
 from pipeline.transforms.replay import replay, simulate
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.client_bytes import PRODUCER_BYTE_RATE
@@ -134,6 +134,23 @@ def test_before_and_after(frame: Frame) -> None:
 
 def read_exempt(user: str) -> Any:
     return type(Quotas().exempt)(users=[user])
+
+
+@pytest.mark.parametrize(
+    ("throttled", "throttle_ms", "connections"),
+    [
+        (0, 0, 1),
+        (100, 9_000, 1),
+        (12, 10_800, 1),
+        (1, 50_000, 1),
+        (3, 60_000, 3),
+        (100, 50_000, 5),
+    ],
+)
+def test_connections_are_told_by_how_long_they_wait(
+    throttled: int, throttle_ms: int, connections: int
+) -> None:
+    assert connections_of(throttled, throttle_ms, 10_000) == connections
 
 
 def test_an_interval_is_laid_out_whole() -> None:
