@@ -24,6 +24,8 @@ from bench.summary import reference, summarize
 
 RESULTS: Final = Path(__file__).parent / "results"
 PEERS: Final = ("direct", "relay", "haproxy", "proxy", "proxy-interpreted")
+NO_TLS: Final = ("direct", "relay")
+"""Peers that cannot end TLS."""
 ROUNDS: Final = 5
 QUICK_ROUNDS: Final = 2
 OPEN_FILES: Final = 8192
@@ -64,8 +66,10 @@ def measure(options: argparse.Namespace, console: Console) -> Report:
             console.print(remark, highlight=False, markup=False, soft_wrap=True)
         with fake_broker(folder, join=False) as port, fake_broker(folder, join=True) as joining_port:
             for scenario in scenarios:
-                setting = Setting(joining_port if scenario.joined else port, scenario.tenants, folder)
-                samples[scenario.name], doubts = run(scenario, peers, rounds, setting, status.update)
+                broker = joining_port if scenario.joined else port
+                setting = Setting(broker, scenario.tenants, folder, scenario.tls)
+                able = [peer for peer in peers if not scenario.tls or peer.name not in NO_TLS]
+                samples[scenario.name], doubts = run(scenario, able, rounds, setting, status.update)
                 remarks += doubts
     return Report(
         name=options.name,

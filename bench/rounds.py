@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from bench.peers.peer import HOST, Peer, Running, Setting, free_ports, launch
 from bench.peers.quota_proxy import TENANT
+from bench.peers.tls import make_certificate
 from bench.scenarios import Scenario
 
 DRIVE_SECONDS: Final = 300.0
@@ -48,12 +49,12 @@ def run(
         for number in range(rounds):
             for running in started:
                 progress(f"{scenario.name}, round {number + 1} of {rounds}: {running.name}")
-                samples[running.name].append(drive(scenario, running))
+                samples[running.name].append(drive(scenario, running, setting.folder))
         doubts = [f"{scenario.name}: {doubt}" for running in started for doubt in running.doubts()]
     return samples, doubts
 
 
-def drive(scenario: Scenario, running: Running) -> Sample:
+def drive(scenario: Scenario, running: Running, folder: Path) -> Sample:
     """One run of the driver against one peer."""
     command = [sys.executable, "-m", "bench.load.drive", "--address", f"{HOST}:{running.port}"]
     options = {
@@ -69,6 +70,8 @@ def drive(scenario: Scenario, running: Running) -> Sample:
     }
     for option, value in options.items():
         command += [f"--{option}", str(value)]
+    if scenario.tls:
+        command += ["--tls-ca", str(make_certificate(folder).certificate)]
     if running.pid is not None:
         command += ["--pid", str(running.pid)]
     what = f"{scenario.name} on {running.name}"

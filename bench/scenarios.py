@@ -24,6 +24,8 @@ class Scenario:
     rate: float = 0.0
     tenants: int = 1000
     joined: bool = False
+    tls: bool = False
+    """Clients come over TLS; only peers that can end it take part."""
 
     def quick(self) -> "Scenario":
         """The same with a tenth of the requests, to see that everything runs."""
@@ -37,6 +39,8 @@ SCENARIOS: Final = (
     Scenario("produce_24", "Produce, 24 partitions of 1 KiB", "produce", 1024, 40_000, partitions=24),
     Scenario("fetch_1mb", "Fetch, 1 MB, 5 in flight", "fetch", 1_000_000, 4_000, depth=5),
     Scenario("fetch_1mib", "Fetch, 1 MiB, 1 in flight, as consumers do", "fetch", 1 << 20, 4_000, depth=1),
+    Scenario("produce_tls", "Produce, 100 B, over TLS", "produce", 100, 100_000, tls=True),
+    Scenario("fetch_tls", "Fetch, 1 MB, 5 in flight, over TLS", "fetch", 1_000_000, 4_000, depth=5, tls=True),
     Scenario("open_loop", "Produce, 100 B, 3,000 requests/s", "produce", 100, 15_000, rate=3000.0),
     Scenario(
         "connections", "Produce, 100 B, 1,000 connections", "produce", 100, 50_000, connections=1000, depth=1

@@ -1,6 +1,7 @@
 """The driver's side of one connection: one request frame, sent again and again."""
 
 import socket
+import ssl
 import struct
 from collections import deque
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from bench.load.poller import WRITE, Poller
 
 # A response's size and correlation id.
 _HEAD: Final = struct.Struct("!ii")
+WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 BUFFER_SIZE: Final = 1 << 20
 Answered = Callable[["Client", float], None]
 
@@ -29,6 +31,7 @@ class Client:
         self, sock: socket.socket, request: bytes, poller: Poller, buffer: bytearray, answered: Answered
     ) -> None:
         self._sock = sock
+        self._tls = sock if isinstance(sock, ssl.SSLSocket) else None
         self._request = bytearray(request)
         self._poller = poller
         self._buffer = buffer
@@ -73,7 +76,7 @@ class Client:
             CORRELATION.pack_into(self._request, REQUEST_CORRELATION, self._next_id)
             try:
                 count = self._sock.send(memoryview(self._request)[self._offset :])
-            except BlockingIOError:
+            except WOULD_BLOCK:
                 self._watch_writes(True)
                 return
             self._offset += count
@@ -90,6 +93,15 @@ class Client:
             self._poller.watch_writes(self._sock, wanted)
 
     def _read(self) -> None:
+        try:
+            self._read_once()
+            # What TLS has taken in and not handed out is nothing that a poller sees.
+            while self._tls is not None and self._tls.pending():
+                self._read_once()
+        except WOULD_BLOCK:
+            return
+
+    def _read_once(self) -> None:
         start = len(self._head)
         self._buffer[:start] = self._head
         count = self._sock.recv_into(self._view[start:])

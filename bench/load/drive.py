@@ -9,6 +9,7 @@ import gc
 import json
 import os
 import socket
+import ssl
 import sys
 import time
 from array import array
@@ -48,16 +49,19 @@ def percentile_ms(ordered: "array[float]", part: float) -> float:
     return ordered[min(int(part * len(ordered)), len(ordered) - 1)] * 1000
 
 
-def connect(address: str) -> socket.socket:
-    """A connected socket that does not block."""
+def connect(address: str, tls_ca: str | None = None) -> socket.socket:
+    """A connected socket that does not block; over TLS where there is a file of authorities."""
     host, _, port = address.rpartition(":")
     sock = socket.create_connection((host, int(port)), timeout=10)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if tls_ca is not None:
+        context = ssl.create_default_context(cafile=tls_ca)
+        sock = context.wrap_socket(sock, server_hostname="localhost")
     sock.setblocking(False)
     return sock
 
 
-def drive(address: str, load: Load, pid: int | None) -> dict[str, object]:
+def drive(address: str, load: Load, pid: int | None, tls_ca: str | None = None) -> dict[str, object]:
     """Runs the load after a tenth of it as warm-up; the result as the command prints it.
 
     Raises LoadError where the other side does not answer as Kafka does.
@@ -66,7 +70,7 @@ def drive(address: str, load: Load, pid: int | None) -> dict[str, object]:
     schedule = Schedule(poller)
     buffer = bytearray(BUFFER_SIZE)
     clients = [
-        Client(connect(address), load.request(n), poller, buffer, schedule.answered)
+        Client(connect(address, tls_ca), load.request(n), poller, buffer, schedule.answered)
         for n in range(load.connections)
     ]
 
@@ -122,6 +126,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--client-id", default="bench")
     parser.add_argument("--client-ids", type=int, default=0, help="number of client ids: CLIENT_ID-0, -1 ...")
+    parser.add_argument("--tls-ca", metavar="FILE", help="TLS, to a server that these authorities vouch for")
     parser.add_argument("--pid", type=int, help="the proxy, whose CPU and memory are read, children included")
     return parser.parse_args()
 
@@ -129,14 +134,14 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """The command line; exits 1 with a sentence where the load could not be run."""
     values = vars(arguments())
-    address, pid = values.pop("address"), values.pop("pid")
+    address, pid, tls_ca = values.pop("address"), values.pop("pid"), values.pop("tls_ca")
     # Linux lets a wait end up to 50 us late to save wake-ups; the open loop must send on time.
     with contextlib.suppress(OSError):
         Path(f"/proc/{os.getpid()}/timerslack_ns").write_text("1")
     # Nothing here makes reference cycles, and a collection would show in the latencies.
     gc.disable()
     try:
-        print(json.dumps(drive(address, Load(**values), pid)))
+        print(json.dumps(drive(address, Load(**values), pid, tls_ca)))
     except (LoadError, OSError) as error:
         sys.exit(f"drive: {address}: {error}")
 

@@ -5,6 +5,7 @@ import subprocess
 from typing import Final
 
 from bench.peers.peer import HOST, Running, Setting, Unavailable, free_ports, launch
+from bench.peers.tls import make_certificate
 
 # One thread, as the quota proxy has one; else what HAProxy does by default.
 CONFIGURATION: Final = """\
@@ -17,7 +18,7 @@ defaults
     timeout client 1h
     timeout server 1h
 listen kafka
-    bind {host}:{port}
+    bind {host}:{port}{tls}
     server broker {host}:{broker_port}
 """
 
@@ -43,5 +44,7 @@ class HaProxy:
         """Writes a configuration and serves it."""
         (port,) = free_ports(1)
         file = setting.folder / "haproxy.cfg"
-        file.write_text(CONFIGURATION.format(host=HOST, port=port, broker_port=setting.broker_port))
+        tls = f" ssl crt {make_certificate(setting.folder).both}" if setting.tls else ""
+        text = CONFIGURATION.format(host=HOST, port=port, broker_port=setting.broker_port, tls=tls)
+        file.write_text(text)
         return launch(self.name, [self._path, "-db", "-f", str(file)], setting, port)

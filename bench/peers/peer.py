@@ -30,6 +30,8 @@ class Setting:
     broker_port: int
     tenants: int
     folder: Path
+    tls: bool = False
+    """Whether clients come over TLS, which ends at the peer."""
 
 
 def no_doubts() -> list[str]:

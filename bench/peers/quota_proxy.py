@@ -15,6 +15,7 @@ import yaml
 import proxy
 from bench.load.cold import NODE_ID
 from bench.peers.peer import HOST, Running, Setting, Unavailable, free_ports, launch
+from bench.peers.tls import make_certificate
 
 TENANT: Final = "bench"
 # No tenant comes near it: what is measured is the price of asking, not of holding anything back.
@@ -52,7 +53,7 @@ def configuration(
     setting: Setting, *, bootstrap: int, admin: int, broker_port_base: int
 ) -> dict[str, object]:
     """The configuration file's content: the tenants are client ids "bench-0", "bench-1" and so on."""
-    listener = {
+    listener: dict[str, object] = {
         "name": "clients",
         "bind": HOST,
         "advertised_host": HOST,
@@ -60,6 +61,9 @@ def configuration(
         "broker_port_base": broker_port_base,
         "upstream": {"bootstrap": [f"{HOST}:{setting.broker_port}"]},
     }
+    if setting.tls:
+        made = make_certificate(setting.folder)
+        listener["tls"] = {"certificate": str(made.certificate), "key": str(made.key)}
     document: dict[str, object] = {
         "cluster": "bench",
         "listeners": [listener],

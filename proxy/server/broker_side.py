@@ -12,6 +12,8 @@ WRITE_BUFFER_BYTES: Final = 0
 """Where more than so much waits to be written to one side, the other is not read from. Nothing may wait: the
 system's own buffers keep both sides busy, and what is read meanwhile would have to be copied.
 """
+TLS_WRITE_BUFFER_BYTES: Final = 64 << 10
+"""The same over TLS, where a limit of 0 is reached by nothing at all; what is written is copied anyway."""
 CLIENT_FULL: Final = 1
 HELD: Final = 2
 LINGER_SECONDS: Final = 30.0
@@ -96,7 +98,7 @@ class BrokerSide:
         self.transport = broker
         self._plain = broker.get_extra_info("sslcontext") is None
         self.paused = 0
-        broker.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        broker.set_write_buffer_limits(high=WRITE_BUFFER_BYTES if self._plain else TLS_WRITE_BUFFER_BYTES)
         broker.writelines(self._waiting)
         self._waiting = []
         if self._ending:

@@ -22,7 +22,13 @@ from proxy.relay.errors import (
 )
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
-from proxy.server.broker_side import CLIENT_FULL, HELD, WRITE_BUFFER_BYTES, BrokerSide
+from proxy.server.broker_side import (
+    CLIENT_FULL,
+    HELD,
+    TLS_WRITE_BUFFER_BYTES,
+    WRITE_BUFFER_BYTES,
+    BrokerSide,
+)
 from proxy.server.broker_stream import LEAST_BYTES
 from proxy.server.direct import Direct, direct
 from proxy.server.owner import Owner
@@ -86,7 +92,9 @@ class Connection:
         self.peer = f"{peer[0]}:{peer[1]}"
         self._client = client
         self._direct = direct(client)
-        client.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        client.set_write_buffer_limits(
+            high=WRITE_BUFFER_BYTES if self.tls is None else TLS_WRITE_BUFFER_BYTES
+        )
         self._relay = self._owner.opened(self, self.address)
         if self._relay is None:
             self._over = True

@@ -1,11 +1,14 @@
 """Interleaved rounds, on real processes."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from bench.peers.direct import Direct
+from bench.peers.haproxy import HaProxy
 from bench.peers.peer import Running, Setting
+from bench.peers.quota_proxy import installed
 from bench.peers.relay import Relay
 from bench.rounds import DriveFailed, drive, fake_broker, run
 from bench.scenarios import Scenario
@@ -31,6 +34,17 @@ def test_a_large_fetch_comes_through_the_relay_whole(tmp_path: Path) -> None:
     assert samples["relay"][0]["bytes"] > 20 * 3_000_000
 
 
-def test_a_peer_that_fails_is_named() -> None:
+def test_a_peer_that_fails_is_named(tmp_path: Path) -> None:
     with pytest.raises(DriveFailed, match=r"small on nobody: drive: 127\.0\.0\.1:1: "):
-        drive(SMALL, Running("nobody", 1))
+        drive(SMALL, Running("nobody", 1), tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("haproxy") is None or shutil.which("openssl") is None, reason="not here")
+@pytest.mark.parametrize(("kind", "size", "requests"), [("produce", 100, 4000), ("fetch", 300_000, 100)])
+def test_over_tls(tmp_path: Path, kind: str, size: int, requests: int) -> None:
+    """The proxy too, whose sides pause each other: nothing may stall."""
+    scenario = Scenario("tls", "TLS", kind, size, requests, tls=True)
+    peers = [HaProxy(), installed()]
+    with fake_broker(tmp_path, join=False) as port:
+        samples, _ = run(scenario, peers, 1, Setting(port, 0, tmp_path, tls=True), print)
+    assert [samples[peer.name][0]["requests"] for peer in peers] == [requests, requests]
