@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from proxy.errors import Key, SettingsError
-from proxy.security.access import Access
 from proxy.security.loopback import is_loopback
 from proxy.security.secrets import SecretMissing, read_secret
 from proxy.security.settings import check_principal, check_sni, check_tls, check_upstream, in_folder
@@ -79,6 +78,9 @@ def check_logins(settings: "Settings") -> None:
 
 def open_files(settings: "Settings") -> None:
     """Raises SettingsError for files that are not there, or cannot be used."""
+    # It brings kio and aiokafka along, for which no other command shall wait.
+    from proxy.security.access import Access
+
     for place, listener in enumerate(settings.listeners):
         key: Key = ("listeners", place)
         if listener.tls is not None:
