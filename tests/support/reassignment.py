@@ -97,11 +97,16 @@ class Meter:
         samples = list(self._samples)
         last = next(at for at, size in reversed(samples) if size < samples[-1][1])
         began = max(since, next(at for at, size in samples if size > 0))
-        sums = [0.0] * (int(last - began) + 1)
-        for (_, before), (at, size) in pairwise(samples):
-            if began <= at <= last:
-                sums[int(at - began)] += size - before
-        return sums[:-1]
+        sizes = [size_at(samples, began + second) for second in range(int(last - began) + 1)]
+        return [after - before for before, after in pairwise(sizes)]
+
+
+def size_at(samples: Sequence[tuple[float, float]], time: float) -> float:
+    """What had been moved at a time, between two samples in proportion: a busy machine samples late."""
+    for (before, size), (after, more) in pairwise(samples):
+        if before <= time < after:
+            return size + (more - size) * (time - before) / (after - before)
+    return samples[-1][1]
 
 
 def digests(kafka: EmbeddedKafka, topic: str, partitions: int) -> list[str]:
