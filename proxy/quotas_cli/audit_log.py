@@ -24,6 +24,8 @@ from proxy.errors import QuotaProxyError, UpstreamUnavailable
 from proxy.messages import CLIENT_ID, BrokerConnection
 from proxy.quota.identity import DEFAULT_IN_YAML
 from proxy.quotas_cli.entity import Entity, make_entity
+from proxy.quotas_cli.servers import Servers
+from proxy.security.access import PLAINTEXT, Access
 
 KINDS: Final = ("client-quota", "config")
 READ_SECONDS: Final = 30.0
@@ -60,6 +62,7 @@ async def read_log(bootstrap: Sequence[tuple[str, int]], topic: str) -> tuple[li
     partitions = await _partitions(bootstrap, topic)
     consumer = AIOKafkaConsumer(
         bootstrap_servers=[f"{host}:{port}" for host, port in bootstrap],
+        **_access(bootstrap).for_aiokafka(),
         client_id=CLIENT_ID,
         # Not seek_to_beginning: the reset to the latest offset that assign() begins can come after it.
         auto_offset_reset="earliest",
@@ -135,13 +138,17 @@ async def _read(
     return records
 
 
+def _access(bootstrap: Sequence[tuple[str, int]]) -> Access:
+    return bootstrap.access if isinstance(bootstrap, Servers) else PLAINTEXT
+
+
 async def _partitions(bootstrap: Sequence[tuple[str, int]], topic: str) -> list[int]:
     """Asked without aiokafka, whose own question would make a missing topic."""
     reasons: list[str] = []
     for host, port in bootstrap:
         try:
             async with asyncio.timeout(READ_SECONDS):
-                broker = await BrokerConnection.open(host, port)
+                broker = await BrokerConnection.open(host, port, _access(bootstrap))
                 try:
                     answer = await broker.ask(_metadata_request(topic), MetadataResponse)
                 finally:

@@ -23,6 +23,8 @@ from proxy.quotas_cli.batches import batches
 from proxy.quotas_cli.changes import Alteration
 from proxy.quotas_cli.entity import Entity, Quotas, make_entity
 from proxy.quotas_cli.expiry import EXPIRES_AT_MS
+from proxy.quotas_cli.servers import Servers
+from proxy.security.access import PLAINTEXT
 
 Response = TypeVar("Response", bound=ResponsePayload)
 CONNECT_SECONDS: Final = 10.0
@@ -76,6 +78,7 @@ class QuotaClient:
         pauses: Sequence[float] = PAUSES,
     ) -> None:
         self._bootstrap: Final = tuple(bootstrap)
+        self._access: Final = bootstrap.access if isinstance(bootstrap, Servers) else PLAINTEXT
         self._connect_seconds: Final = connect_seconds
         self._request_seconds: Final = request_seconds
         self._pauses: Final = tuple(pauses)
@@ -198,10 +201,10 @@ class QuotaClient:
         for host, port in self._bootstrap:
             try:
                 async with asyncio.timeout(self._connect_seconds):
-                    self._broker = await BrokerConnection.open(host, port)
+                    self._broker = await BrokerConnection.open(host, port, self._access)
                     await _check(self._broker)
                     return self._broker
-            except (OSError, EOFError, BadAnswer) as error:
+            except (OSError, EOFError, UpstreamUnavailable) as error:
                 self._disconnect()
                 reasons.append(f"{host}:{port}: {_explain(error, self._connect_seconds)}")
         raise UpstreamUnavailable("; ".join(reasons))

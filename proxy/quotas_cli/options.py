@@ -3,13 +3,17 @@
 import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from proxy.errors import SettingsError
 from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
 from proxy.quotas_cli.entity import Entity, make_entity
 from proxy.quotas_cli.expiry import parse_duration, parse_time
+from proxy.quotas_cli.servers import Servers, read_access
+from proxy.security.access import PLAINTEXT
 from proxy.settings import split_address
 
 Command = Callable[..., None]
@@ -31,12 +35,32 @@ class Addresses(click.ParamType[list[tuple[str, int]]]):
             self.fail(str(error), param, ctx)
 
 
-bootstrap_option = click.option(
-    "--bootstrap",
-    type=Addresses(),
-    required=True,
-    help="The proxy, or a broker; several (HOST:PORT,HOST:PORT) are tried in turn.",
-)
+def bootstrap_option(command: Command) -> Command:
+    """Adds --bootstrap and --access; they come as one `bootstrap`, a Servers."""
+
+    @functools.wraps(command)
+    def wrapper(bootstrap: list[tuple[str, int]], access: Path | None, **values: Any) -> None:
+        try:
+            servers = Servers(bootstrap, PLAINTEXT if access is None else read_access(access))
+        except SettingsError as error:
+            raise click.BadParameter(str(error), param_hint="--access") from error
+        command(bootstrap=servers, **values)
+
+    decorated: Command = wrapper
+    decorated = click.option(
+        "--access",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="YAML with `tls` and `sasl` as below `upstream` in the proxy's configuration.",
+    )(decorated)
+    return click.option(
+        "--bootstrap",
+        type=Addresses(),
+        required=True,
+        help="The proxy, or a broker; several (HOST:PORT,HOST:PORT) are tried in turn.",
+    )(decorated)
+
+
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Have the server check it, and change nothing (validate_only)."
 )

@@ -1,11 +1,14 @@
 """A secured Kafka and the proxy before it: who gets in is who the broker says, and spends their own quota."""
 
 import contextlib
+import json
 import socket
 import ssl
+import subprocess
 import threading
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -18,7 +21,7 @@ from tests.support.certificates import Authority
 from tests.support.client_quotas import EXACT, alter_request, describe_request
 from tests.support.logins import AUTHENTICATE, HANDSHAKE
 from tests.support.messages import request_type
-from tests.support.proxy_process import ProxyProcess
+from tests.support.proxy_process import COMMAND, ProxyProcess
 from tests.support.raw_client import RawClient
 from tests.support.requests import metadata
 from tests.support.secured_clients import COUNT, OAUTHBEARER, PYTHON_CLIENTS, Client, Way, java, tool_config
@@ -190,6 +193,24 @@ def test_who_may_change_quotas_is_the_cluster_s_to_say(front: SecuredProxy, user
         [entry] = client.ask(change(user)).entries
         assert entry.error_code is expected
         assert client.ask(describe_request((USER, EXACT, f"of-{user}"))).error_code is expected
+
+
+def test_quotas_as_code(front: SecuredProxy, authority: Authority, tmp_path: Path) -> None:
+    access = tmp_path / "access.yaml"
+    sasl = {"mechanism": "SCRAM-SHA-256", "username": "admin", "password_file": "password"}
+    access.write_text(json.dumps({"tls": {"ca": authority.ca}, "sasl": sasl}))
+    (tmp_path / "password").write_text(PASSWORDS["admin"])
+    command = [
+        str(COMMAND),
+        "quotas",
+        "list",
+        "--bootstrap",
+        front.bootstrap["logins"],
+        "--access",
+        str(access),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "alice" in done.stdout
 
 
 def test_before_a_login_nobody_is_told_anything(front: SecuredProxy) -> None:
