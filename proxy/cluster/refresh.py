@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 REFRESH_SECONDS: Final = 5.0
 PARTITIONS_SECONDS: Final = 1.0
 """How often partitions are asked for: what is known of them is never two seconds old."""
+PARTITIONS_AT_A_TIME: Final = 1000
 RETRY_SECONDS: Final = 0.5
 METADATA: Final = 3
 METADATA_VERSION: Final = 12
@@ -134,7 +135,7 @@ class ClusterRefresh:
                 self._topic_names[topic.topic_id.bytes] = topic.name
         if not answer.brokers:
             raise BadAnswer("the broker knows of no brokers")
-        self._take(answer, _partitions(answer) if all_topics else None, as_of)
+        self._take(answer, await _partitions(answer) if all_topics else None, as_of)
 
     async def _look(self) -> None:
         """See whether a broker answers; before a login it does so once."""
@@ -194,18 +195,25 @@ async def _check(broker: BrokerConnection) -> None:
         raise BadAnswer(f"the broker knows Metadata up to v{newest}; Kafka 3.1 or newer knows v12")
 
 
-def _partitions(answer: MetadataResponse) -> dict[tuple[str, int], Partition]:
-    """Every partition of the topics that the broker can tell about."""
-    return {
-        (str(topic.name), int(partition.partition_index)): Partition(
-            int(partition.leader_id),
-            tuple(map(int, partition.replica_nodes)),
-            frozenset(map(int, partition.isr_nodes)),
-        )
-        for topic in answer.topics
-        if topic.error_code == 0 and topic.name is not None
-        for partition in topic.partitions
-    }
+async def _partitions(answer: MetadataResponse) -> dict[tuple[str, int], Partition]:
+    """Every partition of the topics that the broker can tell about. Of many, others get their turn in
+    between.
+    """
+    found: dict[tuple[str, int], Partition] = {}
+    done = 0
+    for topic in answer.topics:
+        if topic.error_code != 0 or topic.name is None:
+            continue
+        for partition in topic.partitions:
+            # kio's node ids are plain ints.
+            found[topic.name, partition.partition_index] = Partition(
+                partition.leader_id, partition.replica_nodes, frozenset(partition.isr_nodes)
+            )
+        done += len(topic.partitions)
+        if done >= PARTITIONS_AT_A_TIME:
+            done = 0
+            await asyncio.sleep(0)
+    return found
 
 
 def _addresses(view: ClusterView) -> dict[int, tuple[str, int]]:
