@@ -1,10 +1,10 @@
-"""The driver's side of one connection: one request frame, sent again and again."""
+"""The driver's side of one connection: its request frames, sent in turn again and again."""
 
 import socket
 import ssl
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from bench.load.frames import CORRELATION, REQUEST_CORRELATION
@@ -28,11 +28,17 @@ class Client:
     """
 
     def __init__(
-        self, sock: socket.socket, request: bytes, poller: Poller, buffer: bytearray, answered: Answered
+        self,
+        sock: socket.socket,
+        requests: Sequence[bytes],
+        poller: Poller,
+        buffer: bytearray,
+        answered: Answered,
     ) -> None:
         self._sock = sock
         self._tls = sock if isinstance(sock, ssl.SSLSocket) else None
-        self._request = bytearray(request)
+        self._requests = [bytearray(request) for request in requests]
+        self._request = self._requests[0]
         self._poller = poller
         self._buffer = buffer
         self._view = memoryview(buffer)
@@ -84,6 +90,7 @@ class Client:
             if self._offset == len(self._request):
                 self._offset = 0
                 self._next_id += 1
+                self._request = self._requests[self._next_id % len(self._requests)]
                 self._owed -= 1
         self._watch_writes(False)
 

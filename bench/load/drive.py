@@ -36,12 +36,16 @@ class Load:
     requests: int
     client_id: str
     client_ids: int
+    rotate: int = 1
 
-    def request(self, connection: int) -> bytes:
-        """The request frame of the given connection: with several client ids, each has one of its own."""
-        name = f"{self.client_id}-{connection % self.client_ids}" if self.client_ids else self.client_id
+    def frames(self, connection: int) -> list[bytes]:
+        """The request frames of the given connection: with several client ids, `rotate` of them in turn."""
         build = produce_request if self.kind == "produce" else fetch_request
-        return build(name, self.partitions, self.size)
+        if not self.client_ids:
+            return [build(self.client_id, self.partitions, self.size)]
+        first = connection * self.rotate
+        names = [f"{self.client_id}-{(first + n) % self.client_ids}" for n in range(self.rotate)]
+        return [build(name, self.partitions, self.size) for name in names]
 
 
 def percentile_ms(ordered: "array[float]", part: float) -> float:
@@ -70,7 +74,7 @@ def drive(address: str, load: Load, pid: int | None, tls_ca: str | None = None) 
     schedule = Schedule(poller)
     buffer = bytearray(BUFFER_SIZE)
     clients = [
-        Client(connect(address, tls_ca), load.request(n), poller, buffer, schedule.answered)
+        Client(connect(address, tls_ca), load.frames(n), poller, buffer, schedule.answered)
         for n in range(load.connections)
     ]
 
@@ -127,6 +131,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--client-id", default="bench")
     parser.add_argument("--client-ids", type=int, default=0, help="number of client ids: CLIENT_ID-0, -1 ...")
     parser.add_argument("--tls-ca", metavar="FILE", help="TLS, to a server that these authorities vouch for")
+    parser.add_argument("--rotate", type=int, default=1, help="client ids that a connection uses in turn")
     parser.add_argument("--pid", type=int, help="the proxy, whose CPU and memory are read, children included")
     return parser.parse_args()
 

@@ -32,6 +32,9 @@ class Setting:
     folder: Path
     tls: bool = False
     """Whether clients come over TLS, which ends at the peer."""
+    start_seconds: float = START_SECONDS
+    quotas: tuple[Mapping[str, object], ...] = ()
+    """Further entries of quotas.clients."""
 
 
 def no_doubts() -> list[str]:
@@ -57,6 +60,7 @@ class Running:
         self.name = name
         self.port = port
         self.process = process
+        self.admin_port: int | None = None
         self._log = log
 
     @property
@@ -132,13 +136,13 @@ def launch(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
         )
     running = Running(name, port, process, log)
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + setting.start_seconds
     try:
         while not (ready() and accepts(port)):
             if process.poll() is not None:
                 raise _failed(running, f"ended with exit code {process.returncode}")
             if time.monotonic() > deadline:
-                raise _failed(running, f"does not serve port {port} after {START_SECONDS:.0f} s")
+                raise _failed(running, f"does not serve port {port} after {setting.start_seconds:.0f} s")
             time.sleep(0.02)
     except BaseException as error:
         running.__exit__(type(error), error, error.__traceback__)

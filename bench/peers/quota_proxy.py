@@ -44,6 +44,7 @@ class QuotaProxy:
             environment=self._environment,
             ready=lambda: _is_ready(admin),
         )
+        running.admin_port = admin
         if setting.tenants:
             running.doubts = lambda: doubts(self.name, _get(admin, "/api/quotas"))
         return running
@@ -64,12 +65,13 @@ def configuration(
     if setting.tls:
         made = make_certificate(setting.folder)
         listener["tls"] = {"certificate": str(made.certificate), "key": str(made.key)}
+    clients = [*_clients(setting.tenants), *setting.quotas]
     document: dict[str, object] = {
         "cluster": "bench",
         "listeners": [listener],
         "admin": {"bind": HOST, "port": admin},
         # The broker has canned answers, and keeps no topic.
-        "quotas": {"store": "none", "algorithm": "pace", "clients": list(_clients(setting.tenants))},
+        "quotas": {"store": "none", "algorithm": "pace", "clients": clients},
     }
     return document
 

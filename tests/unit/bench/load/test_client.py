@@ -23,7 +23,7 @@ class Pair:
         self.far.settimeout(5)
         self.poller = Poller()
         self.answered: list[float] = []
-        self.client = Client(near, REQUEST, self.poller, bytearray(1 << 16), self._answered)
+        self.client = Client(near, [REQUEST], self.poller, bytearray(1 << 16), self._answered)
 
     def _answered(self, client: Client, due: float) -> None:
         assert client is self.client

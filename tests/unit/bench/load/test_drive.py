@@ -21,10 +21,18 @@ def test_percentiles_are_in_milliseconds() -> None:
 
 def test_connections_share_the_client_ids_in_turn() -> None:
     load = Load("produce", 100, 1, 4, 8, 0.0, 100, "bench", 2)
-    requests = [load.request(number) for number in range(3)]
+    requests = [load.frames(number) for number in range(3)]
     assert requests[0] == requests[2]
-    assert b"bench-0" in requests[0]
-    assert b"bench-1" in requests[1]
+    assert [len(frames) for frames in requests] == [1, 1, 1]
+    assert b"bench-0" in requests[0][0]
+    assert b"bench-1" in requests[1][0]
+
+
+def test_a_connection_may_use_several_client_ids() -> None:
+    load = Load("produce", 100, 1, 4, 8, 0.0, 100, "bench", 6, rotate=3)
+    names = [[name for name in range(6) if b"bench-%d" % name in frame] for frame in load.frames(1)]
+    assert names == [[3], [4], [5]]
+    assert len({len(frame) for frame in load.frames(1)}) == 1
 
 
 @pytest.mark.parametrize("join", [False, True])

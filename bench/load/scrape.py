@@ -1,0 +1,41 @@
+"""Scrapes an admin port: `python -m bench.load.scrape --port PORT --seconds 10`.
+
+Asks for /metrics and /api/quotas in turn, one after the other; prints one line of JSON: how many answers
+there were, how many bytes, and how long the slowest took.
+"""
+
+import argparse
+import http.client
+import json
+import time
+
+PAGES = ("/metrics", "/api/quotas")
+
+
+def scrape(port: int, seconds: float) -> dict[str, float]:
+    """Scrape for so long."""
+    answers = size = 0
+    slowest = 0.0
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        started = time.monotonic()
+        connection.request("GET", PAGES[answers % len(PAGES)])
+        size += len(connection.getresponse().read())
+        slowest = max(slowest, time.monotonic() - started)
+        connection.close()
+        answers += 1
+    return {"answers": answers, "bytes": size, "slowest_s": slowest}
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.load.scrape", description="Scrapes a proxy.")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    options = parser.parse_args()
+    print(json.dumps(scrape(options.port, options.seconds)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""`python -m bench.stall`: how long a client waits at most while a proxy with 10,000 tenants is scraped.
+
+One connection sends one request after the other and notes how long each answer takes; meanwhile the other
+tenants send at a steady rate. Phases in which /metrics and /api/quotas are asked for without a pause take
+turns with phases in which nobody asks. What a scrape adds to the longest wait is what it holds the event loop
+for.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from bench import machine
+from bench.load.client import BUFFER_SIZE, Client
+from bench.load.drive import connect
+from bench.load.frames import produce_request
+from bench.load.poller import Poller
+from bench.load.schedule import Schedule
+from bench.peers import quota_proxy
+from bench.peers.peer import HOST, Running, Setting
+from bench.rounds import fake_broker
+from bench.tenants import START_SECONDS, drive
+
+RESULTS: Final = Path(__file__).parent / "results"
+RATE: Final = 500
+"""Requests a second of the other tenants."""
+CONNECTIONS: Final = 50
+QUIET: Final = "nobody scrapes"
+SCRAPED: Final = "scraped without a pause"
+TARGET_MS: Final = 25.0
+"""What a scrape may add to the longest wait."""
+
+
+@contextmanager
+def others(running: Running, tenants: int, seconds: float) -> Iterator[None]:
+    """The other tenants' load while the block lasts, which is no longer than `seconds`."""
+    command = [sys.executable, "-m", "bench.load.drive", "--address", f"{HOST}:{running.port}"]
+    command += ["--connections", str(CONNECTIONS), "--rate", str(RATE)]
+    command += ["--requests", str(int(RATE * seconds * 2))]
+    command += ["--client-id", quota_proxy.TENANT, "--client-ids", str(tenants)]
+    command += ["--rotate", str(max(tenants // CONNECTIONS, 1))]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def probe(running: Running, seconds: float) -> list[float]:
+    """How long each answer to one request after the other takes, in seconds."""
+    poller = Poller()
+    schedule = Schedule(poller)
+    frame = produce_request(f"{quota_proxy.TENANT}-0", 1, 100)
+    client = Client(
+        connect(f"{HOST}:{running.port}"), [frame], poller, bytearray(BUFFER_SIZE), schedule.answered
+    )
+    found = array("d")
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        schedule.closed_loop([client], 100, 1)
+        found.extend(schedule.latencies)
+    client.close()
+    return list(found)
+
+
+def phase(running: Running, scraped: bool, seconds: float) -> tuple[list[float], dict[str, float]]:
+    """The probe's waits, and what the scraper says of its own."""
+    assert running.admin_port is not None
+    if not scraped:
+        return probe(running, seconds), {}
+    command = [sys.executable, "-m", "bench.load.scrape", "--port", str(running.admin_port)]
+    command += ["--seconds", str(seconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as scraper:
+        waits = probe(running, seconds)
+        output, _ = scraper.communicate()
+    said: dict[str, float] = json.loads(output)
+    return waits, said
+
+
+def report(
+    found: dict[str, list[float]], scrapes: Sequence[dict[str, float]], facts: dict[str, str]
+) -> list[str]:
+    """The figures as lines of Markdown; waits are in seconds."""
+    lines = [f"{what}: {value}  " for what, value in facts.items()]
+    lines += ["", "| | requests | median ms | p99.9 ms | longest ms |", "|---|---:|---:|---:|---:|"]
+    longest: dict[str, float] = {}
+    for name, waits in found.items():
+        ordered = sorted(waits)
+        longest[name] = ordered[-1] * 1000
+        median, high = ordered[len(ordered) // 2] * 1000, ordered[int(len(ordered) * 0.999)] * 1000
+        lines.append(f"| {name} | {len(ordered)} | {median:.2f} | {high:.2f} | {longest[name]:.2f} |")
+    answers = sum(scrape["answers"] for scrape in scrapes)
+    size = sum(scrape["bytes"] for scrape in scrapes) / max(answers, 1) / 1000
+    slowest = max((scrape["slowest_s"] for scrape in scrapes), default=0.0) * 1000
+    added = longest[SCRAPED] - longest[QUIET]
+    word = "met" if added <= TARGET_MS else "missed"
+    return [
+        *lines,
+        "",
+        f"- {answers:.0f} scrapes of {size:.0f} kB each on average; the slowest took {slowest:.0f} ms",
+        f"- Scrapes add {added:.1f} ms to the longest wait; at most {TARGET_MS:.0f}: {word}",
+    ]
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.stall", description=__doc__)
+    parser.add_argument("--active", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each phase")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the tenants and short phases")
+    parser.add_argument("--name", default=f"stall-{datetime.now():%Y%m%d-%H%M%S}")
+    options = parser.parse_args()
+    if options.quick:
+        options.active, options.seconds, options.rounds = 1_000, 2.0, 1
+    facts, remarks = machine.facts([]), machine.warnings()
+    peer = quota_proxy.installed()
+    found: dict[str, list[float]] = {QUIET: [], SCRAPED: []}
+    scrapes: list[dict[str, float]] = []
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, ExitStack() as stack:
+        port = stack.enter_context(fake_broker(Path(folder), join=False))
+        setting = Setting(port, options.active, Path(folder), START_SECONDS)
+        running = stack.enter_context(peer.start(setting))
+        drive(running, options.active, options.active)  # everybody is active from here on
+        whole = options.seconds * options.rounds * len(found) + 60
+        stack.enter_context(others(running, options.active, whole))
+        for _ in range(options.rounds):
+            for name, waits in found.items():
+                more, said = phase(running, name == SCRAPED, options.seconds)
+                waits += more
+                if said:
+                    scrapes.append(said)
+        remarks += running.doubts()
+    lines = report(found, scrapes, {"build": peer.name, "active tenants": str(options.active), **facts})
+    text = "\n".join([*lines, *[f"- {remark}" for remark in remarks]]) + "\n"
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{options.name}.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
