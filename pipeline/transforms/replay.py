@@ -8,6 +8,7 @@ what it sent. What quotas other than byte rates did cannot be replayed from sums
 """
 
 import heapq
+from collections.abc import Sequence
 from typing import Any, Final, final
 
 import pandas as pd
@@ -18,7 +19,15 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from pipeline.quota_file import QuotaSet
 from pipeline.schema import REPLAY, names
 from pipeline.transforms.buckets import APIS, charged, with_buckets
-from pipeline.transforms.layout import Interval, Step, connections_of, lay_out
+from pipeline.transforms.layout import (
+    AS_THEY_CAME,
+    AT_ONCE,
+    Interval,
+    Step,
+    connections_of,
+    held_at,
+    lay_out,
+)
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.client_bytes import FETCH, KIND, PRODUCE, PRODUCER_BYTE_RATE
@@ -159,23 +168,48 @@ def _charge(engine: QuotaEngine, quota: str, size: int, who: Identity, now: floa
 
 def _connections(rows: Any, burst_seconds: float) -> list[Connection]:
     """Each tenant's intervals, divided among as many connections as its waits must have had."""
-    connections: dict[tuple[str, str, str], list[Connection]] = {}
     rows = rows.sort_values("interval_start_ms", kind="stable")
     base = float(rows["interval_start_ms"].iloc[0])
+    tenants: dict[tuple[str, str, str], list[Any]] = {}
     for row in rows.itertuples():
-        count = connections_of(row.throttled_requests, row.throttle_ms, row.interval_ms)
-        pool = connections.setdefault((row.user, row.client_id, row.api), [])
-        while len(pool) < count:
-            pool.append(Connection(Identity(row.user, row.client_id, "")))
-        interval = Interval(
-            (row.interval_start_ms - base) / 1000,
-            row.interval_ms / 1000,
-            row.bytes / count,
-            max(row.requests / count, 1.0),
-            row.throttled_requests / count,
-            row.throttle_ms / 1000 / count,
-        )
-        per_step = max(row.limit * _STEP_SECONDS / count, 1.0)
-        for connection in pool[:count]:
-            connection.steps.extend(lay_out(interval, row.limit / count, burst_seconds, per_step))
-    return [connection for pool in connections.values() for connection in pool]
+        tenants.setdefault((row.user, row.client_id, row.api), []).append(row)
+    connections: list[Connection] = []
+    for (user, client_id, _), found in tenants.items():
+        limit = float(found[0].limit)
+        intervals = [_interval(found, place, base) for place in range(len(found))]
+        held = held_at(intervals, limit)
+        eager = AT_ONCE if held == limit else AS_THEY_CAME
+        most = max(count for _, count in intervals)
+        pool = [Connection(Identity(user, client_id, "")) for _ in range(most)]
+        for interval, count in intervals:
+            per_step = max(limit * _STEP_SECONDS / count, 1.0)
+            steps = list(lay_out(interval, held / count, eager, burst_seconds, per_step))
+            for connection in pool[:count]:
+                connection.steps.extend(steps)
+        connections += pool
+    return connections
+
+
+def _interval(rows: Sequence[Any], place: int, base: float) -> tuple[Interval, int]:
+    """What one connection did in an interval, and on how many the tenant did that."""
+    row = rows[place]
+    count = connections_of(row.throttled_requests, row.throttle_ms, row.interval_ms)
+    interval = Interval(
+        (row.interval_start_ms - base) / 1000,
+        row.interval_ms / 1000,
+        row.bytes / count,
+        max(row.requests / count, 1.0),
+        row.throttled_requests / count,
+        row.throttle_ms / 1000 / count,
+        _waits(rows, place + 1, row) and not _waits(rows, place - 1, row),
+    )
+    return interval, count
+
+
+def _waits(intervals: Sequence[Any], place: int, beside: Any) -> bool:
+    """Whether the interval at a place is right beside this one, and something waited in it."""
+    if not 0 <= place < len(intervals):
+        return False
+    row = intervals[place]
+    apart = abs(row.interval_start_ms - beside.interval_start_ms)
+    return bool(apart <= beside.interval_ms and row.throttle_ms > 0)

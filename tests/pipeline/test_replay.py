@@ -68,6 +68,37 @@ def test_the_same_with_kafkas_window() -> None:
     assert throttle_ms(events, window) == pytest.approx(happened, rel=0.05)
 
 
+LIBRDKAFKA = [
+    (30, 362522, 9, 792),
+    (11, 212102, 11, 1056),
+    (10, 192820, 10, 960),
+    (10, 192820, 10, 957),
+    (11, 212102, 11, 1057),
+    (11, 193939, 11, 968),
+    (11, 193939, 11, 965),
+    (4, 65019, 4, 324),
+]
+"""Requests, bytes, those that waited and milliseconds, second by second: a real client at 200 kB/s. It begins
+within a second, with small requests, as every client of a library that collects batches does.
+"""
+
+
+def test_what_happened_to_a_real_client() -> None:
+    events = [
+        make_event(
+            at=1000 * second,
+            interval_ms=1000,
+            requests=requests,
+            bytes_in=size,
+            throttled_requests=throttled,
+            throttle_ms=waited,
+        )
+        for second, (requests, size, throttled, waited) in enumerate(LIBRDKAFKA)
+    ]
+    happened = sum(waited for *_, waited in LIBRDKAFKA)
+    assert throttle_ms(events, quotas(200_000)) == pytest.approx(happened, rel=0.05)
+
+
 def test_without_need_nobody_waits() -> None:
     events = run([Client("a", 16_000)], quotas().limits(), 120)
     assert throttle_ms(events, quotas(3 * MB)) == 0
@@ -154,7 +185,7 @@ def test_connections_are_told_by_how_long_they_wait(
 
 
 def test_an_interval_is_laid_out_whole() -> None:
-    steps = list(lay_out(Interval(100.0, 10.0, 5000.0, 50, 20, 4.0), 9000.0, 1.0, 100.0))
+    steps = list(lay_out(Interval(100.0, 10.0, 5000.0, 50, 20, 4.0), 500.0, 0.9, 1.0, 100.0))
     assert sum(size for _, size in steps) == pytest.approx(5000)
     assert all(100 <= at < 110 for at, _ in steps)
     assert [at for at, _ in steps] == sorted(at for at, _ in steps)
