@@ -99,7 +99,7 @@ class Refusals:
         if waits_for is not None:
             waits_for.count_throttle(wait, 0, now + wait)
             if who.usage is not None:
-                who.usage.count_throttle(PRODUCE, waits_for.quota, wait, 1)
+                who.usage.count_throttle(PRODUCE, waits_for.quota, wait, 0)
         return Verdict(wait, held) if held else PASS
 
     def _waste(self, bucket: Bucket, size: int, now: float) -> float:
@@ -123,8 +123,6 @@ class Refusals:
     ) -> None:
         """Count an item, and its request where this is the first of its topic and reason."""
         bucket.count_throttle(0.0, 0, now + REFUSED_SECONDS)
-        if who.usage is not None:
-            who.usage.count_rejected(PRODUCE, reason, item)
         names = (item.topic, reason)
         refused = self.topics.get(names)
         if refused is None:
@@ -132,7 +130,13 @@ class Refusals:
                 names = (REST, reason)
             refused = self.topics.setdefault(names, RefusedTopic())
         refused.bytes += item.size
-        if names not in counted:
+        first = names not in counted
+        if who.usage is not None:
+            # The request counts once for a topic, as in the counters.
+            who.usage.count_rejected(PRODUCE, reason, item, 1 if first else 0)
+            if first:
+                who.usage.count_throttle(PRODUCE, bucket.quota, 0.0, 1)
+        if first:
             counted.add(names)
             refused.requests += 1
             bucket.count_throttle(0.0, 1, now)

@@ -184,10 +184,10 @@ class ClientUsage:
         tally.throttle_seconds += seconds
         tally.bind(quota, seconds)
 
-    def count_rejected(self, api_key: int, quota: str, item: Item) -> None:
-        """A quota refuses what a request has for a partition."""
+    def count_rejected(self, api_key: int, quota: str, item: Item, requests: int) -> None:
+        """A quota refuses what a request has for a partition; the request itself counts once (1, then 0)."""
         tally = self._partition(api_key, item)
-        tally.rejected_requests += 1
+        tally.rejected_requests += requests
         tally.rejected_bytes += item.size
         tally.bind(quota, 0.0)
 

@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.quota.resources import NO_RESOURCES
 from proxy.quota.usage import NO_PARTITION, UsageLedger
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
+from tests.relay.test_refusing import COLD, HOT, REFUSING, over, request, response
+from tests.relay.test_streams import pass_on
 from tests.support.exchanges import (
     TOPIC,
     answered,
@@ -32,10 +35,10 @@ PRODUCE, FETCH, API_VERSIONS, OPAQUE = 0, 1, 18, 42
 class Counted:
     """A relay whose usage is taken now and then."""
 
-    def __init__(self, quotas=None, topic_partitions=False):
+    def __init__(self, quotas=None, topic_partitions=False, resources=NO_RESOURCES):
         self.ledger = UsageLedger()
         self.traffic = Traffic(topic_partitions, self.ledger)
-        self.engine = engine(quotas or {})
+        self.engine = engine(quotas or {}, resources=resources)
         own = frozenset((48,))
         self.relay = Relay(
             self.engine, Ports(), self.traffic, "ANONYMOUS", "127.0.0.1", MAX_FRAME_BYTES, own, node_id=NODE
@@ -185,6 +188,53 @@ def test_waits_are_counted_as_the_buckets_do():
         tally = waits[bucket.quota]
         assert tally.throttled_requests == bucket.throttled_requests
         assert tally.throttle_seconds == pytest.approx(bucket.throttle_seconds)
+
+
+def test_what_is_refused_is_counted_as_in_the_metrics():
+    counted = Counted(resources=REFUSING, topic_partitions=True)
+    over(counted.story)
+    # A part of the first is refused, and all of the second.
+    counted.story.client(request(2, {COLD: [100], HOT: [300, 300]}, sequence=10))
+    counted.story.broker(response(2, {COLD: {0: (0, 5)}, HOT: {1: (0, 6)}}))
+    counted.story.client(request(3, {HOT: [200]}, sequence=20))
+    counted.relay.end()
+    counted.adds_up()
+    refused = counted.engine.refusals.topics
+    rejected = Counter()
+    for usage in counted.usages:
+        rejected[usage.topic, usage.partition] += usage.tally.rejected_bytes
+    assert {key: value for key, value in rejected.items() if value} == {(HOT, 0): 500}
+    assert sum(topic.bytes for topic in refused.values()) == 500
+    tallies = [usage.tally for usage in counted.usages]
+    requests = sum(topic.requests for topic in refused.values())
+    assert sum(tally.rejected_requests for tally in tallies) == requests == 2
+    buckets = counted.engine.live()
+    assert sum(tally.throttled_requests for tally in tallies) == sum(
+        bucket.throttled_requests for bucket in buckets
+    )
+    assert sum(tally.throttle_seconds for tally in tallies) == pytest.approx(
+        sum(bucket.throttle_seconds for bucket in buckets)
+    )
+    by_topic = Counter()
+    for (topic, _, partition), sizes in counted.traffic.partitions.items():
+        by_topic[topic, partition] += sizes.bytes_in
+    used = Counter()
+    for usage in counted.usages:
+        if usage.topic:
+            used[usage.topic, usage.partition] += usage.tally.bytes_in
+    assert used == by_topic
+
+
+@pytest.mark.parametrize("cut", [70_000, 200_000])
+def test_answers_that_stream_past_the_relay(cut):
+    counted = Counted()
+    frames = [response_frame(fetch_response(4, bytes(MIB)), number) for number in (1, 2)]
+    counted.story.client(fetch(1, version=4) + fetch(2, version=4))
+    passed, beside = pass_on(counted.relay, chunks(b"".join(frames), cut))
+    assert passed == b"".join(frames)
+    assert beside > 0
+    counted.adds_up()
+    assert counted.by_place()[FETCH, TOPIC, 0] == 2 * MIB
 
 
 SIZES = st.sampled_from((100, 5000, MIB - 4, MIB + 1, 2 * MIB))

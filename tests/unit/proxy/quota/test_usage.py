@@ -112,7 +112,7 @@ def test_a_wait_names_the_quota_that_bound_most():
 def test_a_refusal_is_its_partitions():
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
-    client.count_rejected(PRODUCE, "bytes.in.per.sec.threshold", item(3, 200))
+    client.count_rejected(PRODUCE, "bytes.in.per.sec.threshold", item(3, 200), 1)
     (usage,) = taken(ledger)
     assert (usage.topic, usage.partition) == ("t", 3)
     assert (usage.tally.rejected_requests, usage.tally.rejected_bytes) == (1, 200)

@@ -61,7 +61,7 @@ async def test_an_event_has_it_all() -> None:
     client.divide_in(PRODUCE, [Item("orders", NO_ID, 7, 900)])
     client.count_out(PRODUCE, 50)
     client.count_throttle(PRODUCE, "producer_byte_rate", 1.2345, 1)
-    client.count_rejected(PRODUCE, "bytes.in.per.sec.threshold", Item("orders", NO_ID, 7, 90))
+    client.count_rejected(PRODUCE, "bytes.in.per.sec.threshold", Item("orders", NO_ID, 7, 90), 1)
     rest, partition = await story.report()
     same = {
         "cluster": "prod",
