@@ -240,8 +240,10 @@ def config_rules(settings: Settings) -> ConfigRules:
     native = frozenset(key.name for key in replication.NATIVE)
     return ConfigRules(
         load_kinds(),
-        left_to_brokers=every if enforce == "broker" else frozenset(),
+        left_to_brokers=native if enforce == "broker" else frozenset(),
         passed_on=native if enforce == "both" else frozenset(),
+        # A broker keeps what it does not know, and shows it as a secret.
+        unenforced=every - native if enforce == "broker" else frozenset(),
     )
 
 

@@ -169,11 +169,22 @@ class ResourceConfigs:
                 _check_default(asked, theirs, once)
             current = self._store.configs.get(resource, {})
             plan = plan_of(ours, keys, current, request.replaces, self._wall_ms())
+            self._check_enforced(plan)
             change = self._change(resource, plan, request)
         except Refused as refused:
             refusal = write_result(request, asked.key, refused.code, str(refused))
             return _Case(asked, theirs, refusal=refusal)
         return _Case(asked, theirs, change)
+
+    def _check_enforced(self, plan: Plan) -> None:
+        """Raises Refused for what nobody would enforce, or end."""
+        for name, value in plan.values.items():
+            if value is not None and name in self._rules.unenforced:
+                problem = "is enforced where the proxy has a replication listener, and it has none"
+                raise Refused(ErrorCode.invalid_config, f"{name} {problem}")
+            if plan.expires_at_ms is not None and name in self._rules.passed_on:
+                problem = "holds at the brokers too (quotas.replication.enforce), where nothing would end it"
+                raise Refused(ErrorCode.invalid_config, f"{name} {problem}")
 
     def _change(self, resource: ConfigResource, plan: Plan, request: AlterRequest) -> ConfigChange | None:
         values = plan.values

@@ -17,9 +17,13 @@ class ConfigRules:
         kinds: list[QuotaKind],
         left_to_brokers: frozenset[str] = NONE,
         passed_on: frozenset[str] = NONE,
+        unenforced: frozenset[str] = NONE,
     ) -> None:
-        """Of the kinds' configs, `left_to_brokers` are not ours; `passed_on` are ours and brokers' own."""
+        """Of the kinds' configs, `left_to_brokers` are not ours; `passed_on` are ours and brokers' own;
+        `unenforced` are ours and cannot be set, since nobody would enforce them.
+        """
         self.left_to_brokers: Final = left_to_brokers
+        self.unenforced: Final = unenforced
         self.passed_on: Final = passed_on
         self._keys: Final[dict[str, dict[str, ConfigKey]]] = {TOPIC: {}, BROKER: {}}
         self._conflicts: Final = [kind.conflict for kind in kinds if kind.conflict is not None]

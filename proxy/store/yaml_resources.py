@@ -95,6 +95,9 @@ def _read(layer: ConfigLayer, resource: ConfigResource, values: object, rules: C
         if name in rules.left_to_brokers:
             advice = "set it there, or give the file a replication listener (docs/replication.md)"
             raise SettingsError(f"brokers themselves enforce it; {advice}", key)
+        if name in rules.unenforced:
+            advice = "give the file a replication listener (docs/replication.md)"
+            raise SettingsError(f"nobody would enforce it; {advice}", key)
         if found is None:
             raise unknown(key, [*keys, ACTION] if resource.type == TOPIC else keys)
         layer.set_lasting(resource, found.name, _text(found, value, key))

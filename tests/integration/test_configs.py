@@ -45,7 +45,6 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 RATE, ACTION = "producer.byte.rate", "producer.byte.rate.action"
-REPLICAS, THROTTLED = "leader.replication.throttled.replicas", "leader.replication.throttled"
 TOTAL, THEIRS, CLEANERS = "total.bytes.in.per.sec.threshold", "retention.ms", "log.cleaner.threads"
 OURS = {key.name for kind in load_kinds() for key in kind.configs}
 BROKER_1, DEFAULT_BROKER, DEFAULT_TOPIC = (BROKER, "1"), (BROKER, ""), (TOPIC, "<default>")
@@ -100,13 +99,12 @@ def natively(cluster: EmbeddedKafka, resource: tuple[int, str]) -> set[str]:
 
 def test_topics(tool: ConfigsTool, cluster: EmbeddedKafka, other: ProxyProcess, topic: str) -> None:
     of_topic = ("--entity-type", "topics", "--entity-name", topic)
-    said = tool.alter(*of_topic, add=f"{RATE}=1048576,{THEIRS}=60000,{REPLICAS}=[0:1,1:1]")
+    said = tool.alter(*of_topic, add=f"{RATE}=1048576,{THEIRS}=60000")
     assert f"Completed updating config for topic {topic}." in said
     said = tool("--describe", *of_topic)
     assert f"{RATE}=1048576 sensitive=false synonyms={{DYNAMIC_TOPIC_CONFIG:{RATE}=1048576}}" in said
     assert f"{THEIRS}=60000 sensitive=false" in said
-    assert f"{REPLICAS}=0:1,1:1 sensitive=false" in said
-    set_there = {RATE: "1048576", THEIRS: "60000", REPLICAS: "0:1,1:1"}
+    set_there = {RATE: "1048576", THEIRS: "60000"}
     wait_until(
         lambda: own(other.broker_port(1), (TOPIC, topic), *set_there) == set_there, "the other proxy's part"
     )
@@ -146,22 +144,17 @@ def test_brokers(tool: ConfigsTool, cluster: EmbeddedKafka, proxy: ProxyProcess)
     """kafka-configs of 3.9 reads all, changes one, and writes all back; others are not to be lost by it."""
     broker_1 = ("--entity-type", "brokers", "--entity-name", "1")
     default = ("--entity-type", "brokers", "--entity-default")
-    tool.alter(*broker_1, add=f"{THROTTLED}=true,{CLEANERS}=2")
-    tool.alter(*broker_1, add="leader.replication.throttled.rate=1000")
+    tool.alter(*broker_1, add=f"{TOTAL}=2000000,{CLEANERS}=2")
+    tool.alter(*broker_1, add=f"{CLEANERS}=3")
     tool.alter(*default, add=f"{TOTAL}=1000000")
-    assert own(proxy.broker_port(1), BROKER_1, THROTTLED, CLEANERS, "leader.replication.throttled.rate") == {
-        THROTTLED: "true",
-        CLEANERS: "2",
-        "leader.replication.throttled.rate": "1000",
-    }
+    assert own(proxy.broker_port(1), BROKER_1, TOTAL, CLEANERS) == {TOTAL: "2000000", CLEANERS: "3"}
     assert own(proxy.broker_port(1), DEFAULT_BROKER, TOTAL) == {TOTAL: "1000000"}
     assert f"{TOTAL}=1000000 sensitive=false" in tool("--describe", *default)
     assert natively(cluster, BROKER_1) | natively(cluster, DEFAULT_BROKER) == set()
-    tool.alter(*broker_1, delete=f"{THROTTLED},{CLEANERS}")
+    tool.alter(*broker_1, delete=f"{TOTAL},{CLEANERS}")
     tool.alter(*default, delete=TOTAL)
-    assert own(proxy.broker_port(1), BROKER_1, THROTTLED, CLEANERS, TOTAL) == {}
-    tool.alter(*broker_1, delete="leader.replication.throttled.rate")
-    assert own(cluster.port(1), BROKER_1, CLEANERS, "leader.replication.throttled.rate") == {}
+    assert own(proxy.broker_port(1), BROKER_1, TOTAL, CLEANERS) == {}
+    assert own(cluster.port(1), BROKER_1, CLEANERS) == {}
 
 
 def resource(name: str, kind: ResourceType = ResourceType.TOPIC, **configs: str) -> ConfigResource:
@@ -227,8 +220,8 @@ def test_what_a_broker_refuses(cluster: EmbeddedKafka, proxy: ProxyProcess, topi
         [
             ((TOPIC, "not-there"), [(RATE, SET, "5")]),
             ((TOPIC, topic), [(RATE, SET, "5"), (THEIRS, SET, "never")]),
-            ((BROKER, "7"), [(THROTTLED, SET, "true")]),
-            ((BROKER, "x"), [(THROTTLED, SET, "true")]),
+            ((BROKER, "7"), [(TOTAL, SET, "5")]),
+            ((BROKER, "x"), [(TOTAL, SET, "5")]),
         ]
     )
     codes = [code for _, code, _ in results(ask(proxy.broker_port(1), request))]

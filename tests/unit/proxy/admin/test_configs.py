@@ -14,7 +14,7 @@ from proxy.relay.errors import RelayError
 from proxy.store.layers import Temporary
 from proxy.store.quota_store import StoreUnavailable
 from proxy.wire.errors import Malformed
-from tests.support.config_rules import CONFIG_RULES, PASSED_ON
+from tests.support.config_rules import CONFIG_RULES, KIND, PASSED_ON
 from tests.support.configs import (
     ALTER,
     APPEND,
@@ -334,6 +334,18 @@ class TestIncremental:
         [(_, refused, _)] = await kit.replace((T, {RATE: "5", EXPIRES: str(WALL_MS + 100)}))
         assert refused == INVALID_CONFIG
         assert kit.log.records == []
+
+    async def test_what_brokers_enforce_too(self) -> None:
+        kit = Kit(rules=ConfigRules([KIND], passed_on=frozenset([REPLICAS]), unenforced=frozenset([FLAG])))
+        done = await kit.set((T, [(REPLICAS, SET, "*"), (RATE, SET, "5")]), (BROKER_1, [(FLAG, SET, "true")]))
+        assert [code for _, code, _ in done] == [NONE, INVALID_CONFIG]
+        assert "is enforced where the proxy has a replication listener" in str(done[1][2])
+        assert kit.asked() == [(T, {REPLICAS: "*"})]
+        assert kit.configs == {"topic t": {REPLICAS: "*", RATE: "5"}}
+        until = (EXPIRES, SET, str(WALL_MS + 100))
+        done = await kit.set((U, [(REPLICAS, SET, "*"), until]), (BROKER_1, [(FLAG, DELETE, None)]))
+        assert [code for _, code, _ in done] == [INVALID_CONFIG, NONE]
+        assert "where nothing would end it" in str(done[0][2])
 
     async def test_no_resource_at_all(self) -> None:
         assert await Kit().set() == []

@@ -6,9 +6,10 @@ import pytest
 import yaml
 
 from proxy.errors import SettingsError
+from proxy.quota.config_rules import ConfigRules
 from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.yaml_resources import read_resources, resources_of
-from tests.support.config_rules import CONFIG_RULES
+from tests.support.config_rules import CONFIG_RULES, KIND
 
 
 def read(text: str) -> Any:
@@ -106,3 +107,17 @@ def test_a_mistake_gets_a_sentence(text: str, message: str) -> None:
 def test_brokers_have_node_ids() -> None:
     layer = read("brokers: {7: {leader.replication.throttled: true}}")
     assert list(layer.lasting) == [ConfigResource(BROKER, "7")]
+
+
+def test_what_is_not_the_proxys_to_enforce() -> None:
+    rules = ConfigRules(
+        [KIND],
+        left_to_brokers=frozenset(["leader.replication.throttled.rate"]),
+        unenforced=frozenset(["leader.replication.throttled"]),
+    )
+    for name, value, why in (
+        ("leader.replication.throttled.rate", 5, "brokers themselves enforce it"),
+        ("leader.replication.throttled", True, "nobody would enforce it"),
+    ):
+        with pytest.raises(SettingsError, match=why):
+            read_resources({}, {1: {name: value}}, rules, ())
