@@ -55,6 +55,7 @@ class ClusterRefresh:
         self._access: Final = access
         self._may_ask: Final = may_ask
         self._want_partitions = False
+        self._want_all_names = False
         self.want_topics = False
         """Whether views have the names of all topics; with the partitions they have them anyway."""
         self.answered: Final = asyncio.Event()
@@ -82,6 +83,11 @@ class ClusterRefresh:
     def topic_name(self, topic_id: bytes) -> str:
         """What a topic is called, by the newest view; empty where that is not known (yet)."""
         return self.view.topic_name(topic_id)
+
+    def want_all_names(self) -> None:
+        """Have the names of all topics that there are now in the next view."""
+        self._want_all_names = True
+        self._poked.set()
 
     def want_names(self, topic_ids: Iterable[bytes]) -> None:
         """Have the names of these topics in a later view, where the cluster has them."""
@@ -117,7 +123,7 @@ class ClusterRefresh:
         if not self._may_ask:
             await self._look()
             return
-        all_topics = self._want_partitions or self.want_topics
+        all_topics = self._want_partitions or self.want_topics or self._want_all_names
         wanted = tuple(self._wanted_ids)
         topics = tuple(MetadataRequestTopic(topic_id=UUID(bytes=topic_id), name=None) for topic_id in wanted)
         request = MetadataRequest(
@@ -130,6 +136,8 @@ class ClusterRefresh:
             as_of = asyncio.get_running_loop().time()
             answer = await broker.ask(request, MetadataResponse)
         self._wanted_ids.difference_update(wanted)
+        if all_topics:
+            self._want_all_names = False
         for topic in answer.topics:
             if topic.topic_id is not None and topic.name is not None and topic.error_code == 0:
                 self._topic_names[topic.topic_id.bytes] = topic.name

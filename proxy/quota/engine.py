@@ -281,6 +281,11 @@ class QuotaEngines:
         return quota
 
     @property
+    def wants_items(self) -> bool:
+        """Whether a quota of any broker has to know the items of requests, and so the names of topics."""
+        return any(engine.item_api_keys for _, engine in self._all())
+
+    @property
     def wants_partitions(self) -> bool:
         """Whether a quota of any broker has to know the cluster's partitions."""
         return any(engine.wants_partitions for _, engine in self._all())

@@ -113,6 +113,7 @@ class Gateway:
         self._bootstrap = self._bind_bootstrap()
         self._servers: Final[list[asyncio.Server | TlsServer]] = []
         self._listening = False
+        self._wanted_items = False
         self._draining = False
         self._refused_at: Final[dict[str, float]] = {}
         """By reason: when the log has said so last."""
@@ -184,8 +185,14 @@ class Gateway:
         self._topic_names = ClusterTopicNames(cluster, self._loop.time)
 
     def want_partitions(self) -> None:
-        """Have the cluster's partitions in its view where a quota wants them."""
+        """Have the cluster's partitions in its view where a quota wants them, and at least all topics' names:
+        the first requests for a topic whose name is not known would pass.
+        """
         self.cluster.want_partitions = self._engines.wants_partitions
+        wants_items = self._engines.wants_items
+        if wants_items and not self._wanted_items:
+            self.cluster.want_all_names()
+        self._wanted_items = wants_items
 
     def _learned(self, node_id: int, host: str, port: int) -> None:
         log.info("%s: broker %d is at %s:%d", self.listener.name, node_id, host, port)

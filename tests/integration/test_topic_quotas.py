@@ -57,6 +57,25 @@ def test_every_client_sends_what_is_refused_again(kafka: EmbeddedKafka, rejectin
         check_all_there(Confluent().read(kafka.bootstrap, f"refused-{name}", COUNT), COUNT)
 
 
+def test_consumers_of_a_partition_that_is_over_wait(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    """Two consumers of one partition share its rate; the clients' own quota is no tighter."""
+    make_topic(kafka, "consumed")
+    Confluent(linger_ms=5, batch_size=40_000).send(kafka.bootstrap, "consumed", COUNT, size=SIZE)
+    quotas = {"store": "none", "topics": {"<default>": {"consumer.byte.rate": RATE}}}
+    proxy = run_proxy(kafka.bootstrap, settings={"quotas": quotas})
+    started = time.monotonic()
+    with ThreadPoolExecutor() as pool:
+        reads = [pool.submit(Confluent().read, proxy.bootstrap, "consumed", COUNT) for _ in range(2)]
+        for each in reads:
+            check_all_there(each.result(), COUNT)
+    took = time.monotonic() - started
+    wanted = (2 * COUNT * SIZE - RATE) / RATE
+    assert wanted * 0.9 < took < wanted * 1.1 + 2.0
+    (bucket,) = [bucket for bucket in proxy.buckets() if bucket["kind"] == "consumer.byte.rate"]
+    assert bucket["entity"] == {"topic": "consumed", "partition": 0}
+    assert bucket["throttle_seconds"] > wanted / 2
+
+
 class SixPartitions:
     """A producer with one partition that is sent more than it may have, and five that are not."""
 

@@ -164,6 +164,17 @@ async def test_names_of_all_topics_are_asked_for_at_the_usual_pace(broker: Broke
     assert watch.views.empty()
 
 
+async def test_names_of_all_topics_are_asked_for_once(broker: Broker, watch: Watch) -> None:
+    await watch.next()
+    watch.refresh.want_all_names()
+    view = await watch.next()
+    assert broker.asked[-1].topics is None
+    assert view.topic_name(ORDERS.bytes) == "orders"
+    watch.refresh.poke()
+    await watch.next()
+    assert broker.asked[-1].topics == ()
+
+
 async def test_partitions_are_kept_fresh(
     broker: Broker, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
