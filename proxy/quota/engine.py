@@ -8,7 +8,7 @@ from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits import Limits
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
-from proxy.quota.refusals import Refusals
+from proxy.quota.refusals import NOTHING_REFUSED, Refusals, Refused
 from proxy.quota.usage import ClientUsage
 from proxy.quota.verdict import PASS, Verdict, combine
 from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED
@@ -126,13 +126,13 @@ class QuotaEngine:
         for quota in self._holding:
             quota.hold_fetch(plan, who, now)
 
-    def refuse(self, request: RequestView, who: Identity, now: float) -> Verdict:
+    def refuse(self, request: RequestView, who: Identity, now: float) -> Refused:
         """Say which items of a Produce request do not go on, before the rest is admitted.
 
         The wait is from `now` on, and has been counted.
         """
         if not self._refusing or self._limits.exempt(who):
-            return PASS
+            return NOTHING_REFUSED
         return self.refusals.judge(self._refusing, request, who, self._limits.max_throttle_seconds, now)
 
     def refusal_error(self, retries_throttling: bool) -> int:

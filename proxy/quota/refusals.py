@@ -14,7 +14,6 @@ from proxy.quota.identity import Identity
 from proxy.quota.quota import Quota
 from proxy.quota.rates import TokenBucket
 from proxy.quota.refused_batches import RefusedBatches
-from proxy.quota.verdict import PASS, Verdict
 from proxy.wire.producer_batch import read_producer_batch
 from proxy.wire.views import Item, RequestView
 
@@ -26,6 +25,21 @@ REST: Final = "<rest>"
 """The topic under which the rest is counted."""
 REFUSED_SECONDS: Final = 1.0
 """So long after a refusal its bucket is shown as throttling."""
+
+
+@final
+class Refused:
+    """What of a request does not go on, and for how long its client has to wait from then on."""
+
+    __slots__ = ("items", "throttle_seconds")
+
+    def __init__(self, items: list[int], throttle_seconds: float) -> None:
+        self.items: Final = items
+        """Places among the request's items, ascending."""
+        self.throttle_seconds: Final = throttle_seconds
+
+
+NOTHING_REFUSED: Final = Refused([], 0.0)
 
 
 @final
@@ -67,13 +81,13 @@ class Refusals:
 
     def judge(
         self, quotas: list[Quota], request: RequestView, who: Identity, max_seconds: float, now: float
-    ) -> Verdict:
+    ) -> Refused:
         """The items that do not go on, and how long their client waits, `max_seconds` at most."""
         over: dict[int, Bucket] = {}
         for quota in quotas:
             quota.refuse(request.items, over, now)
         if not over and not self._order.any:
-            return PASS
+            return NOTHING_REFUSED
         held: list[int] = []
         wait = 0.0
         waits_for: Bucket | None = None
@@ -100,7 +114,7 @@ class Refusals:
             waits_for.count_throttle(wait, 0, now + wait)
             if who.usage is not None:
                 who.usage.count_throttle(PRODUCE, waits_for.quota, wait, 0)
-        return Verdict(wait, held) if held else PASS
+        return Refused(held, wait) if held else NOTHING_REFUSED
 
     def _waste(self, bucket: Bucket, size: int, now: float) -> float:
         wasted = self._wasted.get(bucket)

@@ -4,31 +4,23 @@ from typing import Final, final
 
 from proxy.quota.bucket import Bucket
 
-NOTHING_HELD: Final[list[int]] = []
-"""Shared by every verdict that holds nothing back; never changed."""
 NO_BOUND: Final = -1
 
 
 @final
 class Verdict:
-    """A wait, items held back, or both; immutable."""
+    """A wait, a bound, or both; immutable."""
 
-    __slots__ = ("bucket", "error_code", "held", "max_bytes", "throttle_seconds")
+    __slots__ = ("bucket", "max_bytes", "throttle_seconds")
 
     def __init__(
         self,
         throttle_seconds: float = 0.0,
-        held: list[int] = NOTHING_HELD,
-        error_code: int = 0,
         max_bytes: int = NO_BOUND,
         bucket: Bucket | None = None,
     ) -> None:
         self.throttle_seconds: Final = throttle_seconds
         """How long the client has to wait, from the `now` of the call on."""
-        self.held: Final = held
-        """Indexes into the request's items of those that are held back, ascending."""
-        self.error_code: Final = error_code
-        """What to say about the held items; 0: leave them out without a word."""
         self.max_bytes: Final = max_bytes
         """The most that the response may bring; NO_BOUND where no quota bounds it."""
         self.bucket: Final = bucket
@@ -40,7 +32,7 @@ PASS: Final = Verdict()
 
 
 def combine(first: Verdict, second: Verdict) -> Verdict:
-    """Both: the longest wait and its bucket, all that is held, the first error code, the least max_bytes.
+    """Both: the longest wait and its bucket, the least max_bytes.
 
     On a tie it is the second's bucket: Kafka counts a wait for the bandwidth only where it is longer than
     the one for the requests, which is asked later.
@@ -52,19 +44,9 @@ def combine(first: Verdict, second: Verdict) -> Verdict:
     longest = first if first.throttle_seconds > second.throttle_seconds else second
     return Verdict(
         longest.throttle_seconds,
-        _union(first.held, second.held),
-        first.error_code or second.error_code,
         _least(first.max_bytes, second.max_bytes),
         longest.bucket,
     )
-
-
-def _union(first: list[int], second: list[int]) -> list[int]:
-    if not second:
-        return first
-    if not first:
-        return second
-    return sorted(set(first) | set(second))
 
 
 def _least(first: int, second: int) -> int:

@@ -50,7 +50,7 @@ class Refusing:
         if view.items and not view.items[0].topic:
             self._names.fill(view.items)
         verdict = self._engine.refuse(view, exchange.client.who, now)
-        held = verdict.held
+        held = verdict.items
         if not held:
             return False
         if verdict.throttle_seconds > 0.0:

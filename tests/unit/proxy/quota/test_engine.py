@@ -31,13 +31,13 @@ class Fixed(Quota):
         self.forgotten = []
 
     def admit(self, request, who, now):
-        return Verdict(self.admit_seconds, [], 0, self.max_bytes, self.bucket)
+        return Verdict(self.admit_seconds, self.max_bytes, self.bucket)
 
     def connect(self, address, now):
-        return Verdict(self.connect_seconds, [], 0, -1, self.bucket)
+        return Verdict(self.connect_seconds, -1, self.bucket)
 
     def charge(self, request, response, who, now):
-        return Verdict(self.charge_seconds, [], 0, -1, self.bucket)
+        return Verdict(self.charge_seconds, -1, self.bucket)
 
     def configure(self, limits, now):
         self.limits.append(limits)

@@ -6,8 +6,7 @@ from proxy.quota import refusals as module
 from proxy.quota.bucket import Bucket, Rule
 from proxy.quota.identity import Identity
 from proxy.quota.quota import Quota
-from proxy.quota.refusals import OUT_OF_ORDER, REST, Refusals
-from proxy.quota.verdict import PASS
+from proxy.quota.refusals import NOTHING_REFUSED, OUT_OF_ORDER, REST, Refusals
 from proxy.wire.views import NO_ID, Item, RequestView
 
 WHO = Identity("u", "c", "127.0.0.1")
@@ -47,9 +46,9 @@ def judge(refusals, quota, of, now=0.0):
 
 def test_only_what_is_over_is_refused():
     refusals = Refusals()
-    assert judge(refusals, Hot(partitions=()), request(100, 100)) is PASS
+    assert judge(refusals, Hot(partitions=()), request(100, 100)) is NOTHING_REFUSED
     verdict = judge(refusals, Hot(partitions=(0, 2)), request(100, 100, 100))
-    assert (verdict.held, verdict.throttle_seconds) == ([0, 2], 0.0)
+    assert (verdict.items, verdict.throttle_seconds) == ([0, 2], 0.0)
 
 
 def test_as_much_as_the_limit_may_come_to_be_refused_and_beyond_it_the_client_waits():
@@ -68,16 +67,16 @@ def test_what_was_on_its_way_adds_nothing_to_the_wait():
     refusals, hot = Refusals(), Hot()
     assert judge(refusals, hot, request(1500)).throttle_seconds == pytest.approx(0.5)
     verdicts = [judge(refusals, hot, request(5000, sequence=10 * at)) for at in (1, 2, 3)]
-    assert [(verdict.held, verdict.throttle_seconds) for verdict in verdicts] == [([0], 0.0)] * 3
+    assert [(verdict.items, verdict.throttle_seconds) for verdict in verdicts] == [([0], 0.0)] * 3
 
 
 def test_later_batches_are_refused_though_the_partition_is_under_again():
     refusals, hot = Refusals(), Hot()
-    assert judge(refusals, hot, request(100, 100)).held == [0]
+    assert judge(refusals, hot, request(100, 100)).items == [0]
     hot.partitions = ()
-    assert judge(refusals, hot, request(100, 100, sequence=10)).held == [0]
-    assert judge(refusals, hot, request(100)) is PASS
-    assert judge(refusals, hot, request(100, sequence=10)) is PASS
+    assert judge(refusals, hot, request(100, 100, sequence=10)).items == [0]
+    assert judge(refusals, hot, request(100)) is NOTHING_REFUSED
+    assert judge(refusals, hot, request(100, sequence=10)) is NOTHING_REFUSED
     assert {names: counted.bytes for names, counted in refusals.topics.items()} == {
         ("orders", "hot"): 100,
         ("orders", OUT_OF_ORDER): 100,
@@ -107,9 +106,9 @@ def test_batches_of_old_clients_have_no_order():
     refusals, hot = Refusals(), Hot()
     old = request(100)
     old.items = [Item("orders", NO_ID, 0, 100, bytes(20))]
-    assert judge(refusals, hot, old).held == [0]
+    assert judge(refusals, hot, old).items == [0]
     hot.partitions = ()
-    assert judge(refusals, hot, old) is PASS
+    assert judge(refusals, hot, old) is NOTHING_REFUSED
 
 
 def test_clear_and_forget():
@@ -117,9 +116,9 @@ def test_clear_and_forget():
     judge(refusals, hot, request(2000))
     hot.partitions = ()
     refusals.clear()
-    assert judge(refusals, hot, request(10, sequence=10)) is PASS
+    assert judge(refusals, hot, request(10, sequence=10)) is NOTHING_REFUSED
     hot.partitions = (0,)
     judge(refusals, hot, request(2000))
     refusals.forget_idle(3600.0)
     hot.partitions = ()
-    assert judge(refusals, hot, request(10, sequence=20), 3600.0) is PASS
+    assert judge(refusals, hot, request(10, sequence=20), 3600.0) is NOTHING_REFUSED

@@ -14,23 +14,19 @@ SHORT, LONG = bucket("short"), bucket("long")
 
 
 def fields(verdict):
-    return verdict.throttle_seconds, verdict.held, verdict.error_code, verdict.max_bytes, verdict.bucket
+    return verdict.throttle_seconds, verdict.max_bytes, verdict.bucket
 
 
-# first, second, both: (throttle seconds, held, error code, max bytes, bucket)
+# first, second, both: (throttle seconds, max bytes, bucket)
 COMBINED = [
-    ((0.0, [], 0, -1, None), (0.0, [], 0, -1, None), (0.0, [], 0, -1, None)),
-    ((1.0, [], 0, -1, SHORT), (2.0, [], 0, -1, LONG), (2.0, [], 0, -1, LONG)),
-    ((2.0, [], 0, -1, LONG), (1.0, [], 0, -1, SHORT), (2.0, [], 0, -1, LONG)),
-    ((2.0, [], 0, -1, LONG), (2.0, [], 0, -1, SHORT), (2.0, [], 0, -1, SHORT)),
-    ((0.0, [0, 2], 0, -1, None), (0.0, [], 0, -1, None), (0.0, [0, 2], 0, -1, None)),
-    ((0.0, [], 0, -1, None), (0.0, [3], 89, -1, None), (0.0, [3], 89, -1, None)),
-    ((0.0, [2, 5], 0, -1, None), (0.0, [0, 2], 0, -1, None), (0.0, [0, 2, 5], 0, -1, None)),
-    ((0.0, [1], 89, -1, None), (0.0, [2], 40, -1, None), (0.0, [1, 2], 89, -1, None)),
-    ((0.0, [], 0, 100, None), (0.0, [], 0, -1, None), (0.0, [], 0, 100, None)),
-    ((0.0, [], 0, -1, None), (0.0, [], 0, 100, None), (0.0, [], 0, 100, None)),
-    ((0.0, [], 0, 100, None), (0.0, [], 0, 7, None), (0.0, [], 0, 7, None)),
-    ((1.5, [1], 89, 100, SHORT), (0.5, [], 0, 7, LONG), (1.5, [1], 89, 7, SHORT)),
+    ((0.0, -1, None), (0.0, -1, None), (0.0, -1, None)),
+    ((1.0, -1, SHORT), (2.0, -1, LONG), (2.0, -1, LONG)),
+    ((2.0, -1, LONG), (1.0, -1, SHORT), (2.0, -1, LONG)),
+    ((2.0, -1, LONG), (2.0, -1, SHORT), (2.0, -1, SHORT)),
+    ((0.0, 100, None), (0.0, -1, None), (0.0, 100, None)),
+    ((0.0, -1, None), (0.0, 100, None), (0.0, 100, None)),
+    ((0.0, 100, None), (0.0, 7, None), (0.0, 7, None)),
+    ((1.5, 100, SHORT), (0.5, 7, LONG), (1.5, 7, SHORT)),
 ]
 
 
@@ -40,7 +36,7 @@ def test_combine(first, second, both):
 
 
 def test_combining_with_pass_makes_nothing_new():
-    verdict = Verdict(1.0, [1], 89, 5, SHORT)
+    verdict = Verdict(1.0, 5, SHORT)
     assert combine(PASS, verdict) is verdict
     assert combine(verdict, PASS) is verdict
     assert combine(PASS, PASS) is PASS
@@ -48,11 +44,11 @@ def test_combining_with_pass_makes_nothing_new():
 
 def test_combining_changes_neither():
     verdicts = [Verdict(*row) for rows in COMBINED for row in rows[:2]]
-    before = [(fields(verdict), list(verdict.held)) for verdict in verdicts]
+    before = [fields(verdict) for verdict in verdicts]
     for first, second in itertools.product(verdicts, verdicts):
         combine(first, second)
-    assert [(fields(verdict), list(verdict.held)) for verdict in verdicts] == before
+    assert [fields(verdict) for verdict in verdicts] == before
 
 
 def test_pass_asks_for_nothing():
-    assert fields(PASS) == (0.0, [], 0, NO_BOUND, None)
+    assert fields(PASS) == (0.0, NO_BOUND, None)

@@ -27,7 +27,7 @@ def refusing() -> QuotaEngines:
     engine = engines.engine(1, 0.0)
     engine.admit(request, WHO, 0.0)
     request.items = [Item("orders", NO_ID, 0, 300)]
-    assert engine.refuse(request, WHO, 5.0).held == [0]
+    assert engine.refuse(request, WHO, 5.0).items == [0]
     return engines
 
 

@@ -179,9 +179,9 @@ def test_observed_it_refuses_nothing():
     engine = QuotaEngine([quota()])
     engine.configure(limits("100", mode=OBSERVE), 0.0)
     request = admit(engine, 0.0, a=5000)
-    assert engine.refuse(request, WHO, TICK) is PASS
+    assert engine.refuse(request, WHO, TICK).items == []
     engine.configure(limits("100"), TICK)
-    assert engine.refuse(request, WHO, TICK).held == [0]
+    assert engine.refuse(request, WHO, TICK).items == [0]
 
 
 def test_large_requests_count_as_they_pass():
