@@ -129,7 +129,7 @@ def main() -> None:
     scrapes: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, ExitStack() as stack:
         port = stack.enter_context(fake_broker(Path(folder), join=False))
-        setting = Setting(port, options.active, Path(folder), START_SECONDS)
+        setting = Setting(port, options.active, Path(folder), start_seconds=START_SECONDS)
         running = stack.enter_context(peer.start(setting))
         drive(running, options.active, options.active)  # everybody is active from here on
         whole = options.seconds * options.rounds * len(found) + 60

@@ -83,7 +83,9 @@ def main() -> None:
         for name, tenants in ((few, FEW), (many, options.configured)):
             own = Path(folder) / name.replace(" ", "-")
             own.mkdir()
-            proxies[name] = stack.enter_context(peer.start(Setting(port, tenants, own, START_SECONDS)))
+            proxies[name] = stack.enter_context(
+                peer.start(Setting(port, tenants, own, start_seconds=START_SECONDS))
+            )
         drive(proxies[many], options.active, options.active)  # everybody is active from here on
         for _ in range(options.rounds):
             found[few].append(drive(proxies[few], FEW, options.requests))

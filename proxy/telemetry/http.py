@@ -15,7 +15,7 @@ from proxy.telemetry.exposition import exposition
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.replication import shown
 
-AT_A_TIME: Final = 500
+AT_A_TIME: Final = 250
 """Buckets that are shown before the event loop gets a turn."""
 INDEX: Final = """<!doctype html><title>quota-proxy</title><h1>quota-proxy</h1>
 <ul><li><a href="metrics">metrics</a><li><a href="healthz">healthz</a><li><a href="readyz">readyz</a>
