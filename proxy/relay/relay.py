@@ -139,14 +139,14 @@ class Relay:
         """Requests that the proxy answers; each wants one answer(). Until then no further request is read."""
         return self._requests.take_intercepted()
 
-    def ask_broker(self, exchange: Exchange, frame: bytes) -> None:
+    def ask_broker(self, exchange: Exchange, frame: bytes, now: float) -> None:
         """Send the broker a whole frame for the sake of an intercepted request, on the client's own
         connection.
 
         Its correlation_id is the intercepted request's. The answer comes with take_broker_answers(); one
         question at a time, and before answer().
         """
-        self._requests.ask(exchange, frame)
+        self._requests.ask(exchange, frame, now)
 
     def take_broker_answers(self) -> list[bytes]:
         """What the broker answered to ask_broker(): header and body, without the length."""

@@ -113,8 +113,9 @@ class Requests:
     def take_intercepted(self) -> list[Intercepted]:
         return self._interception.take()
 
-    def ask(self, exchange: Exchange, frame: bytes) -> None:
+    def ask(self, exchange: Exchange, frame: bytes, now: float) -> None:
         """Send the broker a request of the proxy's own, for the sake of an intercepted one."""
+        exchange.sent_at = now
         self._send([frame])
         self._turns.asked = exchange
 
@@ -191,7 +192,8 @@ class Requests:
         elif self.authentication is not None and self.authentication.takes(frame, header, reader, client):
             self._send(frame.pieces)
         elif self._answers(header.api_key):
-            exchange = Exchange(header.correlation_id, client, None, None, True, header.api_key)
+            request = self._unread(frame, header, client)
+            exchange = Exchange(header.correlation_id, client, None, request, True, header.api_key)
             self._interception.begin(exchange, header, frame)
         else:
             request = self._unread(frame, header, client)

@@ -47,6 +47,8 @@ class Responses:
         self._held: Exchange | None = None
         self._held_pieces: list[bytes] = []
         self._collecting: list[bytes] | None = None
+        self._asker: Exchange | None = None
+        """For whose sake the proxy has asked what is being collected."""
         self._collected: list[bytes] = []
         self.authentication: Authentication | None = None
         """None where clients are not named by their logins."""
@@ -89,7 +91,7 @@ class Responses:
         while frame is not None:
             passing = self._passing
             if self._collecting is not None:
-                self._collect(self._collecting, frame)
+                self._collect(self._collecting, frame, now)
             elif self._held is not None:
                 self._hold(self._held, frame, now)
             elif passing is None:
@@ -122,7 +124,8 @@ class Responses:
     def _dispatch(self, frame: Frame, reader: Reader, now: float) -> None:
         exchange = self._turns.answered(reader.i32())
         if exchange.own:
-            self._collect([], frame)
+            self._asker = exchange
+            self._collect([], frame, now)
             return
         if exchange.refusal is not None and not frame.complete:
             self._held = exchange
@@ -189,7 +192,7 @@ class Responses:
             self._count_later(passing)
             self._start_passing(passing, now)
 
-    def _collect(self, pieces: list[bytes], frame: Frame) -> None:
+    def _collect(self, pieces: list[bytes], frame: Frame, now: float) -> None:
         pieces.extend(frame.pieces)
         self._collecting = None if frame.complete else pieces
         if frame.complete:
@@ -197,6 +200,12 @@ class Responses:
             # These bytes are not for the client, whatever receive() thought.
             self._traffic.total.bytes_out -= len(payload)
             self._collected.append(payload[LENGTH_SIZE:])
+            asker = self._asker
+            if asker is not None and asker.request is not None:
+                # It took the broker's time as if the client had asked itself.
+                view = ResponseView(asker.request.api_version, False, frame.size - LENGTH_SIZE)
+                asker.throttled_until = self._charge(asker, asker.request, view, now)
+            self._asker = None
 
     def _start_passing(self, passing: CutThrough, now: float) -> None:
         self._passing = passing

@@ -269,7 +269,7 @@ class Connection:
         if relay is None or self._over:
             raise RelayError(CLIENT_CLOSED, "the client is gone")
         self._question = self._loop.create_future()
-        relay.ask_broker(request.exchange, frame)
+        relay.ask_broker(request.exchange, frame, self._time())
         self._pump(relay)
         return await self._question
 

@@ -8,6 +8,7 @@ from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.edit import i16, i32
+from tests.support.playbook import EVERYONE, engine
 
 OWN: int = 49
 OTHER: int = 36
@@ -30,7 +31,7 @@ def relay() -> Relay:
 def test_the_answer_comes_to_the_proxy_and_not_to_the_client(relay: Relay) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
-    relay.ask_broker(intercepted.exchange, request(OWN, 5))
+    relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.0)
     assert relay.take_to_broker() == [request(OWN, 5)]
     relay.receive_from_broker(answer(5, b"says no"), 1.1)
     assert relay.take_broker_answers() == [i32(5) + b"says no"]
@@ -44,7 +45,7 @@ def test_requests_before_and_after_keep_their_turns(relay: Relay) -> None:
     relay.receive_from_client(request(OTHER, 1) + request(OWN, 2) + request(OTHER, 3), 1.0)
     assert b"".join(relay.take_to_broker()) == request(OTHER, 1)
     [intercepted] = relay.take_intercepted()
-    relay.ask_broker(intercepted.exchange, request(OWN, 2))
+    relay.ask_broker(intercepted.exchange, request(OWN, 2), 1.0)
     relay.receive_from_broker(answer(1) + answer(2, b"x"), 1.1)
     assert b"".join(relay.take_to_client()) == answer(1)
     assert relay.take_broker_answers() == [i32(2) + b"x"]
@@ -57,7 +58,7 @@ def test_requests_before_and_after_keep_their_turns(relay: Relay) -> None:
 def test_a_large_answer_is_collected_whole(relay: Relay) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
-    relay.ask_broker(intercepted.exchange, request(OWN, 5))
+    relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.0)
     large = answer(5, b"y" * 3_000_000)
     for at in range(0, len(large), 100_000):
         assert relay.take_broker_answers() == []
@@ -108,9 +109,25 @@ def test_bytes_that_are_for_the_proxy_are_not_counted_as_the_clients() -> None:
     relay = Relay(QuotaEngine([]), Addresses(), traffic, "ANONYMOUS", "::1", 1 << 20, frozenset({OWN}))
     relay.receive_from_client(request(OTHER, 1) + request(OWN, 2), 1.0)
     [intercepted] = relay.take_intercepted()
-    relay.ask_broker(intercepted.exchange, request(OWN, 2))
+    relay.ask_broker(intercepted.exchange, request(OWN, 2), 1.0)
     large = answer(2, b"y" * 3_000_000)
     for at in range(0, len(large), 1_000_000):
         relay.receive_from_broker(answer(1) * (at == 0) + large[at : at + 1_000_000], 1.1)
     relay.answer(intercepted.exchange, answer(2, b"no"), 1.2)
     assert traffic.total.bytes_out == len(answer(1)) + len(answer(2, b"no"))
+
+
+def test_the_brokers_time_is_the_clients() -> None:
+    """A tenth of a second at once, then a tenth of the time."""
+    quotas = engine({EVERYONE: {"request_percentage": 10.0}})
+    relay = Relay(quotas, Addresses(), Traffic(), "ANONYMOUS", "::1", 1 << 20, frozenset({OWN}))
+    relay.receive_from_client(request(OWN, 5), 1.0)
+    [intercepted] = relay.take_intercepted()
+    relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.05)
+    relay.receive_from_broker(answer(5, b"yes"), 1.20)
+    relay.answer(intercepted.exchange, answer(5), 1.21)
+    assert b"".join(relay.take_to_client()) == answer(5)
+    assert relay.client_muted
+    assert relay.next_timer() == pytest.approx(1.7)
+    relay.handle_timer(1.7)
+    assert not relay.client_muted
