@@ -20,6 +20,8 @@ REQUEST_SECONDS: Final = 10.0
 """How long a batch of events may take; then all of it is sent again, so that some may come twice."""
 START_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 2.0
+AT_A_TIME: Final = 100
+"""Events that are handed to aiokafka before the event loop gets a turn."""
 BATCH_BYTES: Final = 256 << 10
 PLAN: Final = TopicPlan(partitions=4)
 """Where the topic is missing; one that is there may have any shape."""
@@ -52,7 +54,11 @@ class KafkaSink(Sink):
             async with asyncio.timeout(START_SECONDS):
                 producer = await self._started()
             async with asyncio.timeout(REQUEST_SECONDS):
-                sent = [await producer.send(self._topic, event.value, event.key) for event in batch]
+                sent = []
+                for number, event in enumerate(batch, 1):
+                    sent.append(await producer.send(self._topic, event.value, event.key))
+                    if number % AT_A_TIME == 0:
+                        await asyncio.sleep(0)
                 await asyncio.gather(*sent)
         except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
             await self.release()
