@@ -18,6 +18,7 @@ from proxy.relay.errors import (
     CLIENT_PROTOCOL_ERROR,
     DRAIN_TIMEOUT,
     DRAINED,
+    PRODUCE_REFUSED,
     RelayError,
 )
 from proxy.relay.intercepted import Intercepted
@@ -371,7 +372,9 @@ class Connection:
         """End the connection, and say in the log why."""
         if self._over:
             return
-        log.warning("%s -> %s: connection closed: %s", self.peer, self._behind(), error)
+        # The log of refusals tells of these by topic, and not each time.
+        level = logging.DEBUG if error.reason == PRODUCE_REFUSED else logging.WARNING
+        log.log(level, "%s -> %s: connection closed: %s", self.peer, self._behind(), error)
         self.close(error.reason)
 
     def _behind(self) -> str:

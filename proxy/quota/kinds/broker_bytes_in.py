@@ -130,15 +130,13 @@ class BrokerBytesIn(Quota):
         self._share_out(now)
 
     def see_cluster(self, view: ClusterView, now: float) -> None:
-        if not view.has_partitions:
+        if not self.active or not view.has_partitions:
             return
         placed = frozenset(
             [names[0] for names, partition in view.partitions.items() if partition.leader == self.node_id]
         )
-        if placed == self._placed:
-            return
-        self._placed = placed
-        if self.active:
+        if placed != self._placed:
+            self._placed = placed
             self._share_out(now)
 
     def _share_out(self, now: float) -> None:

@@ -162,6 +162,7 @@ def test_without_a_total_nothing_is_asked():
     assert made.live() == []
     made.configure(limits("1000", {"a": "400"}), 0.0)
     assert (made.active, made.refuses, made.wants_partitions, made.item_api_keys) == (True, True, True, (0,))
+    made.see_cluster(view("a", "b", "c"), 0.0)
     assert thresholds(made)["b"] == 300
 
 
