@@ -36,7 +36,7 @@ from proxy.security.settings import Principal, Sni, Tls, UpstreamSasl, UpstreamT
 from proxy.store.quota_store import FileQuotas
 from proxy.store.yaml_file import read_clients
 from proxy.store.yaml_resources import read_resources
-from proxy.usage_settings import Text, Usage
+from proxy.usage_settings import Text, Usage, check_given, in_folder
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
@@ -219,7 +219,11 @@ def load(path: Path, *, with_files: bool = False) -> Settings:
     try:
         if file.value is None:
             raise SettingsError("is empty; it takes at least a listener with upstream.bootstrap")
-        settings = with_absolute_paths(convert(file.value, Settings), path.absolute().parent)
+        check_given(file.value)
+        folder = path.absolute().parent
+        settings = with_absolute_paths(convert(file.value, Settings), folder)
+        if settings.usage is not None:
+            settings = replace(settings, usage=in_folder(settings.usage, folder))
         _check_listeners(settings)
         check_ports(settings)
         check_admin(settings)

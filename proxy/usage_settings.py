@@ -1,8 +1,12 @@
 """The configuration file's part about usage events, as types; see proxy.settings."""
 
-from typing import Annotated, Final
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from proxy.errors import Key, SettingsError
 
 Text = Annotated[str, Meta(min_length=1)]
 TOPIC_NAME: Final = r"^[a-zA-Z0-9._-]{1,249}$"
@@ -19,7 +23,8 @@ class UsageFiles(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Files of JSON lines."""
 
     folder: Text
-    """Folder for files of usage events, made where it is missing."""
+    """Folder for files of usage events, from the configuration file's own folder on; made where it is
+    missing."""
     max_bytes: Annotated[int, Meta(ge=4096)] = 67108864
     """Bytes after which a new file begins."""
     keep: Annotated[int, Meta(ge=1)] = 100
@@ -35,3 +40,24 @@ class Usage(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Whether events go to a topic."""
     files: UsageFiles | None = None
     """Whether events go to files."""
+
+
+def in_folder(usage: Usage, folder: Path) -> Usage:
+    """The same with absolute paths; those in the file are looked for from its own folder on."""
+    if usage.files is None:
+        return usage
+    return replace(usage, files=replace(usage.files, folder=str(folder / usage.files.folder)))
+
+
+def check_given(value: Any) -> None:
+    """Nothing is where a mapping is expected: nobody leaves the key without meaning something by it.
+
+    `value` is the whole file. Raises SettingsError.
+    """
+    keys: tuple[Key, ...] = (("usage",), ("usage", "kafka"), ("usage", "files"))
+    for key in keys:
+        here = value
+        for part in key[:-1]:
+            here = here.get(part) if isinstance(here, dict) else None
+        if isinstance(here, dict) and key[-1] in here and here[key[-1]] is None:
+            raise SettingsError("expected a mapping, got nothing; {} takes the defaults", key)

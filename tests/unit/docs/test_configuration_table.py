@@ -74,7 +74,7 @@ def test_usage_of_the_commented_file_has_the_defaults(tmp_path: Path) -> None:
     file = tmp_path / "all.yaml"
     file.write_text(uncommented((ROOT / "config/quota-proxy.yaml").read_text()))
     usage = load(file).usage
-    assert usage == Usage(kafka=UsageTopic(), files=UsageFiles(folder="usage-events"))
+    assert usage == Usage(kafka=UsageTopic(), files=UsageFiles(folder=str(tmp_path / "usage-events")))
 
 
 def test_smallest_file_of_the_page_works(tmp_path: Path) -> None:

@@ -113,7 +113,10 @@ def test_the_store_is_a_topic_unless_it_is_none(tmp_path: Path) -> None:
         assert read(tmp_path, SMALLEST + text).quotas.store == store
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "config").rglob("*.yaml")), ids=lambda file: file.name)
+CONFIGURATIONS = sorted((ROOT / "config").glob("*.yaml")) + sorted((ROOT / "config/examples").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda file: file.name)
 def test_every_file_in_config_loads(file: Path) -> None:
     load(file)
 

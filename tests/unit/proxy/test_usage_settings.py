@@ -24,6 +24,12 @@ def test_a_topic(tmp_path: Path) -> None:
     assert (usage.interval_seconds, usage.kafka, usage.files) == (10, UsageTopic(), None)
 
 
+def test_folders_are_looked_for_beside_the_file(tmp_path: Path) -> None:
+    usage = read(tmp_path, "{files: {folder: usage}}").usage
+    assert usage is not None
+    assert usage.files == UsageFiles(folder=str(tmp_path / "usage"))
+
+
 def test_both(tmp_path: Path) -> None:
     settings = read(tmp_path, "{kafka: {topic: used}, files: {folder: /var/usage, max_bytes: 5000, keep: 2}}")
     assert settings.usage is not None
@@ -35,6 +41,11 @@ def test_both(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("", "usage: expected a mapping, got nothing; {} takes the defaults"),
+        (
+            "{files: {folder: x}, kafka: }",
+            "usage.kafka: expected a mapping, got nothing; {} takes the defaults",
+        ),
         ("{}", "usage: says nowhere to send events; give it kafka, files or both"),
         ("{interval_seconds: 5}", "usage: says nowhere to send events; give it kafka, files or both"),
         ("{kafka: {}, interval_seconds: 0}", "usage.interval_seconds: expected int >= 1, got 0"),
