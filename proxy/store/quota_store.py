@@ -178,7 +178,10 @@ class QuotaStore:
                 return False
         if resource.type == TOPIC and setting is not None:
             self._topic_ids.setdefault(resource.name, {})[place.name] = setting.topic_id or ""
-        return self._configs.read(place, setting, now_ms)
+        changed = self._configs.read(place, setting, now_ms)
+        if not self._configs.staging and not self._configs.has_set(resource):
+            self._topic_ids.pop(resource.name, None)
+        return changed
 
     def read_to_end(self) -> None:
         """The log has been read to its end once."""

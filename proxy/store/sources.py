@@ -61,6 +61,11 @@ class Sources(Generic[Entity, Value]):
 
     # The log
 
+    @property
+    def staging(self) -> bool:
+        """Whether what the log says does not hold yet."""
+        return self._staged is not None
+
     def read_anew(self) -> None:
         """The log will be read from its start: what it says holds from read_to_end() on, and not before."""
         self._staged = Layer()

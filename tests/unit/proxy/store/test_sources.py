@@ -151,6 +151,20 @@ def test_a_record_that_no_config_takes_is_skipped(caplog: pytest.LogCaptureFixtu
     assert "topic orders is skipped: Invalid value fast for configuration producer.byte.rate" in caplog.text
 
 
+async def test_the_ids_of_topics_are_known_as_long_as_something_is_set() -> None:
+    kit = Kit({ORDERS: {PART: "3"}})
+    kit.store.read_anew()
+    kit.store.read([(Place(ORDERS, RATE), setting("5", topic_id="0f"))])
+    kit.store.read_to_end()
+    assert kit.store.topic_ids("orders") == {RATE: "0f"}
+    kit.store.read([(Place(ORDERS, PART), setting(None, removed=True, topic_id="0e"))])
+    assert kit.store.topic_ids("orders") == {PART: "0e", RATE: "0f"}
+    await kit.store.forget_configs(ORDERS, [PART, RATE], WHO)
+    assert kit.store.topic_ids("orders") == {}
+    assert kit.store._topic_ids == {}
+    assert kit.topics == {"orders": {PART: "3"}}
+
+
 def test_another_file() -> None:
     kit = Kit({ORDERS: {RATE: "5"}})
     kit.store.use_file(file_of({}, {DEFAULT_TOPIC: {RATE: "6"}}))
