@@ -36,7 +36,7 @@ from proxy.security.settings import Principal, Sni, Tls, UpstreamSasl, UpstreamT
 from proxy.store.quota_store import FileQuotas
 from proxy.store.yaml_file import read_clients
 from proxy.store.yaml_resources import read_resources
-from proxy.usage_settings import Text, Usage, check_given, in_folder
+from proxy.usage_settings import Text, Usage, check_given, checked_usage
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
@@ -222,14 +222,14 @@ def load(path: Path, *, with_files: bool = False) -> Settings:
         check_given(file.value)
         folder = path.absolute().parent
         settings = with_absolute_paths(convert(file.value, Settings), folder)
-        if settings.usage is not None:
-            settings = replace(settings, usage=in_folder(settings.usage, folder))
+        store = settings.quotas.store
+        usage = checked_usage(settings.usage, folder, "" if store == "none" else store.topic)
+        settings = replace(settings, usage=usage)
         _check_listeners(settings)
         check_ports(settings)
         check_admin(settings)
         check_logins(settings)
         _check_quotas(settings)
-        _check_usage(settings)
         if with_files:
             open_files(settings)
     except SettingsError as error:
@@ -324,17 +324,6 @@ def _check_quotas(settings: Settings) -> None:
         except ValueError as error:
             problem = f"{error}; expected an address or a network such as 10.0.0.0/8"
             raise SettingsError(problem, ("quotas", "exempt", "addresses", place)) from error
-
-
-def _check_usage(settings: Settings) -> None:
-    usage, store = settings.usage, settings.quotas.store
-    if usage is None:
-        return
-    if usage.kafka is None and usage.files is None:
-        raise SettingsError("says nowhere to send events; give it kafka, files or both", ("usage",))
-    if usage.kafka is not None and store != "none" and store.topic == usage.kafka.topic:
-        problem = f"{store.topic} is the topic of quotas.store too; give each its own"
-        raise SettingsError(problem, ("usage", "kafka", "topic"))
 
 
 def _check_listeners(settings: Settings) -> None:

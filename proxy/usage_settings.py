@@ -42,8 +42,18 @@ class Usage(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Whether events go to files."""
 
 
-def in_folder(usage: Usage, folder: Path) -> Usage:
-    """The same with absolute paths; those in the file are looked for from its own folder on."""
+def checked_usage(usage: Usage | None, folder: Path, store_topic: str) -> Usage | None:
+    """The same with absolute paths; those in the file are looked for from its own folder on.
+
+    `store_topic` is the one of quotas.store, empty for none. Raises SettingsError.
+    """
+    if usage is None:
+        return None
+    if usage.kafka is None and usage.files is None:
+        raise SettingsError("says nowhere to send events; give it kafka, files or both", ("usage",))
+    if usage.kafka is not None and usage.kafka.topic == store_topic:
+        problem = f"{store_topic} is the topic of quotas.store too; give each its own"
+        raise SettingsError(problem, ("usage", "kafka", "topic"))
     if usage.files is None:
         return usage
     return replace(usage, files=replace(usage.files, folder=str(folder / usage.files.folder)))
