@@ -20,7 +20,7 @@ from proxy.quota.identity import USER
 from tests.support.certificates import Authority
 from tests.support.client_quotas import EXACT, alter_request, describe_request
 from tests.support.logins import AUTHENTICATE, HANDSHAKE
-from tests.support.messages import request_type
+from tests.support.messages import framed, request_type
 from tests.support.proxy_process import COMMAND, ProxyProcess
 from tests.support.raw_client import RawClient
 from tests.support.requests import metadata
@@ -182,6 +182,16 @@ def test_another_login_on_the_same_connection(front: SecuredProxy, topic: str) -
 
 def change(user: str) -> Any:
     return alter_request((((USER, f"of-{user}"),), (("producer_byte_rate", 1000.0),)))
+
+
+def test_a_login_by_bare_messages(front: SecuredProxy, topic: str) -> None:
+    """As clients of before Kafka 1.0 log in: after SaslHandshake v0, without SaslAuthenticate."""
+    with RawClient(front.ports["learning"], client_id=topic) as client:
+        assert client.ask(request_type(HANDSHAKE, 0)(mechanism="PLAIN")).error_code is ErrorCode.none
+        client.send_bytes(framed(f"\0bob\0{PASSWORDS['bob']}".encode()))
+        assert client.receive_frame() == framed(b"")
+        client.ask(request_type(LIST_GROUPS, 0)())
+    assert spent(front.process, "bob", topic) > 0
 
 
 @pytest.mark.parametrize(("user", "may"), [("alice", False), ("admin", True)])

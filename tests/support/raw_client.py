@@ -65,7 +65,7 @@ class RawClient:
         length = self._answers.read(LENGTH)
         size = int.from_bytes(length, "big")
         body = self._answers.read(size) if len(length) == LENGTH else b""
-        if not body or len(body) < size:
+        if len(length) < LENGTH or len(body) < size:
             raise EOFError("the connection ended")
         return length + body
 
