@@ -297,7 +297,7 @@ class Proxy:
             for file, left in self._days_left().items()
             if left < WARN_DAYS
         ]
-        warnings += [gateway.warning for gateway in self._gateways if gateway.warning]
+        warnings += [warning for gateway in self._gateways for warning in gateway.warnings()]
         if self._reload.problem:
             warnings.append(f"the configuration loaded before stays in force: {self._reload.problem}")
         if self._usage is not None:

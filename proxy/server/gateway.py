@@ -18,6 +18,7 @@ from proxy.cluster.topic_names import ClusterTopicNames
 from proxy.cluster.view import ClusterView
 from proxy.errors import Key, UpstreamUnavailable
 from proxy.quota.engine import QuotaEngines
+from proxy.quota.identity import ANONYMOUS
 from proxy.quota.networks import canonical_address
 from proxy.quota.usage import UsageLedger
 from proxy.relay.errors import (
@@ -42,6 +43,7 @@ from proxy.server.tasks import Tasks
 from proxy.server.tls_server import TLS_HANDSHAKE_FAILED, TlsServer
 from proxy.settings import ConnectionLimits, Listener, Settings
 from proxy.wire.errors import ProtocolError
+from proxy.wire.sasl_apis import SASL_HANDSHAKE
 
 log = logging.getLogger(__name__)
 ANSWER_FAILED: Final = "answer_failed"
@@ -115,6 +117,7 @@ class Gateway:
         self._listening = False
         self._wanted_items = False
         self._draining = False
+        self._told_of_logins = False
         self._refused_at: Final[dict[str, float]] = {}
         """By reason: when the log has said so last."""
 
@@ -149,10 +152,22 @@ class Gateway:
             self._tasks.start(self._authorizer.run())
         self._tasks.start(self._sweep())
 
+    def warnings(self) -> list[str]:
+        """What is wrong and keeps no client from being served."""
+        found = [self._authorizer.warning, self._unwatched_logins]
+        return [warning for warning in found if warning]
+
     @property
-    def warning(self) -> str:
-        """What is wrong and keeps no client from being served; empty where nothing is."""
-        return self._authorizer.warning
+    def _unwatched_logins(self) -> str:
+        listener = self.listener
+        if listener.principal is not None or listener.replication:
+            return ""
+        if not self.traffic.requests[SASL_HANDSHAKE.key]:
+            return ""
+        return (
+            f"{listener.name}: clients log in here, and are all {ANONYMOUS} to the quotas; "
+            "the listener wants principal: {from: sasl}"
+        )
 
     def problems(self) -> list[str]:
         """Why clients cannot be served right now; empty when they can."""
@@ -368,6 +383,9 @@ class Gateway:
     def look_after(self, now: float) -> None:
         """End connections on which nothing happens, and see whether ports have become free."""
         self.ports.retry()
+        if not self._told_of_logins and self._unwatched_logins:
+            self._told_of_logins = True
+            log.warning("%s", self._unwatched_logins)
         for connection in list(self.connections):
             silent = now - connection.heard_at
             if not connection.greeted and now - connection.opened_at > self._limits.handshake_seconds:

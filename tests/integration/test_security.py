@@ -306,6 +306,15 @@ def test_a_certificate_is_replaced_under_load(front: SecuredProxy, authority: Au
     assert front.process.metric("quota_proxy_certificate_days_left", file=front.certificate.certificate) > 90
 
 
+def test_logins_that_nobody_reads_are_told(front: SecuredProxy, topic: str) -> None:
+    way = Way("bob", None, "PLAIN", PASSWORDS["bob"])
+    assert PYTHON_CLIENTS["confluent-kafka"](front.bootstrap["unnamed"], way, topic, topic) == COUNT
+    assert spent(front.process, "ANONYMOUS", topic) > 0
+    says = "unnamed: clients log in here, and are all ANONYMOUS to the quotas"
+    wait_until(lambda: front.process.log_lines(says), "the log's line")
+    assert says in front.process.get("/readyz")[1]
+
+
 def test_a_client_without_tls(front: SecuredProxy, topic: str) -> None:
     with RawClient(front.ports["logins"]) as client:
         client.send(request_type(18, 0)())

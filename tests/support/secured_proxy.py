@@ -13,7 +13,7 @@ from tests.support.secured_kafka import BARE, PASSWORDS, SASL, TLS
 PORTS: Final = 12
 ROOT: Final = "root"
 """Whom the configuration lets change quotas."""
-LISTENERS: Final = ("certificates", "logins", "learning", "names")
+LISTENERS: Final = ("certificates", "logins", "learning", "names", "unnamed")
 
 
 class SecuredProxy:
@@ -23,6 +23,7 @@ class SecuredProxy:
     logins        TLS, and clients are named by their logins; the proxy has its own
     learning      no TLS; clients are named by their logins, and the proxy has none
     names         TLS, and one port for all brokers, which are told apart by their hosts
+    unnamed       clients log in, and the settings do not say that this names them
     """
 
     def __init__(
@@ -84,6 +85,13 @@ class SecuredProxy:
             "tls": tls,
             "upstream": {"bootstrap": [kafka.bootstrap]},
         }
-        whole.append(names)
+        unnamed = {
+            "name": "unnamed",
+            "bootstrap_port": self.ports["unnamed"],
+            "broker_port_base": self.ports["unnamed"] + 1,
+            "broker_port_count": PORTS - 2,
+            "upstream": {"bootstrap": [f"127.0.0.1:{kafka.port(1, BARE)}"], "sasl": sasl},
+        }
+        whole += [names, unnamed]
         settings = {"listeners": whole, "quotas": {"changes": {"admins": [ROOT]}}, **(settings or {})}
         self.process: Final = ProxyProcess(folder, "unused:1", quotas, settings=settings)
