@@ -65,7 +65,10 @@ class EmbeddedProxy:
                 *more_listeners,
             ],
             "admin": {"bind": _HOST, "port": self.admin_port},
-            "quotas": {"clients": [dict(each) for each in clients]},
+            "quotas": {
+                "clients": [dict(each) for each in clients],
+                "changes": {"without_authorizer": "loopback"},
+            },
             "limits": {"max_connections": 200, "drain_seconds": 2},
         }
         self._children = Children()
