@@ -58,7 +58,7 @@ class DeletedTopics:
     async def look(self) -> None:
         """Ask about the topics whose turn it is, and forget what is surely gone."""
         names = self._due()
-        if not names:
+        if not names or not self._clusters:
             return
         self._turn += 1
         found = await self._ask(names, everyone=False)

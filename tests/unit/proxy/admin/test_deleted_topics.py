@@ -129,6 +129,14 @@ async def test_where_one_broker_cannot_be_asked_all_is_kept() -> None:
         assert kit.configs == {"t": {RATE: "5"}}
 
 
+async def test_without_a_cluster_to_ask_all_is_kept() -> None:
+    kit = Kit()
+    await kit.set()
+    for _ in range(6):
+        await kit.look_for()
+    assert kit.configs == {"t": {RATE: "5"}}
+
+
 async def test_a_topic_that_was_away_for_a_moment_begins_anew() -> None:
     cluster = Cluster({})
     kit = Kit(cluster)
