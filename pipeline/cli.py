@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pyspark.errors import PySparkException
 from rich.console import Console
+
+try:
+    from pyspark.errors import PySparkException
+except ModuleNotFoundError as missing:
+    raise SystemExit(
+        "quota-pipeline needs Apache Spark for Python: pip install 'kafka-quota-proxy[pipeline]'"
+    ) from missing
 
 from pipeline.errors import InputError, PipelineError
 from pipeline.jobs import batch, plan_move
@@ -68,6 +74,9 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
     @click.option("--to", "end", metavar="TS", help="The time after the last.")
     @click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master.")
     @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
+    @click.option(
+        "--kafka", multiple=True, metavar="KEY=VALUE", help="A setting of Kafka's client, likewise."
+    )
     @wraps(run)
     def command(
         events: str | None,
@@ -76,18 +85,21 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
         end: str | None,
         master: str,
         conf: tuple[str, ...],
+        kafka: tuple[str, ...],
         **own: object,
     ) -> None:
-        run(Options(events or "", out, make_window(start, end), master, _settings(conf)), **own)
+        window = make_window(start, end)
+        settings = _settings("--conf", conf), _settings("--kafka", kafka)
+        run(Options(events or "", out, window, master, *settings), **own)
 
     return command
 
 
-def _settings(conf: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    for setting in conf:
+def _settings(option: str, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    for setting in given:
         if "=" not in setting:
-            raise InputError(f"--conf {setting} has no value; write KEY=VALUE")
-    return tuple((key, value) for key, _, value in (setting.partition("=") for setting in conf))
+            raise InputError(f"{option} {setting} has no value; write KEY=VALUE")
+    return tuple((key, value) for key, _, value in (setting.partition("=") for setting in given))
 
 
 @job

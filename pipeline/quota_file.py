@@ -15,7 +15,9 @@ from pipeline.documents import convert, read_yaml
 from pipeline.errors import InputError
 from proxy.quota.identity import QuotaEntity, parse_entity
 from proxy.quota.kinds import load_kinds
+from proxy.quota.kinds.broker_bytes_in import SHARE, TOTAL
 from proxy.quota.limits import Limits
+from proxy.quota.resources import Resources
 
 ENTITY: Final = "entity"
 EXPIRES: Final = "expires"
@@ -39,6 +41,8 @@ class Quotas(Struct, frozen=True):
     max_throttle_seconds: Above0 = 10.0
     exempt: Exempt = Exempt()
     clients: list[dict[str, Any]] = []
+    topics: dict[str, dict[str, Any]] = {}
+    brokers: dict[int | str, dict[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,8 @@ class QuotaSet:
 
     settings: Quotas
     clients: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    topics: dict[str, dict[str, str]] = field(default_factory=dict)
+    brokers: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def burst_seconds(self) -> float:
@@ -68,6 +74,7 @@ class QuotaSet:
             exempt_users=settings.exempt.users,
             exempt_client_ids=settings.exempt.client_ids,
             max_throttle_seconds=settings.max_throttle_seconds,
+            resources=Resources(self.topics, self.brokers),
         )
 
 
@@ -88,7 +95,17 @@ def read_quotas(path: Path) -> QuotaSet:
             clients[entity] = _values(entry)
         except ValueError as error:
             raise InputError(f"{path}: quotas.clients[{place}]: {error}") from error
-    return QuotaSet(settings, clients)
+    return QuotaSet(
+        settings,
+        clients,
+        {name: _thresholds(values) for name, values in settings.topics.items()},
+        {str(name): _thresholds(values) for name, values in settings.brokers.items()},
+    )
+
+
+def _thresholds(values: Mapping[str, Any]) -> dict[str, str]:
+    """Those configs of a topic or broker that events can be replayed against."""
+    return {name: str(int(value)) for name, value in values.items() if name in (TOTAL, SHARE)}
 
 
 def _entity(entry: Mapping[str, Any]) -> QuotaEntity:

@@ -21,18 +21,21 @@ _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+)://")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`kind` is LINES, PARQUET or KAFKA; `place` a path, or HOST:PORT (several with commas) of brokers."""
+    """`kind` is LINES, PARQUET or KAFKA; `place` a path, or HOST:PORT (several with commas) of brokers;
+    `settings` those of Kafka's client, such as security.protocol.
+    """
 
     kind: str
     place: str
     topic: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
 
 
-def parse_source(text: str) -> Source:
+def parse_source(text: str, settings: tuple[tuple[str, str], ...] = ()) -> Source:
     """What --events names: a file or folder, on this machine or (with a scheme) where Spark can read it."""
     kafka = _KAFKA.fullmatch(text)
     if kafka:
-        return Source(KAFKA, kafka[1], kafka[2])
+        return Source(KAFKA, kafka[1], kafka[2], settings)
     if text.startswith("kafka:"):
         raise InputError(f"{text!r} names no topic; write kafka://HOST:PORT/TOPIC")
     if _SCHEME.match(text) and not text.startswith("file://"):
@@ -95,6 +98,7 @@ def kafka_options(source: Source) -> dict[str, str]:
         "subscribe": source.topic,
         "failOnDataLoss": "true",
         "kafka.isolation.level": "read_committed",
+        **{f"kafka.{key}": value for key, value in source.settings},
     }
 
 

@@ -25,6 +25,9 @@ class Options:
     window: Window
     master: str = "local[*]"
     settings: tuple[tuple[str, str], ...] = ()
+    """Of Spark."""
+    kafka_settings: tuple[tuple[str, str], ...] = ()
+    """Of Kafka's client, where the events are in a topic."""
 
 
 class Job:
@@ -33,7 +36,7 @@ class Job:
     def __init__(self, options: Options, console: Console) -> None:
         self.options: Final = options
         self.console: Final = console
-        self._source: Final = parse_source(options.events)
+        self._source: Final = parse_source(options.events, options.kafka_settings)
         self._spark: SparkSession | None = None
         self._events: Events | None = None
         self._progress: Progress | None = None

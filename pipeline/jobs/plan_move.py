@@ -12,6 +12,7 @@ from pipeline.errors import InputError, PipelineError
 from pipeline.jobs.job import make_folder
 from pipeline.log_dirs import read_cluster
 from pipeline.transforms.reassignment import Cluster, Move, Plan
+from proxy.errors import UpstreamUnavailable
 
 Rates = Mapping[tuple[str, int], float]
 
@@ -28,7 +29,7 @@ def load(cluster: Path | None, bootstrap: str | None, moves: Path | None) -> Clu
     else:
         try:
             found = asyncio.run(read_cluster(str(bootstrap)))
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, UpstreamUnavailable) as error:
             raise PipelineError(f"{bootstrap} cannot be asked for its partitions: {error}") from error
     if moves is None:
         if bootstrap is not None:

@@ -22,7 +22,7 @@ from pipeline.errors import InputError, PipelineError
 from pipeline.jobs.job import Job
 from pipeline.sources import KAFKA, stream_lines
 from pipeline.tables import EVENTS_TABLE, QUARANTINE_TABLE, events_folder, has_rows, is_streamed
-from pipeline.transforms.events import bad, checked_lines, good, once, with_date
+from pipeline.transforms.events import bad, checked_lines, good, once, with_date, within
 
 ONCE: Final = "once"
 FOLLOW: Final = "follow"
@@ -54,7 +54,7 @@ def run_stream(job: Job, options: StreamOptions) -> None:
     if _SHUFFLE not in dict(job.options.settings):
         job.spark.conf.set(_SHUFFLE, _STATE_PARTITIONS)
     checked = checked_lines(stream_lines(job.spark, job.source))
-    events = with_date(once(good(checked), options.late))
+    events = with_date(once(within(good(checked), job.options.window), options.late))
     counted = checked.observe(_QUALITY, F.count("reason").alias("bad"))
     with _until_signal() as ended:
         queries = [
@@ -80,7 +80,7 @@ def _start(table: DataFrame, name: str, job: Job, options: StreamOptions, *parti
     )
     if options.mode == ONCE:
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{options.every} seconds").start()
+    return writer.trigger(processingTime=f"{round(options.every * 1000)} milliseconds").start()
 
 
 def _watch(queries: list[StreamingQuery], ended: threading.Event, job: Job) -> None:

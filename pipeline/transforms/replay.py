@@ -4,7 +4,8 @@ An event says how much came in an interval, not when. Each interval's requests a
 evenly where nothing was throttled; otherwise in bursts, each followed by requests that wait, such that the
 waits take as long as they did (`layout.py`). A client sends its next request when the wait for the last one
 is over, as it would (`simulate`): with a lower quota it falls behind, with a higher one it is never ahead of
-what it sent. What quotas other than byte rates did cannot be replayed from sums, and stays as it was.
+what it sent. What quotas other than byte rates and the broker's did cannot be replayed from sums, and stays
+as it was.
 """
 
 import heapq
@@ -28,8 +29,10 @@ from pipeline.transforms.layout import (
     held_at,
     lay_out,
 )
+from pipeline.transforms.replay_broker import refused
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
+from proxy.quota.kinds.broker_bytes_in import SHARE
 from proxy.quota.kinds.client_bytes import FETCH, KIND, PRODUCE, PRODUCER_BYTE_RATE
 from proxy.wire.views import RequestView, ResponseView
 
@@ -58,14 +61,16 @@ def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
         F.sum("throttle_ms").alias("throttle_ms"), F.sum("rejected_bytes").alias("rejected_bytes")
     )
     before = before.where((F.col("throttle_ms") > 0) | (F.col("rejected_bytes") > 0))
-    after = replayed(events, quotas)
+    after = replayed(events, quotas).withColumn("rejected_bytes", F.lit(None).cast("bigint"))
+    if quotas.brokers:
+        after = after.unionByName(refused(events, quotas), allowMissingColumns=True)
     same = (
         (F.col("before.user") == F.col("after.user"))
         & (F.col("before.client_id") == F.col("after.client_id"))
         & F.col("before.quota").eqNullSafe(F.col("after.quota"))
     )
     both = before.alias("before").join(after.alias("after"), same, "full")
-    is_replayed = F.coalesce("before.quota", "after.quota").isin(*APIS)
+    is_replayed = F.coalesce("before.quota", "after.quota").isin(*APIS, SHARE)
     before_ms = F.coalesce("before.throttle_ms", F.lit(0))
     rejected = F.coalesce("before.rejected_bytes", F.lit(0))
     return both.select(
@@ -78,7 +83,9 @@ def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
         .otherwise(before_ms)
         .alias("after_throttle_ms"),
         rejected.alias("before_rejected_bytes"),
-        rejected.alias("after_rejected_bytes"),
+        F.when(is_replayed, F.coalesce("after.rejected_bytes", F.lit(0)))
+        .otherwise(rejected)
+        .alias("after_rejected_bytes"),
         F.coalesce("after.delayed_bytes", F.lit(0)).alias("after_delayed_bytes"),
         F.coalesce("after.late_ms", F.lit(0)).alias("after_late_ms"),
     ).select(*names(REPLAY))

@@ -1,0 +1,79 @@
+"""What-if of the broker-side quota: what producers brought to each broker, once more through its rule.
+
+The quota refuses instead of making wait, by one-minute averages that move every five seconds: bytes by second
+are as good as requests. What was refused then is offered again, once.
+"""
+
+from typing import Any, Final
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from pipeline.quota_file import QuotaSet
+from proxy.cluster.view import ClusterView, Partition
+from proxy.quota.bucket import Bucket
+from proxy.quota.identity import Identity
+from proxy.quota.kinds.broker_bytes_in import KIND, PRODUCE, SHARE
+from proxy.wire.views import NO_ID, Item, RequestView
+
+_BROKER: Final = ("cluster", "proxy", "listener", "broker")
+_AFTER: Final = StructType(
+    [
+        StructField("user", StringType()),
+        StructField("client_id", StringType()),
+        StructField("quota", StringType()),
+        StructField("rejected_bytes", LongType()),
+    ]
+)
+
+
+def refused(events: DataFrame, quotas: QuotaSet) -> DataFrame:
+    """`user, client_id, quota, rejected_bytes`: each broker of each proxy replayed on its own."""
+    offered = (
+        events.where((F.col("api") == "Produce") & F.col("topic").isNotNull())
+        .groupBy(*_BROKER, "user", "client_id", "topic", "interval_start_ms")
+        .agg(
+            F.max("interval_ms").alias("interval_ms"),
+            F.sum(F.col("bytes_in") + F.col("rejected_bytes")).alias("bytes"),
+        )
+    )
+
+    def run(rows: Any) -> Any:
+        return pd.DataFrame(simulate_broker(rows, quotas), columns=_AFTER.names)
+
+    found = offered.groupBy(*_BROKER).applyInPandas(run, _AFTER)
+    return found.groupBy("user", "client_id", "quota").agg(F.sum("rejected_bytes").alias("rejected_bytes"))
+
+
+def simulate_broker(rows: Any, quotas: QuotaSet) -> list[tuple[str, str, str, int]]:
+    """One broker's intervals through the proxy's rule: a row of `_AFTER` for each tenant refused."""
+    node_id = int(rows["broker"].iloc[0])
+    quota = KIND.build()
+    quota.join(node_id, [])
+    quota.configure(quotas.limits(), 0.0)
+    here = Partition(node_id, (node_id,), frozenset([node_id]))
+    view = ClusterView("", {}, {}, {(topic, 0): here for topic in set(rows["topic"])})
+    quota.see_cluster(view, 0.0)
+    nobody = RequestView(PRODUCE, 0, 0, "", 0)
+    rows = rows.sort_values("interval_start_ms", kind="stable")
+    base = float(rows["interval_start_ms"].iloc[0])
+    lost: dict[tuple[str, str], int] = {}
+    for start, interval in rows.groupby("interval_start_ms", sort=True):
+        seconds = max(1, round(float(interval["interval_ms"].max()) / 1000))
+        sent = [
+            (Identity(row.user, row.client_id, ""), Item(row.topic, NO_ID, 0, round(row.bytes / seconds)))
+            for row in interval.itertuples()
+        ]
+        for second in range(seconds):
+            now = (start - base) / 1000 + second
+            for who, item in sent:
+                over: dict[int, Bucket] = {}
+                quota.refuse([item], over, now)
+                if over:
+                    name = (who.principal, who.client_id)
+                    lost[name] = lost.get(name, 0) + item.size
+                else:
+                    quota.pass_items(nobody, [item], who, now)
+    return [(user, client_id, SHARE, size) for (user, client_id), size in lost.items()]
