@@ -32,6 +32,7 @@ _STATE_PARTITIONS: Final = "8"
 _POLL_SECONDS: Final = 1.0
 _QUALITY: Final = "quality"
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
+_SHUFFLE_DEFAULT: Final = "200"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def run_stream(job: Job, options: StreamOptions) -> None:
     folder = events_folder(job.options.out)
     if has_rows(folder) and not is_streamed(folder):
         raise InputError(f"{folder} was written without --stream: go on without it, or give another --out")
-    if _SHUFFLE not in dict(job.options.settings):
+    if job.spark.conf.get(_SHUFFLE) == _SHUFFLE_DEFAULT:
         job.spark.conf.set(_SHUFFLE, _STATE_PARTITIONS)
     checked = checked_lines(stream_lines(job.spark, job.source))
     events = with_date(once(within(good(checked), job.options.window), options.late))
