@@ -70,15 +70,26 @@ class Events:
         )
         return deduplicate(within(good(counted), self._window))
 
-    def quarantine(self, out: str) -> Quality:
-        """After an action on events(): writes what is none, if there is any, and says how many they are."""
+    def quarantine(self, out: str, *, add: bool = False) -> Quality:
+        """After an action on events(): writes what is none, if there is any, and says how many they are.
+
+        `add`: to what the table has already, instead of in its place; the same text with the same reason is
+        there once.
+        """
         seen = self._seen.get
         quality = Quality(seen["read"], seen["bad"])
-        if quality.bad:
-            if is_streamed(f"{out}/{QUARANTINE_TABLE}"):
-                raise PipelineError(
-                    f"{quality.bad:,} of what was read are no events, and a stream keeps such in "
-                    f"{out}/{QUARANTINE_TABLE}: give another --out"
-                )
-            write_table(bad(self._checked), out, QUARANTINE_TABLE)
+        if not quality.bad:
+            return quality
+        folder = f"{out.rstrip('/')}/{QUARANTINE_TABLE}"
+        if is_streamed(folder):
+            raise PipelineError(
+                f"{quality.bad:,} of what was read are no events, and a stream keeps such in {folder}: "
+                "give another --out"
+            )
+        found = bad(self._checked)
+        if add and has_rows(folder):
+            known = found.sparkSession.read.parquet(folder)
+            found.distinct().join(known, ["raw", "reason"], "left_anti").write.mode("append").parquet(folder)
+        else:
+            write_table(found.distinct() if add else found, out, QUARANTINE_TABLE)
         return quality

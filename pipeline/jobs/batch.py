@@ -25,7 +25,7 @@ def append(job: Job) -> None:
         events = not_in(events, job.spark.read.parquet(folder))
     added = append_events(events, job.options.out)
     job.say(f"{folder}: {added:,} events added")
-    job.report_quality()
+    job.report_quality(add=True)
 
 
 def write_usage(job: Job, by: str) -> None:

@@ -87,10 +87,10 @@ class Job:
         """Where the events come from."""
         return self._source
 
-    def report_quality(self) -> Quality:
+    def report_quality(self, *, add: bool = False) -> Quality:
         """Says what was read, and where that is which is no event."""
         assert self._events is not None
-        quality = self._events.quarantine(self.options.out)
+        quality = self._events.quarantine(self.options.out, add=add)
         self.say(f"{quality.read:,} events read")
         if quality.bad:
             folder = f"{self.options.out}/quarantine"

@@ -46,6 +46,16 @@ def test_what_was_ingested_is_a_source(spark: SparkSession, run_job: RunJob, tmp
     assert spark.read.parquet(str(tmp_path / "usage")).count() == 2
 
 
+def test_what_is_no_event_is_kept_from_run_to_run(
+    spark: SparkSession, run_job: RunJob, tmp_path: Path
+) -> None:
+    for name in ("one", "one", "two"):
+        lines = write_lines(tmp_path / f"{name}.jsonl", [make_event(), name])
+        assert run_job("ingest", "--events", lines, "--out", tmp_path / "out").exit_code == 0
+    quarantine = spark.read.parquet(str(tmp_path / "out/quarantine"))
+    assert sorted(row.raw for row in quarantine.collect()) == ["one", "two"]
+
+
 @pytest.fixture
 def topic(kafka: EmbeddedKafka) -> str:
     name = f"usage-{uuid.uuid4()}"
