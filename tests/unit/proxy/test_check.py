@@ -35,6 +35,8 @@ quotas:
   clients:
     - {entity: {client-id: <default>}, producer_byte_rate: 20971520, consumer_byte_rate: 1}
     - {entity: {client-id: <default>}, producer_byte_rate: 5, expires: 2030-12-31T00:00:00+01:00}
+  topics: {orders: {producer.byte.rate: 5, action: reject}}
+  brokers: {<default>: {total.bytes.in.per.sec.threshold: 7}}
   store: none
 """
     assert described(tmp_path, text) == [
@@ -48,6 +50,8 @@ quotas:
         "store     none: quotas cannot be changed with tools",
         "quota     client-id <default>: producer_byte_rate 20971520, consumer_byte_rate 1",
         "quota     client-id <default>: producer_byte_rate 5 until 2030-12-30T23:00:00+00:00",
+        "quota     topic orders: producer.byte.rate 5, producer.byte.rate.action reject",
+        "quota     broker <default>: total.bytes.in.per.sec.threshold 7",
     ]
 
 
