@@ -105,21 +105,30 @@ class TopicCreations:
                     if not may:
                         raise Refused(ErrorCode.topic_authorization_failed, MAY_NOT)
                     values = changes_of(ours, self._keys, {}, False)
+                    self._store.check_open()
                     case.values[name] = {key: value for key, value in values.items() if value is not None}
-                    self._check(case)
                 except Refused as refused:
-                    case.values.pop(name, None)
                     case.refused.append(refusal(request, name, refused.code, str(refused)))
                     continue
             case.passed.append(rest)
+        self._refuse_conflicts(case)
         return case
 
-    def _check(self, case: _Split) -> None:
-        """Raises Refused where what the request has so far cannot be stored."""
-        self._store.check_open()
-        problem = self._store.conflict([self._change(name, values) for name, values in case.values.items()])
-        if problem:
-            raise Refused(ErrorCode.invalid_config, problem)
+    def _refuse_conflicts(self, case: _Split) -> None:
+        """Refuse the topics whose configs cannot be together with what is there and those before them."""
+        changes = [self._change(name, values) for name, values in case.values.items()]
+        if not changes or not self._store.conflict(changes):
+            return
+        made: list[ConfigChange] = []
+        for change in changes:
+            problem = self._store.conflict([*made, change])
+            if not problem:
+                made.append(change)
+                continue
+            name = change.entity.name
+            del case.values[name]
+            case.passed[:] = [topic for topic in case.passed if topic.fields.name != name]
+            case.refused.append(refusal(case.asked, name, ErrorCode.invalid_config, problem))
 
     def _change(self, name: str, values: dict[str, str], topic_id: bytes = NO_ID) -> ConfigChange:
         shown = None if topic_id == NO_ID else topic_id.hex()

@@ -19,7 +19,7 @@ from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource, Resources
 from proxy.store.layers import ClientLayer, ConfigLayer, Quotas
 from proxy.store.records import Place, Setting
-from proxy.store.sources import Alteration, Sources, Write
+from proxy.store.sources import Alteration, Sources, writer
 
 log = logging.getLogger(__name__)
 LONGEST_SLEEP_SECONDS: Final = 30.0
@@ -211,7 +211,7 @@ class QuotaStore:
         """
         records: list[tuple[Place, Setting]] = []
         for number, change in enumerate(changes):
-            self._clients.plan(change, self._writer(records, change, who))
+            self._clients.plan(change, writer(records, change, who, self._wall_ms()))
             if number % YIELD_EVERY == YIELD_EVERY - 1:
                 await asyncio.sleep(0)
         await self._append(records)
@@ -221,31 +221,6 @@ class QuotaStore:
             raise StoreOff(self.off)
         if records:
             await self.log.append(records)
-
-    def _writer(
-        self,
-        records: list[tuple[Place, Setting]],
-        change: Alteration[QuotaEntity, float] | Alteration[ConfigResource, str],
-        who: Identity,
-    ) -> Write:
-        now_ms = self._wall_ms()
-
-        def write(place: Place, value: object, expires_at_ms: int | None, removed: bool) -> None:
-            assert value is None or isinstance(value, (float, int, str))
-            setting = Setting(
-                value=value,
-                expires_at_ms=expires_at_ms,
-                removed=removed,
-                address=change.address,
-                topic_id=change.topic_id,
-                by=who.principal,
-                client_id=who.client_id,
-                origin=who.address,
-                at_ms=now_ms,
-            )
-            records.append((place, setting))
-
-        return write
 
     # Configs of topics and brokers
 
@@ -281,8 +256,8 @@ class QuotaStore:
         """Forget what the tools have set of these. Raises what alter() raises."""
         async with self._one_at_a_time:
             records: list[tuple[Place, Setting]] = []
-            writer = self._writer(records, ConfigChange(resource, {}), who)
-            self._configs.forget(resource, names, writer)
+            write = writer(records, ConfigChange(resource, {}), who, self._wall_ms())
+            self._configs.forget(resource, names, write)
             await self._append(records)
 
     def conflict(self, changes: Sequence[ConfigChange]) -> str:
@@ -305,7 +280,7 @@ class QuotaStore:
                 raise Conflict(problem)
             records: list[tuple[Place, Setting]] = []
             for number, change in enumerate(changes):
-                self._configs.plan(change, self._writer(records, change, who))
+                self._configs.plan(change, writer(records, change, who, self._wall_ms()))
                 if number % YIELD_EVERY == YIELD_EVERY - 1:
                     await asyncio.sleep(0)
             await self._append(records)

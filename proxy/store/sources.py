@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
-from proxy.quota.identity import QuotaEntity
+from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.resources import ConfigResource
 from proxy.store.layers import Layer, Layers, Temporary
 from proxy.store.records import Place, Setting
@@ -33,6 +33,29 @@ class Alteration(Generic[Entity, Value]):
     anew: bool = False
     """Whether it is another entity than the one that had this name: what the tools have set for that one is
     forgotten."""
+
+
+def writer(
+    records: list[tuple[Place, Setting]], change: Alteration[Any, Any], who: Identity, now_ms: int
+) -> Write:
+    """Adds to `records`, as made by somebody at this time."""
+
+    def write(place: Place, value: object, expires_at_ms: int | None, removed: bool) -> None:
+        assert value is None or isinstance(value, (float, int, str))
+        setting = Setting(
+            value=value,
+            expires_at_ms=expires_at_ms,
+            removed=removed,
+            address=change.address,
+            topic_id=change.topic_id,
+            by=who.principal,
+            client_id=who.client_id,
+            origin=who.address,
+            at_ms=now_ms,
+        )
+        records.append((place, setting))
+
+    return write
 
 
 class Sources(Generic[Entity, Value]):
