@@ -1,6 +1,7 @@
 """A secured Kafka and the proxy before it: who gets in is who the broker says, and spends their own quota."""
 
 import contextlib
+import http.client
 import json
 import socket
 import ssl
@@ -26,7 +27,7 @@ from tests.support.raw_client import RawClient
 from tests.support.requests import metadata
 from tests.support.secured_clients import COUNT, OAUTHBEARER, PYTHON_CLIENTS, Client, Way, java, tool_config
 from tests.support.secured_kafka import PASSWORDS, SECRET, secured_kafka, set_up
-from tests.support.secured_proxy import ROOT, SecuredProxy
+from tests.support.secured_proxy import ADMIN_TOKEN, ROOT, SecuredProxy
 from tests.support.topics import make_topic
 from tests.support.waiting import wait_until
 
@@ -313,6 +314,17 @@ def test_logins_that_nobody_reads_are_told(front: SecuredProxy, topic: str) -> N
     says = "unnamed: clients log in here, and are all ANONYMOUS to the quotas"
     wait_until(lambda: front.process.log_lines(says), "the log's line")
     assert says in front.process.get("/readyz")[1]
+
+
+def test_what_changes_anything_at_the_admin_port_wants_the_token(front: SecuredProxy) -> None:
+    statuses = []
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Bearer {ADMIN_TOKEN}"}):
+        connection = http.client.HTTPConnection("127.0.0.1", front.process.admin_port, timeout=10)
+        connection.request("POST", "/metrics", headers=headers)
+        statuses.append(connection.getresponse().status)
+        connection.close()
+    no_such_method = 405
+    assert statuses == [401, 401, no_such_method]
 
 
 def test_a_client_without_tls(front: SecuredProxy, topic: str) -> None:

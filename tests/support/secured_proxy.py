@@ -8,11 +8,12 @@ from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.ports import free_port_range
 from tests.support.certificates import Authority, Signed
 from tests.support.proxy_process import ProxyProcess, Quotas
-from tests.support.secured_kafka import BARE, PASSWORDS, SASL, TLS
+from tests.support.secured_kafka import BARE, PASSWORDS, SASL, SECRET, TLS
 
 PORTS: Final = 12
 ROOT: Final = "root"
 """Whom the configuration lets change quotas."""
+ADMIN_TOKEN: Final = f"admin-{SECRET}"
 LISTENERS: Final = ("certificates", "logins", "learning", "names", "unnamed")
 
 
@@ -93,5 +94,12 @@ class SecuredProxy:
             "upstream": {"bootstrap": [f"127.0.0.1:{kafka.port(1, BARE)}"], "sasl": sasl},
         }
         whole += [names, unnamed]
-        settings = {"listeners": whole, "quotas": {"changes": {"admins": [ROOT]}}, **(settings or {})}
+        (folder / "token").write_text(ADMIN_TOKEN)
+        admin = {"token_file": "token"}
+        settings = {
+            "listeners": whole,
+            "admin": admin,
+            "quotas": {"changes": {"admins": [ROOT]}},
+            **(settings or {}),
+        }
         self.process: Final = ProxyProcess(folder, "unused:1", quotas, settings=settings)

@@ -117,6 +117,20 @@ def test_replaced_files_are_taken(authority: Authority) -> None:
     assert files.problem == ""
 
 
+def test_a_context_that_is_kept_follows_too(authority: Authority) -> None:
+    signed = authority.sign("proxy")
+    files = server_tls(Tls(certificate=signed.certificate, key=signed.key), AT)
+    kept = files.following_context()
+    client = client_tls(UpstreamTls(ca=authority.ca), AT).context
+    shown = []
+    for _ in range(2):
+        _, other = meet(kept, client)
+        shown.append(other.getpeercert(binary_form=True))
+        authority.sign("proxy")
+        look_twice(files)
+    assert shown[0] != shown[1]
+
+
 def test_half_of_a_replacement_changes_nothing(authority: Authority) -> None:
     signed, other = authority.sign("proxy"), authority.sign("other")
     files = server_tls(Tls(certificate=signed.certificate, key=signed.key), AT)
