@@ -49,11 +49,18 @@ def events(
     wanted = F.lit(LARGEST_RATE) / F.col("rank") * _wave() * (0.6 + 0.8 * F.col("noise"))
     shaped = base.withColumn("wanted", wanted * interval_ms / 1000)
     capped = shaped.withColumn("bytes", F.least("wanted", F.lit(QUOTA * interval_ms / 1000)).cast("bigint"))
+    return capped.select(*[column.alias(name) for name, column in _columns(interval_ms).items()]).select(
+        *names(EVENT)
+    )
+
+
+def _columns(interval_ms: int) -> dict[str, Column]:
+    """The event's fields, of a slot's interval."""
     over = F.greatest(F.col("wanted") / (QUOTA * interval_ms / 1000) - 1, F.lit(0.0))
     requests = F.greatest(F.floor(F.col("bytes") / 65_536), F.lit(1)).cast("bigint")
     waited = F.when(over > 0, requests).otherwise(0).cast("bigint")
     produces = F.col("produces")
-    columns = {
+    return {
         "v": F.lit(1),
         "cluster": F.lit("main"),
         "proxy": F.concat(F.lit("proxy-"), (F.col("slot") % 2 + 1).cast("string")),
@@ -78,7 +85,6 @@ def events(
             F.when(produces, F.lit("producer_byte_rate")).otherwise(F.lit("consumer_byte_rate")),
         ),
     }
-    return capped.select(*[column.alias(name) for name, column in columns.items()]).select(*names(EVENT))
 
 
 def _uniform(of: Column, salt: int) -> Column:

@@ -17,6 +17,7 @@ from proxy.demo.embedded_kafka import EmbeddedKafka
 
 _QUICK: Final = {
     "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.sql.shuffle.partitions": "1",
     # Compiling a query takes longer than running it on a handful of rows.
     "spark.sql.codegen.wholeStage": "false",

@@ -16,6 +16,17 @@ from tests.support.waiting import wait_until
 GOLDEN: Final = Path(__file__).parent / "golden"
 SPARK_CLASS: Final = Path(pyspark.__file__).parent / "bin" / "spark-class"
 HOST: Final = "127.0.0.1"
+SETTINGS: Final = (
+    f"spark.driver.host={HOST}",
+    "spark.executor.memory=512m",
+    "spark.sql.shuffle.partitions=2",
+    # Several partitions of a few rows: what takes long is compiling.
+    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    "spark.sql.codegen.wholeStage=false",
+    "spark.sql.codegen.factoryMode=NO_CODEGEN",
+    "spark.sql.adaptive.enabled=false",
+)
 
 
 @pytest.fixture
@@ -53,8 +64,7 @@ def test_the_report_is_the_same(master: str, tmp_path: Path) -> None:
         *(sys.executable, "-m", "pipeline.cli", "report", "--master", master),
         *("--events", str(GOLDEN / "hour.jsonl"), "--out", str(tmp_path / "out")),
         *("--prices", str(GOLDEN / "prices.yaml"), "--quotas", str(GOLDEN / "quotas.yaml")),
-        *("--conf", f"spark.driver.host={HOST}", "--conf", "spark.executor.memory=512m"),
-        *("--conf", "spark.sql.shuffle.partitions=4"),
+        *[word for setting in SETTINGS for word in ("--conf", setting)],
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
