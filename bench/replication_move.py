@@ -29,6 +29,8 @@ FOLLOWER: Final = "follower"
 SAMPLE_SECONDS: Final = 0.1
 CALM_SECONDS: Final = 5.0
 PRODUCE_EVERY_SECONDS: Final = 0.01
+WARM_UP: Final = 100
+"""Messages before it counts: the first wait for connections, and for followers to take up a new topic."""
 MOST_SECONDS: Final = 600.0
 
 
@@ -122,6 +124,9 @@ def producing(bootstrap: str, topic: str, times: Callable[[float], None]) -> Ite
         return
     over = threading.Event()
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+    for _ in range(WARM_UP):
+        producer.produce(topic, bytes(1024))
+    producer.flush()
 
     def produce() -> None:
         while not over.wait(PRODUCE_EVERY_SECONDS):
