@@ -24,6 +24,7 @@ from rich.table import Table
 ROOT: Final = Path(__file__).parent.parent.parent
 RESULTS: Final = ROOT / "bench" / "results"
 JOBS: Final = ("ingest", "usage", "throttle", "chargeback", "recommend", "replay", "report")
+TOOLS: Final = ("spark", "pandas")
 PANDAS_JOBS: Final = ("usage", "throttle", "chargeback")
 PANDAS_AT_MOST: Final = 20_000_000
 QUOTAS: Final = """\
@@ -57,16 +58,19 @@ def main() -> None:
     options = parser.parse_args()
     console = Console()
     results: list[Result] = []
+    RESULTS.mkdir(parents=True, exist_ok=True)
     for size in sorted(options.events):
         source = generate(size, options.folder, options.memory)
         for job in options.jobs:
-            with console.status(f"{job} on {size:,} events"):
-                results.append(_measure("spark", job, size, source, options.folder, options.memory))
-            if job in PANDAS_JOBS and size <= PANDAS_AT_MOST:
-                with console.status(f"{job} on {size:,} events with pandas"):
-                    results.append(_measure("pandas", job, size, source, options.folder, options.memory))
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / "pipeline.json").write_text(json.dumps([asdict(each) for each in results], indent=2) + "\n")
+            for tool in TOOLS:
+                if tool == "pandas" and (job not in PANDAS_JOBS or size > PANDAS_AT_MOST):
+                    continue
+                with console.status(f"{job} on {size:,} events with {tool}"):
+                    results.append(_measure(tool, job, size, source, options.folder, options.memory))
+                # A long run that is broken off has something to show for it.
+                (RESULTS / "pipeline.json").write_text(
+                    json.dumps([asdict(each) for each in results], indent=2) + "\n"
+                )
     console.print(_table(results))
 
 
