@@ -1,7 +1,8 @@
 """Fetches: the fetches of one connection, where a quota may hold partitions of them back.
 
-A session is taken over when it is opened with a full request that names a partition that some quota is about;
-its client then knows it under another id. So a session whose partitions are held back cannot go on past this
+A session is taken over when it is opened with a full request that names a partition that some quota is about,
+or by a follower in any case: a throttle comes to it while it fetches. Its client then knows it under another
+id. So a session whose partitions are held back cannot go on past this
 connection, or past this proxy, where nobody would put them back: the broker does not know the id, and the
 client opens a new one. A session that was opened before a quota came is asked to do so as soon as it names
 such a partition (INVALID_FETCH_SESSION_EPOCH). All other fetches pass as they are.
@@ -105,7 +106,7 @@ class Fetches:
     @property
     def needed(self) -> bool:
         """Whether fetches of this connection have to be read."""
-        return self._engine.holds_fetches or len(self._sessions) > 0
+        return self._between_brokers or self._engine.holds_fetches or len(self._sessions) > 0
 
     def open(self, session: FetchSession) -> None:
         """The broker has opened a session."""
@@ -168,7 +169,8 @@ class Fetches:
         before = self.close(request.session_id)
         last = self._last
         self._last = None
-        if before is None and not self._about_any(request, view, who):
+        follower = view.replica_id >= 0
+        if before is None and not follower and not self._about_any(request, view, who):
             return False
         if last is not None and last.version != request.version:
             last = None

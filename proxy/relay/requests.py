@@ -155,11 +155,16 @@ class Requests:
     def _is_held_whole(self, frame: Frame) -> bool:
         """Whether a quota may take something out of it: a fetch, or a Produce request."""
         refuses = self._engine.refuses
-        holds = self._engine.holds_fetches or self._fetches is not None
+        holds = self._reads_fetches
         if not (refuses or holds) or frame.size > HELD_WHOLE_BYTES:
             return False
         api_key = Reader(frame.pieces, LENGTH_SIZE).i16()
         return refuses if api_key == PRODUCE else holds and api_key == FETCH
+
+    @property
+    def _reads_fetches(self) -> bool:
+        """Whether fetches are more to us than their head."""
+        return self._engine.holds_fetches or self._fetches is not None or self._between_brokers
 
     def _read_request(self, frame: Frame, now: float) -> None:
         if self.authentication is not None and self.authentication.takes_bare(frame, self._client):
@@ -274,7 +279,7 @@ class Requests:
         if refusable and frame.complete and self._refusing.refuse(frame, exchange, view, body_at, now):
             return
         self._admit(exchange, view, now)
-        if header.api_key == FETCH and (self._engine.holds_fetches or self._fetches is not None):
+        if header.api_key == FETCH and self._reads_fetches:
             fetch = self._hold_fetch(frame, exchange, view, now)
             if fetch is not None:
                 self._go_on(fetch, now)
