@@ -33,7 +33,7 @@ from proxy.security.access import Access
 from proxy.security.secrets import read_secret
 from proxy.security.tls import POLL_SECONDS, TlsFiles, server_tls
 from proxy.server.admission import Admission
-from proxy.server.connection import DRAIN_POLL_SECONDS
+from proxy.server.drain import DRAIN_POLL_SECONDS
 from proxy.server.gateway import Gateway
 from proxy.server.malloc import keep_freed_memory
 from proxy.server.ports import BACKLOG, bind

@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, cast, final
 
 from proxy.server.broker_stream import BrokerStream
+from proxy.server.pauses import Pauses
 
 if TYPE_CHECKING:
     from proxy.server.connection import Connection
@@ -14,8 +15,6 @@ system's own buffers keep both sides busy, and what is read meanwhile would have
 """
 TLS_WRITE_BUFFER_BYTES: Final = 64 << 10
 """The same over TLS, where a limit of 0 is reached by nothing at all; what is written is copied anyway."""
-CLIENT_FULL: Final = 1
-HELD: Final = 2
 LINGER_SECONDS: Final = 30.0
 """How long a broker may take to read the rest and close after its client has gone."""
 
@@ -36,8 +35,7 @@ class BrokerSide:
         self._streaming = False
         self._plain = False
         """Whether the socket's bytes are the broker's own, not TLS."""
-        self.paused = 0
-        """Why the broker is not read from."""
+        self.pauses: Final = Pauses()
 
     def wait_with(self, pieces: list[bytes]) -> bool:
         """Keep this until the broker is connected; whether somebody has to see to that now."""
@@ -48,15 +46,7 @@ class BrokerSide:
 
     def pause(self, why: int, on: bool) -> None:
         """Stop reading for one reason, or for one reason less."""
-        before = self.paused
-        self.paused = before | why if on else before & ~why
-        transport = self.transport
-        if transport is None or transport.is_closing() or self._ending:
-            return
-        if self.paused and not before:
-            transport.pause_reading()
-        elif before and not self.paused:
-            transport.resume_reading()
+        self.pauses.change(None if self._ending else self.transport, why, on)
 
     def failed(self) -> None:
         """The broker cannot be connected."""
@@ -97,7 +87,7 @@ class BrokerSide:
         self.connecting = False
         self.transport = broker
         self._plain = broker.get_extra_info("sslcontext") is None
-        self.paused = 0
+        self.pauses.clear()
         broker.set_write_buffer_limits(high=WRITE_BUFFER_BYTES if self._plain else TLS_WRITE_BUFFER_BYTES)
         broker.writelines(self._waiting)
         self._waiting = []

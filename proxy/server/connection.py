@@ -23,29 +23,23 @@ from proxy.relay.errors import (
 )
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
-from proxy.server.broker_side import (
-    CLIENT_FULL,
-    HELD,
-    TLS_WRITE_BUFFER_BYTES,
-    WRITE_BUFFER_BYTES,
-    BrokerSide,
-)
+from proxy.server.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
 from proxy.server.broker_stream import LEAST_BYTES
 from proxy.server.direct import Direct, direct
+from proxy.server.drain import Drain
 from proxy.server.owner import Owner
+from proxy.server.pauses import (
+    BROKER_FULL,
+    CLIENT_FULL,
+    CONNECTING,
+    DRAINING,
+    HELD,
+    MUTED,
+    UNSERVED,
+    Pauses,
+)
 
 log = logging.getLogger(__name__)
-MUTED: Final = 1
-BROKER_FULL: Final = 2
-CONNECTING: Final = 4
-DRAINING: Final = 8
-UNSERVED: Final = 16
-"""Why the client is not read from."""
-DRAIN_POLL_SECONDS: Final = 0.02
-DRAIN_CALLS: Final = 50
-"""About a second, in which a client's requests that are already in the sockets' buffers are read."""
-QUIET_SECONDS: Final = 0.1
-"""A client from which nothing has come for so long is not in the middle of sending."""
 
 
 @final
@@ -75,13 +69,13 @@ class Connection:
         self._broker: Final = BrokerSide(self, loop)
         self._relay: Relay | None = None
         self._unserved: list[bytes] = []
-        self._paused = 0
+        self._pauses: Final = Pauses()
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._serve_timer: asyncio.TimerHandle | None = None
         self._question: asyncio.Future[bytes] | None = None
         self._client_ended = False
-        self._drain_calls = 0
+        self._drain: Final = Drain()
         self._over = False
 
     # The client's side
@@ -126,7 +120,7 @@ class Connection:
         relay = self._relay
         if relay is None or self._over:
             return
-        if self._paused & UNSERVED and self._client is not None:
+        if self._pauses.has(UNSERVED) and self._client is not None:
             # uvloop starts reading after connection_made(), whatever was said there.
             self._unserved.append(data)
             self._client.pause_reading()
@@ -149,7 +143,7 @@ class Connection:
             # There is no half of a TLS connection.
             self.give_up(CLIENT_CLOSED, "the client closed")
             return False
-        if self._paused & UNSERVED:
+        if self._pauses.has(UNSERVED):
             self._client_ended = True
             return True
         if relay.request_unfinished:
@@ -233,7 +227,7 @@ class Connection:
 
     def _pump(self, relay: Relay) -> None:
         muted = relay.client_muted
-        if muted != (self._paused & MUTED != 0):
+        if muted != self._pauses.has(MUTED):
             self._pause(MUTED, muted)
         out = relay.take_to_broker()
         if out:
@@ -252,7 +246,7 @@ class Connection:
             if self._question is not None and not self._question.done():
                 self._question.set_result(payload)
         held = relay.holds_answers
-        if held != (self._broker.paused & HELD != 0):
+        if held != self._broker.pauses.has(HELD):
             # What the broker has for a client that cannot be told to wait is not collected here.
             self._broker.pause(HELD, held)
         due = relay.next_timer()
@@ -289,16 +283,8 @@ class Connection:
         self._pump(relay)
 
     def _pause(self, why: int, on: bool) -> None:
-        before = self._paused
-        self._paused = before | why if on else before & ~why
-        client = self._client
-        if client is None or client.is_closing():
-            return
-        if self._paused and not before:
-            client.pause_reading()
-        elif before and not self._paused:
+        if self._pauses.change(self._client, why, on):
             self.heard_at = self._time()  # silence counts from now on
-            client.resume_reading()
 
     def _arm(self, due: float) -> None:
         if self._timer is not None:
@@ -333,9 +319,9 @@ class Connection:
         relay = self._relay
         if relay is None or self._over:
             return
-        held_up = self._paused & (BROKER_FULL | CONNECTING) != 0
-        self._drain_calls += not held_up
-        if self._drain_calls > DRAIN_CALLS and not relay.request_unfinished:
+        drain = self._drain
+        drain.called(self._pauses.has(BROKER_FULL | CONNECTING))
+        if drain.read_enough and not relay.request_unfinished:
             self._pause(DRAINING, True)
         try:
             relay.drain(now)
@@ -343,7 +329,7 @@ class Connection:
             self.fail(error)
             return
         self._pump(relay)
-        if self._paused & DRAINING or (not held_up and now - self.heard_at >= QUIET_SECONDS):
+        if self._pauses.has(DRAINING) or drain.quiet(now - self.heard_at):
             self._finish_if_idle(relay, DRAINED)
 
     @property

@@ -1,0 +1,34 @@
+"""Drain: how long a client is still read from when the proxy shuts down."""
+
+from typing import Final, final
+
+DRAIN_POLL_SECONDS: Final = 0.02
+DRAIN_CALLS: Final = 50
+"""About a second, in which a client's requests that are already in the sockets' buffers are read."""
+QUIET_SECONDS: Final = 0.1
+"""A client from which nothing has come for so long is not in the middle of sending."""
+
+
+@final
+class Drain:
+    """Of one connection; called() every DRAIN_POLL_SECONDS."""
+
+    __slots__ = ("_calls", "_held_up")
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._held_up = False
+
+    def called(self, held_up: bool) -> None:
+        """`held_up`: the broker could not take more, so that the client had no chance to be read."""
+        self._held_up = held_up
+        self._calls += not held_up
+
+    @property
+    def read_enough(self) -> bool:
+        """Whether a client that goes on sending has been read from for long enough."""
+        return self._calls > DRAIN_CALLS
+
+    def quiet(self, silent_seconds: float) -> bool:
+        """Whether one that has been silent for so long has nothing on its way."""
+        return not self._held_up and silent_seconds >= QUIET_SECONDS

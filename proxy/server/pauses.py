@@ -1,0 +1,48 @@
+"""Pauses: why a socket is not read from."""
+
+import asyncio
+from typing import Final, final
+
+MUTED: Final = 1
+BROKER_FULL: Final = 2
+CONNECTING: Final = 4
+DRAINING: Final = 8
+UNSERVED: Final = 16
+"""Why a client is not read from."""
+CLIENT_FULL: Final = 1
+HELD: Final = 2
+"""Why a broker is not read from."""
+
+
+@final
+class Pauses:
+    """The reasons of one socket, which is read from while there is none."""
+
+    __slots__ = ("_reasons",)
+
+    def __init__(self) -> None:
+        self._reasons = 0
+
+    def has(self, why: int) -> bool:
+        """Whether any of these is a reason now."""
+        return self._reasons & why != 0
+
+    def clear(self) -> None:
+        """Another socket: read from until told otherwise."""
+        self._reasons = 0
+
+    def change(self, transport: asyncio.Transport | None, why: int, on: bool) -> bool:
+        """One reason more, or one less; whether this has the socket read from again.
+
+        `transport`: None where there is nothing to stop, so that the reason is only noted.
+        """
+        before = self._reasons
+        self._reasons = before | why if on else before & ~why
+        if transport is None or transport.is_closing():
+            return False
+        if self._reasons and not before:
+            transport.pause_reading()
+        elif before and not self._reasons:
+            transport.resume_reading()
+            return True
+        return False
