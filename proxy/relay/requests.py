@@ -9,7 +9,7 @@ from proxy.relay.bounds import lower_max_bytes
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.errors import PRODUCE_REFUSED, RelayError
 from proxy.relay.exchange import Client, Exchange, new_client
-from proxy.relay.fetches import ANSWER, WAIT, Fetch, Fetches
+from proxy.relay.held_fetch import FETCH, HeldFetch
 from proxy.relay.held_whole import HELD_WHOLE_BYTES, HeldWhole
 from proxy.relay.intercepted import Intercepted, Interception
 from proxy.relay.local import refuse_version
@@ -20,14 +20,12 @@ from proxy.relay.turns import Turns
 from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.errors import Malformed, Short
-from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter
+from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.registry import BETWEEN_BROKERS, BY_KEY
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 from proxy.wire.walk import HEAD
-
-FETCH: Final = 1
 
 
 @final
@@ -62,10 +60,7 @@ class Requests:
         self._interception: Final = Interception(turns)
         self._refusing: Final = Refusing(engine, turns, names)
         self._whole: Final = HeldWhole()
-        self._fetches: Fetches | None = None
-        """None as long as no quota holds fetches back."""
-        self._waiting: Fetch | None = None
-        """A fetch of which nothing is left now."""
+        self._held: Final = HeldFetch(engine, turns, names, between_brokers)
         self.authentication: Authentication | None = None
         self.greeted = False
         """Whether a request has been read."""
@@ -78,19 +73,19 @@ class Requests:
             turns.muted_until == 0.0
             and not turns.awaiting_answer
             and not turns.full
-            and self._waiting is None
+            and not self._held.waiting
         )
         return may or self._splitter.in_frame
 
     @property
     def waiting(self) -> bool:
         """Whether a request has been read that is neither answered nor on its way to the broker."""
-        return self._waiting is not None
+        return self._held.waiting
 
     @property
     def wake_at(self) -> float:
         """When wake() is due; 0.0 for never."""
-        return 0.0 if self._waiting is None else self._waiting.wake_at
+        return self._held.wake_at
 
     @property
     def unfinished(self) -> bool:
@@ -155,28 +150,18 @@ class Requests:
     def _is_held_whole(self, frame: Frame) -> bool:
         """Whether a quota may take something out of it: a fetch, or a Produce request."""
         refuses = self._engine.refuses
-        holds = self._reads_fetches
+        holds = self._held.reads
         if not (refuses or holds) or frame.size > HELD_WHOLE_BYTES:
             return False
         api_key = Reader(frame.pieces, LENGTH_SIZE).i16()
         return refuses if api_key == PRODUCE else holds and api_key == FETCH
 
-    @property
-    def _reads_fetches(self) -> bool:
-        """Whether fetches are more to us than their head."""
-        return self._engine.holds_fetches or self._fetches is not None or self._between_brokers
-
     def _read_request(self, frame: Frame, now: float) -> None:
         if self.authentication is not None and self.authentication.takes_bare(frame, self._client):
             self._send(frame.pieces)
             return
-        if not frame.complete:
-            self._dispatch(frame, Reader(list(frame.pieces), LENGTH_SIZE), now)
-            return
-        reader = self._reader
-        reader.start(frame.pieces, LENGTH_SIZE)
-        self._dispatch(frame, reader, now)
-        reader.stop()
+        self._dispatch(frame, start_reading(frame, self._reader), now)
+        self._reader.stop()
 
     def _dispatch(self, frame: Frame, reader: Reader, now: float) -> None:
         header = read_request_header(reader)
@@ -279,63 +264,29 @@ class Requests:
         if refusable and frame.complete and self._refusing.refuse(frame, exchange, view, body_at, now):
             return
         self._admit(exchange, view, now)
-        if header.api_key == FETCH and self._reads_fetches:
-            fetch = self._hold_fetch(frame, exchange, view, now)
-            if fetch is not None:
-                self._go_on(fetch, now)
-                return
-        exchange.streams = view.api_key == FETCH and not view.bounded and not view.want_items
+        if header.api_key == FETCH and self._held.reads and not self._held.passes(frame, exchange, view, now):
+            return
+        self._pass_on(frame, exchange, reader, view, now)
+
+    def _pass_on(
+        self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView, now: float
+    ) -> None:
+        """Nothing keeps the request from the broker."""
+        if view.api_key == FETCH:
+            exchange.streams = not view.bounded and not view.want_items and view.fetch_answer is None
         if view.acks != 0:
             self._turns.add(exchange)
         self._forward(frame, exchange, reader, view, now)
 
-    def _hold_fetch(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> Fetch | None:
-        """Have a fetch held back, whole or in part; None where it passes."""
-        fetches = self._fetches
-        if fetches is None:
-            fetches = self._fetches = Fetches(self._engine, self._names, self._between_brokers)
-        elif not fetches.needed:
-            self._fetches = None
-            return None
-        return None if view.partial else fetches.start(frame, exchange, view, now)
-
-    def _go_on(self, fetch: Fetch, now: float) -> None:
-        """Do what has to be done with a fetch now."""
-        fetches = self._fetches
-        assert fetches is not None
-        outcome = fetches.go_on(fetch, now)
-        if outcome == WAIT:
-            self._waiting = fetch
-        elif outcome == ANSWER:
-            self._answer_fetch(fetch)
-        else:
-            exchange = fetch.exchange
-            self._turns.add(exchange)
-            view = fetch.view
-            self._forward(fetch.frame, exchange, self._reader, view, now)
-
-    def _answer_fetch(self, fetch: Fetch) -> None:
-        asked = fetch.exchange
-        exchange = Exchange(asked.correlation_id, asked.client, None, None, True, FETCH)
-        exchange.answer = fetch.answer
-        if asked.throttled_until > 0.0 and fetch.view.api_version == 0:
-            exchange.held_until = asked.throttled_until
-        self._turns.add(exchange)
-
     def wake(self, now: float) -> None:
         """Something may be left by now of the fetch that waits."""
-        fetch = self._waiting
+        fetch = self._held.wake(now)
         if fetch is not None:
-            self._waiting = None
-            self._go_on(fetch, now)
+            self._pass_on(fetch.frame, fetch.exchange, self._reader, fetch.view, now)
 
     def give_up_waiting(self, now: float) -> None:
         """Answer the fetch that waits."""
-        fetch = self._waiting
-        if fetch is not None and self._fetches is not None:
-            self._waiting = None
-            self._fetches.give_up(fetch, now)
-            self._answer_fetch(fetch)
+        self._held.give_up(now)
 
     def _admit(self, exchange: Exchange, view: RequestView, now: float) -> None:
         if view.items and not view.items[0].topic:

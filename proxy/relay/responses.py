@@ -13,7 +13,7 @@ from proxy.wire.addresses import Addresses
 from proxy.wire.apis import Api
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
-from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter
+from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.refused_partitions import restore
 from proxy.wire.topic_names import TopicNames
@@ -113,13 +113,8 @@ class Responses:
             self._turns.send(frame.pieces)
             self._turns.send_own()
             return
-        if not frame.complete:
-            self._dispatch(frame, Reader(list(frame.pieces), LENGTH_SIZE), now)
-            return
-        reader = self._reader
-        reader.start(frame.pieces, LENGTH_SIZE)
-        self._dispatch(frame, reader, now)
-        reader.stop()
+        self._dispatch(frame, start_reading(frame, self._reader), now)
+        self._reader.stop()
 
     def _dispatch(self, frame: Frame, reader: Reader, now: float) -> None:
         exchange = self._turns.answered(reader.i32())

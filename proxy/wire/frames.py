@@ -11,7 +11,7 @@ from typing import Final, final
 
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import FrameTooLarge
-from proxy.wire.reader import NOTHING
+from proxy.wire.reader import NOTHING, Reader
 
 CUT_THROUGH_BYTES: Final = 1 << 20
 JOINED_BYTES: Final = 4096
@@ -31,6 +31,16 @@ class Frame:
         self.size = size
         """Bytes in all, the length's own four included."""
         self.complete = complete
+
+
+def start_reading(frame: Frame, kept: Reader) -> Reader:
+    """A reader of a frame that has just begun, behind its length: where the frame is whole it is `kept`, until
+    the caller stops it; else it is the frame's own, whose list of pieces may grow.
+    """
+    if not frame.complete:
+        return Reader(list(frame.pieces), LENGTH_SIZE)
+    kept.start(frame.pieces, LENGTH_SIZE)
+    return kept
 
 
 @final

@@ -179,7 +179,7 @@ def test_no_wait_is_shortened_that_is_short_already():
 
 def test_epochs_start_again_at_one():
     story, play = opened(partitions={(HOT, 0): 10, (COLD, 0): 1})
-    (session,) = story.relay._requests._fetches._sessions.values()
+    (session,) = story.relay._requests._held._fetches._sessions.values()
     session.client_epoch = 2**31 - 1
     session.broker_epoch = 2**31 - 2
     for correlation_id, theirs, ours in [(2, 2**31 - 1, 2**31 - 2), (3, 1, 2**31 - 1), (4, 2, 1)]:
@@ -337,7 +337,7 @@ def test_a_quota_that_goes_puts_back_what_it_held():
     play.broker(fetched(4, {})).to_client(fetched(4, {}))
     other = fetch(5, {(HOT, 0): 5}, session=(OURS, 8))
     play.client(other).to_broker(other)
-    assert story.relay._requests._fetches is None
+    assert story.relay._requests._held._fetches is None
 
 
 def test_a_quota_that_comes_again_holds_again():
@@ -379,7 +379,7 @@ def test_a_name_that_becomes_known_in_a_session_makes_its_partitions_concern_the
         fetch(2, {(COLD, 0): 1}, 13, session=(OURS, 1))
     )
     story.names.hidden.clear()
-    (session,) = story.relay._requests._fetches._sessions.values()
+    (session,) = story.relay._requests._held._fetches._sessions.values()
     assert len(session._unnamed) == 1
     play.broker(fetched(2, {}, 13, session_id=OURS)).to_client(fetched(2, {}, 13, session_id=THEIRS))
     play.client(fetch(3, {}, 13, session=(THEIRS, 2))).to_broker(fetch(3, {}, 13, session=(OURS, 2)))

@@ -1,7 +1,8 @@
 import pytest
 
 from proxy.wire.errors import FrameTooLarge
-from proxy.wire.frames import CUT_THROUGH_BYTES, JOINED_BYTES, FrameSplitter
+from proxy.wire.frames import CUT_THROUGH_BYTES, JOINED_BYTES, Frame, FrameSplitter, start_reading
+from proxy.wire.reader import NOTHING, Reader
 from tests.support.messages import framed
 
 LIMIT = 100 << 20
@@ -176,3 +177,19 @@ def test_empty_chunks_are_nothing():
         found.feed(chunk)
     assert frames(found) == [framed(b"abc")]
     assert found.buffered == 1
+
+
+def test_whole_frames_share_one_reader():
+    kept = Reader(NOTHING)
+    for number in (1, 2):
+        reader = start_reading(Frame([framed(bytes([0, number]))], 6, True), kept)
+        assert (reader is kept, reader.i16()) == (True, number)
+
+
+def test_a_frame_that_is_cut_through_has_a_reader_and_a_list_of_its_own():
+    kept = Reader(NOTHING)
+    frame = Frame([b"\0\0\1\0\0\7"], 260, False)
+    reader = start_reading(frame, kept)
+    assert (reader is kept, reader.i16()) == (False, 7)
+    reader.pieces.append(b"\0\10")
+    assert (reader.i16(), len(frame.pieces)) == (8, 1)

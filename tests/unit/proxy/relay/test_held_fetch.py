@@ -1,0 +1,72 @@
+"""A fetch of which nothing is left waits; tests/relay has the whole stories."""
+
+from proxy.quota.identity import Identity
+from proxy.relay.exchange import Exchange, new_client
+from proxy.relay.held_fetch import HeldFetch
+from proxy.relay.traffic import Traffic
+from proxy.relay.turns import Turns
+from proxy.wire.apis import read_request_header
+from proxy.wire.edit import LENGTH_SIZE
+from proxy.wire.frames import Frame
+from proxy.wire.reader import Reader
+from proxy.wire.registry import BY_KEY
+from proxy.wire.views import RequestView
+from tests.support.fetching import COLD, FETCH, HOT, Story, fetch
+from tests.support.playbook import START
+
+VERSION = 12
+WHO = Identity("ANONYMOUS", "", "127.0.0.1")
+
+
+class Asking:
+    """A client outside any session, whose fetches wait for what `story` holds back."""
+
+    def __init__(self):
+        self.story = Story()
+        self.traffic = Traffic()
+        self.turns = Turns(self.traffic.total)
+        self.held = HeldFetch(self.story.engine, self.turns, self.story.names)
+
+    def passes(self, partitions, now=START):
+        data = fetch(1, partitions, VERSION, session=(0, -1))
+        reader = Reader([data], LENGTH_SIZE)
+        header = read_request_header(reader)
+        reader.skip_tags()
+        client = new_client(WHO, header.raw_client_id, self.traffic, -1)
+        view = RequestView(FETCH, VERSION, 1, client.who.client_id, len(data) - LENGTH_SIZE, True)
+        BY_KEY[FETCH].read_request(reader, view)
+        self.exchange = Exchange(1, client, BY_KEY[FETCH], view, False, FETCH)
+        return self.held.passes(Frame([data], len(data), True), self.exchange, view, now)
+
+
+def test_fetches_are_read_where_a_quota_may_hold_them():
+    asking = Asking()
+    assert asking.held.reads
+    asking.story.quota.holds_fetches = False
+    asking.story.new_limits()
+    assert not asking.held.reads
+
+
+def test_what_no_quota_is_about_passes():
+    asking = Asking()
+    assert asking.passes({(COLD, 0): 1})
+    assert (asking.held.waiting, asking.held.wake_at, asking.held.wake(START)) == (False, 0.0, None)
+
+
+def test_a_fetch_of_which_nothing_is_left_waits_until_something_is():
+    asking = Asking()
+    asking.story.quota.hold(0.2, 0)
+    assert not asking.passes({(HOT, 0): 1})
+    assert (asking.held.waiting, asking.held.wake_at) == (True, START + 0.2)
+    fetch = asking.held.wake(START + 0.2)
+    assert fetch is not None
+    assert (fetch.exchange, asking.held.waiting, asking.turns.empty) == (asking.exchange, False, True)
+
+
+def test_one_that_is_given_up_is_answered():
+    asking = Asking()
+    asking.story.quota.hold(0.2, 0)
+    asking.passes({(HOT, 0): 1})
+    asking.held.give_up(START + 0.1)
+    assert not asking.held.waiting
+    assert asking.turns.take()
