@@ -34,8 +34,8 @@ class Frame:
 
 
 def start_reading(frame: Frame, kept: Reader) -> Reader:
-    """A reader of a frame that has just begun, behind its length: where the frame is whole it is `kept`, until
-    the caller stops it; else it is the frame's own, whose list of pieces may grow.
+    """A reader of a frame that has just begun, behind its length: where the frame is whole it is `kept`,
+    until the caller stops it; else it is the frame's own, whose list of pieces may grow.
     """
     if not frame.complete:
         return Reader(list(frame.pieces), LENGTH_SIZE)

@@ -1,4 +1,6 @@
-"""A fetch of which nothing is left waits; tests/relay has the whole stories."""
+"""What becomes of a fetch; tests/relay has the stories in which one waits."""
+
+from kio.schema.errors import ErrorCode
 
 from proxy.quota.identity import Identity
 from proxy.relay.exchange import Exchange, new_client
@@ -12,6 +14,7 @@ from proxy.wire.reader import Reader
 from proxy.wire.registry import BY_KEY
 from proxy.wire.views import RequestView
 from tests.support.fetching import COLD, FETCH, HOT, Story, fetch
+from tests.support.messages import read_frame, response_type
 from tests.support.playbook import START
 
 VERSION = 12
@@ -19,7 +22,7 @@ WHO = Identity("ANONYMOUS", "", "127.0.0.1")
 
 
 class Asking:
-    """A client outside any session, whose fetches wait for what `story` holds back."""
+    """A client whose fetches meet what `story` holds back."""
 
     def __init__(self):
         self.story = Story()
@@ -27,16 +30,16 @@ class Asking:
         self.turns = Turns(self.traffic.total)
         self.held = HeldFetch(self.story.engine, self.turns, self.story.names)
 
-    def passes(self, partitions, now=START):
-        data = fetch(1, partitions, VERSION, session=(0, -1))
+    def passes(self, partitions, session=(0, -1)):
+        data = fetch(1, partitions, VERSION, session=session)
         reader = Reader([data], LENGTH_SIZE)
         header = read_request_header(reader)
         reader.skip_tags()
         client = new_client(WHO, header.raw_client_id, self.traffic, -1)
         view = RequestView(FETCH, VERSION, 1, client.who.client_id, len(data) - LENGTH_SIZE, True)
         BY_KEY[FETCH].read_request(reader, view)
-        self.exchange = Exchange(1, client, BY_KEY[FETCH], view, False, FETCH)
-        return self.held.passes(Frame([data], len(data), True), self.exchange, view, now)
+        exchange = Exchange(1, client, BY_KEY[FETCH], view, False, FETCH)
+        return self.held.passes(Frame([data], len(data), True), exchange, view, START)
 
 
 def test_fetches_are_read_where_a_quota_may_hold_them():
@@ -53,20 +56,9 @@ def test_what_no_quota_is_about_passes():
     assert (asking.held.waiting, asking.held.wake_at, asking.held.wake(START)) == (False, 0.0, None)
 
 
-def test_a_fetch_of_which_nothing_is_left_waits_until_something_is():
+def test_one_that_cannot_go_on_is_answered():
     asking = Asking()
-    asking.story.quota.hold(0.2, 0)
-    assert not asking.passes({(HOT, 0): 1})
-    assert (asking.held.waiting, asking.held.wake_at) == (True, START + 0.2)
-    fetch = asking.held.wake(START + 0.2)
-    assert fetch is not None
-    assert (fetch.exchange, asking.held.waiting, asking.turns.empty) == (asking.exchange, False, True)
-
-
-def test_one_that_is_given_up_is_answered():
-    asking = Asking()
-    asking.story.quota.hold(0.2, 0)
-    asking.passes({(HOT, 0): 1})
-    asking.held.give_up(START + 0.1)
-    assert not asking.held.waiting
-    assert asking.turns.take()
+    assert not asking.passes({(HOT, 0): 1}, session=(77, 3))
+    answer = read_frame(response_type(FETCH, VERSION), b"".join(asking.turns.take()))
+    assert answer.error_code == ErrorCode.invalid_fetch_session_epoch
+    assert (asking.held.waiting, asking.turns.empty) == (False, True)
