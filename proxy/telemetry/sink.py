@@ -79,13 +79,22 @@ class Sink:
         except SinkUnavailable as error:
             if str(error) != self.problem:
                 log.warning("usage events wait, %s: %s", self.name, error)
-            self.problem = str(error)
-            await asyncio.sleep(RETRY_SECONDS)
+            await self._try_again_later(str(error))
+            return
+        except Exception as error:
+            # Nobody has foreseen it, but it must not be the last that this sink is given.
+            if repr(error) != self.problem:
+                log.exception("usage events wait, %s failed", self.name)
+            await self._try_again_later(repr(error))
             return
         if self.problem:
             log.info("usage events are delivered again: %s", self.name)
         self.problem = ""
         self.delivered += self._drop(0)
+
+    async def _try_again_later(self, problem: str) -> None:
+        self.problem = problem
+        await asyncio.sleep(RETRY_SECONDS)
 
     async def finish(self, seconds: float) -> None:
         """The proxy ends: wait so long for what is on its way, then give the rest up."""

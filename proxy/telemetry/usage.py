@@ -104,20 +104,39 @@ class UsageReporter:
             length_ms = self._start_ms - start_ms
             closed = [(source, source.ledger.close_interval()) for source in self._sources]
             for source, clients in closed:
-                await self._report(source, clients, start_ms, length_ms)
+                taken = await _taken(clients)
+                try:
+                    await self._report(source, taken, start_ms, length_ms)
+                except Exception as error:  # noqa: BLE001
+                    self._lose(len(taken), source, error)
 
-    async def _report(
-        self, source: Source, clients: Sequence[ClientUsage], start_ms: int, length_ms: int
-    ) -> None:
-        tallies = await _named(source.names, await _taken(clients))
+    async def _report(self, source: Source, taken: Sequence[Usage], start_ms: int, length_ms: int) -> None:
+        """One that cannot be made into an event does not cost the others theirs."""
+        tallies = await _named(source.names, taken)
         events: list[Encoded] = []
+        failed: list[Exception] = []
         for place, tally in tallies.items():
-            events.append(encode(self._event(source.listener, place, tally, start_ms, length_ms)))
+            try:
+                events.append(encode(self._event(source.listener, place, tally, start_ms, length_ms)))
+            except Exception as error:  # noqa: BLE001
+                failed.append(error)
             if len(events) == AT_A_TIME:
                 self._offer(events)
                 events = []
                 await asyncio.sleep(0)
         self._offer(events)
+        if failed:
+            self._lose(len(failed), source, failed[0])
+
+    def _lose(self, count: int, source: Source, error: Exception) -> None:
+        """What was used so often is in no event, for an error that nobody has foreseen."""
+        log.error(
+            "usage events: %d of listener %s are lost, they could not be made: %r",
+            *(count, source.listener, error),
+            exc_info=error,
+        )
+        for sink in self.sinks:
+            sink.lost += count
 
     def _offer(self, events: Sequence[Encoded]) -> None:
         for sink in self.sinks:

@@ -81,6 +81,23 @@ async def test_a_sink_that_is_away_gets_everything_when_it_is_back() -> None:
     assert (sink.delivered, sink.lost, sink.waiting, sink.problem) == (5, 0, 0, "")
 
 
+async def test_a_failure_that_nobody_has_foreseen_is_not_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Fake):
+        async def deliver(self, batch: Sequence[Encoded]) -> None:
+            if self.tries < 3:
+                self.tries += 1
+                raise ValueError("it is broken")
+            await super().deliver(batch)
+
+    sink = Broken()
+    sink.open.set()
+    async with running(sink):
+        sink.offer(events(0, 3))
+        await sink.finish(5.0)
+    assert (sink.delivered, sink.lost, sink.problem) == (3, 0, "")
+    assert [record.exc_info is not None for record in caplog.records if record.levelname == "ERROR"] == [True]
+
+
 async def test_what_has_waited_longest_is_lost_when_memory_is_full() -> None:
     sink = Fake(max_waiting_bytes=5 * (4 + EVENT_BYTES))
     for number in range(8):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+import pytest
 
 from proxy.quota.usage import UsageLedger
 from proxy.telemetry.events import UsageEvent
@@ -154,3 +155,30 @@ async def test_problems_are_those_of_the_sinks() -> None:
     assert story.reporter.problems == []
     story.sink.problem = "topic t is away"
     assert story.reporter.problems == ["usage events wait: topic t is away"]
+
+
+async def test_one_that_cannot_be_an_event_costs_nobody_else_theirs(caplog: pytest.LogCaptureFixture) -> None:
+    story = Story()
+    story.use(5, user="\udcff")
+    story.use(7)
+    assert [event.bytes_in for event in await story.report()] == [7]
+    assert story.sink.lost == 1
+    assert "1 of listener clients are lost" in caplog.text
+    assert "UnicodeEncodeError" in caplog.text
+
+
+async def test_after_a_report_that_failed_comes_the_next(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    story = Story(["inside", "outside"])
+    client = story.ledgers[0].client(1, "u", "c")
+    client.records_in(PRODUCE, [Item("", ID, 0, 7), Item("", ID, 1, 9)])
+    story.use(5, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(story.names, "want_names", lambda topic_ids: 1 // 0)
+        assert [event.listener for event in await story.report()] == ["outside"]
+    assert story.sink.lost == 2
+    assert "2 of listener inside are lost" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+    story.use(8)
+    assert [event.bytes_in for event in await story.report()] == [8]
