@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import os
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
 from kio.serial import entity_reader, entity_writer
@@ -9,7 +11,7 @@ from kio.serial.errors import SerialError
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from proxy.errors import BadAnswer
+from proxy.errors import BadAnswer, UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
 
 Response = TypeVar("Response", bound=ResponsePayload)
@@ -45,20 +47,7 @@ class BrokerConnection:
         Raises OSError or EOFError when the connection ends, BadAnswer when what comes is no answer to it.
         """
         self._correlation_id += 1
-        frame = io.BytesIO()
-        header = request.__header_schema__
-        entity_writer(header)(
-            frame,
-            header(
-                request_api_key=request.__api_key__,
-                request_api_version=request.__version__,
-                correlation_id=i32(self._correlation_id),
-                client_id=CLIENT_ID,
-            ),
-        )
-        entity_writer(type(request))(frame, request)
-        payload = frame.getvalue()
-        self._writer.write(len(payload).to_bytes(4, "big") + payload)
+        self._writer.write(request_frame(request, self._correlation_id, CLIENT_ID))
         await self._writer.drain()
         return await self._answer(answer)
 
@@ -78,3 +67,59 @@ class BrokerConnection:
 
     def close(self) -> None:
         self._writer.close()
+
+
+Check = Callable[[BrokerConnection], Awaitable[None]]
+"""Raises OSError, EOFError or UpstreamUnavailable where the broker will not do."""
+
+
+def request_frame(request: RequestPayload, correlation_id: int, client_id: str) -> bytes:
+    """A request as a whole frame."""
+    frame = io.BytesIO()
+    header = request.__header_schema__
+    entity_writer(header)(
+        frame,
+        header(
+            request_api_key=request.__api_key__,
+            request_api_version=request.__version__,
+            correlation_id=i32(correlation_id),
+            client_id=client_id,
+        ),
+    )
+    entity_writer(type(request))(frame, request)
+    payload = frame.getvalue()
+    return len(payload).to_bytes(4, "big") + payload
+
+
+async def connect_to_any(
+    addresses: Iterable[tuple[str, int]], access: Access, seconds: float, check: Check | None = None
+) -> BrokerConnection:
+    """A connection to the first of these hosts and ports where one comes about, within so many seconds, and
+    passes the check. UpstreamUnavailable with what was wrong at each.
+    """
+    reasons: list[str] = []
+    for host, port in addresses:
+        try:
+            async with asyncio.timeout(seconds):
+                broker = await BrokerConnection.open(host, port, access)
+                try:
+                    if check is not None:
+                        await check(broker)
+                except BaseException:
+                    broker.close()
+                    raise
+                return broker
+        except (OSError, EOFError, UpstreamUnavailable) as error:
+            reasons.append(f"{host}:{port}: {explain(error, seconds)}")
+    raise UpstreamUnavailable("; ".join(reasons))
+
+
+def explain(error: Exception, seconds: float) -> str:
+    """Why nothing came of a connection or a request that had so many seconds, in words."""
+    if isinstance(error, TimeoutError):
+        return f"no answer within {seconds:g} s"
+    if isinstance(error, EOFError):
+        return "the server closed the connection without an answer; is this a listener with TLS or SASL?"
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return str(error) or type(error).__name__

@@ -8,7 +8,6 @@ the proxy does, and a cluster without an authorizer lets everybody; in both case
 may.
 """
 
-import io
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
 
@@ -19,11 +18,12 @@ from kio.schema.describe_acls.v1.response import DescribeAclsResponse
 from kio.schema.describe_client_quotas.v0.request import ComponentData, DescribeClientQuotasRequest
 from kio.schema.describe_client_quotas.v0.response import DescribeClientQuotasResponse
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 from kio.serial.errors import SerialError
-from kio.static.primitive import f64, i8, i32
+from kio.static.primitive import f64, i8
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from proxy.messages import request_frame
 from proxy.quota.identity import USER, Identity
 from proxy.relay.errors import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.security.loopback import is_loopback
@@ -142,7 +142,7 @@ class ClientRights(Rights):
         return None
 
     async def _ask(self, request: RequestPayload, answer: type[Response]) -> Response:
-        payload = await self._ask_broker(_frame(request, self._correlation_id, self._who.client_id))
+        payload = await self._ask_broker(request_frame(request, self._correlation_id, self._who.client_id))
         try:
             _, at = entity_reader(answer.__header_schema__)(payload, 0)
             response, _ = entity_reader(answer)(payload, at)
@@ -150,20 +150,3 @@ class ClientRights(Rights):
             what = f"{answer.__name__} v{answer.__version__} does not parse: {error}"
             raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
         return response
-
-
-def _frame(request: RequestPayload, correlation_id: int, client_id: str) -> bytes:
-    frame = io.BytesIO()
-    header = request.__header_schema__
-    entity_writer(header)(
-        frame,
-        header(
-            request_api_key=request.__api_key__,
-            request_api_version=request.__version__,
-            correlation_id=i32(correlation_id),
-            client_id=client_id,
-        ),
-    )
-    entity_writer(type(request))(frame, request)
-    payload = frame.getvalue()
-    return len(payload).to_bytes(4, "big") + payload

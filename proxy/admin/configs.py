@@ -19,7 +19,6 @@ from proxy.admin.configs_alter_messages import (
     Altered,
     AlterRequest,
     AlterResult,
-    Key,
     Op,
     read_alter_answer,
     read_alter_request,
@@ -44,6 +43,7 @@ from proxy.admin.configs_plan import (
     plan_of,
     resource_of,
 )
+from proxy.admin.configs_resources import Key
 from proxy.admin.configs_store import ConfigsStore
 from proxy.admin.mutations import Broker
 from proxy.admin.mutations_messages import Pace

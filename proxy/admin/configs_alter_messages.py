@@ -11,20 +11,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.admin.fields import frame, read_nullable, skip_tags, write_nullable, write_tags
+from proxy.admin.configs_resources import (
+    Key,
+    read_key,
+    read_result_head,
+    write_answer_head,
+    write_result_head,
+)
+from proxy.admin.fields import frame, open_answer, open_request, read_nullable, skip_tags, write_tags
 from proxy.admin.mutations_messages import Pace
 from proxy.wire.answered import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, AnsweredApi
-from proxy.wire.apis import RequestHeader, read_request_header
-from proxy.wire.edit import count, i16, i32, string
+from proxy.wire.apis import RequestHeader
+from proxy.wire.edit import count
 from proxy.wire.reader import Reader
 
 SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
 SUBTRACT: Final = 3
-
-Key = tuple[int, str]
-"""Type and name of a resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +85,12 @@ async def read_alter_request(header: RequestHeader, payload: bytes, pace: Pace) 
     incremental = header.api_key == INCREMENTAL_ALTER_CONFIGS.key
     api: AnsweredApi = INCREMENTAL_ALTER_CONFIGS if incremental else ALTER_CONFIGS
     flexible = header.api_version >= api.flexible_from
-    reader = Reader([payload])
-    read_request_header(reader)
-    skip_tags(reader, flexible)
+    reader = open_request(payload, flexible)
     head_end = reader.offset
     resources: list[Altered] = []
     for _ in range(reader.count(flexible)):
         start = reader.offset
-        key = _read_key(reader, flexible)
+        key = read_key(reader, flexible)
         head = payload[start : reader.offset]
         ops: list[Op] = []
         for _ in range(reader.count(flexible)):
@@ -109,11 +111,6 @@ async def read_alter_request(header: RequestHeader, payload: bytes, pace: Pace) 
         payload[:head_end],
         payload[tail:],
     )
-
-
-def _read_key(reader: Reader, flexible: bool) -> Key:
-    kind = reader.u8()
-    return kind, reader.string(flexible)
 
 
 def _read_op(reader: Reader, flexible: bool, incremental: bool, payload: bytes) -> Op:
@@ -145,16 +142,12 @@ class AlterAnswer:
 async def read_alter_answer(request: AlterRequest, payload: bytes, pace: Pace) -> AlterAnswer:
     """The broker's answer out of its header and body. Raises Malformed."""
     flexible = request.flexible
-    reader = Reader([payload])
-    reader.take(4)  # correlation_id
-    skip_tags(reader, flexible)
+    reader = open_answer(payload, flexible)
     throttle_time_ms = reader.i32()
     results: list[AlterResult] = []
     for _ in range(reader.count(flexible)):
         start = reader.offset
-        error_code = reader.i16()
-        reader.skip_string(flexible)  # error_message
-        key = _read_key(reader, flexible)
+        error_code, key = read_result_head(reader, flexible)
         skip_tags(reader, flexible)
         results.append(AlterResult(key, error_code, payload[start : reader.offset]))
         await pace.step()
@@ -164,9 +157,7 @@ async def read_alter_answer(request: AlterRequest, payload: bytes, pace: Pace) -
 def write_result(request: AlterRequest, key: Key, error_code: int, message: str | None) -> AlterResult:
     """A result of the proxy's own."""
     flexible = request.flexible
-    kind, name = key
-    part = i16(error_code) + write_nullable(message, flexible)
-    part += bytes([kind]) + string(name, flexible) + write_tags(flexible)
+    part = write_result_head(key, error_code, message, flexible) + write_tags(flexible)
     return AlterResult(key, error_code, part)
 
 
@@ -178,5 +169,5 @@ def write_alter_answer(request: AlterRequest, results: Iterable[AlterResult], th
         left.setdefault(result.key, deque()).append(result)
     parts = [left[asked.key].popleft().part for asked in request.resources if left.get(asked.key)]
     parts += [result.part for queue in left.values() for result in queue]
-    head = i32(request.correlation_id) + write_tags(flexible) + i32(throttle_time_ms)
+    head = write_answer_head(request.correlation_id, throttle_time_ms, flexible)
     return frame([head, count(len(parts), flexible), *parts, write_tags(flexible)])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from proxy.admin.configs_alter_messages import SET, Op
-from proxy.admin.configs_describe_messages import Entry
+from proxy.admin.configs_describe_messages import Entry, beside
 from proxy.admin.fields import NO_TAGS, read_nullable, skip_tags, write_nullable, write_tags
 from proxy.admin.mutations_apis import skip_assignments
 from proxy.admin.mutations_messages import Fields, Pace, Request, Topic
@@ -88,9 +88,7 @@ async def with_entries(request: Request, topic: Topic, entries: Iterable[Entry],
         reader.skip_tags()
         theirs.append((name, part[start : reader.offset]))
         await pace.step()
-    names = {name for name, _ in theirs}
-    ours = {entry.name: _config(entry) for entry in entries if not (entry.is_default and entry.name in names)}
-    configs = [config for name, config in theirs if name not in ours] + list(ours.values())
+    configs = [config for _, config in beside(theirs, entries, _config)]
     rest = [part[:head_end], count(len(configs), True), *configs, part[reader.offset :]]
     return Topic(topic.fields, b"".join(rest))
 

@@ -4,17 +4,23 @@ v1 sources instead of is_default, and synonyms; v3 types and documentation; v4 f
 of a config stays the bytes that it came as.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.admin.configs_alter_messages import Key
-from proxy.admin.fields import frame, skip_tags, write_nullable, write_tags
+from proxy.admin.configs_resources import (
+    Key,
+    read_key,
+    read_result_head,
+    write_answer_head,
+    write_result_head,
+)
+from proxy.admin.fields import frame, open_answer, open_request, skip_tags, write_nullable, write_tags
 from proxy.admin.mutations_messages import Pace
 from proxy.quota.resources import BOOLEAN, LIST, LONG, STRING
 from proxy.wire.answered import DESCRIBE_CONFIGS
-from proxy.wire.apis import RequestHeader, read_request_header
-from proxy.wire.edit import count, i16, i32, string
+from proxy.wire.apis import RequestHeader
+from proxy.wire.edit import count, string
 from proxy.wire.reader import Reader
 
 TOPIC_CONFIG: Final = 1
@@ -98,15 +104,12 @@ async def read_describe_request(header: RequestHeader, payload: bytes, pace: Pac
     """A request out of its header and body. Raises Malformed."""
     version = header.api_version
     flexible = version >= DESCRIBE_CONFIGS.flexible_from
-    reader = Reader([payload])
-    read_request_header(reader)
-    skip_tags(reader, flexible)
+    reader = open_request(payload, flexible)
     head_end = reader.offset
     resources: list[Described] = []
     for _ in range(reader.count(flexible)):
         start = reader.offset
-        kind = reader.u8()
-        key = (kind, reader.string(flexible))
+        key = read_key(reader, flexible)
         names: list[str] = []
         for _ in range(reader.count(flexible)):
             names.append(reader.string(flexible))
@@ -139,17 +142,12 @@ async def read_describe_answer(
     Malformed.
     """
     flexible = request.flexible
-    reader = Reader([payload])
-    reader.take(4)  # correlation_id
-    skip_tags(reader, flexible)
+    reader = open_answer(payload, flexible)
     throttle_time_ms = reader.i32()
     results: list[DescribeResult] = []
     for _ in range(reader.count(flexible)):
         start = reader.offset
-        error_code = reader.i16()
-        reader.skip_string(flexible)  # error_message
-        kind = reader.u8()
-        key = (kind, reader.string(flexible))
+        error_code, key = read_result_head(reader, flexible)
         head = payload[start : reader.offset]
         configs: list[tuple[str, bytes]] = []
         for _ in range(reader.count(flexible)):
@@ -201,22 +199,23 @@ def write_entry(request: DescribeRequest, entry: Entry) -> bytes:
 
 def add_entries(request: DescribeRequest, result: DescribeResult, entries: Iterable[Entry]) -> None:
     """Put these beside the broker's, or in their place; a default only where the broker has none."""
-    theirs = {name for name, _ in result.configs}
-    ours = {
-        entry.name: write_entry(request, entry)
-        for entry in entries
-        if not (entry.is_default and entry.name in theirs)
-    }
-    result.configs[:] = [config for config in result.configs if config[0] not in ours] + list(ours.items())
+    result.configs[:] = beside(result.configs, entries, lambda entry: write_entry(request, entry))
+
+
+def beside(
+    theirs: list[tuple[str, bytes]], entries: Iterable[Entry], write: Callable[[Entry], bytes]
+) -> list[tuple[str, bytes]]:
+    """The broker's configs and ours, by name and bytes, as add_entries() puts them together."""
+    names = {name for name, _ in theirs}
+    ours = {entry.name: write(entry) for entry in entries if not (entry.is_default and entry.name in names)}
+    return [config for config in theirs if config[0] not in ours] + list(ours.items())
 
 
 def own_result(
     request: DescribeRequest, key: Key, error_code: int = 0, message: str | None = None
 ) -> DescribeResult:
     """A resource, without configs, that no broker knows."""
-    kind, name = key
-    error = i16(error_code) + write_nullable(message, request.flexible)
-    head = error + bytes([kind]) + string(name, request.flexible)
+    head = write_result_head(key, error_code, message, request.flexible)
     return DescribeResult(key, error_code, [], head, write_tags(request.flexible))
 
 
@@ -225,7 +224,7 @@ def write_describe_answer(
 ) -> bytes:
     """The answer to the request as a whole frame."""
     flexible = request.flexible
-    head = i32(request.correlation_id) + write_tags(flexible) + i32(throttle_time_ms)
+    head = write_answer_head(request.correlation_id, throttle_time_ms, flexible)
     pieces = [head, count(len(results), flexible)]
     for result in results:
         configs = [part for _, part in result.configs]

@@ -7,7 +7,7 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.client_quotas import LAST_TIME_MS
-from proxy.admin.configs_alter_messages import APPEND, DELETE, SET, SUBTRACT, Key, Op
+from proxy.admin.configs_alter_messages import APPEND, DELETE, SET, SUBTRACT, Op
 from proxy.admin.configs_describe_messages import (
     DEFAULT_CONFIG,
     DYNAMIC_BROKER_CONFIG,
@@ -15,6 +15,7 @@ from proxy.admin.configs_describe_messages import (
     TOPIC_CONFIG,
     Entry,
 )
+from proxy.admin.configs_resources import Key
 from proxy.admin.refused import Refused
 from proxy.quota.resources import (
     BROKER,

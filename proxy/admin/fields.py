@@ -3,10 +3,27 @@
 from collections.abc import Iterable
 from typing import Final
 
+from proxy.wire.apis import read_request_header
 from proxy.wire.edit import i16, i32, string, uvarint
 from proxy.wire.reader import Reader, text
 
 NO_TAGS: Final = b"\x00"
+
+
+def open_request(payload: bytes, flexible: bool) -> Reader:
+    """A request, of header and body, to be read from its body on. Raises Malformed."""
+    reader = Reader([payload])
+    read_request_header(reader)
+    skip_tags(reader, flexible)
+    return reader
+
+
+def open_answer(payload: bytes, flexible: bool) -> Reader:
+    """An answer, of header and body, to be read from its body on. Raises Malformed."""
+    reader = Reader([payload])
+    reader.take(4)  # correlation_id
+    skip_tags(reader, flexible)
+    return reader
 
 
 def read_nullable(reader: Reader, flexible: bool) -> str | None:

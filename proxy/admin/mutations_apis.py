@@ -8,7 +8,8 @@ CreatePartitions (37)   v0-3   v2 flexible
 
 from typing import Final
 
-from proxy.admin.mutations_messages import Fields, MutationApi, Pace, nullable
+from proxy.admin.fields import NO_TAGS, read_nullable, skip_tags
+from proxy.admin.mutations_messages import Fields, MutationApi, Pace
 from proxy.wire.answered import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from proxy.wire.edit import i16, i32, string, uvarint
 from proxy.wire.reader import Reader
@@ -18,7 +19,6 @@ _NULL: Final = uvarint(0)
 """A compact string or array that is null, and _EMPTY an array without elements. A refusal needs no older
 form: versions that refuse are flexible."""
 _EMPTY: Final = uvarint(1)
-_TAGS: Final = b"\x00"
 _NEVER: Final = 1 << 15
 
 
@@ -37,9 +37,9 @@ class CreateTopics(MutationApi):
         for _ in range(reader.count(flexible)):
             reader.skip_string(flexible)  # name
             reader.skip_string(flexible)  # value
-            _skip_tags(reader, flexible)
+            skip_tags(reader, flexible)
             await pace.step()
-        _skip_tags(reader, flexible)
+        skip_tags(reader, flexible)
         return Fields(name, partitions=assigned or partitions)
 
     async def read_result(self, reader: Reader, version: int, pace: Pace) -> Fields:
@@ -65,7 +65,7 @@ class CreateTopics(MutationApi):
     def write_refusal(self, fields: Fields, version: int) -> bytes:
         topic_id = NO_ID if version >= 7 else b""
         unknown = i32(-1) + i16(-1)  # num_partitions, replication_factor
-        return _name(fields) + topic_id + i16(fields.error_code) + _NULL + unknown + _EMPTY + _TAGS
+        return _name(fields) + topic_id + i16(fields.error_code) + _NULL + unknown + _EMPTY + NO_TAGS
 
 
 class DeleteTopics(MutationApi):
@@ -77,24 +77,24 @@ class DeleteTopics(MutationApi):
     async def read_topic(self, reader: Reader, version: int, pace: Pace) -> Fields:
         if version < 6:
             return Fields(reader.string(self.flexible(version)))
-        fields = Fields(nullable(reader, True), reader.uuid())
+        fields = Fields(read_nullable(reader, True), reader.uuid())
         reader.skip_tags()
         return fields
 
     async def read_result(self, reader: Reader, version: int, pace: Pace) -> Fields:
         flexible = self.flexible(version)
-        name = nullable(reader, flexible)
+        name = read_nullable(reader, flexible)
         topic_id = reader.uuid() if version >= 6 else NO_ID
         error_code = reader.i16()
         if version >= 5:
             reader.skip_string(True)  # error_message
-        _skip_tags(reader, flexible)
+        skip_tags(reader, flexible)
         return Fields(name, topic_id, error_code=error_code)
 
     def write_refusal(self, fields: Fields, version: int) -> bytes:
         # A topic that goes by its id is not given its name: whether the client may know it, brokers decide.
         topic_id = fields.topic_id if version >= 6 else b""
-        return _name(fields) + topic_id + i16(fields.error_code) + _NULL + _TAGS
+        return _name(fields) + topic_id + i16(fields.error_code) + _NULL + NO_TAGS
 
 
 class CreatePartitions(MutationApi):
@@ -108,7 +108,7 @@ class CreatePartitions(MutationApi):
         name = reader.string(flexible)
         partitions = reader.i32()
         await skip_assignments(reader, flexible, False, pace)
-        _skip_tags(reader, flexible)
+        skip_tags(reader, flexible)
         return Fields(name, partitions=partitions)
 
     async def read_result(self, reader: Reader, version: int, pace: Pace) -> Fields:
@@ -116,11 +116,11 @@ class CreatePartitions(MutationApi):
         name = reader.string(flexible)
         error_code = reader.i16()
         reader.skip_string(flexible)  # error_message
-        _skip_tags(reader, flexible)
+        skip_tags(reader, flexible)
         return Fields(name, error_code=error_code)
 
     def write_refusal(self, fields: Fields, version: int) -> bytes:
-        return _name(fields) + i16(fields.error_code) + _NULL + _TAGS
+        return _name(fields) + i16(fields.error_code) + _NULL + NO_TAGS
 
 
 APIS: Final[dict[int, MutationApi]] = {
@@ -136,14 +136,9 @@ async def skip_assignments(reader: Reader, flexible: bool, numbered: bool, pace:
         if numbered:
             reader.take(4)
         reader.skip(4 * reader.count(flexible))  # broker_ids
-        _skip_tags(reader, flexible)
+        skip_tags(reader, flexible)
         await pace.step()
     return number
-
-
-def _skip_tags(reader: Reader, flexible: bool) -> None:
-    if flexible:
-        reader.skip_tags()
 
 
 def _name(fields: Fields) -> bytes:

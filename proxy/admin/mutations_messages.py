@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from proxy.admin.fields import frame, open_answer, open_request, write_tags
 from proxy.wire.answered import AnsweredApi
-from proxy.wire.apis import RequestHeader, read_request_header
+from proxy.wire.apis import RequestHeader
 from proxy.wire.edit import count, i32
-from proxy.wire.reader import Reader, text
+from proxy.wire.reader import Reader
 from proxy.wire.views import NO_ID
 
 STEPS: Final = 256
 """Topics, or parts of one, that are worked through before others have their turn."""
 NO_COUNT: Final = -1
-_TAGS: Final = b"\x00"
 
 Key = str | bytes
 """What a topic goes by in a request: its name, or its id where the request gives no name."""
@@ -118,14 +118,13 @@ class Request:
     def frame(self, topics: Sequence[Topic]) -> bytes:
         """The request with these topics only, as a whole frame."""
         if len(topics) == len(self.topics):
-            return i32(len(self.payload)) + self.payload
-        payload = self.with_topics(topics)
-        return i32(len(payload)) + payload
+            return frame([self.payload])
+        return frame([self.with_topics(topics)])
 
     def with_topics(self, topics: Sequence[Topic]) -> bytes:
         """The request with these topics in place of its own: header and body."""
         head, tail = self.payload[: self.head_end], self.payload[self.tail_start :]
-        return _joined(head, topics, tail, self.api.flexible(self.version))
+        return b"".join(_parts(head, topics, tail, self.api.flexible(self.version)))
 
     def refuse(self, topic: Topic, error_code: int) -> Topic:
         """The topic as it stands in an answer that refuses it."""
@@ -146,10 +145,7 @@ async def read_request(api: MutationApi, header: RequestHeader, payload: bytes, 
     """A request out of its header and body. Raises Malformed."""
     version = header.api_version
     flexible = api.flexible(version)
-    reader = Reader([payload])
-    read_request_header(reader)
-    if flexible:
-        reader.skip_tags()
+    reader = open_request(payload, flexible)
     head_end = reader.offset
     topics: list[Topic] = []
     for _ in range(reader.count(flexible)):
@@ -166,10 +162,7 @@ async def read_request(api: MutationApi, header: RequestHeader, payload: bytes, 
 async def read_answer(request: Request, payload: bytes, pace: Pace) -> Answer:
     """The broker's answer to a request out of its header and body. Raises Malformed."""
     flexible = request.api.flexible(request.version)
-    reader = Reader([payload])
-    reader.take(4)  # correlation_id
-    if flexible:
-        reader.skip_tags()
+    reader = open_answer(payload, flexible)
     throttle_time_ms = reader.i32() if request.tells_throttle else 0
     topics: list[Topic] = []
     for _ in range(reader.count(flexible)):
@@ -183,21 +176,11 @@ async def read_answer(request: Request, payload: bytes, pace: Pace) -> Answer:
 def write_answer(request: Request, topics: Sequence[Topic], throttle_time_ms: int) -> bytes:
     """The answer to a request with these topics, as a whole frame; the time where the version has it."""
     flexible = request.api.flexible(request.version)
-    head = i32(request.correlation_id) + (_TAGS if flexible else b"")
+    head = i32(request.correlation_id) + write_tags(flexible)
     if request.tells_throttle:
         head += i32(throttle_time_ms)
-    body = _joined(head, topics, _TAGS if flexible else b"", flexible)
-    return i32(len(body)) + body
+    return frame(_parts(head, topics, write_tags(flexible), flexible))
 
 
-def nullable(reader: Reader, flexible: bool) -> str | None:
-    """Read a string that may be null."""
-    size = reader.length(flexible)
-    if size < 0:
-        return None
-    at = reader.take(size)
-    return text(reader.data[at : at + size])
-
-
-def _joined(head: bytes, topics: Sequence[Topic], tail: bytes, flexible: bool) -> bytes:
-    return b"".join([head, count(len(topics), flexible), *[topic.part for topic in topics], tail])
+def _parts(head: bytes, topics: Sequence[Topic], tail: bytes, flexible: bool) -> list[bytes]:
+    return [head, count(len(topics), flexible), *[topic.part for topic in topics], tail]

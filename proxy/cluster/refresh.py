@@ -13,7 +13,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 
 from proxy.cluster.view import NOTHING_KNOWN, ClusterView, Node, Partition
 from proxy.errors import BadAnswer, UpstreamUnavailable
-from proxy.messages import BrokerConnection
+from proxy.messages import BrokerConnection, connect_to_any
 from proxy.security.access import PLAINTEXT, Access
 
 log = logging.getLogger(__name__)
@@ -174,17 +174,9 @@ class ClusterRefresh:
         if self._broker is not None:
             return self._broker
         known = [(node.host, node.port) for node in self.view.nodes.values()]
-        reasons: list[str] = []
-        for host, port in (*known, *self._bootstrap):
-            try:
-                async with asyncio.timeout(self._connect_seconds):
-                    self._broker = await BrokerConnection.open(host, port, self._access)
-                    await _check(self._broker)
-                    return self._broker
-            except (OSError, EOFError, UpstreamUnavailable) as error:
-                self._disconnect()
-                reasons.append(f"{host}:{port}: {str(error) or type(error).__name__}")
-        raise UpstreamUnavailable("; ".join(reasons))
+        addresses = (*known, *self._bootstrap)
+        self._broker = await connect_to_any(addresses, self._access, self._connect_seconds, _check)
+        return self._broker
 
     def _disconnect(self) -> None:
         if self._broker is not None:

@@ -14,6 +14,14 @@ def canonical_address(text: str) -> str:
     return str(_parse(text))
 
 
+def one_spelling(address: str) -> str:
+    """A client's address as canonical_address() has it; what is no address stays as it is."""
+    try:
+        return canonical_address(address)
+    except ValueError:
+        return address
+
+
 def canonical_network(text: str) -> str:
     """The network in its one spelling, as ADDRESS/LENGTH; a single address is one too. Raises ValueError."""
     try:

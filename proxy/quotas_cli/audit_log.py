@@ -21,7 +21,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import TopicName
 
 from proxy.errors import QuotaProxyError, UpstreamUnavailable
-from proxy.messages import CLIENT_ID, BrokerConnection
+from proxy.messages import CLIENT_ID, BrokerConnection, explain
 from proxy.quota.identity import DEFAULT_IN_YAML
 from proxy.quotas_cli.entity import Entity, make_entity
 from proxy.quotas_cli.servers import Servers
@@ -154,7 +154,7 @@ async def _partitions(bootstrap: Sequence[tuple[str, int]], topic: str) -> list[
                 finally:
                     broker.close()
         except (OSError, EOFError, UpstreamUnavailable) as error:
-            reasons.append(f"{host}:{port}: {str(error) or type(error).__name__}")
+            reasons.append(f"{host}:{port}: {explain(error, READ_SECONDS)}")
             continue
         return _found(topic, answer)
     raise UpstreamUnavailable("; ".join(reasons))

@@ -1,7 +1,6 @@
 """QuotaClient: AlterClientQuotas and DescribeClientQuotas (KIP-546), with patience for what passes."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -18,7 +17,7 @@ from kio.static.primitive import f64, i8
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.errors import BadAnswer, QuotaProxyError, UpstreamUnavailable
-from proxy.messages import BrokerConnection
+from proxy.messages import BrokerConnection, connect_to_any, explain
 from proxy.quotas_cli.batches import batches
 from proxy.quotas_cli.changes import Alteration
 from proxy.quotas_cli.entity import Entity, Quotas, make_entity
@@ -193,21 +192,12 @@ class QuotaClient:
                 self._disconnect()
                 pause = next(pauses, None)
                 if pause is None or clock() > give_up_at:
-                    raise _NoAnswer(_explain(error, self._request_seconds)) from error
+                    raise _NoAnswer(explain(error, self._request_seconds)) from error
             await asyncio.sleep(pause)
 
     async def _connect(self) -> BrokerConnection:
-        reasons: list[str] = []
-        for host, port in self._bootstrap:
-            try:
-                async with asyncio.timeout(self._connect_seconds):
-                    self._broker = await BrokerConnection.open(host, port, self._access)
-                    await _check(self._broker)
-                    return self._broker
-            except (OSError, EOFError, UpstreamUnavailable) as error:
-                self._disconnect()
-                reasons.append(f"{host}:{port}: {_explain(error, self._connect_seconds)}")
-        raise UpstreamUnavailable("; ".join(reasons))
+        self._broker = await connect_to_any(self._bootstrap, self._access, self._connect_seconds, _check)
+        return self._broker
 
     def _disconnect(self) -> None:
         if self._broker is not None:
@@ -257,13 +247,3 @@ def _refusal(entry: Alteration, code: ErrorCode, message: str | None) -> str:
 def _reason(code: ErrorCode, message: str | None) -> str:
     name = code.name.upper()
     return f"{message} ({name})" if message else name
-
-
-def _explain(error: Exception, seconds: float) -> str:
-    if isinstance(error, TimeoutError):
-        return f"no answer within {seconds:g} s"
-    if isinstance(error, EOFError):
-        return "the server closed the connection without an answer; is this a listener with TLS or SASL?"
-    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno)
-    return str(error) or type(error).__name__

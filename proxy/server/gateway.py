@@ -19,7 +19,7 @@ from proxy.cluster.view import ClusterView
 from proxy.errors import Key, UpstreamUnavailable
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.identity import ANONYMOUS
-from proxy.quota.networks import canonical_address
+from proxy.quota.networks import one_spelling
 from proxy.quota.usage import UsageLedger
 from proxy.relay.errors import (
     CLIENT_PROTOCOL_ERROR,
@@ -270,7 +270,7 @@ class Gateway:
         self.connections.add(connection)
         now = self._loop.time()
         engine = self._engines.engine(connection.node_id, now)
-        wait = 0.0 if connection.admitted else engine.connect(_canonical(address), now)
+        wait = 0.0 if connection.admitted else engine.connect(one_spelling(address), now)
         if wait > 0.0:
             connection.serve_at(now + wait)
         max_frame_bytes = self._limits.max_frame_bytes
@@ -294,7 +294,7 @@ class Gateway:
             return None
         now = self._loop.time()
         engine = self._engines.engine(self._entrance.next() if node_id is None else node_id, now)
-        return engine.connect(_canonical(address), now)
+        return engine.connect(one_spelling(address), now)
 
     def failed(self, address: str, peer: str, why: str) -> None:
         self._admission.leave(address)
@@ -392,11 +392,3 @@ class Gateway:
                 connection.give_up(HANDSHAKE_TIMEOUT, "the client's time for a first request was over")
             elif silent > self._limits.idle_seconds and not connection.waits_for_broker:
                 connection.give_up(IDLE, "the client fell silent")
-
-
-def _canonical(address: str) -> str:
-    """A client's address in its one spelling; what is no address stays as it is."""
-    try:
-        return canonical_address(address)
-    except ValueError:
-        return address

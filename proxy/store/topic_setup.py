@@ -19,7 +19,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
 from proxy.errors import BadAnswer, UpstreamUnavailable
-from proxy.messages import BrokerConnection
+from proxy.messages import BrokerConnection, connect_to_any
 from proxy.security.access import PLAINTEXT, Access
 
 AUDIT_DAYS: Final = 30
@@ -83,24 +83,11 @@ async def prepare_topic(
 async def _connection(
     addresses: Sequence[tuple[str, int]], connect_seconds: float, access: Access
 ) -> AsyncIterator[BrokerConnection]:
-    broker = await _connect(addresses, connect_seconds, access)
+    broker = await connect_to_any(addresses, access, connect_seconds)
     try:
         yield broker
     finally:
         broker.close()
-
-
-async def _connect(
-    addresses: Sequence[tuple[str, int]], connect_seconds: float, access: Access
-) -> BrokerConnection:
-    reasons: list[str] = []
-    for host, port in addresses:
-        try:
-            async with asyncio.timeout(connect_seconds):
-                return await BrokerConnection.open(host, port, access)
-        except (OSError, EOFError, UpstreamUnavailable) as error:
-            reasons.append(f"{host}:{port}: {str(error) or type(error).__name__}")
-    raise UpstreamUnavailable("; ".join(reasons))
 
 
 async def _look_up(broker: BrokerConnection, topic: str) -> tuple[MetadataResponseTopic, MetadataResponse]:

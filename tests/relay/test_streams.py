@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from proxy.relay.relay import Relay
 from proxy.relay.responses import STREAM_BYTES
 from proxy.relay.traffic import Traffic
-from tests.relay.test_large_frames import large_fetch_response
 from tests.support.exchanges import TOPIC, answered, fetch, fetch_response, fetched, opaque
+from tests.support.large_responses import large_fetch_response
 from tests.support.messages import parts_of, response_frame
 from tests.support.old_messages import fetch_request as old_fetch
 from tests.support.old_messages import fetch_response as old_fetched

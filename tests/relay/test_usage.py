@@ -17,6 +17,7 @@ from tests.support.exchanges import (
     TOPIC,
     answered,
     api_versions,
+    chunks,
     fetch,
     fetch_response,
     fetched,
@@ -84,10 +85,6 @@ class Counted:
         }
         assert self.by_client() == used
         assert self.requests() == {key: count for key, count in enumerate(self.traffic.requests) if count}
-
-
-def chunks(frame, size=65_536):
-    return [frame[at : at + size] for at in range(0, len(frame), size)]
 
 
 def test_everything_is_counted_once():

@@ -38,7 +38,29 @@ def incremental_request(
     validate_only: bool = False,
 ) -> Any:
     """Of each resource its configs: name, operation, value."""
-    schema = request_type(INCREMENTAL, version)
+    return _request_to_alter(INCREMENTAL, version, resources, validate_only)
+
+
+def alter_request(
+    resources: Sequence[tuple[Resource, Mapping[str, str | None]]],
+    version: int = 2,
+    *,
+    validate_only: bool = False,
+) -> Any:
+    """Of each resource all configs that it shall have."""
+    ops = [
+        (resource, [(name, SET, value) for name, value in configs.items()]) for resource, configs in resources
+    ]
+    return _request_to_alter(ALTER, version, ops, validate_only)
+
+
+def _request_to_alter(
+    api_key: int,
+    version: int,
+    resources: Sequence[tuple[Resource, Sequence[tuple[str, int, str | None]]]],
+    validate_only: bool,
+) -> Any:
+    schema = request_type(api_key, version)
     asked = tuple(
         part(
             schema,
@@ -51,29 +73,6 @@ def incremental_request(
             ),
         )
         for (kind, name), ops in resources
-    )
-    return build(schema, resources=asked, validate_only=validate_only)
-
-
-def alter_request(
-    resources: Sequence[tuple[Resource, Mapping[str, str | None]]],
-    version: int = 2,
-    *,
-    validate_only: bool = False,
-) -> Any:
-    """Of each resource all configs that it shall have."""
-    schema = request_type(ALTER, version)
-    asked = tuple(
-        part(
-            schema,
-            "AlterConfigsResource",
-            resource_type=kind,
-            resource_name=name,
-            configs=tuple(
-                part(schema, "AlterableConfig", name=config, value=value) for config, value in configs.items()
-            ),
-        )
-        for (kind, name), configs in resources
     )
     return build(schema, resources=asked, validate_only=validate_only)
 

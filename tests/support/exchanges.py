@@ -19,6 +19,11 @@ FIRST_FETCH_OF_KIO: Final = 4
 LENGTH_FIELD: Final = 4
 
 
+def chunks(frame: bytes, size: int = 65_536) -> list[bytes]:
+    """A frame in parts of this size, as a socket gives it."""
+    return [frame[at : at + size] for at in range(0, len(frame), size)]
+
+
 def milliseconds(value: int) -> timedelta:
     return timedelta(milliseconds=value)
 

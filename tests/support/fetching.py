@@ -11,12 +11,13 @@ from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits import Limits
 from proxy.quota.quota import Quota
+from proxy.relay.fetches import SESSION_MASK, Fetches
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.topic_names import TopicNames
-from tests.support.exchanges import milliseconds
+from tests.support.exchanges import milliseconds, record_batch
 from tests.support.messages import Ports, request_frame, request_type, response_frame, response_type
-from tests.support.playbook import MAX_FRAME_BYTES, START
+from tests.support.playbook import MAX_FRAME_BYTES, START, Playbook
 from tests.support.requests import build, part
 
 FETCH: Final = 1
@@ -30,6 +31,15 @@ MAX_BYTES: Final = 1 << 20
 MAX_WAIT_MS: Final = 500
 
 Partition = tuple[str, int]
+
+ALL: Final = {(HOT, 0): 10, (HOT, 1): 20, (COLD, 0): 30}
+"""The partitions of a story, and the offsets from which they are fetched."""
+BATCH: Final = record_batch(100)
+NOTHING_NEW: Final = dict.fromkeys(ALL, (70, b""))
+"""The answer for all of them without records."""
+OURS: Final = 12345
+"""The broker's id of the session, and the client's."""
+THEIRS: Final = OURS ^ SESSION_MASK
 
 
 def topic_id(topic: str) -> UUID:
@@ -103,6 +113,11 @@ class Story:
             topic_names=self.names,
             between_brokers=self.between_brokers,
         )
+
+    @property
+    def fetches(self) -> Fetches | None:
+        """What the relay knows of fetches that quotas may hold back."""
+        return self.relay._requests._held._fetches
 
     def new_limits(self) -> None:
         self.engine.configure(Limits({}), START)
@@ -215,3 +230,15 @@ def fetched(
         responses=tuple(topics),
     )
     return response_frame(response, correlation_id)
+
+
+def opened(version: int = 12, partitions: dict[Partition, int] = ALL) -> tuple[Story, Playbook]:
+    """A story whose client has opened a session, before anything was held."""
+    story = Story()
+    told = dict.fromkeys(partitions, (70, b""))
+    play = Playbook(story.relay)
+    play.client(fetch(1, partitions, version, session=(0, 0)))
+    play.to_broker(fetch(1, partitions, version, session=(0, 0)))
+    play.broker(fetched(1, told, version, session_id=OURS))
+    play.to_client(fetched(1, told, version, session_id=THEIRS))
+    return story, play

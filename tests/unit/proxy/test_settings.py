@@ -9,37 +9,16 @@ from proxy.errors import SettingsError
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits import OBSERVE, Limits
 from proxy.quotas_settings import StoreTopic
-from proxy.settings import Settings, config_rules, file_quotas, load, split_address
+from proxy.settings import Settings, file_quotas, load, split_address
+from tests.support.settings import SMALLEST, read, refusal
 
 ROOT = Path(__file__).parents[3]
-SMALLEST = "listeners: [{upstream: {bootstrap: [127.0.0.1:19092]}}]\n"
-EACH = "; give each its own"
-KEPT = " are kept for brokers (base + node id)"
-ADVICE = "; move one of them, or set broker_port_count to as many as this cluster needs"
-TWO_LISTENERS = """
-    listeners:
-      - {{name: a, bootstrap_port: 29092, broker_port_base: 29100, upstream: {{bootstrap: [k:9092]}}}}
-      - {{name: b, {second}, upstream: {{bootstrap: [k:9092]}}}}
-    """
-
-
-def read(tmp_path: Path, text: str) -> Settings:
-    file = tmp_path / "proxy.yaml"
-    file.write_text(dedent(text))
-    return load(file)
 
 
 def limits(settings: Settings) -> Limits:
     """The file's quotas that last, as the engine takes them."""
     file = file_quotas(settings)
     return file.build({entity: dict(values) for entity, values in file.layer.lasting.items()})  # type: ignore[arg-type]
-
-
-def refusal(tmp_path: Path, text: str) -> str:
-    """The sentence with which the file is refused, without the file's name."""
-    with pytest.raises(SettingsError) as caught:
-        read(tmp_path, text)
-    return str(caught.value).removeprefix(str(tmp_path / "proxy.yaml")).removeprefix(":").strip()
 
 
 def test_smallest_file_gets_safe_defaults(tmp_path: Path) -> None:
@@ -244,173 +223,6 @@ def test_wildcard_is_never_advertised(tmp_path: Path, host: str) -> None:
     read(
         tmp_path, f"listeners: [{{bind: '{host}', advertised_host: a, upstream: {{bootstrap: ['k:9092']}}}}]"
     )
-
-
-class TestPorts:
-    @pytest.mark.parametrize(
-        ("second", "expected"),
-        [
-            (
-                "bootstrap_port: 29092, broker_port_base: 29200",
-                f"listeners[1].bootstrap_port: port 29092 is listeners[0].bootstrap_port too{EACH}",
-            ),
-            (
-                "bootstrap_port: 29093, broker_port_base: 29100",
-                f"listeners[1].broker_port_base: port 29100 is listeners[0].broker_port_base too{EACH}",
-            ),
-            (
-                "bootstrap_port: 9644, broker_port_base: 29200",
-                f"listeners[1].bootstrap_port: port 9644 is admin.port too{EACH}",
-            ),
-            (
-                "bootstrap_port: 29105, broker_port_base: 29200",
-                f"listeners[0].broker_port_base: ports 29100 to 29109{KEPT}, but "
-                f"29105 is listeners[1].bootstrap_port{ADVICE}",
-            ),
-            (
-                "bootstrap_port: 29093, broker_port_base: 29109",
-                f"listeners[0].broker_port_base: ports 29100 to 29109{KEPT}, but "
-                f"29109 is listeners[1].broker_port_base{ADVICE}",
-            ),
-            (
-                "bind: 0.0.0.0, advertised_host: h, bootstrap_port: 29092, broker_port_base: 29200",
-                f"listeners[1].bootstrap_port: port 29092 is listeners[0].bootstrap_port too{EACH}",
-            ),
-            (
-                "bind: localhost, bootstrap_port: 29092, broker_port_base: 29200",
-                f"listeners[1].bootstrap_port: port 29092 is listeners[0].bootstrap_port too{EACH}",
-            ),
-            (
-                "bootstrap_port: 29093, broker_port_base: 65527",
-                f"listeners[1].broker_port_base: ports 65527 to 65536{KEPT}, but "
-                "65535 is the last; lower the base",
-            ),
-            (
-                "bootstrap_port: 29093, broker_port_base: 0, broker_port_count: 3",
-                "listeners[1].broker_port_count: means nothing where broker_port_base is 0",
-            ),
-        ],
-    )
-    def test_overlap_names_both_sides(self, tmp_path: Path, second: str, expected: str) -> None:
-        message = refusal(tmp_path, TWO_LISTENERS.format(second=second))
-        assert message.partition(" ")[2] == expected
-
-    @pytest.mark.parametrize(
-        "second",
-        [
-            "bind: 127.0.0.2, bootstrap_port: 29092, broker_port_base: 29100",
-            "bootstrap_port: 29192, broker_port_base: 29200",
-            "bootstrap_port: 29192, broker_port_base: 65526",
-            "bootstrap_port: 0, broker_port_base: 0",
-        ],
-    )
-    def test_no_overlap(self, tmp_path: Path, second: str) -> None:
-        read(tmp_path, TWO_LISTENERS.format(second=second))
-
-    def test_brokers_have_the_ports_up_to_the_next_one_in_use(self, tmp_path: Path) -> None:
-        settings = read(
-            tmp_path, TWO_LISTENERS.format(second="bootstrap_port: 29192, broker_port_base: 29200")
-        )
-        first, second = settings.listeners
-        assert settings.broker_ports(first) == range(29100, 29192)
-        assert settings.broker_ports(second) == range(29200, 65536)
-
-    def test_other_addresses_take_no_ports_away(self, tmp_path: Path) -> None:
-        second = "bind: 127.0.0.2, bootstrap_port: 29192, broker_port_base: 29200"
-        settings = read(tmp_path, TWO_LISTENERS.format(second=second))
-        assert settings.broker_ports(settings.listeners[0]) == range(29100, 65536)
-
-    def test_count_keeps_ports(self, tmp_path: Path) -> None:
-        one = "{{bootstrap_port: 29103, broker_port_count: {count}, upstream: {{bootstrap: ['k:9092']}}}}"
-        settings = read(tmp_path, f"listeners: [{one.format(count=3)}]")
-        assert settings.broker_ports(settings.listeners[0]) == range(29100, 29103)
-        assert "ports 29100 to 29103 are kept" in refusal(tmp_path, f"listeners: [{one.format(count=4)}]")
-
-    def test_zero_is_any_free_port_for_each_broker(self, tmp_path: Path) -> None:
-        settings = read(tmp_path, "listeners: [{broker_port_base: 0, upstream: {bootstrap: ['k:9092']}}]")
-        assert settings.broker_ports(settings.listeners[0]) == range(0)
-
-
-REPLICATION = """
-listeners:
-  - {{broker_port_count: 20, upstream: {{bootstrap: ['k:9092']}}}}
-  - {{name: r, replication: true, broker_port_base: 29200, broker_port_count: 10, upstream: {upstream}}}
-"""
-
-
-class TestReplication:
-    def test_has_no_bootstrap_port_and_knows_its_brokers(self, tmp_path: Path) -> None:
-        settings = read(tmp_path, REPLICATION.format(upstream="{brokers: {1: 'k:9094', 9: '[::1]:9095'}}"))
-        clients, replication = settings.listeners
-        assert not clients.replication
-        assert replication.upstream.brokers == {1: "k:9094", 9: "[::1]:9095"}
-        assert settings.client_listeners == (clients,)
-
-    @pytest.mark.parametrize(
-        ("upstream", "expected"),
-        [
-            (
-                "{bootstrap: ['k:9092']}",
-                "bootstrap: a replication listener takes upstream.brokers instead: the cluster itself says "
-                "the proxy's own addresses",
-            ),
-            (
-                "{}",
-                "brokers: has to be given for a replication listener: HOST:PORT by node id, for every broker",
-            ),
-            ("{brokers: {-1: 'k:9094'}}", "brokers: its keys are numbers; expected int >= 0"),
-            ("{brokers: {1: k}}", "brokers.1: expected HOST:PORT, got 'k'"),
-            (
-                "{brokers: {10: 'k:1'}}",
-                "brokers.10: its port would be 29210, and brokers' ports end at 29209; raise "
-                "broker_port_count",
-            ),
-            (
-                "{brokers: {1: '127.0.0.1:29201'}}",
-                "brokers.1: 127.0.0.1:29201 is this proxy itself; expected a broker",
-            ),
-        ],
-    )
-    def test_what_is_wrong_with_its_upstream(self, tmp_path: Path, upstream: str, expected: str) -> None:
-        message = refusal(tmp_path, REPLICATION.format(upstream=upstream))
-        assert message.partition(" ")[2] == f"listeners[1].upstream.{expected}"
-
-    def test_a_listener_for_clients_takes_no_brokers(self, tmp_path: Path) -> None:
-        message = refusal(tmp_path, "listeners: [{upstream: {bootstrap: ['k:9092'], brokers: {1: 'k:1'}}}]")
-        assert message.endswith(
-            "brokers: is for replication listeners; this one learns its brokers from upstream.bootstrap"
-        )
-
-    def test_one_for_clients_has_to_be_there(self, tmp_path: Path) -> None:
-        message = refusal(tmp_path, "listeners: [{replication: true, upstream: {brokers: {1: 'k:1'}}}]")
-        assert "listeners: there is none for clients" in message
-
-    def test_one_has_to_let_the_proxy_ask(self, tmp_path: Path) -> None:
-        text = REPLICATION.format(upstream="{brokers: {1: 'k:9094'}}")
-        text = text.replace("{broker_port_count: 20", "{principal: {from: sasl}, broker_port_count: 20")
-        assert "none lets the proxy ask the cluster" in refusal(tmp_path, text)
-
-    @pytest.mark.parametrize(
-        ("enforce", "ours", "passed_on"),
-        [("", True, False), ("proxy", True, False), ("broker", False, False), ("both", True, True)],
-    )
-    def test_who_enforces(self, tmp_path: Path, enforce: str, ours: bool, passed_on: bool) -> None:
-        text = REPLICATION.format(upstream="{brokers: {1: 'k:9094'}}")
-        more = f"quotas: {{replication: {{enforce: {enforce}}}}}" if enforce else ""
-        rules = config_rules(read(tmp_path, text + more))
-        rate, switch = "leader.replication.throttled.rate", "leader.replication.throttled"
-        assert (rate in rules.keys("broker"), rate in rules.passed_on) == (ours, passed_on)
-        assert switch not in rules.passed_on, "no broker knows it"
-
-    def test_without_a_replication_listener_brokers_enforce(self, tmp_path: Path) -> None:
-        listener = "listeners: [{upstream: {bootstrap: ['k:9092']}}]\n"
-        assert "leader.replication.throttled.rate" not in config_rules(read(tmp_path, listener)).keys(
-            "broker"
-        )
-        message = refusal(tmp_path, listener + "quotas: {replication: {enforce: proxy}}")
-        assert "proxy takes a replication listener" in message
-        rate = "quotas: {brokers: {1: {leader.replication.throttled.rate: 5}}}"
-        assert "brokers themselves enforce it" in refusal(tmp_path, listener + rate)
 
 
 def test_callback(tmp_path: Path) -> None:

@@ -6,32 +6,31 @@ import pytest
 
 from proxy.check import describe
 from proxy.errors import SettingsError
-from proxy.settings import Settings, load
+from proxy.settings import Settings
 from proxy.usage_settings import UsageFiles, UsageTopic
+from tests.support.settings import SMALLEST, read
 
-SMALLEST = "listeners: [{upstream: {bootstrap: ['k:9092']}}]\n"
 
-
-def read(tmp_path: Path, usage: str) -> Settings:
-    file = tmp_path / "proxy.yaml"
-    file.write_text(f"{SMALLEST}usage: {usage}")
-    return load(file)
+def read_usage(tmp_path: Path, usage: str) -> Settings:
+    return read(tmp_path, SMALLEST + f"usage: {usage}")
 
 
 def test_a_topic(tmp_path: Path) -> None:
-    usage = read(tmp_path, "{interval_seconds: 10, kafka: {topic: __quota_proxy_usage}}").usage
+    usage = read_usage(tmp_path, "{interval_seconds: 10, kafka: {topic: __quota_proxy_usage}}").usage
     assert usage is not None
     assert (usage.interval_seconds, usage.kafka, usage.files) == (10, UsageTopic(), None)
 
 
 def test_folders_are_looked_for_beside_the_file(tmp_path: Path) -> None:
-    usage = read(tmp_path, "{files: {folder: usage}}").usage
+    usage = read_usage(tmp_path, "{files: {folder: usage}}").usage
     assert usage is not None
     assert usage.files == UsageFiles(folder=str(tmp_path / "usage"))
 
 
 def test_both(tmp_path: Path) -> None:
-    settings = read(tmp_path, "{kafka: {topic: used}, files: {folder: /var/usage, max_bytes: 5000, keep: 2}}")
+    settings = read_usage(
+        tmp_path, "{kafka: {topic: used}, files: {folder: /var/usage, max_bytes: 5000, keep: 2}}"
+    )
     assert settings.usage is not None
     assert settings.usage.files == UsageFiles(folder="/var/usage", max_bytes=5000, keep=2)
     line = "usage     events every 10 s to topic used and files in /var/usage (2 of 5000 bytes)"
@@ -61,5 +60,5 @@ def test_both(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        read(tmp_path, text)
+        read_usage(tmp_path, text)
     assert expected in str(caught.value)

@@ -1,13 +1,11 @@
 """AlterClientQuotas and DescribeClientQuotas: Kafka's checks, error codes and filters, row by row."""
 
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
-from kio.static.primitive import i8
 
 from proxy.admin.client_quotas import EXPIRES_AT_MS, ClientQuotas
 from proxy.admin.quota_messages import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, FLEXIBLE_FROM
@@ -16,8 +14,9 @@ from proxy.quota.quota import DOUBLE, INT, LONG, QuotaKey
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place
 from proxy.wire.reader import Reader
+from tests.support.client_quotas import ANY, DEFAULT_NAME, EXACT, alter_request, describe_request
 from tests.support.memory_store import MemoryLog, Wall, memory_store
-from tests.support.messages import encode, read_frame, request_type, response_type
+from tests.support.messages import encode, read_frame, response_type
 
 KEYS = [
     QuotaKey("producer_byte_rate", LONG),
@@ -56,35 +55,11 @@ class Kit:
 
     async def alter(self, *entries: tuple[Parts, Ops], validate_only: bool = False) -> list[Any]:
         """The results, in the order of the entries."""
-        message = request_type(ALTER_CLIENT_QUOTAS, self.version)
-        kio = sys.modules[message.__module__]
-        request = message(
-            entries=tuple(
-                kio.EntryData(
-                    entity=tuple(kio.EntityData(entity_type=kind, entity_name=name) for kind, name in parts),
-                    ops=tuple(
-                        kio.OpData(key=key, value=float(value or 0.0), remove=value is REMOVE)
-                        for key, value in ops
-                    ),
-                )
-                for parts, ops in entries
-            ),
-            validate_only=validate_only,
-        )
+        request = alter_request(*entries, validate_only=validate_only, version=self.version)
         return list((await self.send(request)).entries)
 
     async def describe(self, *components: tuple[str, int, str | None], strict: bool = False) -> Any:
-        message = request_type(DESCRIBE_CLIENT_QUOTAS, self.version)
-        kio = sys.modules[message.__module__]
-        return await self.send(
-            message(
-                components=tuple(
-                    kio.ComponentData(entity_type=kind, match_type=i8(match_type), match=match)
-                    for kind, match_type, match in components
-                ),
-                strict=strict,
-            )
-        )
+        return await self.send(describe_request(*components, strict=strict, version=self.version))
 
     async def described(self, *components: tuple[str, int, str | None], strict: bool = False) -> Any:
         """{entity: {key: value}}, entities as tuples of (type, name)."""
@@ -342,7 +317,6 @@ FILTERED = {
     "ip": (("ip", "10.0.0.1"),),
     "default ip": (("ip", None),),
 }
-EXACT, DEFAULT_NAME, ANY = 0, 1, 2
 
 
 @pytest.mark.parametrize(

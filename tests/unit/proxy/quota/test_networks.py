@@ -7,6 +7,7 @@ from proxy.quota.networks import (
     canonical_address,
     canonical_network,
     networks_around,
+    one_spelling,
     prefix_lengths,
 )
 
@@ -22,13 +23,14 @@ from proxy.quota.networks import (
     ],
 )
 def test_an_address_has_one_spelling(text, address):
-    assert canonical_address(text) == address
+    assert canonical_address(text) == one_spelling(text) == address
 
 
 @pytest.mark.parametrize("text", ["localhost", "", "10.0.0", "10.0.0.256", "10.0.0.1/32", "?"])
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(ValueError, match=f"^{re.escape(repr(text))} is no IPv4 or IPv6 address$"):
         canonical_address(text)
+    assert one_spelling(text) == text
 
 
 @pytest.mark.parametrize(

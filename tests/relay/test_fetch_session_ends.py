@@ -1,0 +1,132 @@
+"""Fetch sessions that begin or end while quotas come and go: which are refused, and which are taken over."""
+
+import pytest
+
+from proxy.relay.fetches import SESSION_MASK
+from tests.support.fetching import (
+    ALL,
+    BATCH,
+    COLD,
+    HOT,
+    NOTHING_NEW,
+    OURS,
+    THEIRS,
+    Story,
+    fetch,
+    fetched,
+    opened,
+)
+from tests.support.playbook import Playbook
+
+
+@pytest.mark.parametrize("error_code", [70, 71, 106])
+def test_an_error_of_the_brokers_ends_the_session(error_code):
+    story, play = opened()
+    play.client(fetch(2, {}, session=(THEIRS, 1))).to_broker(fetch(2, {}, session=(OURS, 1)))
+    play.broker(fetched(2, {}, error_code=error_code)).to_client(fetched(2, {}, error_code=error_code))
+    play.client(fetch(3, {}, session=(THEIRS, 2))).to_broker().to_client(fetched(3, {}, error_code=71))
+    story.quota.hold(1.0, 1)
+    # It is closed at the broker under the id that the broker knows.
+    play.client(fetch(4, {(HOT, 0): 10, (COLD, 0): 30}, session=(THEIRS, 0)))
+    play.to_broker(fetch(4, {(HOT, 0): 10, (COLD, 0): 30}, session=(OURS, 0)))
+
+
+def test_a_session_that_the_broker_drops_is_over():
+    _, play = opened()
+    play.client(fetch(2, {}, session=(THEIRS, 1))).to_broker(fetch(2, {}, session=(OURS, 1)))
+    play.broker(fetched(2, {})).to_client(fetched(2, {}))
+    play.client(fetch(3, {(HOT, 0): 10}, session=(THEIRS, 2)))
+    play.to_broker().to_client(fetched(3, {}, error_code=71))
+
+
+@pytest.mark.parametrize("epoch", [2, 5])
+def test_an_epoch_whose_turn_it_is_not_is_refused_here(epoch):
+    _, play = opened()
+    play.client(fetch(2, {}, session=(THEIRS, epoch))).to_broker()
+    play.to_client(fetched(2, {}, error_code=71))
+    play.client(fetch(3, {}, session=(THEIRS, 1))).to_broker(fetch(3, {}, session=(OURS, 1)))
+
+
+def test_a_session_of_another_version_is_refused():
+    _, play = opened(12)
+    play.client(fetch(2, {}, 13, session=(THEIRS, 1))).to_broker().to_client(
+        fetched(2, {}, 13, error_code=71)
+    )
+
+
+def test_a_session_from_before_the_quota_is_opened_anew_when_it_names_what_is_limited():
+    story = Story()
+    play = Playbook(story.relay)
+    cold = fetch(1, {(COLD, 0): 5}, session=(OURS, 7))
+    play.client(cold).to_broker(cold)
+    play.broker(fetched(1, {(COLD, 0): (9, BATCH)}, session_id=OURS))
+    play.to_client(fetched(1, {(COLD, 0): (9, BATCH)}, session_id=OURS))
+    play.client(fetch(2, {(HOT, 0): 5}, session=(OURS, 8)))
+    play.to_broker().to_client(fetched(2, {}, error_code=71))
+    play.client(fetch(3, ALL, session=(OURS, 0))).to_broker(fetch(3, ALL, session=(OURS, 0)))
+    play.broker(fetched(3, NOTHING_NEW, session_id=77)).to_client(
+        fetched(3, NOTHING_NEW, session_id=77 ^ SESSION_MASK)
+    )
+
+
+def test_a_quota_that_goes_puts_back_what_it_held():
+    story, play = opened()
+    story.quota.hold(9.0, 0)
+    play.client(fetch(2, {}, session=(THEIRS, 1)))
+    play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 0),)))
+    play.broker(fetched(2, {}, session_id=OURS)).to_client(fetched(2, {}, session_id=THEIRS))
+    story.quota.holds_fetches = False
+    story.new_limits()
+    play.client(fetch(3, {}, session=(THEIRS, 2))).to_broker(fetch(3, {(HOT, 0): 10}, session=(OURS, 2)))
+    play.broker(fetched(3, {}, session_id=OURS)).to_client(fetched(3, {}, session_id=THEIRS))
+    play.client(fetch(4, {}, session=(THEIRS, -1))).to_broker(fetch(4, {}, session=(OURS, -1)))
+    play.broker(fetched(4, {})).to_client(fetched(4, {}))
+    other = fetch(5, {(HOT, 0): 5}, session=(OURS, 8))
+    play.client(other).to_broker(other)
+    assert story.fetches is None
+
+
+def test_a_quota_that_comes_again_holds_again():
+    story, play = opened()
+    story.quota.holds_fetches = False
+    story.new_limits()
+    story.quota.hold(9.0, 0)
+    play.client(fetch(2, {}, session=(THEIRS, 1))).to_broker(fetch(2, {}, session=(OURS, 1)))
+    play.broker(fetched(2, {}, session_id=OURS)).to_client(fetched(2, {}, session_id=THEIRS))
+    story.quota.holds_fetches = True
+    story.new_limits()
+    play.client(fetch(3, {}, session=(THEIRS, 2)))
+    play.to_broker(fetch(3, {}, session=(OURS, 2), forgotten=((HOT, 0),)))
+
+
+def test_a_topic_whose_name_is_not_known_yet_is_not_held():
+    story = Story()
+    story.names.hidden.add(HOT)
+    story.quota.hold(9.0, 0, 1)
+    play = Playbook(story.relay)
+    request = fetch(1, ALL, 13, session=(0, 0))
+    answer = fetched(1, NOTHING_NEW, 13, session_id=OURS)
+    play.client(request).to_broker(request).broker(answer).to_client(answer)
+    story.names.hidden.clear()
+    play.client(fetch(2, {(HOT, 0): 1}, 13, session=(OURS, 1)))
+    play.to_broker().to_client(fetched(2, {}, 13, error_code=71))
+
+
+def test_a_name_that_becomes_known_in_a_session_makes_its_partitions_concern_the_quota():
+    story = Story()
+    play = Playbook(story.relay)
+    play.client(fetch(1, {(HOT, 0): 1}, 13, session=(0, 0))).to_broker(
+        fetch(1, {(HOT, 0): 1}, 13, session=(0, 0))
+    )
+    play.broker(fetched(1, {(HOT, 0): (5, b"")}, 13, session_id=OURS))
+    play.to_client(fetched(1, {(HOT, 0): (5, b"")}, 13, session_id=THEIRS))
+    story.names.hidden.add(COLD)
+    play.client(fetch(2, {(COLD, 0): 1}, 13, session=(THEIRS, 1))).to_broker(
+        fetch(2, {(COLD, 0): 1}, 13, session=(OURS, 1))
+    )
+    story.names.hidden.clear()
+    (session,) = story.fetches._sessions.values()
+    assert len(session._unnamed) == 1
+    play.broker(fetched(2, {}, 13, session_id=OURS)).to_client(fetched(2, {}, 13, session_id=THEIRS))
+    play.client(fetch(3, {}, 13, session=(THEIRS, 2))).to_broker(fetch(3, {}, 13, session=(OURS, 2)))
+    assert len(session._unnamed) == 0

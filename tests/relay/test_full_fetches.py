@@ -1,0 +1,143 @@
+"""What quotas hold back of a fetch that names all its partitions: one that opens a session, or has none."""
+
+from dataclasses import replace
+
+import pytest
+
+from proxy.relay.errors import CLIENT_PROTOCOL_ERROR
+from proxy.relay.fetches import SESSION_MASK
+from tests.support.fetching import (
+    ALL,
+    BATCH,
+    COLD,
+    HOT,
+    NOTHING_NEW,
+    OURS,
+    THEIRS,
+    Story,
+    fetch,
+    fetched,
+    opened,
+)
+from tests.support.messages import read_frame, response_type, versions
+from tests.support.playbook import Playbook
+
+SESSIONLESS = [version for version in versions(1) if version < 7]
+
+
+@pytest.mark.parametrize("version", [7, 12, 13])
+def test_who_opens_a_session_sees_all_partitions(version):
+    story = Story()
+    story.quota.hold(1.0, 0, 1)
+    play = Playbook(story.relay)
+    play.client(fetch(1, ALL, version, session=(0, 0)))
+    # Nothing is known of what is held: the broker is asked for it, without records.
+    none = {(HOT, 0): 0, (HOT, 1): 0}
+    play.to_broker(fetch(1, ALL, version, session=(0, 0), bounds=none))
+    play.broker(fetched(1, NOTHING_NEW, version, session_id=OURS))
+    play.to_client(fetched(1, NOTHING_NEW, version, session_id=THEIRS))
+    play.client(fetch(2, {}, version, session=(THEIRS, 1)))
+    play.to_broker(fetch(2, {}, version, session=(OURS, 1), forgotten=((HOT, 0), (HOT, 1))))
+    play.broker(fetched(2, {}, version, session_id=OURS)).to_client(
+        fetched(2, {}, version, session_id=THEIRS)
+    )
+    # It opens another: what is held has been heard of, and is not asked for. It comes first in the answer.
+    play.client(fetch(3, ALL, version, session=(THEIRS, 0)))
+    play.to_broker(fetch(3, {(COLD, 0): 30}, version, session=(OURS, 0)))
+    play.broker(fetched(3, {(COLD, 0): (71, BATCH)}, version, session_id=OURS + 1))
+    told = {(HOT, 0): (70, b""), (HOT, 1): (70, b""), (COLD, 0): (71, BATCH)}
+    play.to_client(fetched(3, told, version, session_id=(OURS + 1) ^ SESSION_MASK))
+    play.at(1.0)
+    play.client(fetch(4, {}, version, session=((OURS + 1) ^ SESSION_MASK, 1)))
+    play.to_broker(fetch(4, {(HOT, 0): 10, (HOT, 1): 20}, version, session=(OURS + 1, 1)))
+
+
+def test_a_watermark_of_another_leader_epoch_is_not_told():
+    story, play = opened()
+    story.quota.hold(1.0, 0)
+    play.client(fetch(2, ALL, session=(THEIRS, 0), leader_epoch=4))
+    play.to_broker(fetch(2, ALL, session=(OURS, 0), leader_epoch=4, bounds={(HOT, 0): 0}))
+
+
+@pytest.mark.parametrize("version", [*SESSIONLESS, 7, 11, 12, 13, 18])
+def test_outside_a_session_too(version):
+    story = Story()
+    play = Playbook(story.relay)
+    play.client(fetch(1, ALL, version)).to_broker(fetch(1, ALL, version))
+    play.broker(fetched(1, NOTHING_NEW, version)).to_client(fetched(1, NOTHING_NEW, version))
+    story.quota.hold(1.0, 1)
+    play.client(fetch(2, ALL, version)).to_broker(fetch(2, {(HOT, 0): 10, (COLD, 0): 30}, version))
+    rest = {(HOT, 0): (71, BATCH), (COLD, 0): (72, b"")}
+    play.broker(fetched(2, rest, version))
+    got = read_frame(response_type(1, version), b"".join(story.relay.take_to_client()))
+    first, last = (read_frame(type(got), fetched(2, told, version)) for told in ({(HOT, 1): (70, b"")}, rest))
+    assert got == replace(last, responses=first.responses + last.responses)
+
+
+def test_outside_a_session_all_may_be_held():
+    story = Story()
+    play = Playbook(story.relay)
+    hot = {(HOT, 0): 10, (HOT, 1): 20}
+    told = {(HOT, 0): (70, b""), (HOT, 1): (70, b"")}
+    play.client(fetch(1, hot)).to_broker(fetch(1, hot)).broker(fetched(1, told)).to_client(fetched(1, told))
+    story.quota.hold(0.7, 0, 1)
+    play.client(fetch(2, hot)).to_broker().muted(0.5)
+    play.at(0.5).to_client(fetched(2, told)).to_broker()
+    play.client(fetch(3, hot)).at(0.7).to_broker(fetch(3, hot, max_wait_ms=300))
+
+
+def test_a_throttled_answer_to_a_full_request_stays_empty():
+    story, play = opened()
+    story.quota.hold(1.0, 0)
+    play.client(fetch(2, ALL, session=(THEIRS, 0)))
+    play.to_broker(fetch(2, {(HOT, 1): 20, (COLD, 0): 30}, session=(OURS, 0)))
+    play.broker(fetched(2, {}, throttle_ms=100)).to_client(fetched(2, {}, throttle_ms=100))
+
+
+def test_a_large_answer_is_learned_from_as_it_passes():
+    story = Story()
+    play = Playbook(story.relay)
+    play.client(fetch(1, ALL)).to_broker(fetch(1, ALL))
+    large = {(HOT, 0): (70, bytes(2 << 20)), (HOT, 1): (71, b""), (COLD, 0): (72, bytes(5000))}
+    answer = fetched(1, large)
+    play.broker(*[answer[at : at + 100_000] for at in range(0, len(answer), 100_000)]).to_client(answer)
+    story.quota.hold(9.0, 0, 1)
+    play.client(fetch(2, ALL)).to_broker(fetch(2, {(COLD, 0): 30}))
+    large = fetched(2, {(COLD, 0): (72, bytes(2 << 20))})
+    play.broker(large[:100_000])
+    play.broker(*[large[at : at + 100_000] for at in range(100_000, len(large), 100_000)])
+    told = {(HOT, 0): (70, b""), (HOT, 1): (71, b""), (COLD, 0): (72, bytes(2 << 20))}
+    play.to_client(fetched(2, told)).idle()
+
+
+def test_a_large_fetch_is_read_whole():
+    partitions = {(HOT, number): 1 for number in range(40_000)}
+    story = Story()
+    play = Playbook(story.relay)
+    request = fetch(1, partitions, session=(0, 0))
+    assert len(request) > 1 << 20
+    play.client(request[: 1 << 20]).to_broker().client(request[1 << 20 :]).to_broker(request)
+    answer = fetched(1, {(HOT, 0): (5, b""), (HOT, 39_999): (6, b"")}, session_id=OURS)
+    play.broker(answer)
+    play.relay.take_to_client()
+    story.quota.hold(1.0, 39_999)
+    play.client(fetch(2, {}, session=(THEIRS, 1)))
+    play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 39_999),)))
+
+
+def test_fetches_that_no_quota_is_about_pass_as_they_are():
+    story = Story()
+    play = Playbook(story.relay)
+    request = fetch(1, {(COLD, 0): 5}, session=(0, 0))
+    answer = fetched(1, {(COLD, 0): (9, BATCH)}, session_id=OURS)
+    play.client(request).to_broker(request).broker(answer).to_client(answer)
+    assert story.quota.plans == []
+
+
+def test_a_fetch_that_does_not_parse_ends_the_connection():
+    story = Story()
+    request = fetch(1, ALL)
+    cut = (len(request) - 14).to_bytes(4, "big") + request[4:-10]
+    Playbook(story.relay).client_fails(
+        cut, reason=CLIENT_PROTOCOL_ERROR, says="nothing is there|bytes wanted|a length"
+    )
