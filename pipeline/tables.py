@@ -71,25 +71,38 @@ class Events:
         return deduplicate(within(good(counted), self._window))
 
     def quarantine(self, out: str, *, add: bool = False) -> Quality:
-        """After an action on events(): writes what is none, if there is any, and says how many they are.
+        """After an action on events(): writes what is none of them, and says how many they are.
 
-        `add`: to what the table has already, instead of in its place; the same text with the same reason is
-        there once.
+        The table is then this run's, and gone where there is nothing for it. `add`: it is added to what the
+        table has already, where the same text with the same reason is once; so it is in a folder that
+        `ingest` keeps events in, whose texts may be nowhere else.
         """
         seen = self._seen.get
         quality = Quality(seen["read"], seen["bad"])
-        if not quality.bad:
-            return quality
         folder = f"{out.rstrip('/')}/{QUARANTINE_TABLE}"
         if is_streamed(folder):
-            raise PipelineError(
-                f"{quality.bad:,} of what was read are no events, and a stream keeps such in {folder}: "
-                "give another --out"
-            )
+            if quality.bad:
+                raise PipelineError(
+                    f"{quality.bad:,} of what was read are no events, and a stream keeps such in {folder}: "
+                    "give another --out"
+                )
+            return quality
         found = bad(self._checked)
-        if add and has_rows(folder):
+        add = add or has_rows(events_folder(out))
+        if not quality.bad:
+            if not add:
+                _remove_table(found.sparkSession, folder)
+        elif add and has_rows(folder):
             known = found.sparkSession.read.parquet(folder)
             found.distinct().join(known, ["raw", "reason"], "left_anti").write.mode("append").parquet(folder)
         else:
             write_table(found.distinct() if add else found, out, QUARANTINE_TABLE)
         return quality
+
+
+def _remove_table(spark: SparkSession, folder: str) -> None:
+    """Wherever Spark writes."""
+    context = spark.sparkContext
+    assert context._jvm is not None
+    path = context._jvm.org.apache.hadoop.fs.Path(folder)
+    path.getFileSystem(context._jsc.hadoopConfiguration()).delete(path, True)

@@ -56,6 +56,25 @@ def test_what_is_no_event_is_kept_from_run_to_run(
     assert sorted(row.raw for row in quarantine.collect()) == ["one", "two"]
 
 
+def test_another_jobs_quarantine_is_that_runs(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+    """But in a folder with what was ingested, whose quarantine is the only place of what was left out."""
+    good = write_lines(tmp_path / "good.jsonl", [make_event()])
+    first, second = (write_lines(tmp_path / name, [make_event(), name]) for name in ("first", "second"))
+
+    def quarantined(lines: Path, out: str, *jobs: str) -> list[str] | None:
+        for job in jobs:
+            assert run_job(job, "--events", lines, "--out", tmp_path / out).exit_code == 0
+        table = tmp_path / out / "quarantine"
+        return sorted(row.raw for row in spark.read.parquet(str(table)).collect()) if table.exists() else None
+
+    assert quarantined(first, "out", "throttle") == ["first"]
+    assert quarantined(second, "out", "throttle") == ["second"]
+    assert quarantined(good, "out", "throttle") is None
+    assert quarantined(first, "lake", "ingest") == ["first"]
+    assert quarantined(good, "lake", "throttle") == ["first"]
+    assert quarantined(second, "lake", "throttle") == ["first", "second"]
+
+
 @pytest.fixture
 def topic(kafka: EmbeddedKafka) -> str:
     name = f"usage-{uuid.uuid4()}"
