@@ -1,36 +1,21 @@
 """ShareFetch: v1-2 (KIP-932; v0 was a preview, in Kafka 4.0 only). Read for its bounds, size and
 NodeEndpoints.
-
-throttle_time_ms first in the response; flexible and with topic ids from the first version; NodeEndpoints in
-an ordinary array at the end.
 """
 
-from typing import Final, cast, final
+from typing import final
 
-from proxy.wire.addresses import Addresses, rewrite_endpoints_array
+from proxy.wire.addresses import Addresses
 from proxy.wire.apis import Api
 from proxy.wire.errors import Short
 from proxy.wire.reader import Reader
+from proxy.wire.share_response import ShareResponse
 from proxy.wire.views import RequestView, ResponseView, View
-from proxy.wire.walk import Partitioned, walk
+from proxy.wire.walk import walk
 
 
 @final
-class ShareFetchResponse(Partitioned):
-    topic_id_from = 0
-
-    def __init__(self, addresses: Addresses) -> None:
-        self.addresses: Final = addresses
-
-    def read_head(self, reader: Reader, view: View) -> bool:
-        response = cast("ResponseView", view)
-        response.throttle_at = reader.offset
-        response.throttle_time_ms = reader.i32()
-        reader.take(2)  # error_code
-        reader.skip_string(True)  # error_message
-        reader.take(4)  # acquisition_lock_timeout_ms
-        view.topics_left = reader.count(True)
-        return True
+class ShareFetchResponse(ShareResponse):
+    lock_timeout_from = 1
 
     def read_partition(self, reader: Reader, view: View) -> int:
         reader.take(2)  # error_code
@@ -48,9 +33,6 @@ class ShareFetchResponse(Partitioned):
             reader.skip_tags()
             left -= 1
         reader.skip_tags()
-
-    def read_tail(self, reader: Reader, view: View) -> None:
-        rewrite_endpoints_array(reader, cast("ResponseView", view), self.addresses)
 
 
 @final

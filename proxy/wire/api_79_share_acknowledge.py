@@ -1,35 +1,18 @@
-"""ShareAcknowledge: v1-2 (KIP-932). Read for its NodeEndpoints.
+"""ShareAcknowledge: v1-2 (KIP-932). Read for its NodeEndpoints; v2 acquisition_lock_timeout_ms."""
 
-throttle_time_ms first in the response; v2 acquisition_lock_timeout_ms; NodeEndpoints in an ordinary array at
-the end.
-"""
+from typing import final
 
-from typing import Final, cast, final
-
-from proxy.wire.addresses import Addresses, rewrite_endpoints_array
+from proxy.wire.addresses import Addresses
 from proxy.wire.apis import Api
 from proxy.wire.reader import Reader
+from proxy.wire.share_response import ShareResponse
 from proxy.wire.views import RequestView, ResponseView, View
-from proxy.wire.walk import Partitioned, walk
+from proxy.wire.walk import walk
 
 
 @final
-class ShareAcknowledgeResponse(Partitioned):
-    topic_id_from = 0
-
-    def __init__(self, addresses: Addresses) -> None:
-        self.addresses: Final = addresses
-
-    def read_head(self, reader: Reader, view: View) -> bool:
-        response = cast("ResponseView", view)
-        response.throttle_at = reader.offset
-        response.throttle_time_ms = reader.i32()
-        reader.take(2)  # error_code
-        reader.skip_string(True)  # error_message
-        if view.api_version >= 2:
-            reader.take(4)  # acquisition_lock_timeout_ms
-        view.topics_left = reader.count(True)
-        return True
+class ShareAcknowledgeResponse(ShareResponse):
+    lock_timeout_from = 2
 
     def read_partition(self, reader: Reader, view: View) -> int:
         reader.take(2)  # error_code
@@ -37,9 +20,6 @@ class ShareAcknowledgeResponse(Partitioned):
         reader.take(8)  # current_leader: leader_id, leader_epoch
         reader.skip_tags()
         return 0
-
-    def read_tail(self, reader: Reader, view: View) -> None:
-        rewrite_endpoints_array(reader, cast("ResponseView", view), self.addresses)
 
 
 @final

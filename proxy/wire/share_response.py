@@ -1,0 +1,35 @@
+"""What the responses to ShareFetch and ShareAcknowledge have in common (KIP-932): their heads and tails.
+
+throttle_time_ms first; flexible and with topic ids from the first version; NodeEndpoints in an ordinary array
+at the end.
+"""
+
+from typing import Final, cast
+
+from proxy.wire.addresses import Addresses, rewrite_endpoints_array
+from proxy.wire.reader import Reader
+from proxy.wire.views import ResponseView, View
+from proxy.wire.walk import Partitioned
+
+
+class ShareResponse(Partitioned):
+    topic_id_from = 0
+    lock_timeout_from: int
+    """The first version with acquisition_lock_timeout_ms."""
+
+    def __init__(self, addresses: Addresses) -> None:
+        self.addresses: Final = addresses
+
+    def read_head(self, reader: Reader, view: View) -> bool:
+        response = cast("ResponseView", view)
+        response.throttle_at = reader.offset
+        response.throttle_time_ms = reader.i32()
+        reader.take(2)  # error_code
+        reader.skip_string(True)  # error_message
+        if view.api_version >= self.lock_timeout_from:
+            reader.take(4)  # acquisition_lock_timeout_ms
+        view.topics_left = reader.count(True)
+        return True
+
+    def read_tail(self, reader: Reader, view: View) -> None:
+        rewrite_endpoints_array(reader, cast("ResponseView", view), self.addresses)
