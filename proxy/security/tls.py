@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from proxy.errors import Key, SettingsError, spell
+from proxy.security.alerts import ServerContext
 from proxy.security.der import BadCertificate, read_certificate
 from proxy.security.settings import Tls, UpstreamTls
 
@@ -119,7 +120,7 @@ def server_tls(tls: Tls, at: Key) -> TlsFiles:
     """A listener's TLS; `at` is where the settings stand in the file."""
 
     def build() -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
         _harden(context)
         context.load_cert_chain(tls.certificate, tls.key, _no_password)
         context.sni_callback = _note_server_name

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from proxy.relay.garbage import looks_like
+from proxy.security.alerts import Handshake
 from proxy.security.tls import TlsFiles
 from proxy.server.tasks import Tasks
 
@@ -114,9 +115,16 @@ class TlsServer:
         if head[0] != HANDSHAKE:
             hint = looks_like(head) or "the client's security.protocol has to be SSL or SASL_SSL"
             return f"it does not speak TLS, as this port does: {hint}"
-        await self._loop.connect_accepted_socket(
-            make, client, ssl=self._tls.context, ssl_handshake_timeout=self._seconds
-        )
+        handshake = Handshake(client)
+        try:
+            await self._loop.connect_accepted_socket(
+                make, client, ssl=self._tls.context, ssl_handshake_timeout=self._seconds
+            )
+        except ssl.SSLError:
+            await handshake.send_alert()
+            raise
+        finally:
+            handshake.close()
         return ""
 
     async def _first_bytes(self, client: socket.socket) -> bytes:

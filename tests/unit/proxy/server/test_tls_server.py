@@ -181,6 +181,36 @@ def test_what_is_no_tls(
     assert gateway.inside == 0
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_certificate_of_strangers_is_refused_in_so_many_words(
+    loop: asyncio.AbstractEventLoop, authority: Authority, tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    """In TLS 1.3 the client takes the handshake for done, and has sent more by the time it is refused."""
+    stranger = Authority(tmp_path, "strangers").sign("stranger")
+
+    def connect(port: int) -> str:
+        context = ssl.create_default_context(cafile=authority.ca)
+        context.load_cert_chain(stranger.certificate, stranger.key)
+        context.maximum_version = version
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+            try:
+                with context.wrap_socket(plain, server_hostname="localhost") as client:
+                    client.sendall(REQUEST)
+                    client.recv(100)
+            except ssl.SSLError as error:
+                return error.reason
+        return "no error"
+
+    gateway = Gateway()
+    assert run(loop, gateway, authority, connect) == "TLSV1_ALERT_UNKNOWN_CA"
+    assert gateway.failures == ["the TLS handshake failed: CERTIFICATE_VERIFY_FAILED"]
+
+
+def test_a_hello_that_is_none_gets_an_alert(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
+    alert = run(loop, Gateway(), authority, lambda port: send(port, b"\x16\x03\x01\x00\x05hello"))
+    assert (alert[:1], len(alert)) == (b"\x15", 7)
+
+
 def test_one_that_only_looks_is_not_worth_a_word(
     loop: asyncio.AbstractEventLoop, authority: Authority
 ) -> None:
