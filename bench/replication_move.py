@@ -5,7 +5,7 @@ import json
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -29,8 +29,9 @@ FOLLOWER: Final = "follower"
 SAMPLE_SECONDS: Final = 0.1
 CALM_SECONDS: Final = 5.0
 PRODUCE_EVERY_SECONDS: Final = 0.01
-WARM_UP: Final = 100
-"""Messages before it counts: the first wait for connections, and for followers to take up a new topic."""
+WARM_UP: Final = 400
+"""Messages before it counts: the first wait for connections, and for followers to take up new partitions."""
+LOADED_PARTITIONS: Final = 4
 MOST_SECONDS: Final = 600.0
 
 
@@ -61,9 +62,10 @@ class Moved:
 
     seconds: float = 0.0
     by_second: list[float] = field(default_factory=list)
-    calm: list[float] = field(default_factory=list)
-    """Seconds that produces took before the move, and during it."""
-    busy: list[float] = field(default_factory=list)
+    calm: list[tuple[float, float]] = field(default_factory=list)
+    """Produces before the move: when each began, and the seconds that it took."""
+    busy: list[tuple[float, float]] = field(default_factory=list)
+    """Produces while data moved."""
     equal: bool = False
     """Whether the replicas' files are the same, byte for byte."""
 
@@ -93,8 +95,8 @@ class Moved:
         return p99(self.busy) / p99(self.calm) if self.calm and self.busy else 1.0
 
 
-def p99(times: Sequence[float]) -> float:
-    return sorted(times)[int(len(times) * 0.99)]
+def p99(produces: Sequence[tuple[float, float]]) -> float:
+    return sorted(seconds for _, seconds in produces)[int(len(produces) * 0.99)]
 
 
 def make_topic(admin: AdminClient, name: str, partitions: int, replicas: Sequence[int]) -> None:
@@ -117,23 +119,26 @@ def fill(bootstrap: str, plan: Plan) -> None:
 
 
 @contextmanager
-def producing(bootstrap: str, topic: str, times: Callable[[float], None]) -> Iterator[None]:
-    """Produce with acks=all while the block lasts; `times` gets how long each takes, in seconds."""
+def producing(bootstrap: str, topic: str, produces: list[tuple[float, float]]) -> Iterator[None]:
+    """Produce with acks=all while the block lasts; `produces` gets when each began, and its seconds."""
     if not topic:
         yield
         return
     over = threading.Event()
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
-    for _ in range(WARM_UP):
-        producer.produce(topic, bytes(1024))
+    for number in range(WARM_UP):
+        producer.produce(topic, bytes(1024), partition=number % LOADED_PARTITIONS)
     producer.flush()
 
     def produce() -> None:
         while not over.wait(PRODUCE_EVERY_SECONDS):
-            began = time.perf_counter()
-            producer.produce(
-                topic, bytes(1024), on_delivery=lambda *_, began=began: times(time.perf_counter() - began)
-            )
+            began = time.monotonic()
+
+            def came(*_: object, began: float = began) -> None:
+                produces.append((began, time.monotonic() - began))
+
+            partition = len(produces) % LOADED_PARTITIONS
+            producer.produce(topic, bytes(1024), partition=partition, on_delivery=came)
             producer.poll(0)
         producer.flush()
 
@@ -196,8 +201,8 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
     fill(bootstrap, plan)
     moved = Moved()
     if plan.load and plan.load != plan.topic:
-        make_topic(admin, plan.load, 4, plan.before[:1] + plan.after[-1:])
-    with producing(bootstrap, plan.load, moved.calm.append):
+        make_topic(admin, plan.load, LOADED_PARTITIONS, plan.before[:1] + plan.after[-1:])
+    with producing(bootstrap, plan.load, moved.calm):
         time.sleep(CALM_SECONDS if plan.load else 0.0)
     throttle(admin, plan, list(kafka.node_ids), on=True)
     file = folder / f"{plan.topic}.json"
@@ -207,7 +212,8 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
     ]
     file.write_text(json.dumps({"version": 1, "partitions": parts}))
     samples: list[tuple[float, int]] = []
-    with producing(bootstrap, plan.load, moved.busy.append):
+    produces: list[tuple[float, float]] = []
+    with producing(bootstrap, plan.load, produces):
         began = time.monotonic()
         of_plan = ("--bootstrap-server", bootstrap, "--reassignment-json-file", str(file))
         kafka.start_tool("kafka-reassign-partitions", *of_plan, "--execute")
@@ -217,7 +223,10 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
                 break
             time.sleep(SAMPLE_SECONDS)
     throttle(admin, plan, list(kafka.node_ids), on=False)
-    moved.by_second, moved.seconds = _by_second(samples)
+    began, ended = _moving(samples)
+    moved.seconds = ended - began
+    moved.by_second = _by_second(samples, began, ended)
+    moved.busy = [produce for produce in produces if began <= produce[0] <= ended]
     moved.equal = in_sync(admin, plan) and digest(kafka, plan, plan.after[0]) == digest(
         kafka, plan, plan.target
     )
@@ -225,12 +234,17 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
     return moved
 
 
-def _by_second(samples: Sequence[tuple[float, int]]) -> tuple[list[float], float]:
-    """Bytes of each whole second from the first byte to the last, and how long that was."""
+def _moving(samples: Sequence[tuple[float, int]]) -> tuple[float, float]:
+    """When the first byte and the last came."""
     began = next((at for at, moved in samples if moved), samples[0][0])
     ended = next(at for at, moved in samples if moved == samples[-1][1])
+    return began, ended
+
+
+def _by_second(samples: Sequence[tuple[float, int]], began: float, ended: float) -> list[float]:
+    """Bytes of each whole second."""
     sums = [0.0] * (int(ended - began) + 1)
     for (_, before), (at, after) in pairwise(samples):
         if began <= at <= ended:
             sums[int(at - began)] += after - before
-    return sums[:-1], ended - began
+    return sums[:-1]

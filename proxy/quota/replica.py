@@ -51,6 +51,11 @@ class Replica:
         return max(self.high_watermark - self.offset, 0)
 
     @property
+    def begins(self) -> bool:
+        """Whether nothing of it has come yet."""
+        return self.bytes == 0
+
+    @property
     def message_bytes(self) -> float:
         """How large its messages are, on the average; 0.0 where none has come."""
         messages = self.offset - self._first_offset

@@ -20,13 +20,20 @@ SEEN_SECONDS: Final = 5.0
 """A follower asks for each of its partitions far more often; one that has not is gone."""
 GRACE_SECONDS: Final = 1.0
 """For so long past its time a connection that waits for its turn keeps it."""
+MOST_PAUSE_SECONDS: Final = 0.5
+"""However long a follower took to begin a replica, the next one begins after so long."""
 
 
 @final
 class Waiter:
-    """A connection with replicas that are held back."""
+    """A connection with replicas that are held back.
 
-    __slots__ = ("ready_at", "served_at", "throttles")
+    The first bytes of a replica are dear to its follower: it writes the leader epoch to its disk, and syncs
+    it, while all replicas of the connection wait, those in sync too. So they begin one by one, with a pause
+    after each as long as it took.
+    """
+
+    __slots__ = ("_began_at", "_begin_at", "ready_at", "served_at", "throttles")
 
     def __init__(self, served_at: float) -> None:
         self.served_at = served_at
@@ -35,6 +42,27 @@ class Waiter:
         """When it asks again."""
         self.throttles: list[Throttle] = []
         """Those that it waits for."""
+        self._began_at = 0.0
+        """When the fetch that is under way was let in with a replica that begins; 0.0 for without."""
+        self._begin_at = 0.0
+
+    def asks(self, now: float) -> None:
+        """Its follower fetches: it has written what came last."""
+        if self._began_at > 0.0:
+            self._begin_at = now + min(now - self._began_at, MOST_PAUSE_SECONDS)
+            self._began_at = 0.0
+
+    def may_begin(self, now: float) -> bool:
+        """Whether a replica of which nothing has come may be let in."""
+        return self._began_at == 0.0 and now >= self._begin_at
+
+    def begin(self, now: float) -> None:
+        """One is let in."""
+        self._began_at = now
+
+    def begin_at(self, now: float) -> float:
+        """When the next one may be."""
+        return max(self._begin_at, now)
 
 
 @final

@@ -71,6 +71,8 @@ class Copy:
     offset: int = 0
     last_served: float = START
     longest_wait: float = 0.0
+    broken: bool = False
+    """Whether nothing of it comes, though its high watermark is ahead."""
 
     @property
     def left(self) -> int:
@@ -86,6 +88,10 @@ class Fetcher:
     copies: list[Copy]
     who: Identity = field(default_factory=lambda: Identity("ANONYMOUS", "", "127.0.0.1"))
     wakes_at: float = START
+    seconds_to_begin: float = 0.0
+    """How long it takes over the first bytes of each partition."""
+    began: list[float] = field(default_factory=list)
+    """When each partition's first bytes came."""
     _due: FetchPlan | None = None
     _turn: int = 0
     plans: int = 0
@@ -93,8 +99,13 @@ class Fetcher:
     def step(self, now: float, came: list[tuple[float, int]]) -> None:
         """Do what is due now, and say when to come again in `wakes_at`."""
         if self._due is not None:
+            began = len(self.began)
             self._answer(self._due, now, came)
             self._due = None
+            busy = (len(self.began) - began) * self.seconds_to_begin
+            if busy:
+                self.wakes_at = now + busy
+                return
         items = [copy.item for copy in self.copies]
         for copy in self.copies:
             copy.item.fetch_offset = copy.offset
@@ -127,6 +138,8 @@ class Fetcher:
         self.quota.charge(request, response, self.who, now)
 
     def _read(self, copy: Copy, response: ResponseView, now: float) -> None:
+        if copy.broken:
+            return
         copy.item.marks.high_watermark = copy.size // MESSAGE
         bound = copy.item.max_bytes if copy.item.most == NO_BOUND else copy.item.most
         size = min(bound, copy.left)
@@ -138,6 +151,8 @@ class Fetcher:
             whole = min(copy.batch, copy.left)
         # The relay cuts off the part of a batch that a bounded answer ends with, and notes its size.
         copy.item.marks.batch_bytes = copy.batch if whole < size else 0
+        if copy.offset == 0:
+            self.began.append(now)
         copy.offset += whole // MESSAGE
         copy.longest_wait = max(copy.longest_wait, now - copy.last_served)
         copy.last_served = now

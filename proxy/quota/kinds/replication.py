@@ -8,7 +8,8 @@
 A replica in sync is never held back, but its bytes count (KAFKA-4313). What is held back is left out of the
 fetch, so the others on the same connection keep their speed; no answer is delayed. What comes is recorded
 after the answer. Replicas take turns: each fetch lets in as many as the limit has bytes for, in pieces of
-whole batches where their size is known, so that a move is as even as the limit, and none waits for ever.
+whole batches where their size is known, so that a move is as even as the limit, and none waits for ever. They
+begin one by one (see Waiter).
 
 A replica is in sync if the cluster's metadata says so, or it has fetched up to the high watermark that its
 leader last told it. Where nobody has said anything for two seconds, it is taken to be.
@@ -27,10 +28,11 @@ from proxy.quota.config_keys import (
 )
 from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
 from proxy.quota.identity import Identity
-from proxy.quota.limits import UNLIMITED, Limits
+from proxy.quota.limits import PACE, Limits
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.replica import Replica
-from proxy.quota.replication_state import ReplicationState
+from proxy.quota.replication_round import Round
+from proxy.quota.replication_state import ReplicationState, Waiter
 from proxy.quota.replication_throttle import Throttle
 from proxy.quota.verdict import PASS, Verdict
 from proxy.wire.views import Item, RequestView, ResponseView
@@ -113,8 +115,13 @@ class Replication(Quota):
                     replica.behind_since = now
                 waiting.append(replica)
                 items.append(item)
-        if waiting:
-            self._share_out(plan, items, waiting, who, now)
+        if not waiting:
+            return
+        waiter = self._shared.waiter(who)
+        waiter.asks(now)
+        if waiter.may_begin(now):
+            _put_first_that_begins_first(items, waiting)
+        self._share_out(plan, items, waiting, who, waiter, now)
 
     def _replica(self, item: FetchItem, now: float) -> Replica:
         key = (item.replica_id, item.topic, item.partition)
@@ -130,41 +137,37 @@ class Replication(Quota):
         return replica
 
     def _share_out(
-        self, plan: FetchPlan, items: list[FetchItem], replicas: list[Replica], who: Identity, now: float
+        self,
+        plan: FetchPlan,
+        items: list[FetchItem],
+        replicas: list[Replica],
+        who: Identity,
+        waiter: Waiter,
+        now: float,
     ) -> None:
         """Let in as many replicas as there are bytes for, in their turn, and hold back the others."""
         grants = Grants(now)
-        waiter = self._shared.waiter(who)
-        ahead = self._shared.ahead(waiter, now)
-        exhausted: dict[Throttle, float] = {}
-        """When those may let something in that now lack bytes for whom they have been asked."""
+        paced = self._shared.limits.algorithm == PACE
+        turn = Round(self._shared.ahead(waiter, now), now)
         for at, replica in enumerate(replicas):
             item = items[at]
-            lacking: list[Throttle] = []
-            left = UNLIMITED
-            ready_at = now
-            for throttle in replica.throttles:
-                ready = exhausted.get(throttle, 0.0)
-                others = ahead.get(throttle, 0)
-                if ready == 0.0:
-                    size = max(PIECE_BYTES if grants.replicas else throttle.turn_bytes, replica.batch_bytes)
-                    if not throttle.lacks(size, others, now):
-                        left = min(left, throttle.allowance(now) - throttle.for_others(others))
-                        continue
-                    # Nobody overtakes one that needs more: it would wait for ever.
-                    ready = throttle.ready_at(max(size, throttle.turn_bytes), others, now)
-                    exhausted[throttle] = ready
-                lacking.append(throttle)
-                ready_at = max(ready_at, ready)
+            begins = paced and replica.begins
+            if begins and not waiter.may_begin(now):
+                plan.hold(item, waiter.begin_at(now))
+                replica.hold([], now)
+                continue
+            lacking = turn.lacking(replica, PIECE_BYTES if grants.replicas else 0)
             if lacking:
-                plan.hold(item, ready_at)
+                plan.hold(item, turn.ready_at)
                 replica.hold(lacking, now)
-            else:
-                replica.held_since = 0.0
-                share = max(left / (len(replicas) - at), PIECE_BYTES)
-                self._grant(plan, item, replica, min(left, share, item.max_bytes), grants, now)
-        waiter.throttles = list(exhausted)
-        waiter.ready_at = min(exhausted.values(), default=now)
+                continue
+            replica.held_since = 0.0
+            if begins:
+                waiter.begin(now)
+            share = max(turn.left / (len(replicas) - at), PIECE_BYTES)
+            self._grant(plan, item, replica, min(turn.left, share, item.max_bytes), grants, now)
+        waiter.throttles = list(turn.exhausted)
+        waiter.ready_at = min(turn.exhausted.values(), default=now)
         if grants.replicas:
             self._grants[who] = grants
             waiter.served_at = now
@@ -233,6 +236,15 @@ class Replication(Quota):
             del replicas[key]
         for who in [who for who, grants in self._grants.items() if now - grants.since > FORGET_SECONDS]:
             del self._grants[who]
+
+
+def _put_first_that_begins_first(items: list[FetchItem], replicas: list[Replica]) -> None:
+    """So that none waits for ever behind those that go on."""
+    for at, replica in enumerate(replicas):
+        if replica.begins:
+            items.insert(0, items.pop(at))
+            replicas.insert(0, replicas.pop(at))
+            return
 
 
 def _learn(grants: Grants, items: list[Item]) -> None:

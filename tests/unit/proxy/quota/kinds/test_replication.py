@@ -1,6 +1,7 @@
 """Replication quotas on followers that catch up: see tests/support/move.py."""
 
 import statistics
+from itertools import pairwise
 
 import pytest
 
@@ -48,6 +49,34 @@ def test_a_move_is_even(limits, batch):
     paced(came)
     assert max(by_second(came, 1)) <= 2.1 * RATE
     assert max(copy.longest_wait for copy in fetcher.copies) < 3.0
+
+
+def test_replicas_begin_one_by_one():
+    """A follower takes long over the first bytes of each, and fetches nothing else meanwhile."""
+    fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 20, PLENTY), seconds_to_begin=0.04)
+    paced(run([fetcher], SECONDS))
+    assert len(fetcher.began) == 20
+    pauses = [after - before for before, after in pairwise(fetcher.began)]
+    assert min(pauses) >= 0.08
+    assert max(fetcher.began) < START + 3.0
+    assert max(copy.longest_wait for copy in fetcher.copies) < 3.0
+
+
+def test_a_replica_of_which_nothing_comes_does_not_stop_others_from_beginning():
+    behind = copies(2, 10, PLENTY)
+    for copy in behind[:5]:
+        copy.size = 0
+        copy.item.marks.high_watermark = 1000
+        copy.broken = True
+    came = run([Fetcher(quotas(throttled(RATE), [1])[1], 2, behind)], SECONDS)
+    paced(came)
+    assert all(copy.offset > 0 for copy in behind[5:])
+
+
+def test_windows_let_all_begin_at_once():
+    fetcher = Fetcher(quotas(throttled(RATE, algorithm=WINDOW), [1])[1], 2, copies(2, 5, PLENTY))
+    run([fetcher], 1)
+    assert max(fetcher.began) - min(fetcher.began) < 0.01
 
 
 @pytest.mark.parametrize("rate", [100_000, 50 * MEBIBYTE])
