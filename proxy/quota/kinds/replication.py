@@ -235,7 +235,10 @@ class Replication(Quota):
         for key in [key for key, replica in replicas.items() if now - replica.seen_at > FORGET_SECONDS]:
             del replicas[key]
         for who in [who for who, grants in self._grants.items() if now - grants.since > FORGET_SECONDS]:
-            del self._grants[who]
+            # Its connection is over: nothing comes any more of what was granted.
+            gone = self._take_back(who, now)
+            if gone is not None:
+                gone.end()
 
 
 def _put_first_that_begins_first(items: list[FetchItem], replicas: list[Replica]) -> None:
