@@ -214,11 +214,3 @@ class ReplicationState:
                 for throttle in replica.throttles:
                     states[throttle].add(replica)
         return list(states.values())
-
-    def lags(self, now: float) -> dict[int, int]:
-        """By follower: the messages that its throttled replicas lack together (Kafka's SumReplicaLag)."""
-        lags = dict.fromkeys(self.view.nodes, 0)
-        for replica in self.replicas.values():
-            if now - replica.seen_at <= SEEN_SECONDS and replica.throttles:
-                lags[replica.follower_id] = lags.get(replica.follower_id, 0) + replica.lag
-        return lags

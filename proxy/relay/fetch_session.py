@@ -40,11 +40,13 @@ PROBE_BYTES: Final = 0
 class SessionPartition:
     """One partition of a client's session."""
 
-    __slots__ = ("at_broker", "entry", "item", "most")
+    __slots__ = ("at_broker", "entry", "item", "marks", "most")
 
     def __init__(self, entry: FetchEntry) -> None:
         self.entry = entry
         """As the client has sent it last."""
+        self.marks: Watermarks | None = None
+        """What the broker has said of it; None where nobody wants to know."""
         self.item: FetchItem | None = None
         """None where no quota would hold it back."""
         self.at_broker = False
@@ -58,9 +60,10 @@ class SessionPartition:
 
     def raw(self, version: int) -> bytes:
         """Its entry, as the broker is to get it now."""
+        if self.marks is not None:
+            _expect(self.marks, self.entry)
         item = self.item
         if item is not None:
-            _expect(item.marks, self.entry)
             self.most = PROBE_BYTES if item.held else item.most
         else:
             self.most = NO_BOUND
@@ -87,7 +90,8 @@ class FetchSession:
         self._topics: Final = topics
         self._who: Final = who
         self.version: Final = version
-        self._replica_id: Final = replica_id
+        self.replica_id: Final = replica_id
+        """The follower's node id; -1 for a consumer."""
         self.client_id = 0
         """The session's id as the client has it, and as the broker has it."""
         self.broker_id = 0
@@ -106,7 +110,7 @@ class FetchSession:
         self._forgotten: Final[dict[Key, None]] = {}
         """Those that the broker's session has, and the client's no more, in order."""
         self.watched: Final[dict[bytes, dict[int, Watermarks]]] = {}
-        """The candidates' watermarks; see FetchAnswer."""
+        """The watermarks of the candidates, and of all that a follower fetches; see FetchAnswer."""
         self._generation = engine.generation
         self._turn = 0
 
@@ -123,7 +127,10 @@ class FetchSession:
                 if key in self._forgotten:
                     del self._forgotten[key]
                     partition.at_broker = True
-                self._classify(key, partition, None if known is None else known.marks(key))
+                marks = None if known is None else known.marks(key)
+                if self.replica_id >= 0:
+                    self._watch(key, partition, marks)
+                self._classify(key, partition, marks)
             else:
                 partition.entry = entry
             item = partition.item
@@ -142,37 +149,53 @@ class FetchSession:
             self._forgotten[key] = None
         self._changed.pop(key, None)
         self._unnamed.pop(key, None)
-        self._drop_candidate(key)
+        self._candidates.pop(key, None)
+        self._unwatch(key)
+
+    def lag(self) -> int:
+        """Messages that the client lacks, as far as its broker has told; nothing is known of a consumer's."""
+        lag = 0
+        for partition in self._partitions.values():
+            marks = partition.marks
+            if marks is not None:
+                lag += max(marks.high_watermark - partition.entry.fetch_offset, 0)
+        return lag
 
     def marks(self, key: Key) -> Watermarks | None:
-        """What is known of a partition that a quota may hold back."""
+        """What the broker has said of a partition, where somebody wanted to know."""
         topic, number = key
         partitions = self.watched.get(topic)
         return None if partitions is None else partitions.get(number)
+
+    def _watch(self, key: Key, partition: SessionPartition, marks: Watermarks | None) -> Watermarks:
+        """Note what the broker says of a partition; `marks` is what it has said before."""
+        if partition.marks is not None:
+            return partition.marks
+        watched = Watermarks() if marks is None else marks
+        partition.marks = watched
+        self.watched.setdefault(key[0], {})[key[1]] = watched
+        return watched
+
+    def _unwatch(self, key: Key) -> None:
+        partitions = self.watched.get(key[0])
+        if partitions is not None:
+            partitions.pop(key[1], None)
+            if not partitions:
+                del self.watched[key[0]]
 
     # Which partitions quotas are about
 
     def _classify(self, key: Key, partition: SessionPartition, marks: Watermarks | None) -> None:
         """Find out whether a quota may hold a partition back."""
-        topic = self._topics.find(key, self.version, self._replica_id, self._who)
+        topic = self._topics.find(key, self.version, self.replica_id, self._who)
         if topic is None:
             self._unnamed[key] = partition
         elif topic:
-            marks = Watermarks() if marks is None else marks
-            item = FetchItem(topic, key[1], self._replica_id, marks)
+            item = FetchItem(topic, key[1], self.replica_id, self._watch(key, partition, marks))
             item.fetch_offset = partition.entry.fetch_offset
             item.max_bytes = partition.entry.max_bytes
             partition.item = item
             self._candidates[key] = partition
-            self.watched.setdefault(key[0], {})[key[1]] = marks
-
-    def _drop_candidate(self, key: Key) -> None:
-        if self._candidates.pop(key, None) is None:
-            return
-        partitions = self.watched[key[0]]
-        del partitions[key[1]]
-        if not partitions:
-            del self.watched[key[0]]
 
     def _reclassify(self) -> None:
         """Other limits, or topics whose names have become known, may concern other partitions."""
@@ -190,9 +213,12 @@ class FetchSession:
                 continue
             if item is None:
                 self._classify(key, partition, None)
-            elif not self._topics.find(key, self.version, self._replica_id, self._who):
-                self._drop_candidate(key)
+            elif not self._topics.find(key, self.version, self.replica_id, self._who):
+                del self._candidates[key]
                 partition.item = None
+                if self.replica_id < 0:
+                    partition.marks = None
+                    self._unwatch(key)
                 if partition.most != NO_BOUND or not partition.at_broker:
                     self._changed[key] = partition
 
@@ -203,7 +229,7 @@ class FetchSession:
         self._reclassify()
         items = [partition.item for partition in self._candidates.values() if partition.item is not None]
         turn = self._turn % len(items) if items else 0
-        plan = FetchPlan(self._replica_id, items[turn:] + items[:turn])
+        plan = FetchPlan(self.replica_id, items[turn:] + items[:turn])
         if items:
             self._engine.hold_fetch(plan, self._who, now)
         if plan.held:

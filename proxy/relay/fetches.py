@@ -108,10 +108,18 @@ class Fetches:
         """Whether fetches of this connection have to be read."""
         return self._between_brokers or self._engine.holds_fetches or len(self._sessions) > 0
 
+    @property
+    def follower(self) -> tuple[int, int] | None:
+        """The node id of the follower that the client is, and how many messages it lacks."""
+        last = self._last
+        return None if last is None or last.replica_id < 0 else (last.replica_id, last.lag())
+
     def open(self, session: FetchSession) -> None:
         """The broker has opened a session."""
         if session.client_id == NO_SESSION:
             return
+        for broken in [client_id for client_id, known in self._sessions.items() if known.broken]:
+            del self._sessions[broken]
         if len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         self._sessions[session.client_id] = session
@@ -178,6 +186,9 @@ class Fetches:
         session.update(request, last if before is None else before)
         if before is not None:
             session.broker_id = before.broker_id
+        elif follower and request.session_id != NO_SESSION:
+            # One of an earlier connection, or an earlier proxy's: all of a follower's have been taken over.
+            session.broker_id = request.session_id ^ SESSION_MASK
         fetch.session = session
         self._last = session
         return True

@@ -35,6 +35,11 @@ class HeldFetch:
         return self._engine.holds_fetches or self._fetches is not None or self._between_brokers
 
     @property
+    def follower(self) -> tuple[int, int] | None:
+        """The node id of the follower that the client is, and how many messages it lacks."""
+        return None if self._fetches is None else self._fetches.follower
+
+    @property
     def waiting(self) -> bool:
         """Whether a fetch waits."""
         return self._fetch is not None

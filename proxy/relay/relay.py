@@ -86,6 +86,13 @@ class Relay:
         return self._requests.unfinished
 
     @property
+    def follower(self) -> tuple[int, int] | None:
+        """The node id of the follower that the client is, and how many messages its replicas lack; None for
+        other clients.
+        """
+        return self._requests.follower
+
+    @property
     def greeted(self) -> bool:
         """Whether the client has sent a whole request."""
         return self._requests.greeted

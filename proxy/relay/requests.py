@@ -88,6 +88,11 @@ class Requests:
         return self._held.wake_at
 
     @property
+    def follower(self) -> tuple[int, int] | None:
+        """The node id of the follower that the client is, and how many messages it lacks."""
+        return self._held.follower
+
+    @property
     def unfinished(self) -> bool:
         """Whether bytes of a request are there, and not yet all of them on their way to the broker."""
         return self._splitter.buffered > 0 or self._splitter.in_frame

@@ -54,7 +54,9 @@ from proxy.telemetry.usage import UsageReporter
 
 log = logging.getLogger(__name__)
 FORGET_EVERY_SECONDS: Final = 60.0
-WATCH_THROTTLES_SECONDS: Final = 30.0
+WATCH_THROTTLES_SECONDS: Final = 2.0
+SAY_AGAIN_SECONDS: Final = 60.0
+"""How often the log says of a throttle that it is too low."""
 REPLICATION_WAITS_SECONDS: Final = 5.0
 """How long followers wait for the quotas; one that fetches nothing for 30 s leaves the in-sync replicas."""
 SECONDS_OF_DAY: Final = 86400.0
@@ -233,7 +235,11 @@ class Proxy:
             self._days_left,
             lambda: chain(
                 refusal_families(self._engines, loop.time()),
-                replication_families(self._replication_state(), loop.time()),
+                replication_families(
+                    self._replication_state(),
+                    chain.from_iterable(gateway.lags() for gateway in self._replication),
+                    loop.time(),
+                ),
             ),
         )
         site = AdminSite(
@@ -268,11 +274,15 @@ class Proxy:
 
     async def _watch_throttles(self, loop: asyncio.AbstractEventLoop) -> None:
         """Say in the log which moves never end."""
+        told: dict[tuple[str, int], float] = {}
         while True:
             await asyncio.sleep(WATCH_THROTTLES_SECONDS)
             state = self._replication_state()
-            for sentence in [] if state is None else endless(state, loop.time()):
-                log.warning("%s", sentence)
+            now = loop.time()
+            for side, sentence in {} if state is None else endless(state, now).items():
+                if now - told.get(side, -SAY_AGAIN_SECONDS) >= SAY_AGAIN_SECONDS:
+                    told[side] = now
+                    log.warning("%s", sentence)
 
     def _buckets(self) -> Iterator[tuple[int, BucketState]]:
         """Their states are asked for one by one, as they are wanted: there may be other work in between."""

@@ -87,9 +87,8 @@ class Connection:
         self.peer = f"{peer[0]}:{peer[1]}"
         self._client = client
         self._direct = direct(client)
-        client.set_write_buffer_limits(
-            high=WRITE_BUFFER_BYTES if self.tls is None else TLS_WRITE_BUFFER_BYTES
-        )
+        high = WRITE_BUFFER_BYTES if self.tls is None else TLS_WRITE_BUFFER_BYTES
+        client.set_write_buffer_limits(high=high)
         self._relay = self._owner.opened(self, self.address)
         if self._relay is None:
             self._over = True
@@ -102,6 +101,11 @@ class Connection:
         if self._client is not None:
             found = self._client.get_extra_info("ssl_object")
         return found
+
+    @property
+    def follower(self) -> tuple[int, int] | None:
+        """The node id of the follower that the client is, and how many messages its replicas lack."""
+        return None if self._relay is None else self._relay.follower
 
     def serve_at(self, time: float) -> None:
         """Leave what the client sends unread until then; said when the connection is opened."""

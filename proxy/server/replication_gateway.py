@@ -6,6 +6,7 @@ here, no address is changed, and nothing but Fetch is read.
 """
 
 import logging
+from collections.abc import Iterator
 from typing import Final
 
 from proxy.relay.relay import Relay
@@ -61,6 +62,13 @@ class ReplicationGateway(Gateway):
             node_id=connection.node_id,
             login=self._reception.login,
         )
+
+    def lags(self) -> Iterator[tuple[int, int]]:
+        """By connection: which follower it is, and how many messages its replicas lack."""
+        for connection in list(self.connections):
+            follower = connection.follower
+            if follower is not None:
+                yield follower
 
     def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
         return 0.0

@@ -47,12 +47,12 @@ class ProxyCollector(Collector):
         file_refused: Callable[[], bool],
         sinks: Sequence[Sink] = (),
         certificates: Callable[[], Mapping[str, float]] = dict,
-        more: Callable[[], Iterable[Metric]] = tuple,
+        more: Callable[[], Iterable[Metric | None]] = tuple,
     ) -> None:
         """`buckets` gives every active quota bucket with its broker's node id; `store` None where there is
         none; `file_refused` tells whether the configuration file, as it is now, is not in force; `sinks` take
         usage events; `certificates` gives the days that are left of each file's first certificate;
-        `more` gives families of others.
+        `more` gives families of others, and None wherever there may be a turn for others.
         """
         self._gateways: Final = tuple(gateways)
         self._buckets: Final = buckets

@@ -1,6 +1,6 @@
 """Replication: what /metrics and /api/quotas show of replication quotas."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -14,10 +14,14 @@ STATED_AT_LEAST_SECONDS: Final = 5.0
 """A side whose replicas are behind for less than this says nothing yet of whether they catch up."""
 
 
-def replication_families(state: ReplicationState | None, now: float) -> Iterator[Metric]:
-    """Kafka's LeaderReplicationThrottledRate, FollowerReplicationThrottledRate, SumReplicaLag, and more.
+def replication_families(
+    state: ReplicationState | None, lags: Iterable[tuple[int, int]], now: float
+) -> Iterator[Metric | None]:
+    """Kafka's LeaderReplicationThrottledRate, FollowerReplicationThrottledRate, SumReplicaLag, and more; None
+    wherever others may want a turn.
 
-    `state`: None where there is no replication listener.
+    `state`: None where there is no replication listener. `lags`: by connection its follower, and the messages
+    that it lacks.
     """
     if state is None:
         return
@@ -51,10 +55,13 @@ def replication_families(state: ReplicationState | None, now: float) -> Iterator
     yield _by_role(
         GaugeMetricFamily, "replication_throttle_too_low", text, sides, lambda side: float(side.endless)
     )
-    lag = GaugeMetricFamily(
-        PREFIX + "replica_lag", "Messages that a broker's throttled replicas lack.", labels=("broker",)
-    )
-    for node_id, messages in state.lags(now).items():
+    sums = dict.fromkeys(state.view.nodes, 0)
+    for node_id, messages in lags:
+        sums[node_id] = sums.get(node_id, 0) + messages
+        yield None
+    text = "Messages that a broker's replicas lack, throttled or not."
+    lag = GaugeMetricFamily(PREFIX + "replica_lag", text, labels=("broker",))
+    for node_id, messages in sums.items():
         lag.add_metric((str(node_id),), messages)
     yield lag
 
@@ -110,12 +117,20 @@ def shown(state: ReplicationState, now: float) -> list[dict[str, object]]:
     ]
 
 
-def endless(state: ReplicationState, now: float) -> list[str]:
-    """A sentence for each side whose replicas never get in sync."""
-    return [
-        f"broker {side.node_id} {DOES[side.role]} throttled replicas at {side.limit:.0f} B/s at most, and "
-        f"they grow by {side.inbound:.0f} B/s: {side.behind} of them, {side.lag} messages behind for "
-        f"{now - side.since:.0f} s, do not get in sync; raise {side.role}.replication.throttled.rate"
+def endless(state: ReplicationState, now: float) -> dict[tuple[str, int], str]:
+    """By role and broker, a sentence for each side whose replicas never get in sync."""
+    return {
+        (side.role, side.node_id): _too_low(side, now)
         for side in state.report(now)
         if side.endless and now - side.since >= STATED_AT_LEAST_SECONDS
-    ]
+    }
+
+
+def _too_low(side: ThrottleState, now: float) -> str:
+    # Of what has been left out from the start, nobody has told how much there is.
+    messages = f" and by {side.lag} messages" if side.lag else ""
+    return (
+        f"broker {side.node_id} {DOES[side.role]} throttled replicas at {side.limit:.0f} B/s at most, and "
+        f"they grow by {side.inbound:.0f} B/s: {side.behind} of them, behind for {now - side.since:.0f} s"
+        f"{messages}, do not get in sync; raise {side.role}.replication.throttled.rate"
+    )

@@ -1,15 +1,27 @@
-"""Who is a follower: only where brokers ask each other, and by the id that the request gives."""
+"""Who is a follower: only where brokers ask each other, and by the id that the request gives; and what
+becomes of its sessions.
+"""
 
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import pytest
+from kio.schema.errors import ErrorCode
 
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.throttled_replicas import METADATA_TOPIC
 from proxy.quota.verdict import PASS
-from proxy.relay.fetches import SESSION_MASK
-from tests.support.exchanges import record_batch
-from tests.support.fetching import COLD, HOT, Holding, Story, fetch, fetched
-from tests.support.messages import versions
-from tests.support.playbook import Playbook
+from proxy.relay.fetches import MAX_SESSIONS, SESSION_MASK
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.wire.addresses import Unchanged
+from tests.support.exchanges import milliseconds, record_batch
+from tests.support.fetching import BATCH, COLD, HOT, Holding, Story, fetch, fetched
+from tests.support.messages import request_frame, request_type, response_frame, response_type, versions
+from tests.support.move import START as LIMITED_AT
+from tests.support.move import quotas, throttled
+from tests.support.playbook import MAX_FRAME_BYTES, Playbook
+from tests.support.requests import build, part
 
 ASKED = {(HOT, 0): 10}
 TOLD = {(HOT, 0): (70, record_batch(100))}
@@ -64,9 +76,10 @@ def test_a_forged_id_is_a_consumers(version):
     assert seen(version, False, 2) == Seen([CONSUMER], [(CONSUMER, 100)])
 
 
+@pytest.mark.parametrize("replica_id", [CONSUMER, -2, -3], ids=["", "debugging", "moving to another disk"])
 @pytest.mark.parametrize("version", [12, 17])
-def test_a_consumer_among_brokers_is_one(version):
-    assert seen(version, True, CONSUMER) == Seen([CONSUMER], [(CONSUMER, 100)])
+def test_a_consumer_among_brokers_is_one(version, replica_id):
+    assert seen(version, True, replica_id) == Seen([replica_id], [(replica_id, 100)])
 
 
 @pytest.mark.parametrize("version", [12, 17])
@@ -89,3 +102,188 @@ def test_a_throttle_that_comes_while_a_follower_fetches_finds_its_session_taken_
     told = {(COLD, 0): (70, record_batch(100))}
     play.broker(fetched(2, told, version, session_id=OURS))
     play.to_client(fetched(2, told, version, session_id=THEIRS)).idle()
+
+
+def following(version=17, partitions=ASKED, told=TOLD, session_id=0, **answer):
+    """A story, its playbook, and follower 2's first fetch in it."""
+    story = Story(between_brokers=True)
+    play = Playbook(story.relay)
+    play.client(fetch(1, partitions, version, session=(session_id, 0), replica_id=2))
+    broker_id = session_id ^ SESSION_MASK if session_id else 0
+    play.to_broker(fetch(1, partitions, version, session=(broker_id, 0), replica_id=2))
+    play.broker(fetched(1, told, version, session_id=OURS, **answer))
+    play.to_client(fetched(1, told, version, session_id=THEIRS, **answer))
+    return story, play
+
+
+def test_a_session_of_an_earlier_connection_is_closed_at_the_broker():
+    """A follower whose connection broke names it, to have a new one in its place."""
+    _, play = following(session_id=55 ^ SESSION_MASK)
+    play.idle()
+
+
+@pytest.mark.parametrize(
+    ("error", "next_session"),
+    [
+        (ErrorCode.fetch_session_id_not_found, (0, 0)),
+        (ErrorCode.invalid_fetch_session_epoch, (THEIRS, 0)),
+        (ErrorCode.fetch_session_topic_id_error, (THEIRS, 0)),
+    ],
+)
+def test_a_session_that_the_broker_has_lost_is_opened_anew(error, next_session):
+    """As Kafka's followers do it, more often than a connection may have sessions; no other one is left."""
+    story, play = following()
+    ours = OURS
+    for number in range(MAX_SESSIONS + 2):
+        at = 10 * number
+        theirs = ours ^ SESSION_MASK
+        play.client(fetch(at + 2, {(HOT, 0): 20}, 17, session=(theirs, 1), replica_id=2))
+        play.to_broker(fetch(at + 2, {(HOT, 0): 20}, 17, session=(ours, 1), replica_id=2))
+        refused = fetched(at + 2, {}, 17, error_code=error.value)
+        play.broker(refused).to_client(refused)
+        named = theirs if next_session[0] else 0
+        play.client(fetch(at + 3, ASKED, 17, session=(named, 0), replica_id=2))
+        play.to_broker(fetch(at + 3, ASKED, 17, session=(ours if named else 0, 0), replica_id=2))
+        ours += 1
+        play.broker(fetched(at + 3, TOLD, 17, session_id=ours))
+        play.to_client(fetched(at + 3, TOLD, 17, session_id=ours ^ SESSION_MASK))
+    assert len(story.fetches._sessions) == 1
+
+
+def test_a_broker_without_room_for_a_session_is_asked_for_all_each_time():
+    story = Story(between_brokers=True)
+    play = Playbook(story.relay)
+    for correlation_id in (1, 2):
+        asked = fetch(correlation_id, ASKED, 17, session=(0, 0), replica_id=2)
+        told = fetched(correlation_id, TOLD, 17)
+        play.client(asked).to_broker(asked).broker(told).to_client(told)
+    assert story.relay.follower == (2, 60)
+    story.quota.hold(9.0, 0)
+    both = {(HOT, 0): 10, (COLD, 0): 1}
+    play.client(fetch(3, both, 17, session=(0, 0), replica_id=2))
+    play.to_broker(fetch(3, {(COLD, 0): 1}, 17, session=(0, 0), replica_id=2))
+    play.broker(fetched(3, {(COLD, 0): (5, BATCH)}, 17))
+    play.to_client(fetched(3, {(HOT, 0): (70, b""), (COLD, 0): (5, BATCH)}, 17)).idle()
+
+
+@pytest.mark.parametrize("version", [12, 17])
+def test_a_topic_that_is_made_again_is_another_one(version):
+    """The follower forgets the deleted one; what was known of it is not told of its successor."""
+    story, play = following(version)
+    again = {(HOT, 0): 0}
+    play.client(fetch(2, {}, version, session=(THEIRS, 1), forgotten=((HOT, 0),), replica_id=2))
+    play.to_broker(fetch(2, {}, version, session=(OURS, 1), forgotten=((HOT, 0),), replica_id=2))
+    play.broker(fetched(2, {}, version)).to_client(fetched(2, {}, version))
+    assert story.relay.follower == (2, 0)
+    play.client(fetch(3, again, version, session=(0, 0), replica_id=2))
+    play.to_broker(fetch(3, again, version, session=(0, 0), replica_id=2))
+    assert story.quota.seen[0][2] == -1
+
+
+@pytest.mark.parametrize("failed", [ErrorCode.not_leader_or_follower, ErrorCode.unknown_topic_id])
+def test_a_partition_without_a_leader_passes(failed):
+    """Its answer has no high watermark, so nothing is learned from it."""
+    story, play = following(told={(HOT, 0): (-1, b"")}, failed=failed)
+    assert story.relay.follower == (2, 0)
+    story.quota.hold(9.0, 0)
+    # Where nothing is known of it, whoever opens a session has to ask.
+    play.client(fetch(2, ASKED, 17, session=(THEIRS, 0), replica_id=2))
+    play.to_broker(
+        fetch(2, ASKED, 17, session=(OURS, 0), bounds={(HOT, 0): 0}, max_wait_ms=500, replica_id=2)
+    )
+
+
+def test_what_a_follower_lacks_is_known_of_all_its_replicas():
+    """Throttled or not, by what the leader has said last of each."""
+    both = {(HOT, 0): 10, (COLD, 0): 1}
+    story, play = following(partitions=both, told={(HOT, 0): (70, BATCH), (COLD, 0): (5, BATCH)})
+    assert story.relay.follower == (2, 60 + 4)
+    play.client(fetch(2, {(HOT, 0): 60, (COLD, 0): 5}, 17, session=(THEIRS, 1), replica_id=2))
+    assert story.relay.follower == (2, 10)
+    play.to_broker(fetch(2, {(HOT, 0): 60, (COLD, 0): 5}, 17, session=(OURS, 1), replica_id=2))
+    play.broker(fetched(2, {(COLD, 0): (8, BATCH)}, 17, session_id=OURS))
+    play.to_client(fetched(2, {(COLD, 0): (8, BATCH)}, 17, session_id=THEIRS))
+    assert story.relay.follower == (2, 10 + 3)
+    play.client(fetch(3, {}, 17, session=(THEIRS, 2), forgotten=((HOT, 0),), replica_id=2))
+    assert story.relay.follower == (2, 3)
+
+
+def test_of_a_consumer_nothing_is_known():
+    story = Story(between_brokers=True)
+    play = Playbook(story.relay)
+    assert story.relay.follower is None
+    play.client(fetch(1, ASKED, 17)).to_broker(fetch(1, ASKED, 17))
+    play.broker(fetched(1, TOLD, 17)).to_client(fetched(1, TOLD, 17)).idle()
+    assert story.relay.follower is None
+
+
+def metadata_log(version, replica_id=3):
+    """A controller's fetch of the metadata log, and the answer, which has what no other one has."""
+    of_topic = {"topic": METADATA_TOPIC, "topic_id": UUID(int=1)}
+    schema = request_type(1, version)
+    state = {"replica_id": replica_id}
+    if version >= 15:
+        state = {"replica_state": part(schema, "ReplicaState", replica_id=replica_id, replica_epoch=-1)}
+    asked = part(
+        schema,
+        "FetchPartition",
+        partition=0,
+        log_start_offset=-1,
+        current_leader_epoch=4,
+        fetch_offset=100,
+        last_fetched_epoch=4,
+        partition_max_bytes=8 << 20,
+        replica_directory_id=UUID(int=9),
+    )
+    request = build(
+        schema,
+        cluster_id="a cluster",
+        max_wait=milliseconds(500),
+        min_bytes=0,
+        max_bytes=8 << 20,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=(part(schema, "FetchTopic", partitions=(asked,), **of_topic),),
+        forgotten_topics_data=(),
+        rack_id="",
+        **state,
+    )
+    schema = response_type(1, version)
+    leader = part(schema, "LeaderIdAndEpoch", leader_id=1, leader_epoch=5)
+    told = part(
+        schema,
+        "PartitionData",
+        partition_index=0,
+        error_code=ErrorCode.none,
+        high_watermark=200,
+        last_stable_offset=-1,
+        log_start_offset=50,
+        aborted_transactions=None,
+        preferred_read_replica=-1,
+        current_leader=leader,
+        snapshot_id=part(schema, "SnapshotId", end_offset=50, epoch=3),
+        records=BATCH,
+    )
+    topic = part(schema, "FetchableTopicResponse", partitions=(told,), **of_topic)
+    endpoints = {}
+    if version >= 16:
+        node = part(schema, "NodeEndpoint", node_id=1, host="controller", port=9093, rack=None)
+        endpoints = {"node_endpoints": (node,)}
+    head = {"throttle_time": milliseconds(0), "error_code": ErrorCode.none, "session_id": 0}
+    response = build(schema, responses=(topic,), **head, **endpoints)
+    return request_frame(request, 1), response_frame(response, 1)
+
+
+@pytest.mark.parametrize("version", [12, 17])
+def test_the_metadata_log_passes_as_it_is(version):
+    """Whatever is throttled: here all that any broker sends or fetches, and nothing may come of it."""
+    switched = {"leader.replication.throttled": "true", "follower.replication.throttled": "true"}
+    quota = quotas(throttled(0, 0, topics={}, brokers={"1": switched, "3": switched}), [1])[1]
+    engine = QuotaEngine([quota])
+    engine.configure(quota.shared.limits, LIMITED_AT)
+    relay = Relay(
+        engine, Unchanged(), Traffic(), "u", "127.0.0.1", MAX_FRAME_BYTES, between_brokers=True, node_id=1
+    )
+    asked, told = metadata_log(version)
+    Playbook(relay).client(asked).to_broker(asked).broker(told).to_client(told).idle()

@@ -199,9 +199,10 @@ def fetched(
     error_code: int = 0,
     throttle_ms: int = 0,
     aborted: tuple[()] | None = None,
+    failed: ErrorCode = ErrorCode.none,
 ) -> bytes:
     """The answer: by partition its high watermark (the last stable offset is one less, the log starts at 1)
-    and its records.
+    and its records. `failed`: what those of which no high watermark is known have instead.
     """
     schema = response_type(FETCH, version)
     topics = []
@@ -211,7 +212,7 @@ def fetched(
                 schema,
                 "PartitionData",
                 partition_index=number,
-                error_code=ErrorCode.none,
+                error_code=failed if partitions[topic, number][0] < 0 else ErrorCode.none,
                 high_watermark=partitions[topic, number][0],
                 last_stable_offset=partitions[topic, number][0] - 1,
                 log_start_offset=1,
