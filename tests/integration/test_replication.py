@@ -2,8 +2,10 @@
 
 import statistics
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import (
@@ -13,27 +15,35 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
+from kio.schema.errors import ErrorCode
 
+from proxy.demo.broker_properties import INTERNAL
+from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.clients import Confluent
+from tests.support.configs import BROKER, TOPIC, alter_request, ask, results
+from tests.support.exchanges import opaque
 from tests.support.load import Load
-from tests.support.proxy_process import ProxyProcess
-from tests.support.reassignment import Meter, Reassignment, digests
+from tests.support.proxy_process import HOST, ProxyProcess, ProxyRunner
+from tests.support.raw_client import RawClient
+from tests.support.reassignment import Meter, Reassignment, digests, equal
 from tests.support.replicated import Replicated
-from tests.support.topics import leaders, make_topic
+from tests.support.topics import drop_topic, leaders, make_topic
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 MEBIBYTE = 1 << 20
 RATE = 4 * MEBIBYTE
+FETCH = 1
 FED = "fed"
+FED_ON = [(1, 2), (2, 1)]
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
-    """Two brokers, each of which fetches from the other through `proxy`."""
-    with Replicated(tmp_path_factory.mktemp("replicated"), brokers=2) as cluster:
+    """Three brokers, which fetch from each other through `proxy`; most moves concern two of them."""
+    with Replicated(tmp_path_factory.mktemp("replicated"), brokers=3) as cluster:
         yield cluster
 
 
@@ -41,7 +51,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
 def proxy(cluster: Replicated) -> Iterator[ProxyProcess]:
     """With a topic FED that is in sync on both brokers, and has to stay so."""
     with cluster.proxy() as proxy:
-        make_topic(cluster.kafka, FED, on=[(1, 2), (2, 1)], min_insync_replicas=2)
+        make_topic(cluster.kafka, FED, on=FED_ON, min_insync_replicas=2)
         yield proxy
 
 
@@ -59,8 +69,8 @@ def configs(bootstrap: str, kind: ResourceType, name: str) -> dict[str, str]:
     return {key: entry.value for key, entry in found.items() if entry.value and not entry.is_default}
 
 
-def set_brokers(proxy: ProxyProcess, **values: str | None) -> None:
-    """Set these configs of both brokers, or remove those that are None; `_` stands for a dot."""
+def set_configs(proxy: ProxyProcess, kind: ResourceType, *names: str, **values: str | None) -> None:
+    """Set these configs of topics or brokers, or remove those that are None; `_` stands for a dot."""
     entries = [
         ConfigEntry(
             key.replace("_", "."),
@@ -70,27 +80,55 @@ def set_brokers(proxy: ProxyProcess, **values: str | None) -> None:
         for key, value in values.items()
     ]
     admin = AdminClient({"bootstrap.servers": proxy.bootstrap})
-    for name in ("1", "2"):
-        broker = ConfigResource(ResourceType.BROKER, name, incremental_configs=entries)
-        admin.incremental_alter_configs([broker])[broker].result(30)
+    for name in names:
+        resource = ConfigResource(kind, name, incremental_configs=entries)
+        admin.incremental_alter_configs([resource])[resource].result(30)
+
+
+def set_brokers(proxy: ProxyProcess, **values: str | None) -> None:
+    """Those of every broker."""
+    set_configs(proxy, ResourceType.BROKER, "1", "2", "3", **values)
+
+
+def ms_from_now(seconds: float) -> str:
+    """As `expires.at.ms` takes it."""
+    return str(int((time.time() + seconds) * 1000))
+
+
+def row(proxy: ProxyProcess, side: str, broker: int) -> dict[str, Any]:
+    """What /api/quotas shows of one side of a broker."""
+    kind = f"{side}.replication.throttled.rate"
+    (found,) = [row for row in proxy.buckets() if row["kind"] == kind and row["broker"] == broker]
+    return found
 
 
 def even(seconds: list[float], rate: int) -> None:
-    """Every second is near the throttle."""
+    """Every second is near the throttle, and no five together are far above."""
     assert statistics.mean(seconds) == pytest.approx(rate, rel=0.1), seconds
     assert statistics.pstdev(seconds) / statistics.mean(seconds) < 0.3, seconds
+    assert all(sum(seconds[at : at + 5]) <= 5 * 1.25 * rate for at in range(len(seconds) - 4)), seconds
 
 
 def test_replicas_in_sync_are_fed_through_the_proxy(cluster: Replicated, proxy: ProxyProcess) -> None:
     client = Confluent()
     client.send(proxy.bootstrap, FED, 1000)
     assert len(client.read(proxy.bootstrap, FED, 1000)) == 1000
-    cluster.wait_in_sync(FED, 2, {1, 2})
+    cluster.wait_in_sync(FED, FED_ON)
     assert proxy.metric("quota_proxy_connections", listener="replication") >= 2
     assert proxy.metric("quota_proxy_requests_total", listener="replication", api="Fetch") > 0
     assert proxy.metric("quota_proxy_unread_fetches_total", listener="replication") == 0
     tenants = {sample.labels["client_id"] for sample in proxy.metrics()["quota_proxy_client_bytes"].samples}
     assert not any("fetcher" in client_id for client_id in tenants), "followers are nobody's tenants"
+
+
+def test_a_fetch_that_cannot_be_read_passes_and_is_told_of(cluster: Replicated, proxy: ProxyProcess) -> None:
+    """Its version is one that no broker has yet: the broker itself ends the connection."""
+    before = proxy.metric("quota_proxy_unread_fetches_total", listener="replication")
+    with RawClient(cluster.port(1)) as client:
+        client.send_bytes(opaque(1, FETCH, 99))
+        assert client.ended()
+    assert proxy.metric("quota_proxy_unread_fetches_total", listener="replication") == before + 1
+    wait_until(lambda: proxy.log_lines("of versions that this proxy cannot read"), "the log's line")
 
 
 def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
@@ -99,9 +137,9 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
     """While others are produced to, and on brokers that never hear of the throttle."""
     make_topic(cluster.kafka, "moved", on=[(1,)] * 8)
     make_topic(cluster.kafka, "bystander", on=[(1, 2), (2, 1)], min_insync_replicas=2)
-    fill(cluster, "moved", 40)
+    fill(cluster, "moved", 32)
     before = digests(cluster.kafka, "moved", 8)
-    reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "moved", 8, [2])
+    reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "moved", on=[(2,)] * 8)
     with Load(proxy.bootstrap, "bystander", 2) as load, Meter(proxy, 2) as meter:
         load.go_on()
         reassignment.execute(RATE)
@@ -109,25 +147,70 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
         load.go_on()
         assert set(LISTS) <= configs(proxy.bootstrap, ResourceType.TOPIC, "moved").keys()
         assert not set(LISTS) & configs(cluster.kafka.bootstrap, ResourceType.TOPIC, "moved").keys()
-        (row,) = [
-            row
-            for row in proxy.buckets()
-            if row["kind"] == "follower.replication.throttled.rate" and row["broker"] == 2
-        ]
-        assert row["limit"] == RATE
-        assert row["replicas_behind"] > 0
-        assert row["lag"] > 0
+        assert not set(RATES) & configs(cluster.kafka.bootstrap, ResourceType.BROKER, "2").keys()
+        shown = row(proxy, "follower", 2)
+        assert shown["limit"] == RATE
+        assert shown["replicas_behind"] > 0
+        assert shown["lag"] > 0
+        assert 0 < shown["since_seconds"] < 60
         assert proxy.metric("quota_proxy_replica_lag", broker="2") > 0
         wait_until(lambda: set(leaders(cluster.kafka, "moved").values()) == {2}, "the move's end", 60)
         load.check()
         seconds = meter.by_second()
     even(seconds[1:], RATE)
-    assert proxy.metric("quota_proxy_replication_omitted_partitions_total", broker="1", role="leader") > 0
+    for side, broker in (("leader", "1"), ("follower", "2")):
+        assert proxy.metric(f"quota_proxy_{side}_replication_throttled_bytes_total", broker=broker) > 0
+        assert proxy.metric("quota_proxy_replication_omitted_partitions_total", broker=broker, role=side) > 0
     assert "is complete" in reassignment.verify()
     assert not set(LISTS) & configs(proxy.bootstrap, ResourceType.TOPIC, "moved").keys()
     assert not set(RATES) & configs(proxy.bootstrap, ResourceType.BROKER, "1").keys()
+    cluster.wait_in_sync("moved", [(2,)] * 8)
     assert digests(cluster.kafka, "moved", 8) == before
     assert cluster.in_sync("bystander") == {1, 2}
+    wait_until(lambda: proxy.metric("quota_proxy_replica_lag") == 0, "an end of all lag")
+
+
+def test_each_side_alone_of_three_brokers(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
+    """Replicas move to a third broker while their partitions are produced to: at first under a throttle that
+    is less than that, then under one of either side alone. The last one ends by itself.
+    """
+    on = [(1, 2), (2, 1), (1, 2), (2, 1)]
+    make_topic(cluster.kafka, "sides", on=on)
+    megabytes = 40
+    fill(cluster, "sides", megabytes)
+    set_configs(proxy, ResourceType.TOPIC, "sides", leader_replication_throttled_replicas="*")
+    set_brokers(proxy, leader_replication_throttled_rate="1024")
+    moves = [(leader, 3) for leader, _ in on]
+    with Load(proxy.bootstrap, "sides", 4, first=megabytes * 1024) as load:
+        load.go_on()
+        Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "sides", on=moves).execute()
+        wait_until(lambda: row(proxy, "leader", 1)["too_low"], "the throttle's being too low")
+        too_low = proxy.metric("quota_proxy_replication_throttle_too_low", broker="1", role="leader")
+        assert too_low == 1
+        wait_until(lambda: proxy.log_lines(r"broker 1 sends .* at 1024 B/s at most, and they grow by"), "it")
+        with Meter(proxy, 1, "leader") as first, Meter(proxy, 2, "leader") as second:
+            set_brokers(proxy, leader_replication_throttled_rate=str(RATE // 2))
+            for meter in (first, second):
+                meter.wait(7 * MEBIBYTE)
+                even(meter.by_second()[1:], RATE // 2)
+        sides = {
+            "leader_replication_throttled_replicas": None,
+            "follower_replication_throttled_replicas": "*",
+        }
+        with Meter(proxy, 3) as meter:
+            set_brokers(proxy, follower_replication_throttled_rate=str(RATE), expires_at_ms=ms_from_now(600))
+            set_configs(proxy, ResourceType.TOPIC, "sides", **sides)
+            meter.wait(14 * MEBIBYTE)
+            even(meter.by_second()[1:], RATE)
+        set_brokers(proxy, leader_replication_throttled_rate=None)
+        set_brokers(proxy, follower_replication_throttled_rate=str(RATE), expires_at_ms=ms_from_now(1))
+        wait_until(
+            lambda: not set(RATES) & configs(proxy.bootstrap, ResourceType.BROKER, "3").keys(), "its end"
+        )
+        cluster.wait_in_sync("sides", moves)
+        load.check()
+    wait_until(lambda: equal(cluster.kafka, "sides", moves), "equal replicas")
+    set_configs(proxy, ResourceType.TOPIC, "sides", follower_replication_throttled_replicas=None)
 
 
 def test_a_changed_rate_holds_within_two_seconds(
@@ -135,17 +218,19 @@ def test_a_changed_rate_holds_within_two_seconds(
 ) -> None:
     """And a move that is cancelled leaves no throttle behind."""
     make_topic(cluster.kafka, "changed", on=[(1,)] * 4)
-    fill(cluster, "changed", 48)
-    reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "changed", 4, [1, 2])
+    fill(cluster, "changed", 40)
+    reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "changed", on=[(1, 2)] * 4)
     reassignment.execute(2 * MEBIBYTE)
     with Meter(proxy, 2) as meter:
-        meter.wait(10 * MEBIBYTE)
+        meter.wait(8 * MEBIBYTE)
         rate = str(6 * MEBIBYTE)
         set_brokers(proxy, leader_replication_throttled_rate=rate, follower_replication_throttled_rate=rate)
         changed_at = time.monotonic()
         slow = meter.by_second()[1:]
-        meter.wait(36 * MEBIBYTE)
+        meter.wait(32 * MEBIBYTE)
         fast = meter.by_second(changed_at + 2)
+    # Slow enough that there is something left to cancel.
+    set_brokers(proxy, leader_replication_throttled_rate="1024")
     even(slow, 2 * MEBIBYTE)
     even(fast, 6 * MEBIBYTE)
     assert "cancelled" in reassignment.cancel().lower()
@@ -156,12 +241,13 @@ def test_a_changed_rate_holds_within_two_seconds(
 def test_a_move_survives_the_proxy(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
     """It is killed in the middle of it."""
     make_topic(cluster.kafka, "survives", on=[(1,)] * 4)
-    fill(cluster, "survives", 24)
+    fill(cluster, "survives", 20)
     before = digests(cluster.kafka, "survives", 4)
-    reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "survives", 4, [2])
+    complaints = cluster.complaints()
+    reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "survives", on=[(2,)] * 4)
     reassignment.execute(RATE)
     with Meter(proxy, 2) as meter:
-        meter.wait(6 * MEBIBYTE)
+        meter.wait(4 * MEBIBYTE)
     proxy.process.kill()
     proxy.process.wait()
     proxy.start().wait_ready()
@@ -171,7 +257,8 @@ def test_a_move_survives_the_proxy(cluster: Replicated, proxy: ProxyProcess, tmp
     assert statistics.mean(seconds[1:]) < 1.1 * RATE, seconds
     assert digests(cluster.kafka, "survives", 4) == before
     assert "is complete" in reassignment.verify()
-    cluster.wait_in_sync(FED, 2, {1, 2})
+    cluster.wait_in_sync(FED, FED_ON)
+    assert cluster.complaints() == complaints
 
 
 def test_a_move_survives_its_broker(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
@@ -179,7 +266,7 @@ def test_a_move_survives_its_broker(cluster: Replicated, proxy: ProxyProcess, tm
     make_topic(cluster.kafka, "restarted", on=[(1,)] * 4)
     fill(cluster, "restarted", 16)
     before = digests(cluster.kafka, "restarted", 4)
-    reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "restarted", 4, [2])
+    reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "restarted", on=[(2,)] * 4)
     reassignment.execute(RATE)
     with Meter(proxy, 2) as meter:
         meter.wait(6 * MEBIBYTE)
@@ -191,28 +278,65 @@ def test_a_move_survives_its_broker(cluster: Replicated, proxy: ProxyProcess, tm
     assert max(seconds, default=0.0) < 2.2 * RATE, seconds
     assert digests(cluster.kafka, "restarted", 4) == before
     assert "is complete" in reassignment.verify()
-    cluster.wait_in_sync(FED, 2, {1, 2})
+    cluster.wait_in_sync(FED, FED_ON)
 
 
 def test_a_whole_broker_is_throttled_with_one_switch(
     cluster: Replicated, proxy: ProxyProcess, tmp_path: Path
 ) -> None:
-    """The lists are empty; and a proxy that ends in the middle of it hands over."""
+    """The lists are empty, and the old AlterConfigs sets it; a proxy that ends in the middle hands over."""
     make_topic(cluster.kafka, "whole", on=[(1,)] * 4)
-    fill(cluster, "whole", 16)
-    set_brokers(
-        proxy, follower_replication_throttled="true", follower_replication_throttled_rate=str(RATE // 2)
-    )
-    Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "whole", 4, [1, 2]).execute()
+    fill(cluster, "whole", 24)
+    lists = dict.fromkeys(LISTS, "")
+    switch = {"follower.replication.throttled": "true", "follower.replication.throttled.rate": str(RATE)}
+    alter = alter_request([((TOPIC, "whole"), lists), ((BROKER, "2"), switch)])
+    assert [code for _, code, _ in results(ask(proxy.broker_port(2), alter))] == [ErrorCode.none] * 2
+    assert configs(proxy.bootstrap, ResourceType.BROKER, "2").items() >= switch.items()
+    assert not switch.keys() & configs(cluster.kafka.bootstrap, ResourceType.BROKER, "2").keys()
+    Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "whole", on=[(1, 2)] * 4).execute()
     with Meter(proxy, 2) as meter:
-        meter.wait(10 * MEBIBYTE)
+        meter.wait(14 * MEBIBYTE)
         seconds = meter.by_second()
-    even(seconds[1:], RATE // 2)
+    even(seconds[1:], RATE)
+    complaints = cluster.complaints()
     assert proxy.stop() == 0
-    assert cluster.in_sync(FED) == {1, 2}
     proxy.start().wait_ready()
     with Meter(proxy, 2) as meter:
         meter.wait(2 * MEBIBYTE)
-    set_brokers(proxy, follower_replication_throttled=None, follower_replication_throttled_rate=None)
-    cluster.wait_in_sync("whole", 4, {1, 2})
+    ask(proxy.broker_port(2), alter_request([((BROKER, "2"), {})]))
+    assert not switch.keys() & configs(proxy.bootstrap, ResourceType.BROKER, "2").keys()
+    cluster.wait_in_sync("whole", [(1, 2)] * 4)
+    assert equal(cluster.kafka, "whole", [(1, 2)] * 4)
     assert cluster.in_sync(FED) == {1, 2}
+    assert cluster.complaints() == complaints
+
+
+@pytest.mark.parametrize("enforce", ["broker", "both"])
+def test_brokers_enforce_it(enforce: str, kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    """The throttle is set at the brokers too, and goes there as well; here it counts for `both` alone."""
+    listener = {
+        "name": "replication",
+        "replication": True,
+        "broker_port_base": 0,
+        "upstream": {"brokers": {"1": f"{HOST}:{kafka.port(1, INTERNAL)}"}},
+    }
+    quotas = {"replication": {"enforce": enforce}, "store": {"topic": f"replication-{uuid.uuid4().hex[:8]}"}}
+    proxy = run_proxy(kafka.bootstrap, settings={"quotas": quotas}, more_listeners=[listener])
+    topic = f"replication-{enforce}"
+    make_topic(kafka, topic)
+    rates: dict[str, str | None] = dict.fromkeys((name.replace(".", "_") for name in RATES), str(RATE))
+    lists: dict[str, str | None] = dict.fromkeys((name.replace(".", "_") for name in LISTS), "*")
+
+    def there(bootstrap: str) -> set[str]:
+        of_topic = configs(bootstrap, ResourceType.TOPIC, topic).keys()
+        return {*LISTS, *RATES} & (of_topic | configs(bootstrap, ResourceType.BROKER, "1").keys())
+
+    set_configs(proxy, ResourceType.BROKER, "1", **rates)
+    set_configs(proxy, ResourceType.TOPIC, topic, **lists)
+    assert there(kafka.bootstrap) == there(proxy.bootstrap) == {*LISTS, *RATES}
+    shown = [row for row in proxy.buckets() if row["kind"] == RATES[0]]
+    assert bool(shown) == (enforce == "both")
+    set_configs(proxy, ResourceType.BROKER, "1", **dict.fromkeys(rates))
+    set_configs(proxy, ResourceType.TOPIC, topic, **dict.fromkeys(lists))
+    assert there(kafka.bootstrap) == there(proxy.bootstrap) == set()
+    drop_topic(kafka, topic)

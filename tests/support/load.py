@@ -21,7 +21,8 @@ class Load:
     The consumer is in no group: what it reads twice, it was sent twice.
     """
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, partitions: int, first: int = 0) -> None:
+        """`first`: as many messages as the topic has already, numbered from 0 on."""
         self._topic: Final = topic
         self._stopping: Final = threading.Event()
         self._producer: Final = Confluent().producer(bootstrap)
@@ -30,7 +31,7 @@ class Load:
         self._consumer.assign(
             [confluent_kafka.TopicPartition(topic, partition, start) for partition in range(partitions)]
         )
-        self._sent = 0
+        self._sent = first
         self._acknowledged = 0
         self._errors: Final[list[Any]] = []
         self._got: Final[list[Got]] = []

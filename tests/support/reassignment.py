@@ -19,21 +19,15 @@ BETWEEN_SECONDS: Final = 0.1
 
 
 class Reassignment:
-    """A plan: these partitions of a topic go to these brokers. What the tool says is returned."""
+    """A plan: a topic's partitions go to these brokers, each to its own. What the tool says is returned."""
 
     def __init__(
-        self,
-        kafka: EmbeddedKafka,
-        bootstrap: str,
-        folder: Path,
-        topic: str,
-        partitions: int,
-        to: Sequence[int],
+        self, kafka: EmbeddedKafka, bootstrap: str, folder: Path, topic: str, on: Sequence[Sequence[int]]
     ) -> None:
         self._kafka = kafka
         self._bootstrap = bootstrap
-        self._plan = folder / f"{topic}-to-{'-'.join(map(str, to))}.json"
-        moves = [{"topic": topic, "partition": number, "replicas": list(to)} for number in range(partitions)]
+        self._plan = folder / f"{topic}.json"
+        moves = [{"topic": topic, "partition": number, "replicas": list(to)} for number, to in enumerate(on)]
         self._plan.write_text(json.dumps({"version": 1, "partitions": moves}))
 
     def execute(self, throttle: int | None = None) -> str:
@@ -53,11 +47,14 @@ class Reassignment:
 
 
 class Meter:
-    """Watches how much a broker fetches of throttled replicas while its `with` block lasts."""
+    """Watches how much a broker fetches of throttled replicas while its `with` block lasts; or, of the
+    leader's side, sends.
+    """
 
-    def __init__(self, proxy: ProxyProcess, broker: int) -> None:
+    def __init__(self, proxy: ProxyProcess, broker: int, side: str = "follower") -> None:
         self._proxy: Final = proxy
         self._broker: Final = str(broker)
+        self._sample: Final = f"quota_proxy_{side}_replication_throttled_bytes_total"
         self._before = 0.0
         self._samples: Final[list[tuple[float, float]]] = []
         self._stop: Final = threading.Event()
@@ -75,9 +72,7 @@ class Meter:
         self._thread.join()
 
     def _read(self) -> float:
-        return self._proxy.metric(
-            "quota_proxy_follower_replication_throttled_bytes_total", broker=self._broker
-        )
+        return self._proxy.metric(self._sample, broker=self._broker)
 
     def _watch(self) -> None:
         while not self._stop.wait(BETWEEN_SECONDS):
@@ -90,7 +85,7 @@ class Meter:
 
     def wait(self, size: float, seconds: float = 60.0) -> None:
         """Until so many bytes have been moved."""
-        wait_until(lambda: self.moved >= size, f"{size:.0f} bytes moved to broker {self._broker}", seconds)
+        wait_until(lambda: self.moved >= size, f"{size:.0f} bytes moved at broker {self._broker}", seconds)
 
     def by_second(self, since: float = 0.0) -> list[float]:
         """Bytes of each whole second from the first byte on, or since a time.monotonic()."""
@@ -118,3 +113,14 @@ def digests(kafka: EmbeddedKafka, topic: str, partitions: int) -> list[str]:
             digest.update(piece)
         found.append(digest.hexdigest())
     return found
+
+
+def equal(kafka: EmbeddedKafka, topic: str, on: Sequence[Sequence[int]]) -> bool:
+    """Whether the replicas of each partition, on these brokers' disks, are the same byte for byte."""
+    data = [[_on_disk(kafka, topic, number, broker) for broker in to] for number, to in enumerate(on)]
+    return all(replica == replicas[0] != b"" for replicas in data for replica in replicas)
+
+
+def _on_disk(kafka: EmbeddedKafka, topic: str, partition: int, broker: int) -> bytes:
+    folder = kafka.folder / f"node-{broker}" / "data" / f"{topic}-{partition}"
+    return b"".join(file.read_bytes() for file in sorted(folder.glob("*.log")))

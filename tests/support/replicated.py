@@ -1,6 +1,6 @@
 """Brokers that fetch from each other through a proxy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -17,7 +17,7 @@ class Replicated:
     """`brokers` of them, whose inter-broker listeners are advertised at the proxy's replication listener."""
 
     def __init__(self, folder: Path, brokers: int, properties: Mapping[str, str] | None = None) -> None:
-        base = free_port_range(BROKERS)
+        base = self._base = free_port_range(BROKERS)
         node_ids = range(1, brokers + 1)
         self.kafka: Final = EmbeddedKafka(
             brokers,
@@ -52,15 +52,25 @@ class Replicated:
             self._folder / name, self.kafka.bootstrap, settings=settings, more_listeners=[self._replication]
         )
 
+    def port(self, node_id: int) -> int:
+        """Where its fellows reach a broker, at the proxy."""
+        return self._base + node_id
+
+    def complaints(self) -> list[str]:
+        """What the brokers' logs have of replicas that fell out of sync, or that nobody fetches any more."""
+        logs = [self.kafka.log(node_id).read_text(errors="replace") for node_id in self.kafka.node_ids]
+        lines = [line for log in logs for line in log.splitlines()]
+        return [line for line in lines if "Shrinking ISR" in line or "marked as failed" in line]
+
     def in_sync(self, topic: str, partition: int = 0, port: int | None = None) -> set[int]:
         """The ISR, as the first broker knows it."""
         told = describe_topic(port or self.kafka.port(1), topic)
         return set(told.partitions[partition].isr_nodes)
 
-    def wait_in_sync(self, topic: str, partitions: int, replicas: set[int], timeout: float = 60.0) -> None:
-        """Wait until these are the replicas in sync of each partition."""
+    def wait_in_sync(self, topic: str, on: Sequence[Sequence[int]], timeout: float = 60.0) -> None:
+        """Wait until each partition's replicas in sync are these."""
         wait_until(
-            lambda: all(self.in_sync(topic, partition) == replicas for partition in range(partitions)),
-            f"{topic} in sync on {sorted(replicas)}",
+            lambda: all(self.in_sync(topic, number) == set(replicas) for number, replicas in enumerate(on)),
+            f"{topic} in sync on {on}",
             timeout,
         )
