@@ -75,8 +75,9 @@ class Replica:
             self._first_offset = item.fetch_offset
             self.bytes = 0
         self.offset = item.fetch_offset
+        # What its leader had told it before it went away, or another leader, says nothing of now.
+        self.high_watermark = marks.high_watermark
         if marks.high_watermark != UNKNOWN:
-            self.high_watermark = marks.high_watermark
             self._measure(now)
         if marks.batch_bytes > 0:
             self.batch_bytes = marks.batch_bytes

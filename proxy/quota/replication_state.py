@@ -194,13 +194,14 @@ class ReplicationState:
         return counts
 
     def in_sync(self, replica: Replica, now: float) -> bool:
-        if replica.high_watermark != UNKNOWN and replica.offset >= replica.high_watermark:
+        told = replica.high_watermark != UNKNOWN
+        if told and replica.offset >= replica.high_watermark:
             return True
         view = self.view
         partition = view.partitions.get((replica.topic, replica.partition))
         if partition is None or now - view.as_of > VIEW_SECONDS:
             # A follower in sync has fetched up to the high watermark: one that has not is behind.
-            return now - replica.told_at > VIEW_SECONDS
+            return not told or now - replica.told_at > VIEW_SECONDS
         return replica.follower_id in partition.isr
 
     def report(self, now: float) -> list[ThrottleState]:

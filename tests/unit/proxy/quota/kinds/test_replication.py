@@ -229,6 +229,15 @@ def test_what_its_leader_has_told_lately_does_without_the_cluster(spent):
     assert plan_of(spent, START + 2.1, offset=10, watermark=50).held == 0
 
 
+@pytest.mark.parametrize(("age", "held"), [(0.1, 1), (2.5, 0)])
+def test_what_a_follower_was_told_before_it_went_away_does_not_count(spent, age, held):
+    """It was in sync, and has a new session; the cluster says that it is not any more, or nothing lately."""
+    assert plan_of(spent, view_at=START, offset=100, watermark=100).held == 0
+    later = START + 1
+    spend(spent, now=later)
+    assert plan_of(spent, later, view_at=later - age, offset=100).held == held
+
+
 def test_before_the_cluster_has_said_anything_all_is_in_sync(spent):
     assert plan_of(spent).held == 0
     spent.see_cluster(ClusterView("c", {}, {}), START)
