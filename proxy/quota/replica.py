@@ -20,7 +20,7 @@ class Replica:
         self.topic: Final = key[1]
         self.partition: Final = key[2]
         self.throttles: list[Throttle] = []
-        """The sides on which it is throttled: of its leader, of its follower, or both."""
+        """The sides that hold it back: of its leader, of its follower, or both."""
         self.leader_id = -1
         self.generation = -1
         """With which leader, and under which limits, that is so."""

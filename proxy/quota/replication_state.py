@@ -5,7 +5,7 @@ from typing import Final, final
 from proxy.cluster.view import NOTHING_KNOWN
 from proxy.quota.config_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE
 from proxy.quota.identity import Identity
-from proxy.quota.limits import ENFORCE, UNLIMITED, Limits
+from proxy.quota.limits import UNLIMITED, Limits
 from proxy.quota.replica import Replica, ReplicaKey
 from proxy.quota.replication_throttle import FOLLOWER, LEADER, Throttle
 from proxy.quota.resources import BROKER, NO_RESOURCES
@@ -74,6 +74,7 @@ class ThrottleState:
         self.node_id: Final = throttle.node_id
         self.limit: Final = throttle.limit
         """Bytes per second."""
+        self.enforced: Final = throttle.enforced
         self.rate: Final = throttle.rate(now)
         self.total_bytes: Final = throttle.total_bytes
         self.omitted: Final = throttle.omitted
@@ -118,7 +119,6 @@ class ReplicationState:
         self.limits = Limits({})
         self.generation = 0
         """How often limits have come: what is throttled on which sides holds for one of these."""
-        self.enforced = True
         self.leaders = ThrottledReplicas(NO_RESOURCES, True)
         self.followers = ThrottledReplicas(NO_RESOURCES, False)
         self.view = NOTHING_KNOWN
@@ -133,11 +133,10 @@ class ReplicationState:
             return
         self.limits = limits
         self.generation += 1
-        self.enforced = limits.mode(LEADER_THROTTLED_RATE.name) == ENFORCE
         self.leaders = ThrottledReplicas(limits.resources, True)
         self.followers = ThrottledReplicas(limits.resources, False)
         for throttle in self.throttles.values():
-            throttle.configure(self._limit(throttle.role, throttle.node_id), limits, now)
+            throttle.configure(self._limit(throttle), limits, now)
 
     @property
     def active(self) -> bool:
@@ -151,13 +150,12 @@ class ReplicationState:
         throttle = self.throttles.get((role, node_id))
         if throttle is None:
             throttle = Throttle(role, node_id)
-            throttle.configure(self._limit(role, node_id), self.limits, now)
+            throttle.configure(self._limit(throttle), self.limits, now)
             self.throttles[role, node_id] = throttle
         return throttle
 
-    def _limit(self, role: str, node_id: int) -> float:
-        key = LEADER_THROTTLED_RATE if role == LEADER else FOLLOWER_THROTTLED_RATE
-        limit = self.limits.resources.number(BROKER, str(node_id), key.name)
+    def _limit(self, throttle: Throttle) -> float:
+        limit = self.limits.resources.number(BROKER, str(throttle.node_id), throttle.key.name)
         return UNLIMITED if limit is None else limit
 
     def sides(self, leader: int, follower: int, topic: str, partition: int, now: float) -> list[Throttle]:
@@ -168,6 +166,11 @@ class ReplicationState:
         if self.followers.cover(topic, partition, follower):
             found.append(self.throttle(FOLLOWER, follower, now))
         return [throttle for throttle in found if throttle.limit != UNLIMITED]
+
+    def holding(self, leader: int, follower: int, topic: str, partition: int, now: float) -> list[Throttle]:
+        """As many of these sides as hold anything back."""
+        sides = self.sides(leader, follower, topic, partition, now)
+        return [throttle for throttle in sides if throttle.enforced]
 
     def waiter(self, who: Identity) -> Waiter:
         """A connection's place among those that wait."""

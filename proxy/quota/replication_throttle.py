@@ -12,7 +12,8 @@ which ask at the same time do not all get it.
 import math
 from typing import Final, final
 
-from proxy.quota.limits import PACE, UNLIMITED, Limits
+from proxy.quota.config_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE
+from proxy.quota.limits import ENFORCE, PACE, UNLIMITED, Limits
 from proxy.quota.rates import SimpleRate, TokenBucket
 
 MOST_BURST_SECONDS: Final = 1.0
@@ -34,8 +35,12 @@ class Throttle:
     def __init__(self, role: str, node_id: int) -> None:
         self.role: Final = role
         self.node_id: Final = node_id
+        self.key: Final = LEADER_THROTTLED_RATE if role == LEADER else FOLLOWER_THROTTLED_RATE
+        """The config with its limit."""
         self.limit = UNLIMITED
         """Bytes per second."""
+        self.enforced = True
+        """Whether it holds anything back; else it only counts."""
         self.total_bytes = 0
         """Bytes of throttled replicas so far, in sync or not."""
         self.omitted = 0
@@ -58,6 +63,11 @@ class Throttle:
             self._in_sync_rate = SimpleRate(samples, window_seconds)
             self._samples, self._window_seconds = samples, window_seconds
         self.limit = limit
+        was_observed = not self.enforced
+        self.enforced = limits.mode(self.key.name) == ENFORCE
+        if was_observed and self.enforced:
+            # What went by unlimited is no debt.
+            self._tokens = None
         if limit == UNLIMITED or limits.algorithm != PACE:
             self._tokens = None
             return

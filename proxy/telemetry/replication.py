@@ -100,7 +100,7 @@ def shown(state: ReplicationState, now: float) -> list[dict[str, object]]:
             "kind": f"{side.role}.replication.throttled.rate",
             "broker": side.node_id,
             "entity": {},
-            "mode": "enforce" if state.enforced else "observe",
+            "mode": "enforce" if side.enforced else "observe",
             "limit": side.limit,
             "rate": side.rate,
             "throttled": side.held > 0,

@@ -93,9 +93,9 @@ class Replication(Quota):
             self._shared.view = view
 
     def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
-        if replica_id < 0 or not self._shared.enforced:
+        if replica_id < 0:
             return False
-        return len(self._shared.sides(self.node_id, replica_id, topic, partition, 0.0)) > 0
+        return len(self._shared.holding(self.node_id, replica_id, topic, partition, 0.0)) > 0
 
     def hold_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
         before = self._take_back(who, now)
@@ -132,7 +132,7 @@ class Replication(Quota):
             shared.replicas[key] = replica
         if replica.leader_id != self.node_id or replica.generation != shared.generation:
             replica.leader_id, replica.generation = self.node_id, shared.generation
-            replica.throttles = shared.sides(self.node_id, item.replica_id, item.topic, item.partition, now)
+            replica.throttles = shared.holding(self.node_id, item.replica_id, item.topic, item.partition, now)
         replica.see(item, now)
         return replica
 

@@ -306,6 +306,29 @@ def test_observed_it_only_counts():
     assert limited(quota, START)[0].total_bytes == 100 * MEBIBYTE
 
 
+def test_each_side_may_be_observed_alone():
+    resources = throttled(RATE, RATE).resources
+    modes = {"follower.replication.throttled.rate": OBSERVE}
+    quota = quotas(Limits({}, PACE, modes=modes, resources=resources), [1])[1]
+    spend(quota)
+    assert plan_of(quota, view_at=START).held == 1
+    (replica,) = quota.shared.replicas.values()
+    assert [throttle.role for throttle in replica.throttles] == ["leader"]
+    assert {state.role: state.enforced for state in limited(quota, START)} == {
+        "leader": True,
+        "follower": False,
+    }
+    assert {state.total_bytes for state in limited(quota, START)} == {100 * MEBIBYTE}
+
+
+def test_what_was_only_observed_is_no_debt():
+    resources = throttled(RATE).resources
+    quota = quotas(Limits({}, PACE, mode=OBSERVE, resources=resources), [1])[1]
+    spend(quota)
+    quota.configure(Limits({}, PACE, resources=resources), START)
+    assert plan_of(quota, view_at=START).held == 0
+
+
 def test_what_is_shown_of_a_move():
     quota = quotas(throttled(RATE), [1])[1]
     fetcher = Fetcher(quota, 2, copies(2, 4, 50 * MEBIBYTE))
