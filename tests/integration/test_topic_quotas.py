@@ -4,7 +4,9 @@ import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 
@@ -14,7 +16,7 @@ from tests.support.numbered import check_all_there, key, value
 from tests.support.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.rates import per_second
 from tests.support.raw_client import RawClient
-from tests.support.requests import batches, metadata
+from tests.support.requests import TOPIC_IDS_FROM, batch, batches, fetch, metadata, next_offset, produce
 from tests.support.topics import drop_topic, make_topic, read_log
 from tests.support.waiting import wait_until
 
@@ -59,7 +61,7 @@ def test_every_client_sends_what_is_refused_again(kafka: EmbeddedKafka, rejectin
 
 def test_consumers_of_a_partition_that_is_over_wait(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     """Two consumers of one partition share its rate; the clients' own quota is no tighter."""
-    make_topic(kafka, "consumed")
+    topic_id = make_topic(kafka, "consumed")
     Confluent(linger_ms=5, batch_size=40_000).send(kafka.bootstrap, "consumed", COUNT, size=SIZE)
     quotas = {"store": "none", "topics": {"<default>": {"consumer.byte.rate": 2 * RATE}}}
     proxy = run_proxy(kafka.bootstrap, settings={"quotas": quotas})
@@ -74,6 +76,19 @@ def test_consumers_of_a_partition_that_is_over_wait(kafka: EmbeddedKafka, run_pr
     (bucket,) = [bucket for bucket in proxy.buckets() if bucket["kind"] == "consumer.byte.rate"]
     assert bucket["entity"] == {"topic": "consumed", "partition": 0}
     assert bucket["throttle_seconds"] > wanted / 2
+    assert longest_wait(proxy, topic_id) > timedelta(0)
+
+
+def longest_wait(proxy: ProxyProcess, topic_id: UUID) -> timedelta:
+    """What a consumer that names the topic by its id is told in its first answers."""
+    offset = 0
+    waits = []
+    with RawClient(proxy.broker_port(1)) as client:
+        for _ in range(3):
+            answer = client.ask(fetch("", offset, TOPIC_IDS_FROM, topic_id=topic_id))
+            offset = next_offset(answer.responses[0].partitions[0].records)
+            waits.append(answer.throttle_time)
+    return max(waits)
 
 
 class SixPartitions:
@@ -183,11 +198,16 @@ def test_a_broker_over_its_total_refuses_the_topics_that_are_over_their_share(
     kafka: EmbeddedKafka, run_proxy: ProxyRunner
 ) -> None:
     names = ("v1-explicit", "v1-hot", "v1-small")
-    for name in names:
+    for name in (*names, "v1-acks0"):
         make_topic(kafka, name)
     quotas: dict[str, Any] = {
         "store": "none",
-        "topics": {"v1-explicit": {SHARE: 70_000}, "v1-hot": {SHARE: 20_000}, "v1-small": {SHARE: 50_000}},
+        "topics": {
+            "v1-explicit": {SHARE: 70_000},
+            "v1-hot": {SHARE: 20_000},
+            "v1-small": {SHARE: 50_000},
+            "v1-acks0": {SHARE: 1},
+        },
         "brokers": {"<default>": {TOTAL: 150_000}},
     }
     proxy = run_proxy(kafka.bootstrap, settings={"quotas": quotas})
@@ -195,6 +215,7 @@ def test_a_broker_over_its_total_refuses_the_topics_that_are_over_their_share(
         Steady(proxy.bootstrap, name, rate)
         for name, rate in zip(names, (10_000, 250_000, 10_000), strict=True)
     ]
+    unanswered = Unanswered(proxy, "v1-acks0")
     stop = threading.Event()
     with ThreadPoolExecutor() as pool:
         running = [pool.submit(producer.run, stop) for producer in producers]
@@ -202,6 +223,7 @@ def test_a_broker_over_its_total_refuses_the_topics_that_are_over_their_share(
             wait_until(lambda: refused(proxy, "v1-hot") > 20_000, "refusals", 60)
             assert proxy.metric("quota_proxy_broker_bytes_in_rate", broker="1") > 150_000
             assert proxy.metric("quota_proxy_topic_bytes_in_rate", broker="1", topic="v1-hot") > 20_000
+            unanswered.check_is_dropped()
         finally:
             # Without the quota, all that waits flows at once.
             with_topics(proxy, {"brokers": {}})
@@ -215,6 +237,31 @@ def test_a_broker_over_its_total_refuses_the_topics_that_are_over_their_share(
     for name, producer in zip(names, producers, strict=True):
         assert producer.failed == []
         check_all_there(Confluent().read(kafka.bootstrap, name, producer.sent), producer.sent)
+
+
+class Unanswered:
+    """A producer with acks=0. Nobody can tell it of a refusal: what is dropped is counted, and the connection
+    ends.
+    """
+
+    def __init__(self, proxy: ProxyProcess, topic: str) -> None:
+        self._proxy = proxy
+        self._topic = topic
+        self._client = RawClient(proxy.broker_port(1))
+        self._send()
+
+    def _send(self) -> None:
+        self._client.send(produce(self._topic, batch([bytes(1000)]), acks=0), answered=False)
+
+    def _is_refused(self) -> bool:
+        self._send()
+        return refused(self._proxy, self._topic) > 0
+
+    def check_is_dropped(self) -> None:
+        with self._client as client:
+            wait_until(self._is_refused, "a refusal that nobody is told of")
+            assert client.ended()
+        assert self._proxy.metric("quota_proxy_connections_closed_total", reason="produce_refused") == 1
 
 
 def test_topics_without_a_threshold_share_what_is_left(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
