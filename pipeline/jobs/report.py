@@ -5,6 +5,7 @@ from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -12,7 +13,8 @@ from pipeline.errors import InputError
 from pipeline.jobs.job import Job
 from pipeline.prices import Prices
 from pipeline.quota_file import QuotaSet
-from pipeline.report.page import Bound, Charge, Figures, Headroom, Hour, render, tenant_name
+from pipeline.report.charts import COLORS
+from pipeline.report.page import OTHERS, Bound, Charge, Figures, Headroom, Hour, render, tenant_name
 from pipeline.tables import write_table
 from pipeline.transforms.chargeback import chargeback
 from pipeline.transforms.headroom import headroom
@@ -24,14 +26,19 @@ def write_report(job: Job, prices: Prices | None, quotas: QuotaSet | None) -> No
     """`report.html`, and the tables that it is made from as Parquet and CSV."""
     if "://" in job.options.out:
         raise InputError(f"--out {job.options.out}: the report takes a folder on this machine")
-    hours = _keep(job, "usage", usage(job.events()))
-    waits = _keep(job, "throttle", throttle(job.events()))
-    charges = None if prices is None else _keep(job, "chargeback", chargeback(job.events(), prices))
-    limits = None if quotas is None else _keep(job, "headroom", headroom(job.events(), quotas))
+    # On disk, since they need not fit into memory: finding the duplicates is most of each table's work.
+    events = job.events().persist(StorageLevel.DISK_ONLY)
+    hours = _keep(job, "usage", usage(events))
+    waits = _keep(job, "throttle", throttle(events))
+    charges = None if prices is None else _keep(job, "chargeback", chargeback(events, prices))
+    limits = None if quotas is None else _keep(job, "headroom", headroom(events, quotas))
+    events.unpersist()
     quality = job.report_quality()
+    tenants = _tenants(hours)
     figures = Figures(
         clusters=sorted(row.cluster for row in hours.select("cluster").distinct().collect()),
-        hours=_hours(hours),
+        hours=_hours(hours, list(tenants)[: len(COLORS)]),
+        tenants={tenant_name(*tenant): sums for tenant, sums in tenants.items()},
         bound=_bound(waits),
         throttle_hours=_throttle_hours(waits),
         charges=[] if charges is None else _charges(charges),
@@ -59,12 +66,30 @@ def _tenant(row: Row) -> str:
     return tenant_name(row.user, row.client_id)
 
 
-def _hours(table: DataFrame) -> list[Hour]:
-    sums = table.groupBy("hour", "user", "client_id").agg(
+def _tenants(table: DataFrame) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Bytes in, bytes out and requests by user and client id, the largest first."""
+    sums = table.groupBy("user", "client_id").agg(
         *[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")]
     )
-    rows = sums.orderBy("hour", "user", "client_id").collect()
-    return [Hour(row.hour, _tenant(row), row.bytes_in, row.bytes_out, row.requests) for row in rows]
+    largest = sums.orderBy(F.desc(F.col("bytes_in") + F.col("bytes_out")), "user", "client_id")
+    return {
+        (row.user, row.client_id): (row.bytes_in, row.bytes_out, row.requests) for row in largest.collect()
+    }
+
+
+def _hours(table: DataFrame, named: list[tuple[str, str]]) -> list[Hour]:
+    """What the tenants named did in each hour, and what all others did together: a few rows an hour."""
+    tenant = F.struct("user", "client_id")
+    is_named = F.lit(False)
+    for user, client_id in named:
+        is_named = is_named | ((F.col("user") == user) & (F.col("client_id") == client_id))
+    sums = table.groupBy("hour", F.when(is_named, tenant).alias("tenant")).agg(
+        *[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out")]
+    )
+    return [
+        Hour(row.hour, OTHERS if row.tenant is None else _tenant(row.tenant), row.bytes_in, row.bytes_out)
+        for row in sums.orderBy("hour", "tenant").collect()
+    ]
 
 
 def _bound(table: DataFrame) -> list[Bound]:

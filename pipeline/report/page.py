@@ -19,13 +19,12 @@ OTHERS: Final = "others"
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """What a tenant did in an hour."""
+    """What a tenant did in an hour; OTHERS for all that have no color of their own."""
 
     hour: datetime
     tenant: str
     bytes_in: int
     bytes_out: int
-    requests: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +71,8 @@ class Figures:
     currency: str = ""
     headroom: Sequence[Headroom] = ()
     bad_events: int = 0
-    tenants: dict[str, tuple[int, int, int]] = field(init=False)
+    tenants: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     """bytes_in, bytes_out and requests of each, the largest first."""
-
-    def __post_init__(self) -> None:
-        sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
-        for hour in self.hours:
-            for place, value in enumerate((hour.bytes_in, hour.bytes_out, hour.requests)):
-                sums[hour.tenant][place] += value
-        ranked = sorted(sums.items(), key=lambda item: (-(item[1][0] + item[1][1]), item[0]))
-        object.__setattr__(self, "tenants", {name: (found[0], found[1], found[2]) for name, found in ranked})
 
 
 def tenant_name(user: str, client_id: str) -> str:
@@ -146,9 +137,8 @@ def _charts(figures: Figures) -> dict[str, Chart]:
     series_out: dict[str, dict[datetime, float]] = {name: defaultdict(float) for name in colors}
     heat: dict[datetime, float] = defaultdict(float)
     for hour in figures.hours:
-        name = hour.tenant if hour.tenant in colors else OTHERS
-        series_in[name][hour.hour] += hour.bytes_in
-        series_out[name][hour.hour] += hour.bytes_out
+        series_in[hour.tenant][hour.hour] += hour.bytes_in
+        series_out[hour.tenant][hour.hour] += hour.bytes_out
         heat[hour.hour] += hour.bytes_in + hour.bytes_out
     quota_colors = _colors(figures.throttle_hours)
     span = _span(figures)

@@ -100,10 +100,11 @@ def deduplicate(events: DataFrame) -> DataFrame:
     """Each event once, however often it was delivered.
 
     Divided by those parts of the identity that every table is grouped by, so that what follows finds a
-    tenant's events of a partition together and does not move them again.
+    tenant's events of a partition together and does not move them again. `quota` is the same wherever the
+    identity is; as a key it lets Spark hash, since it would sort where a text is no key.
     """
     together = events.repartition("cluster", "broker", "user", "client_id", "topic", "partition")
-    return together.dropDuplicates(list(IDENTITY)).select(*names(EVENT))
+    return together.dropDuplicates([*IDENTITY, "quota"]).select(*names(EVENT))
 
 
 def not_in(events: DataFrame, others: DataFrame) -> DataFrame:

@@ -9,9 +9,10 @@ as it was.
 """
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, final
 
+import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -34,11 +35,15 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import SHARE
 from proxy.quota.kinds.client_bytes import FETCH, KIND, PRODUCE, PRODUCER_BYTE_RATE
+from proxy.quota.limits import PACE
 from proxy.wire.views import RequestView, ResponseView
 
 _STEP_SECONDS: Final = 0.25
 """Requests of an interval are charged together as long as they take no longer than this at the limit."""
 _ON_TIME: Final = 1e-6
+_SURELY: Final = 0.99
+"""Sizes are rounded to whole bytes."""
+_SUMS: Final = ("bytes", "requests", "throttled_requests", "throttle_ms")
 _SIZE_FIELD: Final = 4
 _STATE: Final = ("cluster", "proxy", "listener", "broker")
 """Each broker's quotas have a state of their own in each proxy."""
@@ -98,7 +103,7 @@ def replayed(events: DataFrame, quotas: QuotaSet) -> DataFrame:
         .groupBy(*_STATE, "user", "client_id", "bucket_quota", "api", "interval_start_ms")
         .agg(
             F.max("interval_ms").alias("interval_ms"),
-            *[F.sum(name).alias(name) for name in ("requests", "bytes", "throttled_requests", "throttle_ms")],
+            *[F.sum(name).alias(name) for name in _SUMS],
         )
     )
 
@@ -121,37 +126,49 @@ def replayed(events: DataFrame, quotas: QuotaSet) -> DataFrame:
 class Connection:
     """One client connection as it is laid out: what it sends, and when at the earliest."""
 
-    def __init__(self, who: Identity) -> None:
+    def __init__(self, who: Identity, steps: Iterator[Step]) -> None:
+        """`steps` are made as they are taken: those of a year would be more than fits into memory."""
         self.who: Final = who
-        self.steps: Final[list[Step]] = []
-        self.next = 0
+        self._steps: Final = steps
+        self.next: Step | None = next(steps, None)
         self.throttle_seconds = 0.0
         self.delayed_bytes = 0.0
         self.late_seconds = 0.0
 
+    def sent(self, now: float, wait: float) -> Step | None:
+        """The next step was sent, and has to wait so long; returns the one after it."""
+        assert self.next is not None
+        due, size = self.next
+        if now - due > _ON_TIME:
+            self.delayed_bytes += size
+            self.late_seconds = max(self.late_seconds, now - due)
+        self.throttle_seconds += wait
+        self.next = next(self._steps, None)
+        return self.next
+
 
 def simulate(rows: Any, quotas: QuotaSet) -> list[tuple[str, str, str, int, int, int]]:
-    """One bucket's intervals through the proxy's engine: a row of `_AFTER` for each tenant."""
+    """One bucket's intervals through the proxy's engine: a row of `_AFTER` for each tenant, or for none where
+    nobody can have waited.
+    """
+    if nobody_waits(rows, quotas):
+        return []
     engine = QuotaEngine([KIND.build()])
     engine.configure(quotas.limits(), 0.0)
     quota = str(rows["bucket_quota"].iloc[0])
     connections = _connections(rows, quotas.burst_seconds)
-    waiting = [
-        (connection.steps[0][0], place) for place, connection in enumerate(connections) if connection.steps
-    ]
+    waiting = [(connection.next[0], place) for place, connection in enumerate(connections) if connection.next]
     heapq.heapify(waiting)
     while waiting:
-        now, place = heapq.heappop(waiting)
+        now, place = waiting[0]
         connection = connections[place]
-        due, size = connection.steps[connection.next]
-        if now - due > _ON_TIME:
-            connection.delayed_bytes += size
-            connection.late_seconds = max(connection.late_seconds, now - due)
-        wait = _charge(engine, quota, round(size), connection.who, now)
-        connection.throttle_seconds += wait
-        connection.next += 1
-        if connection.next < len(connection.steps):
-            heapq.heappush(waiting, (max(now + wait, connection.steps[connection.next][0]), place))
+        assert connection.next is not None
+        wait = _charge(engine, quota, round(connection.next[1]), connection.who, now)
+        upcoming = connection.sent(now, wait)
+        if upcoming is None:
+            heapq.heappop(waiting)
+        else:
+            heapq.heapreplace(waiting, (max(now + wait, upcoming[0]), place))
     return [
         (
             each.who.principal,
@@ -173,50 +190,73 @@ def _charge(engine: QuotaEngine, quota: str, size: int, who: Identity, now: floa
     return engine.charge(request, response, who, now).throttle_seconds
 
 
+def nobody_waits(rows: Any, quotas: QuotaSet) -> bool:
+    """Whether it can be told without trying: most tenants are far below their limits.
+
+    Nobody has waited, so each tenant's bytes are laid out evenly. Then no time t brings more than the highest
+    rate x t and a step of everybody at both ends; a bucket of tokens that has these has them at any time.
+    """
+    if quotas.settings.algorithm != PACE or rows["throttle_ms"].any():
+        return False
+    limit = float(rows["limit"].iloc[0])
+    sizes = rows["bytes"].to_numpy(float)
+    most = np.ceil(sizes / max(limit * _STEP_SECONDS, 1.0))
+    steps = sizes / np.maximum(np.minimum(rows["requests"].to_numpy(float), most), 1.0)
+    rates = sizes * 1000 / rows["interval_ms"].to_numpy(float)
+    together = pd.DataFrame({"start": rows["interval_start_ms"], "rate": rates, "step": steps})
+    highest = together.groupby("start").sum().max()
+    room = limit * _SURELY
+    return bool(highest["rate"] <= room and 2 * highest["step"] <= room * quotas.burst_seconds)
+
+
 def _connections(rows: Any, burst_seconds: float) -> list[Connection]:
     """Each tenant's intervals, divided among as many connections as its waits must have had."""
     rows = rows.sort_values("interval_start_ms", kind="stable")
-    base = float(rows["interval_start_ms"].iloc[0])
-    tenants: dict[tuple[str, str, str], list[Any]] = {}
-    for row in rows.itertuples():
-        tenants.setdefault((row.user, row.client_id, row.api), []).append(row)
+    base = int(rows["interval_start_ms"].iloc[0])
+    limit = float(rows["limit"].iloc[0])
     connections: list[Connection] = []
-    for (user, client_id, _), found in tenants.items():
-        limit = float(found[0].limit)
-        intervals = [_interval(found, place, base) for place in range(len(found))]
+    for (user, client_id, _), found in rows.groupby(["user", "client_id", "api"], sort=False):
+        intervals = intervals_of(found, base)
         held = held_at(intervals, limit)
         eager = AT_ONCE if held == limit else AS_THEY_CAME
-        most = max(count for _, count in intervals)
-        pool = [Connection(Identity(user, client_id, "")) for _ in range(most)]
-        for interval, count in intervals:
-            per_step = max(limit * _STEP_SECONDS / count, 1.0)
-            steps = list(lay_out(interval, held / count, eager, burst_seconds, per_step))
-            for connection in pool[:count]:
-                connection.steps.extend(steps)
-        connections += pool
+        for place in range(max(count for _, count in intervals)):
+            steps = _steps(intervals, place, limit, held, eager, burst_seconds)
+            connections.append(Connection(Identity(user, client_id, ""), steps))
     return connections
 
 
-def _interval(rows: Sequence[Any], place: int, base: float) -> tuple[Interval, int]:
-    """What one connection did in an interval, and on how many the tenant did that."""
-    row = rows[place]
-    count = connections_of(row.throttled_requests, row.throttle_ms, row.interval_ms)
-    interval = Interval(
-        (row.interval_start_ms - base) / 1000,
-        row.interval_ms / 1000,
-        row.bytes / count,
-        max(row.requests / count, 1.0),
-        row.throttled_requests / count,
-        row.throttle_ms / 1000 / count,
-        _waits(rows, place + 1, row) and not _waits(rows, place - 1, row),
-    )
-    return interval, count
+def _steps(
+    intervals: Sequence[tuple[Interval, int]],
+    place: int,
+    limit: float,
+    held: float,
+    eager: float,
+    burst_seconds: float,
+) -> Iterator[Step]:
+    """What one of a tenant's connections sends: nothing in intervals that had fewer of them."""
+    for interval, count in intervals:
+        if place < count:
+            per_step = max(limit * _STEP_SECONDS / count, 1.0)
+            yield from lay_out(interval, held / count, eager, burst_seconds, per_step)
 
 
-def _waits(intervals: Sequence[Any], place: int, beside: Any) -> bool:
-    """Whether the interval at a place is right beside this one, and something waited in it."""
-    if not 0 <= place < len(intervals):
-        return False
-    row = intervals[place]
-    apart = abs(row.interval_start_ms - beside.interval_start_ms)
-    return bool(apart <= beside.interval_ms and row.throttle_ms > 0)
+def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
+    """What one connection did in each interval, and on how many the tenant did that; ascending, as given."""
+    columns = [tenant[name].tolist() for name in ("interval_start_ms", "interval_ms", *_SUMS)]
+    starts, *_, waits = columns
+    found: list[tuple[Interval, int]] = []
+    for place, (start, length, size, requests, throttled, waited) in enumerate(zip(*columns, strict=True)):
+        count = connections_of(throttled, waited, length)
+        before = place > 0 and waits[place - 1] > 0 and start - starts[place - 1] <= length
+        after = place + 1 < len(starts) and waits[place + 1] > 0 and starts[place + 1] - start <= length
+        interval = Interval(
+            (start - base) / 1000,
+            length / 1000,
+            size / count,
+            max(requests / count, 1.0),
+            throttled / count,
+            waited / 1000 / count,
+            after and not before,
+        )
+        found.append((interval, count))
+    return found

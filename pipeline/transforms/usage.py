@@ -9,6 +9,8 @@ from pipeline.schema import COUNTS, USAGE, names
 
 HOUR: Final = "hour"
 DAY: Final = "day"
+_PERCENTS: Final = (95, 99)
+_RATES: Final = {"bytes_in": "_in_rates", "bytes_out": "_out_rates"}
 _TENANT_PARTITION: Final = ("cluster", "broker", "user", "client_id", "topic", "partition")
 
 
@@ -21,12 +23,18 @@ def usage(events: DataFrame, by: str = HOUR) -> DataFrame:
         *[F.sum(name).alias(name) for name in COUNTS],
         *[F.max(f"{way}_rate").alias(f"max_{way}_rate") for way in ("bytes_in", "bytes_out")],
         *[
-            F.percentile(f"{way}_rate", percent / 100).alias(f"p{percent}_{way}_rate")
-            for percent in (95, 99)
-            for way in ("bytes_in", "bytes_out")
+            F.percentile(f"{way}_rate", F.array(*[F.lit(each / 100) for each in _PERCENTS])).alias(rates)
+            for way, rates in _RATES.items()
         ],
     )
-    shared = hours.withColumns({"share_in": _share("bytes_in"), "share_out": _share("bytes_out")})
+    percentiles = {
+        f"p{percent}_{way}_rate": F.col(rates)[place]
+        for way, rates in _RATES.items()
+        for place, percent in enumerate(_PERCENTS)
+    }
+    shared = hours.withColumns(
+        {**percentiles, "share_in": _share("bytes_in"), "share_out": _share("bytes_out")}
+    )
     return shared.select(*names(USAGE))
 
 

@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.errors import InputError
 from pipeline.quota_file import Quotas, QuotaSet, read_quotas
 from pipeline.schema import REPLAY
+from pipeline.transforms import replay as module
 from pipeline.transforms.layout import Interval, connections_of, lay_out
-from pipeline.transforms.replay import replay, simulate
+from pipeline.transforms.replay import nobody_waits, replay, simulate
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.client_bytes import PRODUCER_BYTE_RATE
 from tests.support.events import make_event, write_lines
@@ -112,6 +113,37 @@ def test_with_half_the_quota_the_client_falls_behind() -> None:
     assert found[3] == pytest.approx(sent / (MB / 2) * 1000, rel=0.05)
     assert found[5] == pytest.approx(120_000, rel=0.05)
     assert found[4] > 0.9 * sent
+
+
+def tried_without_a_wait(events: list[dict[str, Any]], quotas: QuotaSet) -> bool:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "nobody_waits", lambda rows, quotas: False)
+        return throttle_ms(events, quotas) == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "requests", "surely"),
+    [
+        pytest.param(0.9 * MB, 100, True, id="below the limit"),
+        pytest.param(0.9 * MB, 4, False, id="in large requests"),
+        pytest.param(1.1 * MB, 100, False, id="above it"),
+    ],
+)
+def test_tenants_far_below_their_limit_need_no_trying(size: float, requests: int, surely: bool) -> None:
+    """Two share the bucket: one has nine tenths of it."""
+    events = [
+        make_event(at=10_000 * step, client_id=name, bytes_in=round(size * of_ten), requests=requests)
+        for step in range(20)
+        for name, of_ten in (("a", 9), ("b", 1))
+    ]
+    assert nobody_waits(rows(events, quotas()), quotas()) == surely
+    if surely:
+        assert tried_without_a_wait(events, quotas())
+
+
+def test_who_has_waited_is_tried() -> None:
+    events = run([Client("a", 16_000)], quotas().limits(), 60)
+    assert not nobody_waits(rows(events, quotas(3 * MB)), quotas(3 * MB))
 
 
 def test_tenants_share_a_bucket(frame: Frame) -> None:
