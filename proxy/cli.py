@@ -13,6 +13,7 @@ import proxy
 from proxy.check import describe
 from proxy.errors import QuotaProxyError, SettingsError
 from proxy.quotas_cli.commands import quotas
+from proxy.server.collector import put_off
 from proxy.settings import Settings, load
 from proxy.telemetry import log
 
@@ -40,7 +41,8 @@ def main() -> None:
 @click.option("--log-level", type=click.Choice(log.LEVELS), default="info", show_default=True)
 def run(path: Path, log_level: str) -> None:
     """Serve until SIGTERM or SIGINT, then drain."""
-    settings = _load(path)
+    with put_off():
+        settings = _load(path)
     log.set_up(log_level)
     allow_files(2 * settings.limits.max_connections + OTHER_FILES)
     from proxy.server.app import run as serve

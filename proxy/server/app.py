@@ -33,6 +33,7 @@ from proxy.security.access import Access
 from proxy.security.secrets import read_secret
 from proxy.security.tls import POLL_SECONDS, TlsFiles, server_tls
 from proxy.server.admission import Admission
+from proxy.server.collector import Collector, put_off
 from proxy.server.drain import DRAIN_POLL_SECONDS
 from proxy.server.gateway import Gateway
 from proxy.server.malloc import keep_freed_memory
@@ -67,7 +68,10 @@ WARN_DAYS: Final = 14.0
 def run(settings: Settings, path: Path) -> int:
     """Serve until SIGTERM or SIGINT, then drain; returns the exit code. PortInUse where a port is taken."""
     keep_freed_memory()
-    uvloop.run(Proxy(settings, path).serve())
+    with put_off():
+        proxy = Proxy(settings, path)
+    Collector().start()
+    uvloop.run(proxy.serve())
     return 0
 
 

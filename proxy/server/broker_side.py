@@ -23,15 +23,18 @@ LINGER_SECONDS: Final = 30.0
 class BrokerSide:
     """Tells its connection what the broker sends, and when it takes no more."""
 
+    __deletable__ = ("_connection",)
+
     def __init__(self, connection: "Connection", loop: asyncio.AbstractEventLoop) -> None:
         self.transport: asyncio.Transport | None = None
         """None before it is connected, and after it has been lost."""
         self.connecting = False
-        self._connection: Final = connection
+        self._connection = connection
         self._loop: Final = loop
         self._waiting: list[bytes] = []
         self._ending = False
-        self._stream: Final = BrokerStream(connection, self)
+        self._stream: BrokerStream | None = None
+        """Made when it is needed first."""
         self._streaming = False
         self._plain = False
         """Whether the socket's bytes are the broker's own, not TLS."""
@@ -58,12 +61,19 @@ class BrokerSide:
         if on == self._streaming or self.transport is None or not self._plain:
             return
         self._streaming = on
+        if self._stream is None:
+            self._stream = BrokerStream(self._connection, self)
         self.transport.set_protocol(cast("asyncio.Protocol", self._stream if on else self))
 
     @property
     def gone(self) -> bool:
         """Whether there is no socket, and none to come."""
         return self.transport is None and not self.connecting
+
+    def part(self) -> None:
+        """All is over on both sides: let go of the connection."""
+        self._stream = None
+        del self._connection
 
     def end(self) -> None:
         """Let the broker read to the end: closing at once, with an answer unread, could reset what it has not

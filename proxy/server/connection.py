@@ -390,7 +390,10 @@ class Connection:
     def _leave(self) -> None:
         if self._client is None and self._broker.gone:
             self._owner.left(self)
-            self._relay = None  # the two sides know each other, so this is freed only by a collection
+            # What knows each other lets go, so that all of it is freed now, and not by a collection.
+            self._relay = None
+            self._direct = None
+            self._broker.part()
 
     def abort(self) -> None:
         """Time is up: end both sides now."""

@@ -1,6 +1,5 @@
 """A scrape's answer, written bit by bit, so that other work goes on however much there is to show."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from typing import Final, cast
@@ -9,7 +8,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 
-SAMPLES_AT_A_TIME: Final = 200
+from proxy.telemetry.slices import Slices
+
+SAMPLES_AT_A_TIME: Final = 50
 END: Final = b"# EOF\n"
 """The last line of OpenMetrics."""
 Encode = Callable[[CollectorRegistry], bytes]
@@ -18,19 +19,19 @@ Encode = Callable[[CollectorRegistry], bytes]
 async def exposition(steps: Iterable[Metric | None], accept: str) -> tuple[bytes, str]:
     """The text of all families and its content type, in the format that the client accepts.
 
-    Every None among the steps gives others a turn, and so does every part of a large family.
+    Others may have a turn after every step, None is one that gives nothing, and after every part of a family.
     """
     encode, content_type = choose_encoder(accept)
     parts: list[bytes] = []
     ends = False
+    slices = Slices()
     for step in steps:
         if step is not None:
             for part in _parts(step, encode):
                 ends = ends or part.endswith(END)
                 parts.append(part.removesuffix(END))
-                await asyncio.sleep(0)
-        else:
-            await asyncio.sleep(0)
+                await slices.give_way()
+        await slices.give_way()
     if ends:
         parts.append(END)
     return b"".join(parts), content_type

@@ -17,8 +17,8 @@ from proxy.telemetry.series import MAX_SERIES, Series, add, bounded, bounded_ste
 from proxy.telemetry.sink import Sink
 
 PREFIX: Final = "quota_proxy_"
-AT_A_TIME: Final = 500
-"""Buckets or series that are dealt with before the event loop gets a turn."""
+AT_A_TIME: Final = 50
+"""Buckets or series that are dealt with before the event loop may get a turn."""
 ENTITY: Final = ("quota", "user", "client_id")
 CLIENT: Final = ("direction", "user", "client_id")
 PARTITION: Final = ("direction", "topic", "partition")

@@ -1,15 +1,15 @@
 """A family's values by their labels, and no more of them than a scrape can bear."""
 
 from collections.abc import Generator
-from heapq import nlargest
-from operator import itemgetter
+from heapq import heapify, heappushpop
+from itertools import islice
 from typing import Final
 
 from proxy.quota.usage import REST
 
 MAX_SERIES: Final = 1000
 """Series of one family with entity or partition labels; the smallest beyond that are added up under REST."""
-AT_A_TIME: Final = 2000
+AT_A_TIME: Final = 200
 
 Series = dict[tuple[str, ...], float]
 
@@ -33,16 +33,17 @@ def bounded_steps(series: Series, kept: int = 1) -> Generator[None, None, Series
     """bounded(), which gives way after every AT_A_TIME of many series. `series` does not change meanwhile."""
     if len(series) <= MAX_SERIES:
         return series
-    items = list(series.items())
-    largest: list[tuple[tuple[str, ...], float]] = []
-    for start in range(0, len(items), AT_A_TIME):
-        largest = nlargest(MAX_SERIES, largest + items[start : start + AT_A_TIME], key=itemgetter(1))
-        yield
-    result = dict(largest)
-    shown = frozenset(result)
-    for number, (key, value) in enumerate(items, 1):
-        if key not in shown:
-            add(result, (*key[:kept], *(REST for _ in key[kept:])), value)
+    entries = enumerate(series.items(), 1)
+    # Of equal values the first are kept, whatever their keys are.
+    largest = [(value, -number, key) for number, (key, value) in islice(entries, MAX_SERIES)]
+    heapify(largest)
+    rest: Series = {}
+    for number, (key, value) in entries:
+        smallest, _, left_out = heappushpop(largest, (value, -number, key))
+        add(rest, (*left_out[:kept], *(REST for _ in left_out[kept:])), smallest)
         if number % AT_A_TIME == 0:
             yield
+    result = {key: value for value, _, key in sorted(largest, reverse=True)}
+    for key, value in rest.items():
+        add(result, key, value)
     return result

@@ -1,6 +1,7 @@
 """A large answer on real sockets: past the relay, whole, and in order, whatever the client's pace is."""
 
 import asyncio
+import gc
 import hashlib
 from collections.abc import Awaitable, Callable, Iterator
 
@@ -118,3 +119,19 @@ def test_a_client_that_goes_in_the_middle(loop: asyncio.AbstractEventLoop) -> No
 
     _, owner = loop.run_until_complete(served(ANSWER, impatient))
     assert len(owner.ended_with) == 1
+
+
+def test_a_connection_that_is_over_leaves_nothing_to_collect(loop: asyncio.AbstractEventLoop) -> None:
+    answer = ANSWER + answered(2)
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        loop.run_until_complete(served(answer, lambda port: all_of(port, len(answer), lambda size: 0.0)))
+        gc.collect()
+        left = {type(each).__module__ for each in gc.garbage}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not [module for module in left if module.startswith("proxy.")]

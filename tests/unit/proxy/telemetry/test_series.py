@@ -21,7 +21,7 @@ def test_few_stay_as_they_are() -> None:
 
 
 def test_a_long_list_is_taken_in_steps() -> None:
-    count = 10 * AT_A_TIME
+    count = 20 * AT_A_TIME
     series: Series = {(("in", "out")[n % 2], str(n)): float(n * 7919 % count) for n in range(count)}
     steps = bounded_steps(series)
     turns = 0
