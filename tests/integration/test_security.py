@@ -29,6 +29,7 @@ from tests.support.secured_clients import COUNT, OAUTHBEARER, PYTHON_CLIENTS, Cl
 from tests.support.secured_kafka import PASSWORDS, SECRET, secured_kafka, set_up
 from tests.support.secured_proxy import ADMIN_TOKEN, ROOT, SecuredProxy
 from tests.support.topics import make_topic
+from tests.support.usage_topic import events_of
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -36,6 +37,7 @@ MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER]
 SHARED = "shared-client-id"
 ALICE_S_RATE = 100_000
 LIST_GROUPS = 16
+USAGE = "__quota_proxy_usage"
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,8 @@ def front(
     secured: EmbeddedKafka, authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SecuredProxy]:
     quotas = [{"entity": {"user": "alice", "client-id": SHARED}, "producer_byte_rate": ALICE_S_RATE}]
-    front = SecuredProxy(tmp_path_factory.mktemp("secured"), secured, authority, quotas)
+    usage = {"interval_seconds": 1, "kafka": {"topic": USAGE}}
+    front = SecuredProxy(tmp_path_factory.mktemp("secured"), secured, authority, quotas, {"usage": usage})
     with front.process:
         yield front
         shown = [front.process.get(path)[1] for path in ("/metrics", "/readyz", "/api/quotas")]
@@ -139,6 +142,19 @@ def test_one_s_quota_is_not_another_s(
         waits[user] = after - before
     assert waits["bob"] == 0
     assert waits["alice"] > 0.5
+
+
+def test_usage_events_reach_a_cluster_that_wants_a_login(
+    secured: EmbeddedKafka, front: SecuredProxy, authority: Authority, topic: str
+) -> None:
+    way = way_of("alice", "PLAIN", authority)
+    assert PYTHON_CLIENTS["confluent-kafka"](front.bootstrap["logins"], way, topic, topic) == COUNT
+    wait_until(
+        lambda: (
+            {"alice"} == {event["user"] for event in events_of(secured, USAGE) if event["topic"] == topic}
+        ),
+        "the events of what alice has used",
+    )
 
 
 def test_a_wrong_password(front: SecuredProxy, authority: Authority, topic: str) -> None:

@@ -13,8 +13,8 @@ from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.clients import Confluent
 from tests.support.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.raw_client import RawClient
-from tests.support.requests import values
-from tests.support.topics import describe_topic, make_topic, read_log
+from tests.support.topics import make_topic
+from tests.support.usage_topic import events_of
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -33,16 +33,6 @@ PLACE = (
     "partition",
 )
 """What tells an event from any other."""
-
-
-def events_of(kafka: EmbeddedKafka, topic: str) -> list[dict[str, Any]]:
-    partitions = describe_topic(kafka.port(1), topic).partitions
-    return [
-        json.loads(value)
-        for partition in partitions
-        for records in read_log(kafka, topic, partition.partition_index)
-        for value in values(records)
-    ]
 
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:

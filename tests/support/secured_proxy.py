@@ -21,7 +21,7 @@ class SecuredProxy:
     """`bootstrap` has HOST:PORT by listener:
 
     certificates  clients are named by their certificates
-    logins        TLS, and clients are named by their logins; the proxy has its own
+    logins        TLS, and clients are named by their logins; the proxy has its own, also for store and usage
     learning      no TLS; clients are named by their logins, and the proxy has none
     names         TLS, and one port for all brokers, which are told apart by their hosts
     unnamed       clients log in, and the settings do not say that this names them
@@ -46,14 +46,6 @@ class SecuredProxy:
         upstream_tls = {"ca": authority.ca, "server_name": "localhost"}
         sasl = {"mechanism": "SCRAM-SHA-512", "username": "proxy", "password_file": "password"}
         listeners: dict[str, Any] = {
-            "certificates": {
-                "tls": {**tls, "client_ca": authority.ca, "client_auth": "required"},
-                "principal": {"from": "tls", "rules": "RULE:^CN=([^,]+),.*$/$1/"},
-                "upstream": {
-                    "bootstrap": [f"127.0.0.1:{kafka.port(1, TLS)}"],
-                    "tls": {**upstream_tls, "certificate": own.certificate, "key": own.key},
-                },
-            },
             "logins": {
                 "tls": tls,
                 "principal": {"from": "sasl"},
@@ -61,6 +53,14 @@ class SecuredProxy:
                     "bootstrap": [f"127.0.0.1:{kafka.port(1, SASL)}"],
                     "tls": upstream_tls,
                     "sasl": sasl,
+                },
+            },
+            "certificates": {
+                "tls": {**tls, "client_ca": authority.ca, "client_auth": "required"},
+                "principal": {"from": "tls", "rules": "RULE:^CN=([^,]+),.*$/$1/"},
+                "upstream": {
+                    "bootstrap": [f"127.0.0.1:{kafka.port(1, TLS)}"],
+                    "tls": {**upstream_tls, "certificate": own.certificate, "key": own.key},
                 },
             },
             "learning": {
