@@ -32,5 +32,5 @@ if mode != "pure":
     for extension in extensions:
         extension.optional = mode == "auto"
         # Nobody else links to what is in here: calls within need no indirection, and may be inlined.
-        extension.extra_compile_args.append("-fvisibility=hidden")
+        extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden"]
 setup(ext_modules=extensions)

@@ -2,6 +2,8 @@
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.cluster.view import NOTHING_KNOWN, ClusterView
 from proxy.quota.bucket import Bucket, BucketState
 from proxy.quota.fetch_plan import FetchPlan
@@ -39,8 +41,9 @@ class QuotaEngine:
         self.refuses = False
         """Whether a quota in force may refuse partitions of Produce requests."""
         self.refusals: Final = Refusals()
-        self.item_api_keys: frozenset[int] = frozenset()
-        """The APIs of whose requests and responses a quota in force has to know the items."""
+        self._by_items: list[bool] = []
+        self.any_items = False
+        """Whether wants_items() holds for any API."""
         self._index()
 
     def _index(self) -> None:
@@ -58,7 +61,13 @@ class QuotaEngine:
         self.refuses = len(self._refusing) > 0
         if not self.refuses:
             self.refusals.clear()
-        self.item_api_keys = frozenset([key for quota in self._active for key in quota.item_api_keys])
+        item_api_keys = {key for quota in self._active for key in quota.item_api_keys}
+        self._by_items = [api_key in item_api_keys for api_key in range(max(item_api_keys, default=-1) + 1)]
+        self.any_items = len(self._by_items) > 0
+
+    def wants_items(self, api_key: native) -> bool:
+        """Whether any quota in force has to know the items of requests and responses of this API."""
+        return api_key < len(self._by_items) and self._by_items[api_key]
 
     def asks(self, api_key: int) -> bool:
         """Whether any quota in force wants to see requests and responses of this API."""
@@ -148,7 +157,7 @@ class QuotaEngine:
 
         `throttled_until` is the end of the wait that its client has already, 0.0 for none.
         """
-        if request.api_key not in self.item_api_keys or self._limits.exempt(who):
+        if not self.wants_items(request.api_key) or self._limits.exempt(who):
             return PASS
         verdict = PASS
         for quota in self._asked(request.api_key):
@@ -157,7 +166,7 @@ class QuotaEngine:
         _count(verdict, throttled_until, now, request.api_key, who.usage)
         return verdict
 
-    def _asked(self, api_key: int) -> list[Quota]:
+    def _asked(self, api_key: native) -> list[Quota]:
         if 0 <= api_key < len(self._by_api):
             return self._by_api[api_key]
         return _NOBODY
@@ -283,7 +292,7 @@ class QuotaEngines:
     @property
     def wants_items(self) -> bool:
         """Whether a quota of any broker has to know the items of requests, and so the names of topics."""
-        return any(engine.item_api_keys for _, engine in self._all())
+        return any(engine.any_items for _, engine in self._all())
 
     @property
     def wants_partitions(self) -> bool:

@@ -92,7 +92,7 @@ class CutThrough:
     def take(self) -> list[bytes]:
         """What may go on now."""
         view = self.view
-        if view is None or (view.done and not view.edits):
+        if view is None or (view.done and not view.edited):
             ready = self._waiting
             self._waiting = []
             return ready

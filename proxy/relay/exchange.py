@@ -4,6 +4,9 @@ order.
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+from mypy_extensions import mypyc_attr
+
 from proxy.quota.identity import Identity
 from proxy.relay.traffic import Bytes, Traffic
 from proxy.wire.apis import Api
@@ -35,6 +38,7 @@ def new_client(who: Identity, raw_client_id: bytes, traffic: Traffic, node_id: i
 
 
 @final
+@mypyc_attr(free_list_len=1)
 class Exchange:
     """A request that awaits its answer."""
 
@@ -56,12 +60,12 @@ class Exchange:
 
     def __init__(
         self,
-        correlation_id: int,
+        correlation_id: native,
         client: Client,
         api: Api | None = None,
         request: RequestView | None = None,
         own: bool = False,
-        api_key: int = -1,
+        api_key: native = -1,
     ) -> None:
         self.next: Exchange | None = None
         """The request that the client sent after this one."""

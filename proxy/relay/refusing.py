@@ -65,7 +65,7 @@ class Refusing:
         if len(refused) < len(view.items):
             gone = frozenset(held)
             view.items = [item for place, item in enumerate(view.items) if place not in gone]
-            view.edits = cut(frame.pieces, body_at, view.api_version, view.flexible, held)
+            view.edits.extend(cut(frame.pieces, body_at, view.api_version, view.flexible, held))
             for edit in view.edits:
                 view.size += edit.growth
             return False

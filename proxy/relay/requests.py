@@ -248,7 +248,7 @@ class Requests:
             client.who.client_id,
             frame.size - LENGTH_SIZE,
             version >= api.flexible_from,
-            self._traffic.want_items or header.api_key in self._engine.item_api_keys,
+            self._traffic.want_items or self._engine.wants_items(header.api_key),
         )
         view.partial = not frame.complete
         if view.flexible:
@@ -314,7 +314,7 @@ class Requests:
                 count_items(self._traffic, self._passing, view)
             return
         exchange.sent_at = now
-        if view is None or not view.edits:
+        if view is None or not view.edited:
             self._send(frame.pieces)
         else:
             self._send(apply(frame.pieces, with_length(view.edits, frame.size - LENGTH_SIZE)))

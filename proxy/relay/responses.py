@@ -165,7 +165,7 @@ class Responses:
     ) -> None:
         if api.flexible_response_header(request.api_version):
             reader.skip_tags()
-        want_items = self._traffic.want_items or api.key in self._engine.item_api_keys
+        want_items = self._traffic.want_items or self._engine.wants_items(api.key)
         if request.fetch_answer is not None:
             want_items = True
         view = ResponseView(request.api_version, request.flexible, frame.size - reader.offset, want_items)
@@ -175,7 +175,7 @@ class Responses:
                 restore(frame.pieces, frame.size - view.body_size, view, exchange.refusal)
             self._settle(exchange, request, view, now)
             pieces = frame.pieces
-            if view.edits:
+            if view.edited:
                 pieces = apply(pieces, with_length(view.edits, frame.size - LENGTH_SIZE))
             self._turns.send(pieces)
             if self._traffic.want_items:

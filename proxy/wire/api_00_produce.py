@@ -7,6 +7,8 @@ message sets.
 
 from typing import Final, cast, final
 
+from mypy_extensions import mypyc_attr
+
 from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
 from proxy.wire.apis import Api
 from proxy.wire.producer_batch import BATCH_HEAD_BYTES
@@ -37,6 +39,7 @@ class ProduceRequest(Partitioned):
 
 
 @final
+@mypyc_attr(free_list_len=1)
 class ProduceResponse(Partitioned):
     topic_id_from = TOPIC_ID_FROM
 

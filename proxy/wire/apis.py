@@ -2,7 +2,10 @@
 version.
 """
 
-from typing import Final
+from typing import Final, final
+
+from mypy_extensions import i64 as native
+from mypy_extensions import mypyc_attr
 
 from proxy.wire.addresses import Addresses
 from proxy.wire.errors import Malformed
@@ -34,12 +37,16 @@ class Api:
         view.done = True
 
 
+@final
+@mypyc_attr(free_list_len=1)
 class RequestHeader:
     """RequestHeader v1 and later: api_key, api_version, correlation_id, client_id (nullable; empty here)."""
 
     __slots__ = ("api_key", "api_version", "correlation_id", "raw_client_id")
 
-    def __init__(self, api_key: int, api_version: int, correlation_id: int, raw_client_id: bytes) -> None:
+    def __init__(
+        self, api_key: native, api_version: native, correlation_id: native, raw_client_id: bytes
+    ) -> None:
         self.api_key: Final = api_key
         self.api_version: Final = api_version
         self.correlation_id: Final = correlation_id

@@ -9,9 +9,11 @@ on. Nor is how many pieces a frame has left to the peer: small chunks are joined
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import FrameTooLarge
-from proxy.wire.reader import NOTHING, Reader
+from proxy.wire.reader import NOTHING, Reader, u32_at
 
 CUT_THROUGH_BYTES: Final = 1 << 20
 JOINED_BYTES: Final = 4096
@@ -24,7 +26,7 @@ class Frame:
 
     __slots__ = ("complete", "pieces", "size")
 
-    def __init__(self, pieces: list[bytes], size: int, complete: bool) -> None:
+    def __init__(self, pieces: list[bytes], size: native, complete: bool) -> None:
         self.pieces = pieces
         """What has arrived since the frame was handed out last; everything, where it is complete at once.
         The list is the taker's own."""
@@ -63,24 +65,24 @@ class FrameSplitter:
         "whole_bytes",
     )
 
-    def __init__(self, max_frame_bytes: int, hold_bytes: int = CUT_THROUGH_BYTES) -> None:
+    def __init__(self, max_frame_bytes: native, hold_bytes: native = CUT_THROUGH_BYTES) -> None:
         self._max_frame_bytes: Final = max_frame_bytes
         self._hold_bytes: Final = hold_bytes
-        self.whole_bytes = CUT_THROUGH_BYTES
+        self.whole_bytes: native = CUT_THROUGH_BYTES
         """The longest frame that is handed out whole."""
         self._chunk = b""
-        self._at = 0
+        self._at: native = 0
         """How much of the chunk has been handed out."""
         self._more: Final[list[bytes]] = []
         """The chunks after that one; mostly none, so that a frame costs no list but its own."""
         self._whole: Final = Frame(NOTHING, 0, True)
         """Stands for every frame that is handed out whole: one at a time."""
-        self._buffered = 0
+        self._buffered: native = 0
         self._open: Frame | None = None
-        self._missing = 0
+        self._missing: native = 0
 
     @property
-    def buffered(self) -> int:
+    def buffered(self) -> native:
         """Bytes fed and not yet handed out."""
         return self._buffered
 
@@ -90,13 +92,13 @@ class FrameSplitter:
         return self._open is not None
 
     @property
-    def missing(self) -> int:
+    def missing(self) -> native:
         """Bytes still to be fed of the frame that is being cut through, all that were fed being handed out;
         else 0.
         """
         return self._missing if self._open is not None and self._buffered == 0 else 0
 
-    def pass_by(self, size: int) -> None:
+    def pass_by(self, size: native) -> None:
         """So many of the missing bytes do not come this way."""
         self._missing -= size
 
@@ -124,7 +126,7 @@ class FrameSplitter:
         if len(head) - at < LENGTH_SIZE:
             head = self._peek(LENGTH_SIZE)
             at = 0
-        length = (head[at] << 24) | (head[at + 1] << 16) | (head[at + 2] << 8) | head[at + 3]
+        length = u32_at(head, at)
         if length > self._max_frame_bytes:
             raise FrameTooLarge(
                 f"a frame announces {_signed(length)} bytes; the limit is {self._max_frame_bytes}",
@@ -153,7 +155,7 @@ class FrameSplitter:
             self._open = None
         return frame
 
-    def _peek(self, size: int) -> bytes:
+    def _peek(self, size: native) -> bytes:
         """The next `size` bytes, which are there."""
         head = self._chunk[self._at : self._at + size]
         which = 0
@@ -162,7 +164,7 @@ class FrameSplitter:
             which += 1
         return head
 
-    def _take(self, size: int) -> list[bytes]:
+    def _take(self, size: native) -> list[bytes]:
         """The next `size` bytes, which are there, as pieces; a whole chunk is not copied."""
         self._buffered -= size
         pieces = [self._take_chunk(size)]
@@ -173,7 +175,7 @@ class FrameSplitter:
             left -= len(piece)
         return pieces
 
-    def _take_chunk(self, most: int) -> bytes:
+    def _take_chunk(self, most: native) -> bytes:
         """The rest of the first chunk, or as much of it as is wanted."""
         chunk = self._chunk
         at = self._at
@@ -185,5 +187,5 @@ class FrameSplitter:
         return chunk if at == 0 else chunk[at:]
 
 
-def _signed(length: int) -> int:
+def _signed(length: native) -> native:
     return length - (1 << 32) if length >> 31 else length

@@ -3,9 +3,13 @@
 A frame arrives in pieces (as the socket delivered it) and is never joined: the reader walks over their
 borders, and joins only the few bytes of a field that lies across one. Record batches are skipped without
 being touched.
+
+`native` is an int of 64 bits, which compiled code keeps as the processor does; no field of Kafka's is longer.
 """
 
 from typing import Final, final
+
+from mypy_extensions import i64 as native
 
 from proxy.wire.errors import Malformed, Short
 
@@ -20,14 +24,14 @@ class Mark:
 
     __slots__ = ("base", "data", "next_at", "next_piece", "pos")
 
-    def __init__(self, data: bytes, pos: int, base: int, next_piece: int, next_at: int) -> None:
+    def __init__(self, data: bytes, pos: native, base: native, next_piece: native, next_at: native) -> None:
         self.data: Final = data
         self.pos: Final = pos
         self.base: Final = base
         self.next_piece: Final = next_piece
         self.next_at: Final = next_at
 
-    def moved(self, size: int) -> "Mark":
+    def moved(self, size: native) -> "Mark":
         """The same place in the bytes that are there, of a frame of which so many have passed by."""
         return Mark(self.data, self.pos, self.base + size, self.next_piece, self.next_at)
 
@@ -41,20 +45,20 @@ class Reader:
 
     __slots__ = ("base", "data", "end", "next_at", "next_piece", "pieces", "pos")
 
-    def __init__(self, pieces: list[bytes], start: int = 0) -> None:
+    def __init__(self, pieces: list[bytes], start: native = 0) -> None:
         self.pieces = pieces
         """May grow at its end while the frame is on its way."""
         self.data = b""
-        self.pos = 0
-        self.end = 0
-        self.base = 0
+        self.pos: native = 0
+        self.end: native = 0
+        self.base: native = 0
         """The offset of data[0] in the frame."""
-        self.next_piece = 1
-        self.next_at = 0
+        self.next_piece: native = 1
+        self.next_at: native = 0
         """Where, after data, reading goes on: pieces[next_piece][next_at]."""
         self.start(pieces, start)
 
-    def start(self, pieces: list[bytes], start: int = 0) -> None:
+    def start(self, pieces: list[bytes], start: native = 0) -> None:
         """Read these pieces, from an offset on."""
         data = pieces[0] if pieces else b""
         self.pieces = pieces
@@ -74,7 +78,7 @@ class Reader:
         self.start(NOTHING)
 
     @property
-    def offset(self) -> int:
+    def offset(self) -> native:
         """The offset in the frame of the next byte to be read."""
         return self.base + self.pos
 
@@ -94,7 +98,7 @@ class Reader:
         del self.pieces[: self.next_piece]
         self.next_piece = 0
 
-    def take(self, size: int) -> int:
+    def take(self, size: native) -> native:
         """Step over `size` bytes and return where, in `data`, they begin."""
         start = self.pos
         stop = start + size
@@ -103,7 +107,7 @@ class Reader:
             return start
         return self._take_across(size)
 
-    def peek(self, size: int) -> bytes:
+    def peek(self, size: native) -> bytes:
         """The next `size` bytes, which stay to be read."""
         mark = self.mark()
         at = self.take(size)
@@ -111,7 +115,7 @@ class Reader:
         self.back_to(mark)
         return data
 
-    def _take_across(self, size: int) -> int:
+    def _take_across(self, size: native) -> native:
         if size > MAX_LENGTH:
             raise Malformed(f"a length of {size} bytes")
         if self.pos == self.end:
@@ -154,7 +158,7 @@ class Reader:
         self.next_piece += 1
         self.next_at = 0
 
-    def skip(self, size: int) -> None:
+    def skip(self, size: native) -> None:
         """Step over `size` bytes without looking at them."""
         left = size
         while left > self.end - self.pos:
@@ -163,7 +167,7 @@ class Reader:
             self._advance()
         self.pos += left
 
-    def skip_available(self, size: int) -> int:
+    def skip_available(self, size: native) -> native:
         """Step over up to `size` bytes, as many as are there; return how many are still to come."""
         left = size
         while left > self.end - self.pos:
@@ -175,41 +179,42 @@ class Reader:
         self.pos += left
         return 0
 
-    def u8(self) -> int:
+    def u8(self) -> native:
         at = self.take(1)  # may change `data`
         return self.data[at]
 
-    def i16(self) -> int:
+    def i16(self) -> native:
         at = self.take(2)
         data = self.data
-        value = (data[at] << 8) | data[at + 1]
+        high: native = data[at]
+        low: native = data[at + 1]
+        value = (high << 8) | low
         return value - 0x10000 if value & 0x8000 else value
 
-    def i32(self) -> int:
-        at = self.take(4)
-        data = self.data
-        value = (data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3]
+    def i32(self) -> native:
+        at = self.take(4)  # may change `data`
+        value = u32_at(self.data, at)
         return value - 0x100000000 if value & 0x80000000 else value
 
-    def i64(self) -> int:
+    def i64(self) -> native:
         high = self.i32()
         low = self.i32()
         return (high << 32) | (low & 0xFFFFFFFF)
 
-    def uvarint(self) -> int:
+    def uvarint(self) -> native:
         """An unsigned varint of at most five bytes and 31 bits (lengths, counts and tags are no larger)."""
         pos = self.pos
         if pos < self.end:
-            byte = self.data[pos]
+            byte: native = self.data[pos]
             if byte < 0x80:
                 self.pos = pos + 1
                 return byte
         return self._long_uvarint()
 
-    def _long_uvarint(self) -> int:
+    def _long_uvarint(self) -> native:
         """One of several bytes, or the first of another piece."""
-        value = 0
-        shift = 0
+        value: native = 0
+        shift: native = 0
         while shift <= 28:
             byte = self.u8()
             value |= (byte & 0x7F) << shift
@@ -220,7 +225,7 @@ class Reader:
             shift += 7
         raise Malformed(f"a varint over 31 bits before offset {self.offset}")
 
-    def length(self, flexible: bool) -> int:
+    def length(self, flexible: bool) -> native:
         """The length of a string (int16, or compact); -1 is null."""
         size = self.uvarint() - 1 if flexible else self.i16()
         if size < -1:
@@ -244,14 +249,14 @@ class Reader:
         if size > 0:
             self.skip(size)
 
-    def count(self, flexible: bool) -> int:
+    def count(self, flexible: bool) -> native:
         """The number of an array's elements; null reads as none."""
         count = self.uvarint() - 1 if flexible else self.i32()
         if count < -1:
             raise Malformed(f"an array of {count} elements before offset {self.offset}")
         return count if count > 0 else 0
 
-    def bytes_length(self, flexible: bool) -> int:
+    def bytes_length(self, flexible: bool) -> native:
         """The length of a bytes or records field; null reads as empty."""
         size = self.uvarint() - 1 if flexible else self.i32()
         if size < -1:
@@ -269,6 +274,15 @@ class Reader:
             self.uvarint()
             self.skip(self.uvarint())
             count -= 1
+
+
+def u32_at(data: bytes, at: native) -> native:
+    """The unsigned number that the four bytes from `at` on are."""
+    first: native = data[at]
+    second: native = data[at + 1]
+    third: native = data[at + 2]
+    fourth: native = data[at + 3]
+    return (first << 24) | (second << 16) | (third << 8) | fourth
 
 
 def text(raw: bytes) -> str:

@@ -7,6 +7,9 @@ proxy.wire.walk.
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+from mypy_extensions import mypyc_attr
+
 from proxy.wire.edit import Edit
 from proxy.wire.fetch_answer import FetchAnswer
 from proxy.wire.reader import Mark
@@ -50,7 +53,7 @@ NO_ITEMS: Final[list[Item]] = []
 class View:
     """What requests and responses have in common, and how far the reading of one has come."""
 
-    def __init__(self, api_version: int, flexible: bool, want_items: bool) -> None:
+    def __init__(self, api_version: native, flexible: bool, want_items: bool) -> None:
         self.api_version = api_version
         self.flexible = flexible
         """Whether this version has compact strings and tagged fields."""
@@ -59,8 +62,7 @@ class View:
         """Filled only where `want_items`."""
         self.want_heads = False
         """Produce requests: whether the items have the heads of their record batches."""
-        self.edits: list[Edit] = []
-        """What has to change in the frame before it goes on."""
+        self._edits: list[Edit] | None = None
         self.done = False
         """Whether all that the proxy wants to know has been read."""
         self.partial = False
@@ -69,36 +71,50 @@ class View:
         """Whether the frame's length is already on its way, so that no further edit may change it."""
         self.mark: Mark | None = None
         """In a partial frame: where the next step begins; what stands before may go on."""
-        self.marked_edits = 0
+        self.marked_edits: native = 0
         """How many edits lie before the mark; the rest are made anew when the next step is read again."""
-        self.phase = 0
-        self.topics_left = 0
-        self.partitions_left = 0
-        self.records_left = 0
+        self.phase: native = 0
+        self.topics_left: native = 0
+        self.partitions_left: native = 0
+        self.records_left: native = 0
         self.topic = ""
         self.topic_id = NO_ID
-        self.partition = 0
+        self.partition: native = 0
         self.head = b""
-        self.error_code = 0
-        self.records_size = 0
-        self.records_length_at = 0
+        self.error_code: native = 0
+        self.records_size: native = 0
+        self.records_length_at: native = 0
         self.whole_batches = False
         """Fetch: whether the part of a batch that a partition's records end with is cut off."""
         self.any_batch = False
         """Whether a whole batch has been read."""
 
+    @property
+    def edited(self) -> bool:
+        """Whether anything has to change in the frame before it goes on."""
+        return self._edits is not None and len(self._edits) > 0
+
+    @property
+    def edits(self) -> list[Edit]:
+        """What has to change, to be added to. Most frames have none, and no list."""
+        edits = self._edits
+        if edits is None:
+            edits = self._edits = []
+        return edits
+
 
 @final
+@mypyc_attr(free_list_len=1)
 class RequestView(View):
     """What the proxy reads of a request."""
 
     def __init__(
         self,
-        api_key: int,
-        api_version: int,
-        correlation_id: int,
+        api_key: native,
+        api_version: native,
+        correlation_id: native,
         client_id: str,
-        size: int,
+        size: native,
         flexible: bool = False,
         want_items: bool = False,
     ) -> None:
@@ -115,17 +131,17 @@ class RequestView(View):
         """ApiVersions from v3 on: name and version of the client's library, as in `apache-kafka-java 4.3.1`;
         empty where they cannot be read.
         """
-        self.acks = 1
+        self.acks: native = 1
         """Produce: 0 means that no response comes."""
-        self.replica_id = -1
+        self.replica_id: native = -1
         """Fetch on a replication listener: 0 and above is a follower. On a client listener always -1."""
         self.max_wait_ms = 0
         """Fetch, ShareFetch: how long the broker may wait for data."""
         self.max_bytes = -1
         """Fetch: the most that the response may bring; -1 where the version has no such field."""
-        self.max_bytes_at = -1
-        self.min_bytes = 0
-        self.min_bytes_at = -1
+        self.max_bytes_at: native = -1
+        self.min_bytes: native = 0
+        self.min_bytes_at: native = -1
         self.bounded = False
         """Whether a quota has lowered max_bytes, of the whole fetch or of a partition."""
         self.fetch_answer: FetchAnswer | None = None
@@ -133,16 +149,19 @@ class RequestView(View):
 
 
 @final
+@mypyc_attr(free_list_len=1)
 class ResponseView(View):
     """What the proxy reads of a response."""
 
-    def __init__(self, api_version: int, flexible: bool, body_size: int, want_items: bool = False) -> None:
+    def __init__(
+        self, api_version: native, flexible: bool, body_size: native, want_items: bool = False
+    ) -> None:
         super().__init__(api_version, flexible, want_items)
         self.body_size = body_size
         """Bytes after the response header (Kafka's fetch quota counts these and four more)."""
-        self.throttle_at = -1
+        self.throttle_at: native = -1
         """Where the int32 throttle_time_ms stands; -1 where the version has no such field."""
-        self.throttle_time_ms = 0
+        self.throttle_time_ms: native = 0
         """The broker's own throttle_time_ms."""
         self.service_seconds = 0.0
         """From when the broker could begin with the request until this answer came; 0.0 where that is not

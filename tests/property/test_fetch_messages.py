@@ -99,7 +99,7 @@ def test_what_is_written_is_what_the_broker_reads(version, data):
     for entry in fetch.entries[-1:]:
         entries[entry.topic] = [with_max_bytes(entry.raw, version, 4321)]
     view = read_request([frame])
-    view.edits = [Edit(fetch.topics_at, fetch.topics_end, write_topics(version, entries, forgotten))]
+    view.edits[:] = [Edit(fetch.topics_at, fetch.topics_end, write_topics(version, entries, forgotten))]
     changed = read_frame(type(request), edited([frame], view))
     assert [(topic_key(topic), partition) for topic in changed.topics for partition in topic.partitions] == [
         (topic_key(topic), replace(partition, partition_max_bytes=4321))

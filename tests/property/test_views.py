@@ -83,7 +83,7 @@ def test_requests(api_key, version, data):
         assert items_of(view) == sizes(request.topic_data, "partition_data", "index")
     else:
         assert (view.min_bytes, view.max_bytes) == (request.min_bytes, request.max_bytes)
-        view.edits = [
+        view.edits[:] = [
             Edit(view.min_bytes_at, view.min_bytes_at + 4, i32(5)),
             Edit(view.max_bytes_at, view.max_bytes_at + 4, i32(6)),
         ]

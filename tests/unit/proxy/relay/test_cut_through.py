@@ -68,7 +68,7 @@ def test_nothing_goes_on_before_there_is_a_mark():
 def test_edits_of_a_view_that_is_done_are_made_as_their_bytes_go():
     view = ResponseView(0, False, 8)
     view.done = True
-    view.edits = [Edit(4, 6, b"XYZ")]
+    view.edits[:] = [Edit(4, 6, b"XYZ")]
     parts = [b"\0\0\0\x0c", b"abcd", b"efgh", b"ijkl"]
     through = passing([b"".join(parts[:2]), *parts[2:]], view)
     assert taken(through) == b"\0\0\0\x0d" + b"XYZcd"

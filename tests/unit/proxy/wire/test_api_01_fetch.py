@@ -20,7 +20,7 @@ def test_a_request_shows_what_bounds_its_answer(version):
     frame = fetch(1, max_bytes=1234, min_bytes=567, version=version)
     view = read_request([frame])
     assert (view.max_bytes, view.min_bytes, view.replica_id, view.acks) == (1234, 567, -1, 1)
-    view.edits = [
+    view.edits[:] = [
         Edit(view.min_bytes_at, view.min_bytes_at + 4, i32(1)),
         Edit(view.max_bytes_at, view.max_bytes_at + 4, i32(2)),
     ]
