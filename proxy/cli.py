@@ -30,17 +30,24 @@ config_option = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="config/quota-proxy.yaml is a configuration with every key; docs/ explains them. "
+    "Exit codes: 0 done, 1 failed or refused, 2 the usage or a file is wrong.",
+)
 @click.version_option(proxy.__version__, prog_name="quota-proxy")
 def main() -> None:
-    """Quota proxy for Apache Kafka."""
+    """Quota proxy for Apache Kafka: clients connect to it as to a broker, and are held to their quotas."""
 
 
 @main.command()
 @config_option
 @click.option("--log-level", type=click.Choice(log.LEVELS), default="info", show_default=True)
 def run(path: Path, log_level: str) -> None:
-    """Serve until SIGTERM or SIGINT, then drain."""
+    """Serve until SIGTERM or SIGINT, then drain.
+
+    The file's quotas are taken anew when it changes, and on SIGHUP; the rest of it takes a restart.
+    """
     with put_off():
         settings = _load(path)
     log.set_up(log_level)
@@ -56,14 +63,18 @@ def run(path: Path, log_level: str) -> None:
 @main.command()
 @config_option
 def check(path: Path) -> None:
-    """Validate a configuration and print what it comes to."""
+    """Validate a configuration and print what it comes to.
+
+    Who can connect to each listener, how clients are named, and which quotas that gives. Nothing is asked
+    of the cluster.
+    """
     for line in describe(_load(path)):
         click.echo(line)
 
 
 @main.command()
 def version() -> None:
-    """Print the version, and whether the pure rings run compiled."""
+    """Print the version, and whether the hot path is compiled."""
     build = "compiled" if proxy.COMPILED else "interpreted"
     python = f"{platform.python_implementation()} {platform.python_version()}"
     click.echo(f"quota-proxy {proxy.__version__} ({python}, {build})")
@@ -71,7 +82,10 @@ def version() -> None:
 
 @main.command()
 def demo() -> None:
-    """Start a real Apache Kafka and the proxy, and show tenants held to their quotas."""
+    """Show tenants held to their quotas, on a real Apache Kafka.
+
+    Takes Java 17 or newer; Kafka is fetched where it is missing. Nothing is left running.
+    """
     from proxy.demo.demo import main as run_demo
 
     sys.exit(run_demo())

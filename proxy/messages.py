@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import socket
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
@@ -120,6 +121,8 @@ def explain(error: Exception, seconds: float) -> str:
         return f"no answer within {seconds:g} s"
     if isinstance(error, EOFError):
         return "the server closed the connection without an answer; is this a listener with TLS or SASL?"
+    if isinstance(error, socket.gaierror):
+        return f"the name is not known: {error.strerror}"
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return str(error) or type(error).__name__

@@ -57,7 +57,13 @@ def _explain(message: str, value: object, kind: type) -> SettingsError:
         return SettingsError(f"expected {expected}, got {show(found)}", key)
     if isinstance(shape, inspect.LiteralType):
         return SettingsError(f"expected one of {', '.join(map(str, shape.values))}, got {show(found)}", key)
-    return SettingsError(f"{_expected(problem)}, got {show(found)}", key)
+    hint = f"; in brackets: [{found}]" if problem.startswith("Expected `array`") and _is_one(found) else ""
+    return SettingsError(f"{_expected(problem)}, got {show(found)}{hint}", key)
+
+
+def _is_one(value: object) -> bool:
+    """Whether a value may be meant as the only one of a list."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _expected(problem: str) -> str:

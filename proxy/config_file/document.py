@@ -4,6 +4,7 @@ PyYAML takes the last of two equal keys without a word; here that is an error, s
 as if it held. Lines are found when an error needs one, by following the key through the parsed nodes.
 """
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +44,7 @@ def read(file: Path) -> Document:
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
-        raise SettingsError(f"cannot be read: {error.strerror}", file=file) from error
+        raise SettingsError(f"cannot be read: {_why(error, file)}", file=file) from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"is not UTF-8 text: {error.reason} at byte {error.start}", file=file) from error
     try:
@@ -51,10 +52,31 @@ def read(file: Path) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
-        raise SettingsError(f"is no YAML: {error.problem or error.context}", file=file, line=line) from error
+        problem = f"is no YAML: {error.problem or error.context}{_hint(text, mark)}"
+        raise SettingsError(problem, file=file, line=line) from error
     except (yaml.YAMLError, ValueError) as error:
         raise SettingsError(f"is no YAML: {error}", file=file) from error
     return Document(file, root, value)
+
+
+def _why(error: OSError, file: Path) -> str | None:
+    """The system's reason, with what it does not tell: where a path begins, and who may not read."""
+    if isinstance(error, FileNotFoundError) and not file.is_absolute():
+        return f"{error.strerror} (looked for in {Path.cwd()})"
+    if isinstance(error, PermissionError):
+        return f"{error.strerror} for the user with id {os.geteuid()}, as whom this runs"
+    return error.strerror
+
+
+def _hint(text: str, mark: yaml.Mark | None) -> str:
+    """Where in the line, and what YAML does not say itself."""
+    if mark is None:
+        return ""
+    place = f" (column {mark.column + 1})"
+    line = text.splitlines()[mark.line : mark.line + 1]
+    if line and line[0][mark.column : mark.column + 1] == "\t":
+        return f"{place}: there is a tab; YAML is indented with spaces"
+    return place
 
 
 def _parse(text: str, file: Path) -> tuple[yaml.Node | None, object]:

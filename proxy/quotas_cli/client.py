@@ -85,7 +85,11 @@ class QuotaClient:
         self._answered = False
 
     async def __aenter__(self) -> Self:
-        await self._connect()
+        try:
+            await self._connect()
+        except UpstreamUnavailable as error:
+            hint = "is --bootstrap the proxy's bootstrap port, or a broker's?"
+            raise UpstreamUnavailable(f"no server can be asked: {error}; {hint}") from error
         return self
 
     async def __aexit__(

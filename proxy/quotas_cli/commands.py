@@ -29,7 +29,11 @@ class QuotaCommands(click.Group):
             sys.exit(2 if isinstance(error, SettingsError) else 1)
 
 
-@click.group(cls=QuotaCommands)
+@click.group(
+    cls=QuotaCommands,
+    epilog="Such as: quota-proxy quotas set --bootstrap localhost:29092 --user alice "
+    "producer_byte_rate=1048576",
+)
 def quotas() -> None:
     """Client quotas as code, over Kafka's admin protocol.
 

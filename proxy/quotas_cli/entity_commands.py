@@ -40,7 +40,10 @@ def list_(bootstrap: Bootstrap, entity: Entity, form: str) -> None:
 @entity_options(required=True)
 @format_option
 def get(bootstrap: Bootstrap, entity: Entity, form: str) -> None:
-    """Show the quotas of exactly one entity; exit code 1 where it has none of its own."""
+    """Show the quotas of exactly one entity.
+
+    Exit code 1 where it has none of its own.
+    """
     quotas = asyncio.run(_describe(bootstrap, entity, exact=True))
     if not quotas:
         raise NoQuota(f"{show_entity(entity)} has no quota of its own")

@@ -28,7 +28,9 @@ file_argument = click.argument("file", type=click.Path(path_type=Path))
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="The file, instead of standard output."
 )
 def export(bootstrap: Bootstrap, out: Path | None) -> None:
-    """Write all quotas as YAML that `import` and the proxy's configuration take.
+    """Write all quotas as YAML.
+
+    `import` and the proxy's configuration take it.
 
     Temporary values are left out: of such a quota the file has what holds afterwards.
     """
@@ -50,7 +52,9 @@ def export(bootstrap: Bootstrap, out: Path | None) -> None:
 @dry_run_option
 @click.option("--yes", is_flag=True, help="Do not ask before --prune removes something.")
 def import_(bootstrap: Bootstrap, file: Path, prune: bool, dry_run: bool, yes: bool) -> None:
-    """Set the quotas that a file has; see `diff` for what that would do.
+    """Set the quotas that a file has.
+
+    `diff` shows what that would do.
 
     FILE is what `export` writes, or a proxy's configuration, of which only quotas.clients is read. Without
     --prune, what the file does not have stays as it is; its entries with `expires` are left out in any case.
@@ -68,7 +72,9 @@ def import_(bootstrap: Bootstrap, file: Path, prune: bool, dry_run: bool, yes: b
     help="Whether to show what `import --prune` would remove.",
 )
 def diff(bootstrap: Bootstrap, file: Path, prune: bool) -> None:
-    """Show what `import` would do: + new, ~ changed, - removed with --prune.
+    """Show what `import` would do.
+
+    + new, ~ changed, - removed with --prune.
 
     Exit code 0 where nothing differs, 1 where something does.
     """

@@ -17,8 +17,12 @@ from proxy.security.access import PLAINTEXT
 from proxy.settings import split_address
 
 Command = Callable[..., None]
-NAMED: Final = {USER: ("NAME", "user"), CLIENT_ID: ("NAME", "client id"), IP: ("ADDRESS", "IP address")}
-"""Each entity type with its metavar and its name in a sentence."""
+NAMED: Final = {
+    USER: ("NAME", "The user of this name.", "user"),
+    CLIENT_ID: ("NAME", "The client id of this name.", "client id"),
+    IP: ("ADDRESS", "This IP address; at a quota proxy also a network such as 10.0.0.0/8.", "IP address"),
+}
+"""Each entity type with its metavar, its help, and its name in a sentence."""
 
 
 class Addresses(click.ParamType[list[tuple[str, int]]]):
@@ -97,12 +101,10 @@ def entity_options(*, required: bool) -> Callable[[Command], Command]:
             command(entity=entity, **values)
 
         decorated: Command = wrapper
-        for kind, (metavar, what) in reversed(NAMED.items()):
+        for kind, (metavar, named_help, what) in reversed(NAMED.items()):
             default_help = f"Kafka's default {what}: every one that has no quota by name."
             decorated = click.option(f"--{kind}-default", is_flag=True, help=default_help)(decorated)
-            decorated = click.option(f"--{kind}", metavar=metavar, help=f"The {what} of this name.")(
-                decorated
-            )
+            decorated = click.option(f"--{kind}", metavar=metavar, help=named_help)(decorated)
         return decorated
 
     return decorate

@@ -258,7 +258,7 @@ class Proxy:
         )
         runner = web.AppRunner(site.application(), access_log=None)
         await runner.setup()
-        bound = bind(self._settings.admin.bind, self._settings.admin.port)
+        bound = bind(self._settings.admin.bind, self._settings.admin.port, "admin.port: ")
         context = None if self._admin_tls is None else self._admin_tls.following_context()
         await web.SockSite(runner, bound, backlog=BACKLOG, ssl_context=context).start()
         scheme = "http" if context is None else "https"

@@ -137,7 +137,8 @@ class Gateway:
         return port
 
     def _bind_bootstrap(self) -> socket.socket | None:
-        return bind(self.listener.bind, self.listener.bootstrap_port)
+        listener = self.listener
+        return bind(listener.bind, listener.bootstrap_port, f"listener {listener.name}: bootstrap_port: ")
 
     def start(self) -> None:
         """Ask the cluster, and serve as soon as it has answered."""

@@ -20,8 +20,18 @@ NO_PORT: Final = 0
 """What clients are told where a broker has no port: they cannot connect, and never go round the proxy."""
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A bound TCP socket; PortInUse says which port could not be had and why."""
+_WHY: Final = {
+    errno.EADDRINUSE: "it is in use; end the process that has it (`ss -ltnp` names it), or set another port",
+    errno.EADDRNOTAVAIL: "this machine has no such address; set bind to one that it has, or to 0.0.0.0",
+    errno.EACCES: "that takes the right to ports below 1024 (CAP_NET_BIND_SERVICE); set a higher one",
+}
+
+
+def bind(host: str, port: int, setting: str = "") -> socket.socket:
+    """A bound TCP socket; PortInUse says which port could not be had, why, and what to do.
+
+    `setting` is the one that has the port, for that sentence.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -29,8 +39,8 @@ def bind(host: str, port: int) -> socket.socket:
         bound.bind((host, port))
     except OSError as error:
         bound.close()
-        why = "it is in use" if error.errno == errno.EADDRINUSE else error.strerror
-        raise PortInUse(f"port {port} on {host} cannot be bound: {why}") from error
+        why = _WHY.get(error.errno or 0, error.strerror)
+        raise PortInUse(f"{setting}port {port} on {host} cannot be bound: {why}") from error
     bound.setblocking(False)
     return bound
 
@@ -88,7 +98,8 @@ class BrokerPorts(Addresses):
         wanted = listener.broker_port_base + node_id if listener.broker_port_base else 0
         if wanted and wanted not in self._allowed:
             last = self._allowed[-1] if self._allowed else listener.broker_port_base
-            return self._no_port(node_id, f"its port would be {wanted}, and brokers' ports end at {last}")
+            why = f"its port would be {wanted}, and brokers' ports end at {last}; raise broker_port_count"
+            return self._no_port(node_id, why)
         try:
             bound = bind(listener.bind, wanted)
         except PortInUse as error:
@@ -105,7 +116,7 @@ class BrokerPorts(Addresses):
     def _no_port(self, node_id: int, why: str) -> Address:
         if self.without_port.get(node_id) != why:
             log.error(
-                "%s: broker %d cannot be reached by clients: %s; free the port or raise broker_port_count",
+                "%s: broker %d cannot be reached by clients: %s",
                 self._listener.name,
                 node_id,
                 why,

@@ -194,7 +194,12 @@ class KafkaTopic:
 
     def _set_problem(self, problem: str) -> None:
         if problem and problem != self.problem:
-            log.warning("quotas: topic %s cannot be followed, changes are refused: %s", self.topic, problem)
+            means = (
+                "cannot be followed, changes are refused"
+                if self.loaded.is_set()
+                else "cannot be read, and no client is served before it is"
+            )
+            log.warning("quotas: topic %s %s: %s", self.topic, means, problem)
         self.problem = problem
 
     # Writing

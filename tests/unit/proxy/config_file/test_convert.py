@@ -27,6 +27,7 @@ def test_fitting_value() -> None:
     [
         ({"inners": [{}, {"number": "x"}]}, "inners[1].number: expected int, got 'x'"),
         ({"inners": {}}, "inners: expected a list, got an empty mapping"),
+        ({"inners": "one"}, "inners: expected a list, got 'one'; in brackets: [one]"),
         ({"inners": [{"nunber": 1}]}, "inners[0].nunber: unknown key; did you mean number?"),
         ({"maybe": {"number": []}}, "maybe.number: expected int, got an empty list"),
         ({"maybe": {"x": 1}}, "maybe.x: unknown key; expected one of number"),

@@ -68,6 +68,10 @@ def test_anchors_work(file: Path) -> None:
         (b"a: {b: 1, b: 1}\n", ":1: a.b: given twice, first on line 1; keep one of them"),
         (b"l: [x, {b: 1, 'b': 1}]\n", ":1: l[1].b: given twice, first on line 1; keep one of them"),
         (b"a: 1\nb: [1\n", ":3: is no YAML: "),
+        (
+            b"a:\n\tb: 1\n",
+            ":2: is no YAML: found character that cannot start any token (column 1): there is a tab; YAML",
+        ),
         (b"a: b: c\n", ":1: is no YAML: mapping values are not allowed "),
         (b"a: 1\n---\nb: 1\n", ":2: is no YAML: but found another document"),
         (b"a: !!python/name:os.system x\n", ":1: is no YAML: could not determine a constructor for the tag"),
@@ -87,3 +91,15 @@ def test_file_that_cannot_be_read(file: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         read(file)
     assert str(caught.value) == f"{file}: cannot be read: No such file or directory"
+    with pytest.raises(SettingsError) as caught:
+        read(Path("nowhere.yaml"))
+    assert str(caught.value).endswith(f"No such file or directory (looked for in {Path.cwd()})")
+
+
+def test_file_that_somebody_else_may_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, encoding: str) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(SettingsError, match=r"Permission denied for the user with id \d+, as whom this runs"):
+        read(file)

@@ -244,7 +244,9 @@ def test_usage(arguments: list[str], problem: str, broker: FakeBroker) -> None:
 
 def test_nobody_there() -> None:
     result = CliRunner().invoke(main, ["quotas", "list", "--bootstrap", "127.0.0.1:1"])
-    assert (result.exit_code, result.stderr) == (1, "quota-proxy: 127.0.0.1:1: Connection refused\n")
+    hint = "is --bootstrap the proxy's bootstrap port, or a broker's?"
+    said = f"quota-proxy: no server can be asked: 127.0.0.1:1: Connection refused; {hint}\n"
+    assert (result.exit_code, result.stderr) == (1, said)
 
 
 # export, import, diff
