@@ -344,22 +344,27 @@ class Proxy:
             self._engines.forget_idle(loop.time())
 
     async def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take no more connections, deliver the answers that are due, and close what is idle."""
+        """Take no more connections, deliver the answers that are due, and close what is idle.
+
+        Followers go last: a produce with acks=all is answered when they have fetched it.
+        """
         self._draining = True
         started = loop.time()
         deadline = started + self._settings.limits.drain_seconds
-        for gateway in self._gateways:
-            gateway.stop_listening()
         count = sum(len(gateway.connections) for gateway in self._gateways)
         log.info("draining %d connections", count)
-        while any(gateway.connections or gateway.leaving for gateway in self._gateways):
-            now = loop.time()
-            for gateway in self._gateways:
-                for connection in (*gateway.connections, *gateway.leaving):
-                    if now >= deadline:
-                        connection.abort()
-                    else:
-                        connection.drain(now)
-            await asyncio.sleep(DRAIN_POLL_SECONDS)
+        of_clients = [gateway for gateway in self._gateways if gateway not in self._replication]
+        for gateways in (of_clients, self._replication):
+            for gateway in gateways:
+                gateway.stop_listening()
+            while any(gateway.connections or gateway.leaving for gateway in gateways):
+                now = loop.time()
+                for gateway in gateways:
+                    for connection in (*gateway.connections, *gateway.leaving):
+                        if now >= deadline:
+                            connection.abort()
+                        else:
+                            connection.drain(now)
+                await asyncio.sleep(DRAIN_POLL_SECONDS)
         cut = sum(gateway.closed.get("drain_timeout", 0) for gateway in self._gateways)
         log.info("drained in %.1f s; %d of %d connections were cut off", loop.time() - started, cut, count)

@@ -34,6 +34,8 @@ pytestmark = pytest.mark.kafka
 MEBIBYTE = 1 << 20
 RATE = 4 * MEBIBYTE
 FETCH = 1
+DRAIN_SECONDS = 20
+"""limits.drain_seconds, by default."""
 FED = "fed"
 FED_ON = [(1, 2), (2, 1)]
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
@@ -179,7 +181,7 @@ def test_each_side_alone_of_three_brokers(cluster: Replicated, proxy: ProxyProce
     """
     on = [(1, 2), (2, 1), (1, 2), (2, 1)]
     make_topic(cluster.kafka, "sides", on=on)
-    megabytes = 40
+    megabytes = 32
     fill(cluster, "sides", megabytes)
     set_configs(proxy, ResourceType.TOPIC, "sides", leader_replication_throttled_replicas="*")
     set_brokers(proxy, leader_replication_throttled_rate="1024")
@@ -221,7 +223,7 @@ def test_a_changed_rate_holds_within_two_seconds(
 ) -> None:
     """And a move that is cancelled leaves no throttle behind."""
     make_topic(cluster.kafka, "changed", on=[(1,)] * 4)
-    fill(cluster, "changed", 40)
+    fill(cluster, "changed", 34)
     reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "changed", on=[(1, 2)] * 4)
     reassignment.execute(2 * MEBIBYTE)
     with Meter(proxy, 2) as meter:
@@ -291,9 +293,13 @@ def test_a_whole_broker_is_throttled_with_one_switch(
     make_topic(cluster.kafka, "whole", on=[(1,)] * 4)
     fill(cluster, "whole", 24)
     lists = dict.fromkeys(LISTS, "")
-    switch = {"follower.replication.throttled": "true", "follower.replication.throttled.rate": str(RATE)}
-    alter = alter_request([((TOPIC, "whole"), lists), ((BROKER, "2"), switch)])
-    assert [code for _, code, _ in results(ask(proxy.broker_port(2), alter))] == [ErrorCode.none] * 2
+    switch = {"follower.replication.throttled": "true", RATES[1]: str(RATE)}
+
+    def alter(*resources: tuple[tuple[int, str], dict[str, str]]) -> None:
+        answers = results(ask(proxy.broker_port(2), alter_request(resources)))
+        assert {code for _, code, _ in answers} == {ErrorCode.none}
+
+    alter(((TOPIC, "whole"), lists), ((BROKER, "2"), switch))
     assert configs(proxy.bootstrap, ResourceType.BROKER, "2").items() >= switch.items()
     assert not switch.keys() & configs(cluster.kafka.bootstrap, ResourceType.BROKER, "2").keys()
     Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "whole", on=[(1, 2)] * 4).execute()
@@ -302,11 +308,21 @@ def test_a_whole_broker_is_throttled_with_one_switch(
         seconds = meter.by_second()
     even(seconds[1:], RATE)
     complaints = cluster.complaints()
-    assert proxy.stop() == 0
-    proxy.start().wait_ready()
+    # So slow that there is something left to move when the proxy is back.
+    alter(((BROKER, "2"), {**switch, RATES[1]: str(RATE // 8)}))
+    make_topic(cluster.kafka, "in-flight", on=[(1, 2), (2, 1)], min_insync_replicas=2)
+    with Load(proxy.bootstrap, "in-flight", 2) as load:
+        load.go_on()
+        # What is produced with acks=all as it ends is answered while followers can still fetch it.
+        began = time.monotonic()
+        assert proxy.stop() == 0
+        assert time.monotonic() - began < DRAIN_SECONDS / 2
+        proxy.start().wait_ready()
+        load.go_on()
+        load.check()
     with Meter(proxy, 2) as meter:
-        meter.wait(2 * MEBIBYTE)
-    ask(proxy.broker_port(2), alter_request([((BROKER, "2"), {})]))
+        meter.wait(MEBIBYTE // 2)
+    alter(((BROKER, "2"), {}))
     assert not switch.keys() & configs(proxy.bootstrap, ResourceType.BROKER, "2").keys()
     cluster.wait_in_sync("whole", [(1, 2)] * 4)
     assert equal(cluster.kafka, "whole", [(1, 2)] * 4)
