@@ -24,6 +24,10 @@ BROKERS: Final = 10
 """Node ids 0 to 9 have a port."""
 STOP_SECONDS: Final = 40.0
 COMMAND: Final = Path(sys.executable).with_name("quota-proxy")
+_PAGE: Final = Path(__file__).parents[2] / "docs/metrics.md"
+DOCUMENTED: Final = frozenset(
+    name.removesuffix("_total") for name in re.findall(r"`(quota_proxy_\w+)`", _PAGE.read_text())
+)
 
 
 class ProxyProcess:
@@ -163,10 +167,12 @@ class ProxyProcess:
             connection.close()
 
     def metrics(self) -> dict[str, Metric]:
-        """The families of /metrics by name (a counter's is without its _total)."""
+        """The families of /metrics by name (a counter's is without its _total), each on its page."""
         status, text = self.get("/metrics")
         assert status == 200
-        return {family.name: family for family in text_string_to_metric_families(text)}
+        families = {family.name: family for family in text_string_to_metric_families(text)}
+        assert families.keys() <= DOCUMENTED, families.keys() - DOCUMENTED
+        return families
 
     def metric(self, sample: str, **labels: str) -> float:
         """The sum of the samples of this name that have these labels; 0 where there are none."""
