@@ -29,6 +29,7 @@ happenings = st.one_of(
     st.tuples(st.just("full"), st.booleans()),
     st.tuples(st.just("limits"), st.booleans()),
     st.tuples(st.just("restart")),
+    st.tuples(st.just("reconnect")),
 )
 
 some_steps = st.lists(st.lists(happenings, max_size=4), min_size=3, max_size=25)
@@ -38,11 +39,11 @@ MANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChe
 class World:
     """A client, the relay and a broker, one fetch after the other."""
 
-    def __init__(self, version, with_cold, epoch=FULL):
+    def __init__(self, version, with_cold, epoch=FULL, replica_id=-1):
         every = HOTS + (COLDS if with_cold else [])
-        self.story = Story()
+        self.story = Story(between_brokers=replica_id >= 0)
         self.broker = BrokerModel(version, {partition: [] for partition in HOTS + COLDS})
-        self.client = JavaClientModel(version, dict.fromkeys(every, 0), epoch=epoch)
+        self.client = JavaClientModel(version, dict.fromkeys(every, 0), epoch=epoch, replica_id=replica_id)
         self.now = START
 
     def happen(self, what, *details):
@@ -88,12 +89,29 @@ class World:
     def restart(self):
         self.client.epoch = min(self.client.epoch, 0)
 
+    def reconnect(self):
+        self.story.connect()
+        self.restart()
+
     def check_held(self):
         """What is held back is not in the broker's session, once that goes on and the relay knows it."""
+        if self.client.epoch == FULL:
+            # A consumer that has lost its connection cannot have the session of before closed.
+            return
         quota = self.story.quota
         epoch, wanted = self.broker.sessions.get(self.client.session_id ^ SESSION_MASK, (1, {}))
         held = {(HOT, number) for number, until in quota.until.items() if START + until > self.now}
         assert epoch == 1 or not quota.holds_fetches or not held & wanted.keys()
+
+    def check_follower(self, asked):
+        """It is known how much it lacks, and it leaves no session behind."""
+        if self.client.replica_id >= 0:
+            node_id, lag = self.story.relay.follower
+            assert node_id == self.client.replica_id
+            lacks = self.client.lag(self.broker.logs)
+            all_told = asked and not self.story.quota.until and self.client.epoch != FULL
+            assert lag == lacks if all_told else lag <= lacks
+            assert len(self.broker.sessions) <= 1
 
     def fetch(self):
         """One fetch, to its answer; returns how many records came."""
@@ -121,6 +139,7 @@ class World:
             assert self.client.session_empty, "the broker's session has become empty"
         refused = self.client.epoch
         records = self.client.answered(answer)
+        self.check_follower(asked)
         assert self.now - began <= 0.5 + 1e-6, "the answer came later than the client waits"
         quiet = records == 0 and asked == 0 and self.client.epoch in (refused + 1, FINAL)
         assert not quiet or self.now - began >= LEAST_WAIT_SECONDS, "an empty answer at once"
@@ -139,6 +158,13 @@ def test_each_record_comes_once_and_in_order(version, with_cold, steps):
 @given(with_cold=st.booleans(), steps=some_steps)
 def test_outside_sessions_too(version, with_cold, steps):
     run(World(version, with_cold, FINAL), steps)
+
+
+@pytest.mark.parametrize("version", [12, 17, 18])
+@MANY
+@given(with_cold=st.booleans(), steps=some_steps)
+def test_followers_too(version, with_cold, steps):
+    run(World(version, with_cold, replica_id=2), steps)
 
 
 def run(world, steps):

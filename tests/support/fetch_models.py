@@ -146,6 +146,7 @@ class JavaClientModel:
     session_id: int = NO_SESSION
     epoch: int = FULL
     """FINAL for a client that knows no sessions."""
+    replica_id: int = -1
     correlation_id: int = 0
     _session: dict[Partition, int] = field(default_factory=dict)
     """The partitions that the broker is told about, with the offset that it was told."""
@@ -172,7 +173,12 @@ class JavaClientModel:
             session=(self.session_id, self.epoch),
             forgotten=forgotten,
             bounds=dict.fromkeys(listed, MAX_BYTES),
+            replica_id=self.replica_id,
         )
+
+    def lag(self, logs: dict[Partition, list[bytes]]) -> int:
+        """Records that it lacked when it asked last."""
+        return sum(len(logs[partition]) - offset for partition, offset in self._session.items())
 
     @property
     def session_empty(self) -> bool:

@@ -103,6 +103,10 @@ class Story:
     def __post_init__(self) -> None:
         self.engine = QuotaEngine([self.quota])
         self.engine.configure(Limits({}), START)
+        self.connect()
+
+    def connect(self) -> None:
+        """A new connection."""
         self.relay = Relay(
             self.engine,
             Ports(),
