@@ -180,12 +180,14 @@ class Fetches:
         follower = view.replica_id >= 0
         if before is None and not follower and not self._about_any(request, view, who):
             return False
-        if last is not None and last.version != request.version:
-            last = None
         session = FetchSession(self._engine, self._topics, who, request.version, view.replica_id)
-        session.update(request, last if before is None else before)
+        known = last if last is not None and last.version == request.version else None
+        session.update(request, known if before is None else before)
         if before is not None:
             session.broker_id = before.broker_id
+        elif last is not None and last.client_id == NO_SESSION and last.broker_id != NO_SESSION:
+            # The broker has not heard of the request that closed it: nothing was left of that.
+            session.broker_id = last.broker_id
         elif follower and request.session_id != NO_SESSION:
             # One of an earlier connection, or an earlier proxy's: all of a follower's have been taken over.
             session.broker_id = request.session_id ^ SESSION_MASK
@@ -245,6 +247,9 @@ class Fetches:
             epoch = request.session_epoch if request.full else session.next_broker_epoch()
             new = i32(session.broker_id) + i32(epoch)
             replace(edits, Edit(request.session_at, request.session_at + 8, new))
+            if request.full:
+                # Closed by this.
+                session.broker_id = NO_SESSION
         replace(edits, Edit(request.topics_at, request.topics_end, topics))
         least = NO_BOUND
         for item in plan.items:

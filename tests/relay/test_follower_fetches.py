@@ -25,6 +25,7 @@ from tests.support.requests import build, part
 
 ASKED = {(HOT, 0): 10}
 TOLD = {(HOT, 0): (70, record_batch(100))}
+TOLD_EMPTY = {(HOT, 0): (70, b"")}
 CONSUMER = -1
 OURS = 77
 """A session's id, as the broker knows it, and as its client does."""
@@ -120,6 +121,18 @@ def test_a_session_of_an_earlier_connection_is_closed_at_the_broker():
     """A follower whose connection broke names it, to have a new one in its place."""
     _, play = following(session_id=55 ^ SESSION_MASK)
     play.idle()
+
+
+def test_a_session_is_closed_at_the_broker_though_nothing_was_left_of_the_request_that_closed_it():
+    story, play = following()
+    story.quota.hold(0.7, 0)
+    play.client(fetch(2, ASKED, 17, session=(THEIRS, 0), replica_id=2)).to_broker()
+    play.at(0.5).to_client(fetched(2, TOLD_EMPTY, 17))
+    play.at(0.7).client(fetch(3, ASKED, 17, session=(0, 0), replica_id=2))
+    play.to_broker(fetch(3, ASKED, 17, session=(OURS, 0), replica_id=2))
+    play.broker(fetched(3, TOLD, 17)).to_client(fetched(3, TOLD, 17))
+    play.client(fetch(4, ASKED, 17, session=(0, 0), replica_id=2))
+    play.to_broker(fetch(4, ASKED, 17, session=(0, 0), replica_id=2))
 
 
 @pytest.mark.parametrize(
