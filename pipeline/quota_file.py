@@ -13,14 +13,29 @@ from msgspec import Meta, Struct
 
 from pipeline.documents import convert, read_yaml
 from pipeline.errors import InputError
+from proxy.quota.config_keys import (
+    BYTES_IN_THRESHOLD,
+    CONSUMER_BYTE_RATE,
+    CONSUMER_BYTE_RATE_ACTION,
+    PRODUCER_BYTE_RATE,
+    PRODUCER_BYTE_RATE_ACTION,
+    TOTAL_BYTES_IN_THRESHOLD,
+)
 from proxy.quota.identity import QuotaEntity, parse_entity
 from proxy.quota.kinds import load_kinds
-from proxy.quota.kinds.broker_bytes_in import SHARE, TOTAL
 from proxy.quota.limits import Limits
 from proxy.quota.resources import Resources
 
 ENTITY: Final = "entity"
 EXPIRES: Final = "expires"
+_REPLAYED: Final = (
+    TOTAL_BYTES_IN_THRESHOLD,
+    BYTES_IN_THRESHOLD,
+    PRODUCER_BYTE_RATE,
+    PRODUCER_BYTE_RATE_ACTION,
+    CONSUMER_BYTE_RATE,
+    CONSUMER_BYTE_RATE_ACTION,
+)
 Above0 = Annotated[float, Meta(gt=0)]
 
 
@@ -98,14 +113,23 @@ def read_quotas(path: Path) -> QuotaSet:
     return QuotaSet(
         settings,
         clients,
-        {name: _thresholds(values) for name, values in settings.topics.items()},
-        {str(name): _thresholds(values) for name, values in settings.brokers.items()},
+        {name: _configs(values, path, f"topics.{name}") for name, values in settings.topics.items()},
+        {str(name): _configs(values, path, f"brokers.{name}") for name, values in settings.brokers.items()},
     )
 
 
-def _thresholds(values: Mapping[str, Any]) -> dict[str, str]:
+def _configs(values: Mapping[str, Any], path: Path, place: str) -> dict[str, str]:
     """Those configs of a topic or broker that events can be replayed against."""
-    return {name: str(int(value)) for name, value in values.items() if name in (TOTAL, SHARE)}
+    found: dict[str, str] = {}
+    for key in _REPLAYED:
+        if key.name not in values:
+            continue
+        text = str(values[key.name])
+        problem = key.problem(text)
+        if problem:
+            raise InputError(f"{path}: quotas.{place}: {problem}")
+        found[key.name] = key.canonical(text)
+    return found
 
 
 def _entity(entry: Mapping[str, Any]) -> QuotaEntity:

@@ -154,11 +154,11 @@ REPLAY: Final = StructType(
         _CLIENT_ID,
         _QUOTA,
         _column("before_throttle_ms", _LONG, "ms", "waits in the events"),
-        _column("after_throttle_ms", _LONG, "ms", "waits with the quotas tried"),
+        _column("after_throttle_ms", _LONG, "ms", "waits with those tried; null: not replayed", null=True),
         _column("before_rejected_bytes", _LONG, "bytes", "refused in the events"),
-        _column("after_rejected_bytes", _LONG, "bytes", "refused with the quotas tried"),
-        _column("after_delayed_bytes", _LONG, "bytes", "sent later than they were, with the quotas tried"),
-        _column("after_late_ms", _LONG, "ms", "how long after its time the last request is sent"),
+        _column("after_rejected_bytes", _LONG, "bytes", "refused with the quotas tried; likewise", null=True),
+        _column("after_delayed_bytes", _LONG, "bytes", "sent later than they were; likewise", null=True),
+        _column("after_late_ms", _LONG, "ms", "how long after its time it sends; likewise", null=True),
     ]
 )
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from pyspark.sql import functions as F
+
 from pipeline.errors import InputError
 from pipeline.jobs.job import Job
 from pipeline.prices import Prices
@@ -10,7 +12,7 @@ from pipeline.tables import append_events, events_folder, has_rows, is_streamed
 from pipeline.transforms.chargeback import chargeback
 from pipeline.transforms.events import not_in
 from pipeline.transforms.recommend import Rules, peaks, recommend
-from pipeline.transforms.replay import replay
+from pipeline.transforms.replay import replay, untried
 from pipeline.transforms.throttle import throttle
 from pipeline.transforms.usage import partition_rates, usage
 
@@ -45,7 +47,13 @@ def write_chargeback(job: Job, prices: Prices) -> None:
 
 def write_replay(job: Job, quotas: QuotaSet) -> None:
     """`replay/`: what other quotas would have done."""
-    job.write("replay", replay(job.events(), quotas))
+    folder = job.write("replay", replay(job.events(), quotas))
+    if untried(quotas):
+        job.say(f"Not tried, since events do not say what they charge: {', '.join(untried(quotas))}", "bold")
+    unknown = job.spark.read.parquet(folder).where(F.col("after_throttle_ms").isNull())
+    found = sorted(row.quota or "one not named" for row in unknown.select("quota").distinct().collect())
+    if found:
+        job.say(f"What these quotas would do is not known, and null in {folder}: {', '.join(found)}", "bold")
 
 
 def write_recommendation(job: Job, per: str, rules: Rules, current: QuotaSet | None) -> None:

@@ -71,12 +71,13 @@ class Job:
             self._events = Events(self.spark, self._source, self.options.window)
         return self._events.events()
 
-    def write(self, name: str, table: DataFrame) -> None:
-        """Writes a table of events(), and quarantines what is no event."""
+    def write(self, name: str, table: DataFrame) -> str:
+        """Writes a table of events(), and quarantines what is no event; returns the table's folder."""
         folder = write_table(table, self.options.out, name)
         rows = self.spark.read.parquet(folder).count()
         self.say(f"{folder}: {rows:,} rows")
         self.report_quality()
+        return folder
 
     def say(self, text: str, style: str = "") -> None:
         """A line for the user."""

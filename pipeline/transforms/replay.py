@@ -4,33 +4,28 @@ An event says how much came in an interval, not when. Each interval's requests a
 evenly where nothing was throttled; otherwise in bursts, each followed by requests that wait, such that the
 waits take as long as they did (`layout.py`). A client sends its next request when the wait for the last one
 is over, as it would (`simulate`): with a lower quota it falls behind, with a higher one it is never ahead of
-what it sent. What quotas other than byte rates and the broker's did cannot be replayed from sums, and stays
-as it was.
+what it sent. Events say
+nothing of what `request_percentage`, `controller_mutation_rate` and `connection_creation_rate` charge, and of
+what a consumer left out: what these did is not replayed, and `after_` is null.
 """
 
-import heapq
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, final
+from functools import reduce
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pipeline.quota_file import QuotaSet
 from pipeline.schema import REPLAY, names
 from pipeline.transforms.buckets import APIS, charged, with_buckets
-from pipeline.transforms.layout import (
-    AS_THEY_CAME,
-    AT_ONCE,
-    Interval,
-    Step,
-    connections_of,
-    held_at,
-    lay_out,
-)
+from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, held_at, lay_out
+from pipeline.transforms.played import AFTER, STATE, STEP_SECONDS, SUMS, Connection, Row, intervals_of, play
 from pipeline.transforms.replay_broker import refused
+from pipeline.transforms.replay_topics import replay_topics, replayed_topics
+from proxy.quota.config_keys import CONSUMER_BYTE_RATE
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import SHARE
@@ -38,26 +33,9 @@ from proxy.quota.kinds.client_bytes import FETCH, KIND, PRODUCE, PRODUCER_BYTE_R
 from proxy.quota.limits import PACE
 from proxy.wire.views import RequestView, ResponseView
 
-_STEP_SECONDS: Final = 0.25
-"""Requests of an interval are charged together as long as they take no longer than this at the limit."""
-_ON_TIME: Final = 1e-6
 _SURELY: Final = 0.99
 """Sizes are rounded to whole bytes."""
-_SUMS: Final = ("bytes", "requests", "throttled_requests", "throttle_ms")
 _SIZE_FIELD: Final = 4
-_STATE: Final = ("cluster", "proxy", "listener", "broker")
-"""Each broker's quotas have a state of their own in each proxy."""
-_TENANT: Final = ("user", "client_id", "quota")
-_AFTER: Final = StructType(
-    [
-        StructField("user", StringType()),
-        StructField("client_id", StringType()),
-        StructField("quota", StringType()),
-        StructField("throttle_ms", LongType()),
-        StructField("delayed_bytes", LongType()),
-        StructField("late_ms", LongType()),
-    ]
-)
 
 
 def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
@@ -66,7 +44,9 @@ def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
         F.sum("throttle_ms").alias("throttle_ms"), F.sum("rejected_bytes").alias("rejected_bytes")
     )
     before = before.where((F.col("throttle_ms") > 0) | (F.col("rejected_bytes") > 0))
-    after = replayed(events, quotas).withColumn("rejected_bytes", F.lit(None).cast("bigint"))
+    after = replay_buckets(events, quotas)
+    if any(name in configs for configs in quotas.topics.values() for name in replayed_topics(quotas)):
+        after = after.unionByName(replay_topics(events, quotas))
     if quotas.brokers:
         after = after.unionByName(refused(events, quotas), allowMissingColumns=True)
     same = (
@@ -74,81 +54,60 @@ def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
         & (F.col("before.client_id") == F.col("after.client_id"))
         & F.col("before.quota").eqNullSafe(F.col("after.quota"))
     )
-    both = before.alias("before").join(after.alias("after"), same, "full")
-    is_replayed = F.coalesce("before.quota", "after.quota").isin(*APIS, SHARE)
-    before_ms = F.coalesce("before.throttle_ms", F.lit(0))
-    rejected = F.coalesce("before.rejected_bytes", F.lit(0))
+    both = before.alias("before").join(_tenants(after).alias("after"), same, "full")
+    is_replayed = F.coalesce("before.quota", "after.quota").isin(*APIS, SHARE, *replayed_topics(quotas))
     return both.select(
         *[
             F.coalesce(f"before.{name}", f"after.{name}").alias(name)
             for name in ("user", "client_id", "quota")
         ],
-        before_ms.alias("before_throttle_ms"),
-        F.when(is_replayed, F.coalesce("after.throttle_ms", F.lit(0)))
-        .otherwise(before_ms)
-        .alias("after_throttle_ms"),
-        rejected.alias("before_rejected_bytes"),
-        F.when(is_replayed, F.coalesce("after.rejected_bytes", F.lit(0)))
-        .otherwise(rejected)
-        .alias("after_rejected_bytes"),
-        F.coalesce("after.delayed_bytes", F.lit(0)).alias("after_delayed_bytes"),
-        F.coalesce("after.late_ms", F.lit(0)).alias("after_late_ms"),
+        *[
+            F.coalesce(f"before.{name}", F.lit(0)).alias(f"before_{name}")
+            for name in ("throttle_ms", "rejected_bytes")
+        ],
+        *[
+            F.when(is_replayed, F.coalesce(f"after.{name}", F.lit(0))).alias(f"after_{name}")
+            for name in ("throttle_ms", "rejected_bytes", "delayed_bytes", "late_ms")
+        ],
     ).select(*names(REPLAY))
 
 
-def replayed(events: DataFrame, quotas: QuotaSet) -> DataFrame:
-    """`user, client_id, quota, throttle_ms, delayed_bytes, late_ms`: each bucket replayed on its own."""
+def untried(quotas: QuotaSet) -> list[str]:
+    """Those quotas of the file that events cannot be replayed against."""
+    names = {name for limits in quotas.clients.values() for name in limits} - APIS.keys()
+    if CONSUMER_BYTE_RATE.name not in replayed_topics(quotas):
+        names.add(f"{CONSUMER_BYTE_RATE.name} with action omit")
+    return sorted(names)
+
+
+def _tenants(after: DataFrame) -> DataFrame:
+    """What all brokers' quotas did to each tenant, where they did anything."""
+    sums = ("throttle_ms", "delayed_bytes", "rejected_bytes")
+    found = after.groupBy("user", "client_id", "quota").agg(
+        *[F.sum(name).alias(name) for name in sums], F.max("late_ms").alias("late_ms")
+    )
+    return found.where(reduce(Column.__or__, [F.col(name) > 0 for name in sums]))
+
+
+def replay_buckets(events: DataFrame, quotas: QuotaSet) -> DataFrame:
+    """Rows of AFTER: each bucket of users and client ids replayed on its own."""
     intervals = (
         charged(events)
-        .groupBy(*_STATE, "user", "client_id", "bucket_quota", "api", "interval_start_ms")
-        .agg(
-            F.max("interval_ms").alias("interval_ms"),
-            *[F.sum(name).alias(name) for name in _SUMS],
-        )
+        .groupBy(*STATE, "user", "client_id", "bucket_quota", "api", "interval_start_ms")
+        .agg(F.max("interval_ms").alias("interval_ms"), *[F.sum(name).alias(name) for name in SUMS])
     )
 
     def run(rows: Any) -> Any:
-        return pd.DataFrame(simulate(rows, quotas), columns=_AFTER.names)
+        return pd.DataFrame(simulate(rows, quotas), columns=AFTER.names)
 
     buckets = with_buckets(intervals, quotas).groupBy(
-        *_STATE, "bucket_quota", "bucket_user", "bucket_client_id"
+        *STATE, "bucket_quota", "bucket_user", "bucket_client_id"
     )
-    found = buckets.applyInPandas(run, _AFTER)
-    sums = found.groupBy("user", "client_id", "quota").agg(
-        F.sum("throttle_ms").alias("throttle_ms"),
-        F.sum("delayed_bytes").alias("delayed_bytes"),
-        F.max("late_ms").alias("late_ms"),
-    )
-    return sums.where((F.col("throttle_ms") > 0) | (F.col("delayed_bytes") > 0))
+    return buckets.applyInPandas(run, AFTER)
 
 
-@final
-class Connection:
-    """One client connection as it is laid out: what it sends, and when at the earliest."""
-
-    def __init__(self, who: Identity, steps: Iterator[Step]) -> None:
-        """`steps` are made as they are taken: those of a year would be more than fits into memory."""
-        self.who: Final = who
-        self._steps: Final = steps
-        self.next: Step | None = next(steps, None)
-        self.throttle_seconds = 0.0
-        self.delayed_bytes = 0.0
-        self.late_seconds = 0.0
-
-    def sent(self, now: float, wait: float) -> Step | None:
-        """The next step was sent, and has to wait so long; returns the one after it."""
-        assert self.next is not None
-        due, size = self.next
-        if now - due > _ON_TIME:
-            self.delayed_bytes += size
-            self.late_seconds = max(self.late_seconds, now - due)
-        self.throttle_seconds += wait
-        self.next = next(self._steps, None)
-        return self.next
-
-
-def simulate(rows: Any, quotas: QuotaSet) -> list[tuple[str, str, str, int, int, int]]:
-    """One bucket's intervals through the proxy's engine: a row of `_AFTER` for each tenant, or for none where
+def simulate(rows: Any, quotas: QuotaSet) -> list[Row]:
+    """One bucket's intervals through the proxy's engine: a row of AFTER for each tenant, or for none where
     nobody can have waited.
     """
     if nobody_waits(rows, quotas):
@@ -157,29 +116,12 @@ def simulate(rows: Any, quotas: QuotaSet) -> list[tuple[str, str, str, int, int,
     engine.configure(quotas.limits(), 0.0)
     quota = str(rows["bucket_quota"].iloc[0])
     connections = _connections(rows, quotas.burst_seconds)
-    waiting = [(connection.next[0], place) for place, connection in enumerate(connections) if connection.next]
-    heapq.heapify(waiting)
-    while waiting:
-        now, place = waiting[0]
-        connection = connections[place]
-        assert connection.next is not None
-        wait = _charge(engine, quota, round(connection.next[1]), connection.who, now)
-        upcoming = connection.sent(now, wait)
-        if upcoming is None:
-            heapq.heappop(waiting)
-        else:
-            heapq.heapreplace(waiting, (max(now + wait, upcoming[0]), place))
-    return [
-        (
-            each.who.principal,
-            each.who.client_id,
-            quota,
-            round(each.throttle_seconds * 1000),
-            round(each.delayed_bytes),
-            round(each.late_seconds * 1000),
-        )
-        for each in connections
-    ]
+
+    def charge(place: int, size: float, now: float) -> float:
+        return _charge(engine, quota, round(size), connections[place].who, now)
+
+    play(connections, charge)
+    return [connection.row(quota) for connection in connections]
 
 
 def _charge(engine: QuotaEngine, quota: str, size: int, who: Identity, now: float) -> float:
@@ -200,7 +142,7 @@ def nobody_waits(rows: Any, quotas: QuotaSet) -> bool:
         return False
     limit = float(rows["limit"].iloc[0])
     sizes = rows["bytes"].to_numpy(float)
-    most = np.ceil(sizes / max(limit * _STEP_SECONDS, 1.0))
+    most = np.ceil(sizes / max(limit * STEP_SECONDS, 1.0))
     steps = sizes / np.maximum(np.minimum(rows["requests"].to_numpy(float), most), 1.0)
     rates = sizes * 1000 / rows["interval_ms"].to_numpy(float)
     together = pd.DataFrame({"start": rows["interval_start_ms"], "rate": rates, "step": steps})
@@ -236,27 +178,5 @@ def _steps(
     """What one of a tenant's connections sends: nothing in intervals that had fewer of them."""
     for interval, count in intervals:
         if place < count:
-            per_step = max(limit * _STEP_SECONDS / count, 1.0)
+            per_step = max(limit * STEP_SECONDS / count, 1.0)
             yield from lay_out(interval, held / count, eager, burst_seconds, per_step)
-
-
-def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
-    """What one connection did in each interval, and on how many the tenant did that; ascending, as given."""
-    columns = [tenant[name].tolist() for name in ("interval_start_ms", "interval_ms", *_SUMS)]
-    starts, *_, waits = columns
-    found: list[tuple[Interval, int]] = []
-    for place, (start, length, size, requests, throttled, waited) in enumerate(zip(*columns, strict=True)):
-        count = connections_of(throttled, waited, length)
-        before = place > 0 and waits[place - 1] > 0 and start - starts[place - 1] <= length
-        after = place + 1 < len(starts) and waits[place + 1] > 0 and starts[place + 1] - start <= length
-        interval = Interval(
-            (start - base) / 1000,
-            length / 1000,
-            size / count,
-            max(requests / count, 1.0),
-            throttled / count,
-            waited / 1000 / count,
-            after and not before,
-        )
-        found.append((interval, count))
-    return found

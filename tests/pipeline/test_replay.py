@@ -188,11 +188,11 @@ def test_before_and_after(frame: Frame) -> None:
     found = {row.user: row for row in table.collect()}
     assert set(found) == {"alice", "bob", "carol", "dave"}
     assert (found["alice"].before_throttle_ms, found["alice"].after_throttle_ms) == (9000, 0)
-    assert (found["bob"].before_throttle_ms, found["bob"].after_throttle_ms) == (70, 70)
+    assert (found["bob"].before_throttle_ms, found["bob"].after_throttle_ms) == (70, None)
     assert found["carol"].quota == "consumer_byte_rate"
     assert found["carol"].before_throttle_ms == 0
     assert found["carol"].after_throttle_ms == pytest.approx(49_000, rel=0.05)
-    assert (found["dave"].before_rejected_bytes, found["dave"].after_rejected_bytes) == (500, 500)
+    assert (found["dave"].before_rejected_bytes, found["dave"].after_rejected_bytes) == (500, None)
 
 
 def read_exempt(user: str) -> Any:
@@ -224,13 +224,21 @@ def test_an_interval_is_laid_out_whole() -> None:
 
 
 def test_the_job(spark: SparkSession, run_job: Callable[..., Result], tmp_path: Path) -> None:
-    lines = write_lines(tmp_path / "events.jsonl", [make_event(bytes_in=21 * MB, requests=21)])
+    mutations = {"api": "CreateTopics", "topic": None, "quota": "controller_mutation_rate", "throttle_ms": 9}
+    events = [make_event(bytes_in=21 * MB, requests=21), make_event(user="bob", **mutations)]
+    lines = write_lines(tmp_path / "events.jsonl", events)
     file = tmp_path / "quotas.yaml"
-    file.write_text("quotas: {clients: [{entity: {user: <default>}, producer_byte_rate: 1000000}]}")
+    file.write_text(
+        "quotas: {clients: [{entity: {user: <default>}, producer_byte_rate: 1000000, request_percentage: 5}]}"
+    )
     result = run_job("replay", "--events", lines, "--out", tmp_path / "out", "--quotas", file)
     assert result.exit_code == 0, result.output
-    (row,) = spark.read.parquet(str(tmp_path / "out/replay")).collect()
-    assert row.after_throttle_ms == pytest.approx(20_000, rel=0.1)
+    found = {row.user: row for row in spark.read.parquet(str(tmp_path / "out/replay")).collect()}
+    assert found["alice"].after_throttle_ms == pytest.approx(20_000, rel=0.1)
+    assert found["bob"].after_throttle_ms is None
+    assert "what they charge: request_percentage" in result.output
+    assert "is not known, and null in" in result.output
+    assert "controller_mutation_rate" in result.output
 
 
 @pytest.mark.parametrize(

@@ -79,4 +79,7 @@ def test_thresholds_of_a_file(tmp_path: Path) -> None:
         " topics: {a: {bytes.in.per.sec.threshold: 3, producer.byte.rate: 9}}}"
     )
     found = read_quotas(file)
-    assert (found.brokers, found.topics) == ({"1": {TOTAL: "5"}}, {"a": {SHARE: "3"}})
+    assert (found.brokers, found.topics) == (
+        {"1": {TOTAL: "5"}},
+        {"a": {SHARE: "3", "producer.byte.rate": "9"}},
+    )

@@ -1,0 +1,111 @@
+"""Connections that send once more what they sent: each request when the wait for the last one is over."""
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, final
+
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from pipeline.transforms.layout import Interval, Step, connections_of
+from proxy.quota.identity import Identity
+
+STATE: Final = ("cluster", "proxy", "listener", "broker")
+"""Each broker's quotas have a state of their own in each proxy."""
+SUMS: Final = ("bytes", "requests", "throttled_requests", "throttle_ms")
+STEP_SECONDS: Final = 0.25
+"""Requests of an interval are charged together as long as they take no longer than this at the limit."""
+AFTER: Final = StructType(
+    [
+        StructField("user", StringType()),
+        StructField("client_id", StringType()),
+        StructField("quota", StringType()),
+        StructField("throttle_ms", LongType()),
+        StructField("delayed_bytes", LongType()),
+        StructField("late_ms", LongType()),
+        StructField("rejected_bytes", LongType()),
+    ]
+)
+Row = tuple[str, str, str, int, int, int, int]
+"""Of AFTER."""
+_ON_TIME: Final = 1e-6
+
+
+@final
+class Connection:
+    """One client connection as it is laid out: what it sends, and when at the earliest."""
+
+    def __init__(self, who: Identity, steps: Iterator[Step]) -> None:
+        """`steps` are made as they are taken: those of a year would be more than fits into memory."""
+        self.who: Final = who
+        self._steps: Final = steps
+        self.next: Step | None = next(steps, None)
+        self.rejected_bytes = 0
+        self._throttle_seconds = 0.0
+        self._delayed_bytes = 0.0
+        self._late_seconds = 0.0
+
+    def sent(self, now: float, wait: float) -> Step | None:
+        """The next step was sent, and has to wait so long; returns the one after it."""
+        assert self.next is not None
+        due, size = self.next
+        if now - due > _ON_TIME:
+            self._delayed_bytes += size
+            self._late_seconds = max(self._late_seconds, now - due)
+        self._throttle_seconds += wait
+        self.next = next(self._steps, None)
+        return self.next
+
+    def row(self, quota: str) -> Row:
+        """What the quota did to it."""
+        return (
+            self.who.principal,
+            self.who.client_id,
+            quota,
+            round(self._throttle_seconds * 1000),
+            round(self._delayed_bytes),
+            round(self._late_seconds * 1000),
+            self.rejected_bytes,
+        )
+
+
+def play(connections: Sequence[Connection], charge: Callable[[int, float, float], float]) -> None:
+    """Have all send what they have, in order. `charge` gets the connection's place, the bytes and the time,
+    and says how long it has to wait.
+    """
+    waiting = [(connection.next[0], place) for place, connection in enumerate(connections) if connection.next]
+    heapq.heapify(waiting)
+    while waiting:
+        now, place = waiting[0]
+        connection = connections[place]
+        assert connection.next is not None
+        wait = charge(place, connection.next[1], now)
+        upcoming = connection.sent(now, wait)
+        if upcoming is None:
+            heapq.heappop(waiting)
+        else:
+            heapq.heapreplace(waiting, (max(now + wait, upcoming[0]), place))
+
+
+def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
+    """What one connection did in each interval, and on how many the tenant did that; ascending, as given.
+
+    `tenant` has `interval_start_ms`, `interval_ms` and SUMS; times are from `base` (ms) on.
+    """
+    columns = [tenant[name].tolist() for name in ("interval_start_ms", "interval_ms", *SUMS)]
+    starts, *_, waits = columns
+    found: list[tuple[Interval, int]] = []
+    for place, (start, length, size, requests, throttled, waited) in enumerate(zip(*columns, strict=True)):
+        count = connections_of(throttled, waited, length)
+        before = place > 0 and waits[place - 1] > 0 and start - starts[place - 1] <= length
+        after = place + 1 < len(starts) and waits[place + 1] > 0 and starts[place + 1] - start <= length
+        interval = Interval(
+            (start - base) / 1000,
+            length / 1000,
+            size / count,
+            max(requests / count, 1.0),
+            throttled / count,
+            waited / 1000 / count,
+            after and not before,
+        )
+        found.append((interval, count))
+    return found

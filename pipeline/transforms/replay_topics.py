@@ -1,0 +1,173 @@
+"""What-if of the byte rates of topics' partitions (KAFKA-16042), once more through their rule.
+
+An event has a partition's bytes; the requests that carried them, and their waits, are in the event of that
+client and API without a topic. So a tenant's requests are laid out like those of `replay.py`, with the waits
+that this quota is said to have made, and each carries of all limited partitions what the interval had of
+them: it waits for the worst. What `action: reject` refuses is offered again, once.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, final
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from pipeline.quota_file import QuotaSet
+from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, held_at, lay_out
+from pipeline.transforms.played import AFTER, STATE, STEP_SECONDS, SUMS, Connection, Row, intervals_of, play
+from proxy.quota.bucket import Bucket
+from proxy.quota.config_keys import CONSUMER_BYTE_RATE, OMIT, PRODUCER_BYTE_RATE
+from proxy.quota.identity import Identity
+from proxy.quota.kinds.topic_partition_bytes import FETCH, KIND, PRODUCE
+from proxy.quota.limits import UNLIMITED
+from proxy.quota.partition_buckets import topic_limit
+from proxy.quota.quota import Quota
+from proxy.quota.resources import DEFAULT_RESOURCE, ConfigKey
+from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+
+_APIS: Final = {PRODUCER_BYTE_RATE.name: ("Produce",), CONSUMER_BYTE_RATE.name: ("Fetch", "ShareFetch")}
+_KEYS: Final = {key.name: key for key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)}
+_ACTION: Final = ".action"
+_TENANT: Final = (*STATE, "user", "client_id", "bucket_quota")
+"""Whose requests may carry limited partitions."""
+Shares = Sequence[tuple[str, int, float]]
+"""Topic, partition, and its part of the bytes of each request."""
+
+
+def replayed_topics(quotas: QuotaSet) -> list[str]:
+    """The quotas that are replayed here: events do not say what a consumer would have asked for instead of
+    the partitions that `consumer.byte.rate.action: omit` leaves out.
+    """
+    omits = any(configs.get(CONSUMER_BYTE_RATE.name + _ACTION) == OMIT for configs in quotas.topics.values())
+    return [PRODUCER_BYTE_RATE.name] if omits else list(_APIS)
+
+
+def replay_topics(events: DataFrame, quotas: QuotaSet) -> DataFrame:
+    """Deduplicated events to rows of AFTER: each broker of each proxy, and direction, on its own."""
+    limited = F.coalesce(*[F.when(_is_of(quota, quotas), F.lit(quota)) for quota in replayed_topics(quotas)])
+    found = events.withColumn("bucket_quota", limited).where(F.col("bucket_quota").isNotNull())
+    produced = F.col("bucket_quota") == PRODUCER_BYTE_RATE.name
+    waited = F.col("quota").eqNullSafe(F.col("bucket_quota"))
+    sums = {
+        "requests": F.col("requests"),
+        "throttled_requests": F.when(waited, F.col("throttled_requests")).otherwise(0),
+        "throttle_ms": F.when(waited, F.col("throttle_ms")).otherwise(0),
+        "bytes": F.when(F.col("topic").isNull(), 0)
+        .when(produced, F.col("bytes_in") + F.col("rejected_bytes"))
+        .otherwise(F.col("bytes_out")),
+    }
+    intervals = found.groupBy(*_TENANT, "api", "topic", "partition", "interval_start_ms").agg(
+        F.max("interval_ms").alias("interval_ms"), *[F.sum(sums[name]).alias(name) for name in SUMS]
+    )
+    users = intervals.where(F.col("topic").isNotNull()).select(*_TENANT).distinct()
+
+    def run(rows: Any) -> Any:
+        return pd.DataFrame(simulate_topics(rows, quotas), columns=AFTER.names)
+
+    return (
+        intervals.join(users, list(_TENANT), "left_semi")
+        .groupBy(*STATE, "bucket_quota")
+        .applyInPandas(run, AFTER)
+    )
+
+
+def _is_of(quota: str, quotas: QuotaSet) -> Column:
+    """Whether an event is of a partition that this quota limits, or of requests that may carry such."""
+    named = [name for name, configs in quotas.topics.items() if quota in configs and name != DEFAULT_RESOURCE]
+    topic = F.col("topic").isin(named)
+    if quota in quotas.topics.get(DEFAULT_RESOURCE, {}):
+        topic = F.col("topic").isNotNull()
+    return F.col("api").isin(*_APIS[quota]) & (F.col("topic").isNull() | topic)
+
+
+@final
+class _Sender:
+    """What one of a tenant's connections sends, and which partitions' records its next request has."""
+
+    def __init__(self, shares: Sequence[Shares]) -> None:
+        self._of_intervals: Final = shares
+        self.shares: Shares = ()
+
+    def steps(
+        self, intervals: Sequence[tuple[Interval, int]], place: int, limit: float, burst: float
+    ) -> Iterator[Step]:
+        """`limit`: bytes/s that the tenant is held to, on this connection and others."""
+        was = held_at(intervals, limit)
+        eager = AT_ONCE if was == limit else AS_THEY_CAME
+        for (interval, count), shares in zip(intervals, self._of_intervals, strict=True):
+            if place < count and shares:
+                self.shares = shares
+                yield from lay_out(
+                    interval, was / count, eager, burst, max(limit * STEP_SECONDS / count, 1.0)
+                )
+
+
+def simulate_topics(rows: Any, quotas: QuotaSet) -> list[Row]:
+    """One broker's intervals, in one direction, through the proxy's rule: a row of AFTER for each tenant."""
+    quota = KIND.build()
+    limits = quotas.limits()
+    quota.configure(limits, 0.0)
+    name = str(rows["bucket_quota"].iloc[0])
+    rows = rows.sort_values("interval_start_ms", kind="stable")
+    base = int(rows["interval_start_ms"].iloc[0])
+    connections: list[Connection] = []
+    senders: list[_Sender] = []
+    for (user, client_id, _), found in rows.groupby(["user", "client_id", "api"], sort=False):
+        who = Identity(user, client_id, "")
+        if limits.exempt(who):
+            continue
+        for sender, steps in _senders(found, base, quotas, _KEYS[name]):
+            senders.append(sender)
+            connections.append(Connection(who, steps))
+
+    def charge(place: int, size: float, now: float) -> float:
+        connection = connections[place]
+        shares = senders[place].shares
+        items = [Item(topic, NO_ID, number, round(size * share)) for topic, number, share in shares]
+        return _charge(quota, name, items, connection, now)
+
+    play(connections, charge)
+    return [connection.row(name) for connection in connections]
+
+
+def _charge(quota: Quota, name: str, items: list[Item], connection: Connection, now: float) -> float:
+    who = connection.who
+    if name != PRODUCER_BYTE_RATE.name:
+        response = ResponseView(0, False, 0, want_items=True)
+        response.items.extend(items)
+        return quota.charge(RequestView(FETCH, 0, 0, who.client_id, 0), response, who, now).throttle_seconds
+    over: dict[int, Bucket] = {}
+    quota.refuse(items, over, now)
+    connection.rejected_bytes += sum(items[place].size for place in over)
+    request = RequestView(PRODUCE, 0, 0, who.client_id, 0, want_items=True)
+    request.items.extend(item for place, item in enumerate(items) if place not in over)
+    return quota.admit(request, who, now).throttle_seconds
+
+
+def _senders(
+    tenant: Any, base: int, quotas: QuotaSet, key: ConfigKey
+) -> Iterator[tuple[_Sender, Iterator[Step]]]:
+    """A tenant's connections. `tenant`: its rows of partitions, and of requests, ascending."""
+    partitions = tenant[tenant["topic"].notna() & (tenant["bytes"] > 0)]
+    if partitions.empty:
+        return
+    starts = tenant.groupby("interval_start_ms", sort=True)
+    sums = starts[list(SUMS)].sum()
+    sums["interval_ms"] = starts["interval_ms"].max()
+    intervals = intervals_of(sums.reset_index(), base)
+    used = partitions.groupby(["topic", "partition"])["bytes"].sum()
+    resources = quotas.limits().resources
+    limit = min(
+        topic_limit(resources, str(topic), key) * float(used.sum()) / float(size)
+        for (topic, _), size in used.items()
+    )
+    if limit == UNLIMITED:
+        return
+    shares: dict[int, list[tuple[str, int, float]]] = {start: [] for start in sums.index}
+    columns = [partitions[name].tolist() for name in ("interval_start_ms", "topic", "partition", "bytes")]
+    for start, topic, partition, size in zip(*columns, strict=True):
+        shares[start].append((topic, int(partition), size / float(sums.at[start, "bytes"])))
+    for place in range(max(count for _, count in intervals)):
+        sender = _Sender(list(shares.values()))
+        yield sender, sender.steps(intervals, place, limit, quotas.burst_seconds)

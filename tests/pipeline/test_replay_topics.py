@@ -1,0 +1,88 @@
+"""Byte rates of topics' partitions: those in force give what happened; others, what they would have done."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+
+from pipeline.quota_file import Quotas, QuotaSet
+from pipeline.transforms.replay import replay, untried
+from proxy.quota.identity import QuotaEntity
+from tests.support.events import make_event
+from tests.support.quota_workload import Client, run
+
+Frame = Callable[..., DataFrame]
+MB = 1_000_000
+PRODUCED = "producer.byte.rate"
+CONSUMED = "consumer.byte.rate"
+
+
+def quotas(**topics: dict[str, object]) -> QuotaSet:
+    configs = {name: {key: str(value) for key, value in of.items()} for name, of in topics.items()}
+    return QuotaSet(Quotas(), topics=configs)
+
+
+def happened(quota: str, *topics: str) -> list[dict[str, Any]]:
+    """Events of a client that a limit of 1 MB/s held: its bytes by topic, and its requests beside them."""
+    limits = QuotaSet(Quotas(), {QuotaEntity("", None): {"producer_byte_rate": MB}}).limits()
+    api, way = ("Produce", "bytes_in") if quota == PRODUCED else ("Fetch", "bytes_out")
+    events: list[dict[str, Any]] = []
+    for event in run([Client("a", 50_000)], limits, 120):
+        same = {**event, "api": api, "bytes_in": 0, "bytes_out": 0}
+        bound = quota if event["throttle_ms"] else None
+        events.append({**same, "topic": None, "partition": None, "quota": bound})
+        none = {"requests": 0, "throttled_requests": 0, "throttle_ms": 0, "quota": None}
+        for topic in topics:
+            size = event["bytes_in"] // len(topics)
+            events.append({**same, **none, "topic": topic, "partition": 0, way: size})
+    return events
+
+
+@pytest.mark.parametrize("quota", [PRODUCED, CONSUMED])
+def test_the_quotas_in_force_give_what_happened(frame: Frame, quota: str) -> None:
+    (row,) = replay(frame(*happened(quota, "orders")), quotas(orders={quota: MB})).collect()
+    assert row.quota == quota
+    assert row.before_throttle_ms > 60_000
+    assert row.after_throttle_ms == pytest.approx(row.before_throttle_ms, rel=0.05)
+
+
+def test_without_a_limit_nobody_waits(frame: Frame) -> None:
+    (row,) = replay(frame(*happened(PRODUCED, "orders")), quotas(other={PRODUCED: MB})).collect()
+    assert (row.before_throttle_ms > 0, row.after_throttle_ms) == (True, 0)
+
+
+def test_a_request_waits_for_the_worst_of_its_partitions(frame: Frame) -> None:
+    """Half of 1 MB/s is for each topic: one may have it, the other half of it."""
+    tried = quotas(orders={PRODUCED: MB // 2}, returns={PRODUCED: MB // 4})
+    (row,) = replay(frame(*happened(PRODUCED, "orders", "returns")), tried).collect()
+    assert row.after_late_ms == pytest.approx(120_000, rel=0.1)
+    assert row.after_throttle_ms == pytest.approx(240_000, rel=0.1)
+
+
+def test_clients_share_a_partition(frame: Frame) -> None:
+    events = [
+        make_event(client_id=name, at=10_000 * step, bytes_in=8 * MB, requests=100)
+        for step in range(12)
+        for name in ("a", "b")
+    ]
+    assert replay(frame(*events), quotas(**{"<default>": {PRODUCED: 2 * MB}})).collect() == []
+    found = replay(frame(*events), quotas(**{"<default>": {PRODUCED: MB}})).collect()
+    assert sorted(row.client_id for row in found) == ["a", "b"]
+    assert all(row.after_throttle_ms > 10_000 for row in found)
+
+
+def test_what_is_over_is_refused_where_the_action_says_so(frame: Frame) -> None:
+    events = [make_event(at=10_000 * step, bytes_in=20 * MB, requests=200) for step in range(12)]
+    tried = quotas(orders={PRODUCED: MB, f"{PRODUCED}.action": "reject"})
+    (row,) = replay(frame(*events), tried).collect()
+    assert row.after_throttle_ms == 0
+    assert row.after_rejected_bytes == pytest.approx(120 * MB, rel=0.1)
+
+
+def test_what_consumers_leave_out_is_not_known(frame: Frame) -> None:
+    tried = quotas(orders={CONSUMED: MB, f"{CONSUMED}.action": "omit"})
+    (row,) = replay(frame(*happened(CONSUMED, "orders")), tried).collect()
+    assert row.before_throttle_ms > 0
+    assert row.after_throttle_ms is None
+    assert untried(tried) == ["consumer.byte.rate with action omit"]
