@@ -1,5 +1,5 @@
 """Buckets: one quota's buckets by user and client id (KIP-55) or by address (KIP-612), found with one look-up
-per request.
+per request, or none where the same connection has asked before.
 """
 
 from typing import Final, final
@@ -20,6 +20,20 @@ _RESOLVED_AT_MOST: Final = 1 << 18
 
 
 @final
+class Found:
+    """Which of one quota's buckets holds for an Identity, until the quota forgets whom it has told."""
+
+    __slots__ = ("bucket", "buckets", "generation", "next")
+
+    def __init__(self, buckets: "Buckets", following: "Found | None") -> None:
+        self.buckets: Final = buckets
+        self.next: Final = following
+        """The same of another quota."""
+        self.bucket: Bucket | None = None
+        self.generation = -1
+
+
+@final
 class Buckets:
     """The buckets of one quota key.
 
@@ -36,6 +50,8 @@ class Buckets:
         self._resolved: Final[dict[tuple[str, str, str], Bucket]] = {}
         """By user, client id and address of who asks."""
         self._unlimited: Final[set[tuple[str, str, str]]] = set()
+        self._generation = 0
+        """How often any of those two has been forgotten; what an Identity keeps holds for one of these."""
         self._sourced: Final[set[tuple[str, str, str]]] = set()
         """Buckets whose limit comes from the limits' source."""
         self.any = self._any()
@@ -47,7 +63,25 @@ class Buckets:
 
     def find(self, who: Identity, now: float) -> Bucket | None:
         """The bucket that holds for a client; None where no quota does."""
-        return self._find((who.principal, who.client_id, ""), now)
+        if not self.any:
+            return None
+        found = self._found(who)
+        if found.generation == self._generation:
+            return found.bucket
+        asks = (who.principal, who.client_id, "")
+        bucket = self._find(asks, now)
+        if asks in self._resolved or asks in self._unlimited:
+            found.bucket = bucket
+            found.generation = self._generation
+        return bucket
+
+    def _found(self, who: Identity) -> Found:
+        found = who.found
+        while found is not None and found.buckets is not self:
+            found = found.next
+        if found is None:
+            found = who.found = Found(self, who.found)
+        return found
 
     def find_ip(self, address: str, now: float) -> Bucket | None:
         """The bucket that holds for an address, in its one spelling; None where no quota does."""
@@ -118,6 +152,7 @@ class Buckets:
         return self._limits.limit(self.key, names[0], names[1])
 
     def _forget_resolved(self) -> None:
+        self._generation += 1
         self._resolved.clear()
         self._unlimited.clear()
 
@@ -147,6 +182,7 @@ class Buckets:
                 bucket.configure(self._limit(names), self._rule, now)
         moved = change.moved
         if moved:
+            self._generation += 1
             concerned = [asks for asks in self._resolved if _concerned(asks, moved)]
             for asks in concerned:
                 del self._resolved[asks]
@@ -164,6 +200,7 @@ class Buckets:
             self._sourced.discard(names)
         if not idle:
             return
+        self._generation += 1
         gone = [asks for asks, bucket in self._resolved.items() if bucket.idle(now)]
         for asks in gone:
             del self._resolved[asks]
@@ -178,6 +215,7 @@ class Buckets:
             idle = list(self._buckets)[:_ROOM]
         for names in idle:
             del self._buckets[names]
+        self._generation += 1
         self._resolved.clear()
 
 

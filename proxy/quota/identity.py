@@ -19,10 +19,13 @@ Quotas of IP addresses stand apart (KIP-612): the address itself, then the most 
 in (ours: Kafka has no networks here), then the default ip. Each address has its own bucket at all levels.
 """
 
-from typing import Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.usage import ClientUsage
+
+if TYPE_CHECKING:
+    from proxy.quota.buckets import Found
 
 DEFAULT: Final = ""
 """Kafka's default entity: a null name on the wire, `<default>` in YAML. No real name is empty."""
@@ -42,7 +45,7 @@ Names = tuple[str | None, str | None, str | None]
 class Identity:
     """Who sends: the principal's name, the client id (empty for null, as in Kafka), the IP address."""
 
-    __slots__ = ("address", "client_id", "principal", "usage")
+    __slots__ = ("address", "client_id", "found", "principal", "usage")
 
     def __init__(
         self, principal: str, client_id: str, address: str, usage: ClientUsage | None = None
@@ -52,6 +55,8 @@ class Identity:
         self.address: Final = address
         self.usage: Final = usage
         """Where to count what it uses; None where nobody wants to know."""
+        self.found: Found | None = None
+        """What Buckets.find() keeps."""
 
 
 class QuotaEntity(NamedTuple):

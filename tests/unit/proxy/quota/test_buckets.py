@@ -14,8 +14,17 @@ def buckets(quotas):
     return Buckets(KEY, Limits(quotas), RULE)
 
 
+CONNECTIONS = {}
+
+
+@pytest.fixture(autouse=True)
+def _new_connections():
+    CONNECTIONS.clear()
+
+
 def who(user="u", client_id="c"):
-    return Identity(user, client_id, "127.0.0.1")
+    """The same connection, whenever it asks."""
+    return CONNECTIONS.setdefault((user, client_id), Identity(user, client_id, "127.0.0.1"))
 
 
 def names(found):
@@ -35,9 +44,17 @@ def test_a_bucket_is_one_object_however_it_is_found():
     bucket = found.find(who("u", "c"), 0.0)
     assert (bucket.quota, bucket.user, bucket.client_id, bucket.limit) == (KEY, "u", "", 1000.0)
     assert found.find(who("u", "c"), 1.0) is bucket
+    assert found.find(Identity("u", "c", "127.0.0.2"), 1.0) is bucket
     assert found.find(who("u", "d"), 1.0) is bucket
     assert found.find(who("v", "c"), 1.0) is not bucket
     assert names(found) == [("u", "", 1000.0), ("v", "", 1000.0)]
+
+
+def test_each_quota_has_a_bucket_of_its_own_for_a_connection():
+    quotas = [buckets(EACH_USER) for _ in range(3)]
+    found = [each.find(who(), 0.0) for each in quotas]
+    assert len(set(map(id, found))) == 3
+    assert [each.find(who(), 1.0) for each in quotas] == found
 
 
 def test_a_changed_limit_applies_in_place():
@@ -191,6 +208,7 @@ def test_clients_that_are_not_idle_are_still_found_at_once_after_the_sweep():
 def test_names_that_clients_make_up_are_bounded():
     each = buckets({QuotaEntity(None, DEFAULT): {KEY: 1000.0}, QuotaEntity(None, None, DEFAULT): {KEY: 5.0}})
     kept = each.find(who(client_id="kept"), 0.0)
+    idle = each.find(who(client_id="idle"), 0.0)
     for number in range(BUCKETS_AT_MOST + 10):
         now = float(number)
         each.find_ip(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", now)
@@ -200,6 +218,7 @@ def test_names_that_clients_make_up_are_bounded():
     assert BUCKETS_AT_MOST // 2 < len(found) <= BUCKETS_AT_MOST
     # Those that are in use stay, and so does what they have used.
     assert each.find(who(client_id="kept"), now) is kept
+    assert each.find(who(client_id="idle"), now) is not idle
     assert {bucket.ip for bucket in found} >= {"10.1.255.255", "10.2.0.5"}
     assert "10.0.0.5" not in {bucket.ip for bucket in found}
 
