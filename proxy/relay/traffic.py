@@ -2,6 +2,8 @@
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.quota.usage import API_KEYS, MAX_TOPIC_NAME, REST, UsageLedger
 from proxy.wire.views import NO_ID, Item
 
@@ -10,6 +12,16 @@ MAX_CLIENTS: Final = 10_000
 MAX_FAILED_LOGINS: Final = 1000
 """The same for (mechanism, address)."""
 MAX_PARTITIONS: Final = 100_000
+
+
+@final
+class Count:
+    """A number that is counted up; in a list by itself each step would make a new int."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: native = 0
 
 
 @final
@@ -34,8 +46,7 @@ class Traffic:
         """What each client uses in an interval; None where nobody wants to know."""
         self.want_items: Final = topic_partitions or usage is not None
         """Whether any of this counts by partition."""
-        self.requests: Final = [0] * API_KEYS
-        """By API key."""
+        self._requests: Final = [Count() for _ in range(API_KEYS)]
         self.unread_fetches = 0
         """Fetches between brokers whose version the proxy cannot read; they pass without quotas."""
         self.total: Final = Bytes()
@@ -47,8 +58,13 @@ class Traffic:
         self.failed_logins: Final[dict[tuple[str, str], int]] = {}
         """By (SASL mechanism, IP address)."""
 
-    def count_request(self, api_key: int) -> None:
-        self.requests[api_key if api_key < API_KEYS else API_KEYS - 1] += 1
+    @property
+    def requests(self) -> list[int]:
+        """By API key; the last is for all that are unknown."""
+        return [count.value for count in self._requests]
+
+    def count_request(self, api_key: native) -> None:
+        self._requests[api_key if api_key < API_KEYS else API_KEYS - 1].value += 1
 
     def client(self, user: str, client_id: str) -> Bytes:
         """The counters of a client; one for all the rest when there are too many."""
