@@ -73,6 +73,55 @@ def check(path: Path) -> None:
 
 
 @main.command()
+@click.option(
+    "--admin",
+    "url",
+    metavar="URL",
+    default="http://127.0.0.1:9644",
+    show_default=True,
+    help="The proxy's admin port.",
+)
+@click.option(
+    "--token-file", metavar="FILE", help="A file with the token that the port wants (admin.token_file)."
+)
+@click.option(
+    "--ca", metavar="FILE", help="Who signs the port's certificate, PEM; else who the system trusts."
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.1, 3600),
+    default=2.0,
+    show_default=True,
+    help="Seconds between looks.",
+)
+@click.option("--once", is_flag=True, help="Print it once, as is done anyway where no terminal is.")
+def top(url: str, token_file: str | None, ca: str | None, interval: float, once: bool) -> None:
+    """Show what a running proxy's quotas do now.
+
+    Those that hold somebody back come first, then those that are used the most. Ctrl-C ends it.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise click.BadParameter(
+            f"expected http://HOST:PORT or https://HOST:PORT, got {url!r}", param_hint="--admin"
+        )
+    from rich.console import Console
+
+    from proxy.security.secrets import read_secret
+    from proxy.top import AdminPort, follow, show
+
+    console = Console()
+    try:
+        token = None if token_file is None else read_secret(token_file, None)
+        port = AdminPort(url, token, ca)
+        if once or not console.is_terminal:
+            show(port, console)
+        else:
+            follow(port, console, interval)
+    except QuotaProxyError as error:
+        _fail(error)
+
+
+@main.command()
 def version() -> None:
     """Print the version, and whether the hot path is compiled."""
     build = "compiled" if proxy.COMPILED else "interpreted"

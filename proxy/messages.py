@@ -18,6 +18,11 @@ from proxy.security.access import PLAINTEXT, Access
 Response = TypeVar("Response", bound=ResponsePayload)
 CLIENT_ID: Final = "quota-proxy"
 MAX_ANSWER_BYTES: Final = 100 << 20
+_OTHERS: Final = {
+    b"HT": "what answers there speaks HTTP, as an admin port does, and not Kafka",
+    b"\x15\x03": "what answers there speaks TLS",
+}
+"""By the first bytes: what is no Kafka."""
 
 
 class BrokerConnection:
@@ -53,9 +58,10 @@ class BrokerConnection:
         return await self._answer(answer)
 
     async def _answer(self, schema: type[Response]) -> Response:
-        size = int.from_bytes(await self._reader.readexactly(4), "big", signed=True)
+        head = await self._reader.readexactly(4)
+        size = int.from_bytes(head, "big", signed=True)
         if not 4 <= size <= MAX_ANSWER_BYTES:
-            raise BadAnswer(f"an answer of {size} bytes")
+            raise BadAnswer(_OTHERS.get(head[:2], f"an answer of {size} bytes"))
         frame = await self._reader.readexactly(size)
         try:
             header, at = entity_reader(schema.__header_schema__)(frame, 0)

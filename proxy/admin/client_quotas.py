@@ -31,6 +31,7 @@ from proxy.admin.quota_messages import (
     write_described,
 )
 from proxy.admin.refused import Refused
+from proxy.config_file.unknown_key import meant
 from proxy.quota.identity import CLIENT_ID, DEFAULT, IP, USER, Identity, QuotaEntity
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.quota import QuotaKey
@@ -165,7 +166,9 @@ class ClientQuotas:
 
     def _check_value(self, entity: QuotaEntity, name: str, value: float) -> None:
         key = self._keys.get(name)
-        problem = f"{name} is no quota" if key is None else key.misplaced(entity) or key.problem(value)
+        if key is None:
+            raise _invalid(f"{name} is no quota; {meant(name, self._keys)}")
+        problem = key.misplaced(entity) or key.problem(value)
         if problem:
             raise _invalid(problem)
 

@@ -8,7 +8,11 @@ from proxy.errors import Key, SettingsError
 
 def unknown(key: Key, known: Iterable[str]) -> SettingsError:
     """The error for a key that is not among the `known` ones at its place."""
+    return SettingsError(f"unknown key; {meant(str(key[-1]), known)}", key)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """The one that a wrong name may be meant for, or all that there are."""
     names = sorted(known)
-    close = get_close_matches(str(key[-1]), names, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(names)}"
-    return SettingsError(f"unknown key; {hint}", key)
+    close = get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]}?" if close else f"expected one of {', '.join(names)}"

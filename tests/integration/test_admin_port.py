@@ -1,7 +1,9 @@
 """The admin port beside a real Kafka: what it says is what has happened."""
 
 import json
+import re
 import socket
+import subprocess
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ import proxy as package
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.ports import free_ports
 from tests.support.messages import request_frame
-from tests.support.proxy_process import HOST, ProxyProcess, ProxyRunner
+from tests.support.proxy_process import COMMAND, HOST, ProxyProcess, ProxyRunner
 from tests.support.raw_client import RawClient
 from tests.support.requests import TOPIC_IDS_FROM, api_versions, batch, fetch, metadata, produce
 from tests.support.topics import drop_topic, make_topic
@@ -55,6 +57,13 @@ def test_families_and_labels(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
     with RawClient(proxy.broker_port(1), "limited") as client:
         client.ask(produce("admin-families", batch([b"x" * 2 * QUOTA])))
     wait_until(lambda: proxy.metric(PREFIX + "connections_closed_total") > 0, "the connection's end")
+    top = subprocess.run(
+        [COMMAND, "top", "--admin", f"http://{HOST}:{proxy.admin_port}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert re.search(r"producer_byte_rate +client-id limited +1 ", top.stdout), top
     shown: dict[str, set[str]] = {}
     for family in proxy.metrics().values():
         for sample in family.samples:

@@ -1,11 +1,14 @@
 """Why nothing came of a connection, in words."""
 
+import asyncio
 import socket
 
 import pytest
+from kio.schema.api_versions.v0.request import ApiVersionsRequest
+from kio.schema.api_versions.v0.response import ApiVersionsResponse
 
-from proxy.errors import UpstreamUnavailable
-from proxy.messages import connect_to_any, explain
+from proxy.errors import BadAnswer, UpstreamUnavailable
+from proxy.messages import BrokerConnection, connect_to_any, explain
 from proxy.security.access import PLAINTEXT
 
 
@@ -52,3 +55,24 @@ async def test_one_that_fails_its_check_is_closed_and_the_next_is_asked() -> Non
             assert first.recv(1) == b""
         broker.close()
     assert checked == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (b"HTTP/1.1 400 Bad Request", "speaks HTTP"),
+        (b"\x15\x03\x03\0\2\2\x0a", "speaks TLS"),
+        (b"\0\0\0\0", "an answer of 0 bytes"),
+    ],
+)
+async def test_who_speaks_something_else(answer: bytes, says: str) -> None:
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
+        broker = await BrokerConnection.open(*server.sockets[0].getsockname())
+        with pytest.raises(BadAnswer, match=says):
+            await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
+        broker.close()
