@@ -87,8 +87,8 @@ class _Windowed:
     sample is reset when no use came to it for `samples` windows.
 
     All but the current sample rest between resets: their sum, their oldest start, and when the first of them
-    is due are kept, so that recording and measuring do not walk the ring. The sum is made afresh each time
-    the current sample changes, so no error adds up.
+    is due are kept, so that measuring again and again does not walk the ring, and recording never does. The
+    sum is made afresh when it is asked for after the current sample has changed, so no error adds up.
     """
 
     def __init__(self, samples: int, window_seconds: float) -> None:
@@ -108,7 +108,8 @@ class _Windowed:
         self._start = 0
         self._last = 0
         self._value = 0.0
-        # The resting samples.
+        # The resting samples; not summed up since the current one changed.
+        self._unsummed = False
         self._rest_value = 0.0
         self._rest_start = _NEVER
         self._rest_due = _NEVER
@@ -166,9 +167,11 @@ class _Windowed:
             self._append(at)
         self._start = self._last = at
         self._value = 0.0
-        self._sum_up()
+        self._unsummed = True
 
     def _purge(self, at: int) -> None:
+        if self._unsummed:
+            self._sum_up()
         if at < self._rest_due and at - self._last < self._expire_age:
             return
         self._put_down()
@@ -187,6 +190,7 @@ class _Windowed:
         self._values[self._current] = self._value
 
     def _sum_up(self) -> None:
+        self._unsummed = False
         self._rest_value = 0.0
         self._rest_start = self._rest_due = _NEVER
         for slot in range(len(self._starts)):
