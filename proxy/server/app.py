@@ -225,9 +225,10 @@ class Proxy:
         if self._gateways:
             self._gateways[0].want_partitions()
 
-    def _use_file(self, settings: Settings) -> None:
+    async def _use_file(self, settings: Settings) -> None:
+        file = await asyncio.to_thread(file_quotas, settings)
         self._authority.settings = settings.quotas.changes
-        self._store.use_file(file_quotas(settings))
+        self._store.use_file(file)
 
     async def _serve_admin(self, loop: asyncio.AbstractEventLoop) -> web.AppRunner:
         collector = ProxyCollector(

@@ -6,7 +6,7 @@ refused whole.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ import msgspec
 
 from proxy.errors import Key, SettingsError, spell
 from proxy.quotas_settings import Quotas
+from proxy.server.collector import put_off
 from proxy.settings import Settings, load
 
 log = logging.getLogger(__name__)
@@ -25,7 +26,7 @@ Seen = tuple[int, ...] | None
 class Reload:
     """`apply` gets the quotas of each new file."""
 
-    def __init__(self, path: Path, settings: Settings, apply: Callable[[Settings], None]) -> None:
+    def __init__(self, path: Path, settings: Settings, apply: Callable[[Settings], Awaitable[None]]) -> None:
         """`settings` are those that the process has started with."""
         self.problem = ""
         """Why the file, as it is now, is not in force; empty when it is."""
@@ -48,30 +49,34 @@ class Reload:
     async def reload(self, why: str) -> None:
         """Take the file, or say what is wrong with it."""
         async with self._one_at_a_time:
-            self._loaded = _seen(self._path)
-            try:
-                settings = await asyncio.to_thread(load, self._path)
-            except SettingsError as error:
-                self.problem = str(error)
-                log.error(
-                    "%s %s and is refused; what was loaded before stays in force: %s", self._path, why, error
-                )
-                return
-            self.problem = ""
-            waiting = [spell(key) for key in _differing(_fixed(self._running), _fixed(settings))]
-            quotas = _with_fixed(settings.quotas, self._running.quotas)
-            changed = quotas != self._running.quotas
-            if changed:
-                self._running = msgspec.structs.replace(self._running, quotas=quotas)
-                self._apply(self._running)
-            log.info(
-                "%s %s: %s",
-                self._path,
-                why,
-                "its quotas are in force" if changed else "its quotas are the same",
+            with put_off():
+                await self._reload(why)
+
+    async def _reload(self, why: str) -> None:
+        self._loaded = _seen(self._path)
+        try:
+            settings = await asyncio.to_thread(load, self._path)
+        except SettingsError as error:
+            self.problem = str(error)
+            log.error(
+                "%s %s and is refused; what was loaded before stays in force: %s", self._path, why, error
             )
-            if waiting:
-                log.warning("%s: a restart is needed for %s", self._path, ", ".join(waiting))
+            return
+        self.problem = ""
+        waiting = [spell(key) for key in _differing(_fixed(self._running), _fixed(settings))]
+        quotas = _with_fixed(settings.quotas, self._running.quotas)
+        changed = quotas != self._running.quotas
+        if changed:
+            self._running = msgspec.structs.replace(self._running, quotas=quotas)
+            await self._apply(self._running)
+        log.info(
+            "%s %s: %s",
+            self._path,
+            why,
+            "its quotas are in force" if changed else "its quotas are the same",
+        )
+        if waiting:
+            log.warning("%s: a restart is needed for %s", self._path, ", ".join(waiting))
 
 
 def _seen(path: Path) -> Seen:

@@ -59,6 +59,13 @@ class Layer(Generic[Entity, Value]):
                 for name in values:
                     yield entity, name
 
+    def differing(self, other: "Layer[Entity, Value]") -> set[tuple[Entity, str]]:
+        """Every entity and quota of which the two may say different things."""
+        return {
+            *_differing(self.lasting, other.lasting),
+            *_differing(self.temporary, other.temporary),
+        }
+
 
 class Layers(Generic[Entity, Value]):
     """The file and the tools, folded."""
@@ -83,11 +90,13 @@ class Layers(Generic[Entity, Value]):
             self._await_ends(layer)
 
     def use_file(self, file: Layer[Entity, Value], now_ms: int) -> list[tuple[Entity, str]]:
-        """Take another file; the quotas of which another value holds now. Costs what the files' size does."""
+        """Take another file; the quotas of which another value holds now.
+
+        Entities of which the two files say the same cost little more than a look.
+        """
         before, self.file = self.file, file
         self._await_ends(file)
-        places = {*before.places(), *file.places()}
-        return [place for place in places if self.refresh(*place, now_ms)]
+        return [place for place in before.differing(file) if self.refresh(*place, now_ms)]
 
     def _await_ends(self, layer: Layer[Entity, Value]) -> None:
         for entity, values in layer.temporary.items():
@@ -146,6 +155,23 @@ class Layers(Generic[Entity, Value]):
             if name in lasting:
                 return lasting[name]
         return None
+
+
+def _differing(
+    one: dict[Entity, dict[str, T]], other: dict[Entity, dict[str, T]]
+) -> Iterator[tuple[Entity, str]]:
+    gone = len(one)
+    for entity, values in other.items():
+        before = one.get(entity)
+        if before is not None:
+            gone -= 1
+        if before != values:
+            for name in (*(before or ()), *values):
+                yield entity, name
+    if gone:
+        for entity in one.keys() - other.keys():
+            for name in one[entity]:
+                yield entity, name
 
 
 def _drop(quotas: dict[Entity, dict[str, T]], entity: Entity, name: str) -> None:

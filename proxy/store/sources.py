@@ -72,8 +72,13 @@ class Sources(Generic[Entity, Value]):
 
     def overridden(self) -> int:
         """How many of the file's values the tools have set otherwise, or removed."""
-        tools = self.layers.tools.lasting
-        return sum(name in tools.get(entity, ()) for entity, name in self.layers.file.places())
+        file = self.layers.file
+        return sum(
+            name in values.get(entity, ())
+            for entity, names in self.layers.tools.lasting.items()
+            for values in (file.lasting, file.temporary)
+            for name in names
+        )
 
     def changes(self, places: Sequence[tuple[Entity, str]]) -> dict[Entity, dict[str, Value | None]]:
         """What is in force at these places; None where nothing is."""

@@ -30,7 +30,7 @@ class Kit:
         self._something = asyncio.Event()
         self.reload = Reload(path, load(path), self._apply)
 
-    def _apply(self, settings: Settings) -> None:
+    async def _apply(self, settings: Settings) -> None:
         self.applied.append(settings.quotas.clients[0]["producer_byte_rate"])
         self._something.set()
 

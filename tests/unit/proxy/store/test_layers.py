@@ -10,6 +10,7 @@ from proxy.store.layers import Layer, Layers, Temporary
 
 ALICE = QuotaEntity("alice", None)
 BOB = QuotaEntity("bob", DEFAULT)
+GONE = QuotaEntity("gone", None)
 RATE = "producer_byte_rate"
 NOW = 1000
 
@@ -147,10 +148,12 @@ def test_another_file_changes_what_differs(layers: Layers) -> None:
     for layer, values in ((first, {"a": 1, "b": 1, "c": 1}), (second, {"a": 1, "b": 2, "d": 2})):
         for name, value in values.items():
             layer.set_lasting(ALICE, name, value)
+    first.set_lasting(GONE, RATE, 3)
     second.set_temporary(BOB, RATE, Temporary(7, NOW + 5))
     layers.tools.set_lasting(ALICE, "d", 9)
     layers.use(first, layers.tools, NOW)
-    assert sorted(layers.use_file(second, NOW)) == sorted([(ALICE, "b"), (ALICE, "c"), (BOB, RATE)])
+    changed = [(ALICE, "b"), (ALICE, "c"), (BOB, RATE), (GONE, RATE)]
+    assert sorted(layers.use_file(second, NOW)) == sorted(changed)
     assert layers.effective == {ALICE: {"a": 1, "b": 2, "d": 9}, BOB: {RATE: 7}}
     assert layers.expire(NOW + 5) == [(BOB, RATE)]
 
