@@ -57,6 +57,9 @@ class Owner:
         self.ended_with.append(reason)
         self.over.set()
 
+    def left(self, connection: Connection) -> None:
+        """The loop may be closed before."""
+
 
 @pytest.fixture(params=LOOPS)
 def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
