@@ -1,28 +1,34 @@
-"""`python -m bench.pipeline [--events 1000000 10000000 50000000]`: what each job costs, in events per second.
+"""`python -m bench.pipeline [--events 1000000 10000000 50000000] [--jobs usage ...]`: what each job costs.
 
 Events are generated once for each size, as Parquet, and kept under --folder. Every job runs in a session of
 its own, as users run it; the time is that of the job without Spark's start. Beside it, pandas on the same
-work, as long as it has the memory. Everything goes to bench/results/pipeline.json as well.
+work, as long as it has the memory. Everything goes to bench/results/pipeline.json as well, where it takes the
+place of the same job on as many events: sizes may be measured one after the other. Out of all sizes comes
+what a job costs: fixed seconds, and events per second above them.
 """
 
 import argparse
 import json
 import os
-import resource
+import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
+from bench.pipeline.cost import MOST_OFF, Result, fit
+
 ROOT: Final = Path(__file__).parent.parent.parent
 RESULTS: Final = ROOT / "bench" / "results"
+FILE: Final = RESULTS / "pipeline.json"
+Key = tuple[str, str, int]
+"""Tool, job, events."""
 JOBS: Final = ("ingest", "usage", "throttle", "chargeback", "recommend", "replay", "report")
 TOOLS: Final = ("spark", "pandas")
 PANDAS_JOBS: Final = ("usage", "throttle", "chargeback")
@@ -30,22 +36,6 @@ PANDAS_AT_MOST: Final = 20_000_000
 QUOTAS: Final = """\
 quotas: {clients: [{entity: {user: <default>}, producer_byte_rate: 16000000, consumer_byte_rate: 16000000}]}
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One job on so many events. `megabytes`: the most memory that its processes had."""
-
-    tool: str
-    job: str
-    events: int
-    seconds: float
-    megabytes: float
-
-    @property
-    def rate(self) -> float:
-        """Events per second."""
-        return self.events / self.seconds
 
 
 def main() -> None:
@@ -57,21 +47,34 @@ def main() -> None:
     parser.add_argument("--memory", default="4g", help="Spark's driver memory.")
     options = parser.parse_args()
     console = Console()
-    results: list[Result] = []
+    results = _kept()
     RESULTS.mkdir(parents=True, exist_ok=True)
     for size in sorted(options.events):
-        source = generate(size, options.folder, options.memory)
+        with console.status(f"{size:,} events are made"):
+            source = generate(size, options.folder, options.memory)
         for job in options.jobs:
             for tool in TOOLS:
                 if tool == "pandas" and (job not in PANDAS_JOBS or size > PANDAS_AT_MOST):
                     continue
                 with console.status(f"{job} on {size:,} events with {tool}"):
-                    results.append(_measure(tool, job, size, source, options.folder, options.memory))
+                    result = _measure(tool, job, size, source, options.folder, options.memory)
+                console.print(f"{tool} {job}: {size:,} events in {result.seconds:.1f} s")
+                results[tool, job, size] = result
                 # A long run that is broken off has something to show for it.
-                (RESULTS / "pipeline.json").write_text(
-                    json.dumps([asdict(each) for each in results], indent=2) + "\n"
-                )
-    console.print(_table(results))
+                _keep(results)
+    console.print(_table(list(results.values())), _lines(list(results.values())))
+
+
+def _kept() -> dict[Key, Result]:
+    """What was measured before."""
+    if not FILE.exists():
+        return {}
+    found = [Result(**each) for each in json.loads(FILE.read_text())]
+    return {(each.tool, each.job, each.events): each for each in found}
+
+
+def _keep(results: Mapping[Key, Result]) -> None:
+    FILE.write_text(json.dumps([asdict(each) for each in results.values()], indent=2) + "\n")
 
 
 def generate(size: int, folder: Path, memory: str) -> Path:
@@ -91,32 +94,32 @@ def _measure(tool: str, job: str, size: int, source: Path, folder: Path, memory:
     quotas.write_text(QUOTAS)
     module = "bench.pipeline.job" if tool == "spark" else "bench.pipeline.in_pandas"
     command = [sys.executable, "-m", module, job, str(source), str(out), str(quotas), str(prices), memory]
-    before = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode:
         raise SystemExit(f"{tool} {job} on {size:,} events failed: {done.stderr[-2000:]}")
+    shutil.rmtree(out)
     said = json.loads(done.stdout.splitlines()[-1])
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    assert said["seconds"] <= time.monotonic() - before
-    return Result(tool, job, size, said["seconds"], said.get("megabytes", peak))
+    return Result(tool, job, size, said["seconds"], said["megabytes"])
 
 
 def _table(results: Sequence[Result]) -> Table:
-    table = Table(
-        "job", "events", "tool", "seconds", "events/s", "memory MB", "cost per event, of the smallest"
-    )
-    smallest: dict[tuple[str, str], float] = {}
-    for each in results:
-        first = smallest.setdefault((each.tool, each.job), each.seconds / each.events)
-        table.add_row(
-            each.job,
-            f"{each.events:,}",
-            each.tool,
-            f"{each.seconds:.1f}",
-            f"{each.rate:,.0f}",
-            f"{each.megabytes:,.0f}",
-            f"{each.seconds / each.events / first:.2f}",
-        )
+    table = Table("job", "tool", "events", "seconds", "events/s", "memory MB")
+    for each in sorted(results, key=lambda each: (JOBS.index(each.job), each.tool, each.events)):
+        figures = (f"{each.seconds:.1f}", f"{each.rate:,.0f}", f"{each.megabytes:,.0f}")
+        table.add_row(each.job, each.tool, f"{each.events:,}", *figures)
+    return table
+
+
+def _lines(results: Sequence[Result]) -> Table:
+    table = Table("job", "tool", "fixed seconds", "events/s above", "farthest off", f"within {MOST_OFF:.0%}")
+    for job in JOBS:
+        for tool in TOOLS:
+            line = fit([each for each in results if (each.tool, each.job) == (tool, job)])
+            if line is None:
+                continue
+            rate = f"{1 / line.seconds_per_event:,.0f}" if line.seconds_per_event > 0 else "-"
+            linear = "yes" if line.is_linear else "NO"
+            table.add_row(job, tool, f"{line.fixed_seconds:.1f}", rate, f"{line.off:.0%}", linear)
     return table
 
 

@@ -4,7 +4,7 @@
 
 Tenants' sizes follow Zipf's law, hours a wave with its top in the afternoon, weekends are quiet, and each
 interval has its own noise. The largest tenants run into a quota at their peak. The same arguments give the
-same events.
+same events, however many they are in the same memory.
 """
 
 import argparse
@@ -23,18 +23,28 @@ START: Final = datetime(2026, 3, 2, tzinfo=UTC)
 INTERVAL_MS: Final = 10_000
 BROKERS: Final = 3
 LARGEST_RATE: Final = 12e6
-"""Bytes/s of the largest tenant at the mean of a day."""
+"""Bytes/s of the largest tenant on each broker of each proxy, at the mean of a day."""
 QUOTA: Final = 16e6
-"""Bytes/s that no tenant's partition gets past; the rest has waited."""
+"""Bytes/s that no tenant gets past there; the rest has waited."""
+PRODUCED: Final = 0.45
+"""Of partitions that are used, those that are written."""
+PROXIES: Final = 2
+EVENTS_PER_TENANT: Final = 5000
+PER_TASK: Final = 2_000_000
 
 
 def events(
-    spark: SparkSession, count: int, hours: float, tenants: int = 200, interval_ms: int = INTERVAL_MS
+    spark: SparkSession, count: int, hours: float, tenants: int | None = None, interval_ms: int = INTERVAL_MS
 ) -> DataFrame:
-    """So many events (a few less: whole intervals), as schema.EVENT has them."""
+    """So many events (a few less: whole intervals), as schema.EVENT has them.
+
+    By default more events are of more tenants: a larger cluster, not the same with more traffic.
+    """
+    if tenants is None:
+        tenants = max(count // EVENTS_PER_TENANT, 20)
     intervals = max(1, round(hours * 3_600_000 / interval_ms))
     slots = max(1, count // intervals)
-    ids = spark.range(0, intervals * slots, 1, max(2, count // 2_000_000))
+    ids = spark.range(0, intervals * slots, 1, max(2, count // PER_TASK))
     slot, interval = F.col("id") % slots, F.floor(F.col("id") / slots)
     # A slot is a tenant's use of a partition through one API, for the whole time. The exponential of a
     # uniform number is a rank by Zipf's law.
@@ -43,18 +53,25 @@ def events(
         slot.alias("slot"),
         (F.lit(round(START.timestamp() * 1000)) + interval * interval_ms).alias("interval_start_ms"),
         rank.alias("rank"),
-        (_uniform(slot, 2) < 0.45).alias("produces"),
-        _uniform(F.col("id"), 3).alias("noise"),
+        (_uniform(slot, 2) < PRODUCED).alias("produces"),
     )
-    wanted = F.lit(LARGEST_RATE) / F.col("rank") * _wave() * (0.6 + 0.8 * F.col("noise"))
+    noise = _uniform(F.struct("rank", "interval_start_ms"), 3)
+    wanted = F.lit(LARGEST_RATE) / F.col("rank") * _wave() * (0.6 + 0.8 * noise)
     shaped = base.withColumn("wanted", wanted * interval_ms / 1000)
-    capped = shaped.withColumn("bytes", F.least("wanted", F.lit(QUOTA * interval_ms / 1000)).cast("bigint"))
-    return capped.select(*[column.alias(name) for name, column in _columns(interval_ms).items()]).select(
-        *names(EVENT)
-    )
+    share = F.least("wanted", F.lit(QUOTA * interval_ms / 1000)) / _partitions(slots, tenants)
+    capped = shaped.withColumn("bytes", share.cast("bigint"))
+    columns = _columns(interval_ms, tenants)
+    return capped.select(*[column.alias(name) for name, column in columns.items()]).select(*names(EVENT))
 
 
-def _columns(interval_ms: int) -> dict[str, Column]:
+def _partitions(slots: int, tenants: int) -> Column:
+    """Among how many partitions of a broker and proxy a tenant divides its bytes, at least one."""
+    of_rank = F.log1p(1 / F.col("rank")) / math.log(tenants)
+    way = F.when(F.col("produces"), PRODUCED).otherwise(1 - PRODUCED)
+    return F.greatest(of_rank * way * slots / (BROKERS * PROXIES), F.lit(1.0))
+
+
+def _columns(interval_ms: int, tenants: int) -> dict[str, Column]:
     """The event's fields, of a slot's interval."""
     over = F.greatest(F.col("wanted") / (QUOTA * interval_ms / 1000) - 1, F.lit(0.0))
     requests = F.greatest(F.floor(F.col("bytes") / 65_536), F.lit(1)).cast("bigint")
@@ -63,15 +80,15 @@ def _columns(interval_ms: int) -> dict[str, Column]:
     return {
         "v": F.lit(1),
         "cluster": F.lit("main"),
-        "proxy": F.concat(F.lit("proxy-"), (F.col("slot") % 2 + 1).cast("string")),
+        "proxy": F.concat(F.lit("proxy-"), (F.col("slot") % PROXIES + 1).cast("string")),
         "broker": (F.col("slot") % BROKERS + 1).cast("int"),
         "listener": F.lit("clients"),
         "interval_start_ms": F.col("interval_start_ms"),
         "interval_ms": F.lit(interval_ms).cast("bigint"),
-        "user": F.concat(F.lit("team-"), F.lpad((F.col("rank") % 97).cast("string"), 2, "0")),
+        "user": F.concat(F.lit("team-"), F.lpad((F.col("rank") % (tenants // 2)).cast("string"), 4, "0")),
         "client_id": F.concat(F.lit("service-"), F.col("rank").cast("string")),
         "api": F.when(produces, F.lit("Produce")).otherwise(F.lit("Fetch")),
-        "topic": F.concat(F.lit("topic-"), (F.col("rank") % 50).cast("string")),
+        "topic": F.concat(F.lit("topic-"), (F.col("rank") % (tenants // 4)).cast("string")),
         "partition": F.col("slot").cast("int"),
         "requests": requests,
         "bytes_in": F.when(produces, F.col("bytes")).otherwise(requests * 90),
@@ -105,7 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline.generate")
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--hours", type=float, default=24)
-    parser.add_argument("--tenants", type=int, default=200)
+    parser.add_argument("--tenants", type=int, help="One for each 5000 events otherwise.")
     parser.add_argument("--interval", type=int, default=INTERVAL_MS, metavar="MS")
     parser.add_argument("--out", required=True)
     parser.add_argument("--format", choices=("json", "parquet"), default="json")

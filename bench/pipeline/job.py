@@ -1,9 +1,11 @@
 """One job, timed: `python -m bench.pipeline.job JOB EVENTS OUT QUOTAS PRICES MEMORY`; a line of JSON."""
 
 import json
+import os
 import shutil
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -16,7 +18,9 @@ def main() -> None:
     """Runs the job in a session that is there already, so that its start does not count."""
     job, source, out, quotas, prices, memory = sys.argv[1:]
     shutil.rmtree(out, ignore_errors=True)
-    spark = make_session(settings={"spark.driver.memory": memory})
+    # What does not fit into memory goes to the same disk as the events.
+    settings = {"spark.driver.memory": memory, "spark.local.dir": str(Path(out).parent / "spark")}
+    spark = make_session(settings=settings)
     options = {
         "chargeback": ["--prices", prices],
         "replay": ["--quotas", quotas],
@@ -27,11 +31,28 @@ def main() -> None:
     seconds = time.monotonic() - began
     if result.exit_code:
         sys.exit(result.output)
-    pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
-    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    megabytes = int(status["VmHWM"].split()[0]) / 1024
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    megabytes = sum(map(_peak, [os.getpid(), *_below(jvm.java.lang.ProcessHandle.current().pid())]))
     spark.stop()
     print(json.dumps({"seconds": seconds, "megabytes": megabytes}))
+
+
+def _below(pid: int) -> list[int]:
+    """The process and all that it has started: Spark's, and its Python workers."""
+    with suppress(OSError):
+        children = Path(f"/proc/{pid}/task").glob("*/children")
+        found = [_below(int(child)) for file in children for child in file.read_text().split()]
+        return [pid, *(each for below in found for each in below)]
+    return []
+
+
+def _peak(pid: int) -> float:
+    """The most memory that a process had so far, in MB; nothing of one that has just ended."""
+    with suppress(OSError, KeyError):
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        return int(status["VmHWM"].split()[0]) / 1024
+    return 0.0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,64 @@
+"""What a job costs: a fixed part, such as Spark's warming up, and so much for each event."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+MOST_OFF: Final = 0.15
+"""How far, relative to the line, a linear cost may be off it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One job on so many events. `megabytes`: the most memory that its processes had, together."""
+
+    tool: str
+    job: str
+    events: int
+    seconds: float
+    megabytes: float
+
+    @property
+    def rate(self) -> float:
+        """Events per second, all in all."""
+        return self.events / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """seconds = fixed_seconds + seconds_per_event x events. `off`: the farthest that a size is off it."""
+
+    fixed_seconds: float
+    seconds_per_event: float
+    off: float
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether every size costs what the line says."""
+        return self.off <= MOST_OFF
+
+    def seconds(self, events: int) -> float:
+        """What so many events take."""
+        return self.fixed_seconds + self.seconds_per_event * events
+
+
+def fit(results: Sequence[Result]) -> Line | None:
+    """The line of least squares, relative to what was measured, so that the largest does not decide alone.
+
+    None where fewer than two sizes were measured. Two are always on a line.
+    """
+    if len({each.events for each in results}) < 2:
+        return None
+    weights = [1 / each.seconds**2 for each in results]
+    total = sum(weights)
+    mean_events = sum(w * each.events for w, each in zip(weights, results, strict=True)) / total
+    mean_seconds = sum(w * each.seconds for w, each in zip(weights, results, strict=True)) / total
+    spread = sum(w * (each.events - mean_events) ** 2 for w, each in zip(weights, results, strict=True))
+    both = sum(
+        w * (each.events - mean_events) * (each.seconds - mean_seconds)
+        for w, each in zip(weights, results, strict=True)
+    )
+    slope = both / spread
+    line = Line(mean_seconds - slope * mean_events, slope, 0.0)
+    off = max(abs(each.seconds / line.seconds(each.events) - 1) for each in results)
+    return Line(line.fixed_seconds, slope, off)
