@@ -3,7 +3,9 @@
 import asyncio
 from typing import TYPE_CHECKING, Final, cast, final
 
-from proxy.server.broker_stream import BrokerStream
+from proxy.relay.relay import Relay
+from proxy.server.broker_stream import LEAST_BYTES, BrokerStream
+from proxy.server.direct import Direct, plain_socket
 from proxy.server.pauses import Pauses
 
 if TYPE_CHECKING:
@@ -35,9 +37,8 @@ class BrokerSide:
         self._ending = False
         self._stream: BrokerStream | None = None
         """Made when it is needed first."""
-        self._streaming = False
-        self._plain = False
-        """Whether the socket's bytes are the broker's own, not TLS."""
+        self._descriptor = -1
+        """The socket's, where its bytes are the broker's own, not TLS."""
         self.pauses: Final = Pauses()
 
     def wait_with(self, pieces: list[bytes]) -> bool:
@@ -56,14 +57,21 @@ class BrokerSide:
         self.connecting = False
         self._waiting = []
 
-    def stream(self, on: bool) -> None:
-        """Read by a BrokerStream from now on, or no longer."""
-        if on == self._streaming or self.transport is None or not self._plain:
-            return
-        self._streaming = on
-        if self._stream is None:
-            self._stream = BrokerStream(self._connection, self)
-        self.transport.set_protocol(cast("asyncio.Protocol", self._stream if on else self))
+    def follow(self, relay: Relay, direct: Direct) -> None:
+        """See BrokerStream.follow()."""
+        stream = self._stream
+        if stream is None:
+            if relay.passable < LEAST_BYTES or self._descriptor < 0:
+                return
+            stream = BrokerStream(self._connection, self, self._descriptor, relay, direct)
+            self._stream = stream
+        stream.follow()
+
+    def read_with(self, stream: BrokerStream | None) -> None:
+        """Let this one read the socket; None: as it is usual."""
+        transport = self.transport
+        if transport is not None:
+            transport.set_protocol(cast("asyncio.Protocol", stream or self))
 
     @property
     def gone(self) -> bool:
@@ -83,6 +91,8 @@ class BrokerSide:
         transport = self.transport
         if transport is None:
             return
+        if self._stream is not None:
+            self._stream.stop()
         if transport.can_write_eof() and not transport.is_closing():
             transport.write_eof()
             transport.resume_reading()
@@ -96,9 +106,11 @@ class BrokerSide:
         broker = cast("asyncio.Transport", transport)
         self.connecting = False
         self.transport = broker
-        self._plain = broker.get_extra_info("sslcontext") is None
+        self._descriptor = plain_socket(broker)
         self.pauses.clear()
-        broker.set_write_buffer_limits(high=WRITE_BUFFER_BYTES if self._plain else TLS_WRITE_BUFFER_BYTES)
+        broker.set_write_buffer_limits(
+            high=WRITE_BUFFER_BYTES if self._descriptor >= 0 else TLS_WRITE_BUFFER_BYTES
+        )
         broker.writelines(self._waiting)
         self._waiting = []
         if self._ending:

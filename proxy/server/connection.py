@@ -24,7 +24,7 @@ from proxy.relay.errors import (
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.server.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
-from proxy.server.broker_stream import LEAST_BYTES
+from proxy.server.broker_stream import BrokerStream
 from proxy.server.direct import Direct, direct
 from proxy.server.drain import Drain
 from proxy.server.owner import Owner
@@ -187,25 +187,18 @@ class Connection:
             self.fail(error)
             return
         self._pump(relay)
-        if self._direct is not None:
-            self._broker.stream(relay.passable >= LEAST_BYTES)
+        if self._direct is not None and not self._over:
+            self._broker.follow(relay, self._direct)
 
-    @property
-    def passable(self) -> int:
-        """How many of the broker's next bytes broker_streamed() takes."""
-        return 0 if self._relay is None else self._relay.passable
-
-    def broker_streamed(self, data: memoryview) -> None:
-        """Bytes that are passable, in a buffer that is written over when this returns."""
+    def broker_streamed(self, data: memoryview, stream: BrokerStream) -> None:
+        """The broker's next bytes, in a buffer that is written over when this returns."""
         relay = self._relay
         if relay is None or self._over:
             return
-        if relay.passable < len(data) or self._direct is None or not self._direct.write(data):
+        if not stream.pass_by(data):
             self.broker_sent(bytes(data))
-            return
-        self.heard_at = self._time()
-        relay.pass_by(len(data))
-        self._broker.stream(relay.passable >= LEAST_BYTES)
+        else:
+            self.heard_at = self._time()
 
     def broker_full(self, full: bool) -> None:
         self._pause(BROKER_FULL, full)

@@ -3,7 +3,9 @@
 import asyncio
 import gc
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator
+import os
+import random
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
 import uvloop
@@ -13,7 +15,8 @@ from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.server import broker_stream
 from proxy.server.connection import Connection
-from tests.support.exchanges import answered, fetch, fetch_response, opaque
+from proxy.server.splice import SPLICE
+from tests.support.exchanges import answered, fetch, fetch_response, fetched, opaque
 from tests.support.messages import Ports, response_frame
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
@@ -31,6 +34,16 @@ def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
     loop.close()
 
 
+@pytest.fixture(params=["spliced", "copied"])
+def ways(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both ways past the relay: with the system's help, and as where it has none to give."""
+    SPLICE.open()
+    if request.param == "copied":
+        SPLICE.works = False
+    yield
+    SPLICE.close()
+
+
 class Owner:
     """Knows one broker."""
 
@@ -38,10 +51,12 @@ class Owner:
         self.traffic = Traffic()
         self.ended_with: list[str] = []
         self.left_by = asyncio.Event()
+        self._open = 0
         self._broker_port = broker_port
         self._tasks: list[asyncio.Task[None]] = []
 
     def opened(self, connection: Connection, address: str) -> Relay:
+        self._open += 1
         return Relay(QuotaEngine([]), Ports(), self.traffic, "user", address, 1 << 20)
 
     def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
@@ -54,18 +69,26 @@ class Owner:
         self.ended_with.append(reason)
 
     def left(self, connection: Connection) -> None:
-        self.left_by.set()
+        self._open -= 1
+        if self._open == 0:
+            self.left_by.set()
 
 
 async def served(
-    answer: bytes, client: Callable[[int], Awaitable[bytes | None]]
+    answer: bytes | Sequence[bytes], client: Callable[[int], Awaitable[bytes | None]], cut_short: bool = False
 ) -> tuple[bytes | None, Owner]:
-    """What the client makes of a broker that answers its first bytes so, and closes when the client has."""
+    """What the client makes of a broker that answers its first bytes so, and closes when the client has.
+
+    In pieces: each is on its way before the next. `cut_short`: the broker closes right behind them.
+    """
 
     async def broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1 << 16)
-        writer.write(answer)
-        await reader.read()
+        for piece in [answer] if isinstance(answer, bytes) else answer:
+            writer.write(piece)
+            await asyncio.sleep(0)
+        if not cut_short:
+            await reader.read()
         writer.close()
 
     loop = asyncio.get_running_loop()
@@ -77,9 +100,14 @@ async def served(
     return told, owner
 
 
-async def all_of(port: int, size: int, pause: Callable[[int], float]) -> bytes:
+TWO_REQUESTS = fetch(1, version=12) + opaque(2)
+
+
+async def all_of(
+    port: int, size: int, pause: Callable[[int], float], requests: bytes = TWO_REQUESTS
+) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
-    writer.write(fetch(1, version=12) + opaque(2))
+    writer.write(requests)
     got = b""
     while len(got) < size:
         got += await reader.read(1 << 20)
@@ -88,6 +116,7 @@ async def all_of(port: int, size: int, pause: Callable[[int], float]) -> bytes:
     return got
 
 
+@pytest.mark.usefixtures("ways")
 @pytest.mark.parametrize("pause", [0.0, 0.002], ids=["fast", "slow"])
 def test_a_large_answer_and_what_follows_it(loop: asyncio.AbstractEventLoop, pause: float) -> None:
     answer = ANSWER + answered(2)
@@ -100,7 +129,8 @@ def test_a_large_answer_and_what_follows_it(loop: asyncio.AbstractEventLoop, pau
     assert owner.ended_with == ["client_closed"]
 
 
-def test_on_uvloop_most_of_it_is_read_into_our_own_buffer() -> None:
+@pytest.mark.usefixtures("ways")
+def test_on_uvloop_most_of_it_is_spliced_or_read_into_our_own_buffer() -> None:
     loop = uvloop.new_event_loop()
     size = len(broker_stream.BUFFER)
     broker_stream.BUFFER[:] = bytes(size)
@@ -108,8 +138,78 @@ def test_on_uvloop_most_of_it_is_read_into_our_own_buffer() -> None:
     loop.run_until_complete(served(answer, lambda port: all_of(port, len(answer), lambda size: 0.0)))
     loop.close()
     assert bytes(broker_stream.BUFFER[:512]) != bytes(512)
+    rest = bytes(broker_stream.BUFFER[broker_stream.HEAD_BYTES :])
+    assert (rest == bytes(len(rest))) == SPLICE.works
 
 
+@pytest.mark.usefixtures("ways")
+@pytest.mark.parametrize("seed", range(4))
+def test_answers_large_and_small_that_come_in_any_pieces(loop: asyncio.AbstractEventLoop, seed: int) -> None:
+    """Requests sent ahead; an answer begins and ends anywhere in what is read."""
+    chance = random.Random(seed)
+    sizes = [chance.choice([200, 7_000, 40_000, 70_000, 300_000, 1_000_000, 1_500_000]) for _ in range(12)]
+    requests = b"".join(fetch(number, version=12) for number in range(len(sizes)))
+    answer = b"".join(fetched(number, size, version=12) for number, size in enumerate(sizes))
+    pieces, at = [], 0
+    while at < len(answer):
+        size = chance.choice([1, 100, 4_096, 8_192, 8_193, 50_000, 400_000])
+        pieces.append(answer[at : at + size])
+        at += size
+    got, owner = loop.run_until_complete(
+        served(pieces, lambda port: all_of(port, len(answer), lambda size: 0.0, requests))
+    )
+    assert isinstance(got, bytes)
+    assert hashlib.sha256(got).digest() == hashlib.sha256(answer).digest()
+    assert owner.traffic.total.bytes_out == len(answer)
+
+
+@pytest.mark.usefixtures("ways")
+@pytest.mark.parametrize("size", [3_000_000, len(ANSWER) - 1])
+def test_a_broker_that_closes_in_the_middle(loop: asyncio.AbstractEventLoop, size: int) -> None:
+    """What it has sent is delivered, and then the client's connection ends too."""
+
+    async def until_its_end(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(fetch(1, version=12))
+        got = await reader.read()
+        writer.close()
+        return got
+
+    got, owner = loop.run_until_complete(served(ANSWER[:size], until_its_end, cut_short=True))
+    assert got == ANSWER[:size]
+    assert owner.ended_with == ["broker_closed"]
+
+
+@pytest.mark.usefixtures("ways")
+def test_a_client_that_does_not_read_holds_up_nobody(loop: asyncio.AbstractEventLoop) -> None:
+    answer = ANSWER + answered(2)
+
+    async def two(port: int) -> bytes:
+        idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 12)
+        idle_writer.write(TWO_REQUESTS)
+        got = await idle_reader.readexactly(100)
+        assert await all_of(port, len(answer), lambda size: 0.0) == answer
+        got += await idle_reader.readexactly(len(answer) - 100)
+        idle_writer.close()
+        return got
+
+    got, owner = loop.run_until_complete(served(answer, two))
+    assert got == answer
+    assert owner.traffic.total.bytes_out == 2 * len(answer)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc")
+def test_no_more_files_are_open_afterwards(loop: asyncio.AbstractEventLoop) -> None:
+    """One pipe serves all connections."""
+    answer = ANSWER + answered(2)
+    opened = set()
+    for _ in range(3):
+        loop.run_until_complete(served(answer, lambda port: all_of(port, len(answer), lambda size: 0.0)))
+        opened.add(len(os.listdir("/proc/self/fd")))
+    assert len(opened) == 1
+
+
+@pytest.mark.usefixtures("ways")
 def test_a_client_that_goes_in_the_middle(loop: asyncio.AbstractEventLoop) -> None:
     async def impatient(port: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
