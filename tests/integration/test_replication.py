@@ -1,5 +1,6 @@
 """Replication through the proxy: followers fetch at their own pace, and throttled ones at the throttle's."""
 
+import asyncio
 import statistics
 import time
 import uuid
@@ -17,6 +18,8 @@ from confluent_kafka.admin import (
 )
 from kio.schema.errors import ErrorCode
 
+from pipeline.log_dirs import read_cluster
+from pipeline.transforms.reassignment import Cluster, Move, plan
 from proxy.demo.broker_properties import INTERNAL
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.clients import Confluent
@@ -61,6 +64,13 @@ def fill(cluster: Replicated, topic: str, megabytes: int) -> None:
     """Produce so much, in batches of 100 KB."""
     client = Confluent(batch_size=100_000, linger_ms=20)
     client.send(cluster.kafka.bootstrap, topic, megabytes * 1024, size=1024)
+
+
+def cluster_of(bootstrap: str, topic: str, to: list[int]) -> Cluster:
+    """What is planned on, of this topic alone: all of it moves."""
+    found = asyncio.run(read_cluster(bootstrap.split(",")[0]))
+    partitions = [each for each in found.partitions if each.topic == topic]
+    return Cluster(found.brokers, partitions, [Move(topic, each.partition, to) for each in partitions])
 
 
 def configs(bootstrap: str, kind: ResourceType, name: str) -> dict[str, str]:
@@ -136,11 +146,14 @@ def test_a_fetch_that_cannot_be_read_passes_and_is_told_of(cluster: Replicated, 
 def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
     cluster: Replicated, proxy: ProxyProcess, tmp_path: Path
 ) -> None:
-    """While others are produced to, and on brokers that never hear of the throttle."""
+    """While others are produced to, and on brokers that never hear of the throttle. It takes the time that
+    `quota-pipeline reassign` plans for it.
+    """
     make_topic(cluster.kafka, "moved", on=[(1,)] * 8)
     make_topic(cluster.kafka, "bystander", on=[(1, 2), (2, 1)], min_insync_replicas=2)
     fill(cluster, "moved", 32)
     before = digests(cluster.kafka, "moved", 8)
+    planned = plan(cluster_of(cluster.kafka.bootstrap, "moved", [2]), RATE)
     reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "moved", on=[(2,)] * 8)
     with Load(proxy.bootstrap, "bystander", 2) as load, Meter(proxy, 2) as meter:
         load.go_on()
@@ -162,6 +175,7 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
         load.check()
         seconds = meter.by_second()
     even(seconds[1:], RATE)
+    assert meter.seconds == pytest.approx(planned.move_seconds, rel=0.15)
     for side, broker in (("leader", "1"), ("follower", "2")):
         assert proxy.metric(f"quota_proxy_{side}_replication_throttled_bytes_total", broker=broker) > 0
         assert proxy.metric("quota_proxy_replication_omitted_partitions_total", broker=broker, role=side) > 0

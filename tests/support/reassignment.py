@@ -87,6 +87,13 @@ class Meter:
         """Until so many bytes have been moved."""
         wait_until(lambda: self.moved >= size, f"{size:.0f} bytes moved at broker {self._broker}", seconds)
 
+    @property
+    def seconds(self) -> float:
+        """From the first byte to the last, so far."""
+        samples = list(self._samples)
+        began = next(at for at, size in samples if size > 0)
+        return next(at for at, size in samples if size == samples[-1][1]) - began
+
     def by_second(self, since: float = 0.0) -> list[float]:
         """Bytes of each whole second from the first byte on, or since a time.monotonic()."""
         samples = list(self._samples)
