@@ -131,15 +131,11 @@ def test_replicas_in_sync_are_fed_through_the_proxy(cluster: Replicated, proxy: 
     assert proxy.metric("quota_proxy_unread_fetches_total", listener="replication") == 0
     tenants = {sample.labels["client_id"] for sample in proxy.metrics()["quota_proxy_client_bytes"].samples}
     assert not any("fetcher" in client_id for client_id in tenants), "followers are nobody's tenants"
-
-
-def test_a_fetch_that_cannot_be_read_passes_and_is_told_of(cluster: Replicated, proxy: ProxyProcess) -> None:
-    """Its version is one that no broker has yet: the broker itself ends the connection."""
-    before = proxy.metric("quota_proxy_unread_fetches_total", listener="replication")
+    # A version that no broker has yet passes too: the broker itself ends the connection.
     with RawClient(cluster.port(1)) as client:
         client.send_bytes(opaque(1, FETCH, 99))
         assert client.ended()
-    assert proxy.metric("quota_proxy_unread_fetches_total", listener="replication") == before + 1
+    assert proxy.metric("quota_proxy_unread_fetches_total", listener="replication") == 1
     wait_until(lambda: proxy.log_lines("of versions that this proxy cannot read"), "the log's line")
 
 
