@@ -114,11 +114,13 @@ def _lines(results: Sequence[Result]) -> Table:
     table = Table("job", "tool", "fixed seconds", "events/s above", "farthest off", f"within {MOST_OFF:.0%}")
     for job in JOBS:
         for tool in TOOLS:
-            line = fit([each for each in results if (each.tool, each.job) == (tool, job)])
+            found = [each for each in results if (each.tool, each.job) == (tool, job)]
+            line = fit(found)
             if line is None:
                 continue
             rate = f"{1 / line.seconds_per_event:,.0f}" if line.seconds_per_event > 0 else "-"
-            linear = "yes" if line.is_linear else "NO"
+            # Two sizes are on a line whatever they cost.
+            linear = "-" if len(found) < 3 else "yes" if line.is_linear else "NO"
             table.add_row(job, tool, f"{line.fixed_seconds:.1f}", rate, f"{line.off:.0%}", linear)
     return table
 
