@@ -3,7 +3,7 @@
 import pytest
 
 from bench.replication import PROXY, report
-from bench.replication_move import LEADER, Moved, Plan, _by_second
+from bench.replication_move import LEADER, Moved, Plan, _by_second, _moving
 
 PLAN = Plan("t", 2, 40, 4 << 20, (LEADER,), (1, 2), (1, 3), "")
 
@@ -14,13 +14,13 @@ def test_a_plan_moves_to_the_broker_that_is_new() -> None:
 
 def test_seconds_count_from_the_first_byte_to_the_last() -> None:
     samples = [(0.0, 0), (1.0, 0), (2.0, 10), (2.5, 15), (3.1, 30), (4.2, 50), (9.0, 50)]
-    by_second, seconds = _by_second(samples)
-    assert by_second == [15, 15]
-    assert seconds == pytest.approx(2.2)
+    began, ended = _moving(samples)
+    assert (began, ended) == (2.0, pytest.approx(4.2))
+    assert _by_second(samples, began, ended) == [15, 15]
 
 
 def test_the_report() -> None:
     rate = PLAN.rate
-    moved = Moved(10.0, [2.0 * rate, *[rate] * 9], [0.01] * 100, [0.015] * 100, True)
+    moved = Moved(10.0, [2.0 * rate, *[rate] * 9], [(0.0, 0.01)] * 100, [(0.0, 0.015)] * 100, True)
     text = report([("leader", PLAN, {PROXY: moved})])
     assert "| leader | proxy | 1.00 | 0.00 | 1.00 | 1.00 | 1.50 | yes |" in text
