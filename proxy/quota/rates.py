@@ -78,6 +78,23 @@ class TokenBucket:
         self._last = at
 
 
+@final
+class _Sample:
+    """One sample of a rate: two times in ms, and the sum of the uses."""
+
+    __slots__ = ("last", "start", "value")
+
+    def __init__(self, at: int) -> None:
+        self.start = at
+        self.last = at
+        self.value = 0.0
+
+    def begin(self, at: int) -> None:
+        """Start anew."""
+        self.start = self.last = at
+        self.value = 0.0
+
+
 class _Windowed:
     """A rate over a ring of samples; what it is divided by is left to the rate (Kafka's SampledStat, 3.8 and
     later).
@@ -99,15 +116,11 @@ class _Windowed:
         if self._window < 1:
             raise ValueError(f"window_seconds is {window_seconds}; it must be at least a millisecond")
         self._expire_age: Final = samples * self._window
-        self._starts: Final[list[int]] = []
-        self._lasts: Final[list[int]] = []
-        self._values: Final[list[float]] = []
         self._at = -_NEVER
-        # The current sample; its place in the lists is written when it rests.
+        self._ring: Final[list[_Sample]] = []
         self._current = 0
-        self._start = 0
-        self._last = 0
-        self._value = 0.0
+        """Where in it the current sample is."""
+        self._sample = _Sample(0)
         # The resting samples; not summed up since the current one changed.
         self._unsummed = False
         self._rest_value = 0.0
@@ -117,15 +130,16 @@ class _Windowed:
     def record(self, value: float, now: float) -> None:
         """Count a use."""
         at = self._time(now)
-        if at - self._start >= self._window:
+        if at - self._sample.start >= self._window:
             self._advance(at)
-        self._value += value
-        self._last = at
+        sample = self._sample
+        sample.value += value
+        sample.last = at
 
     def measure(self, now: float) -> float:
         """The rate per second over the window that ends at `now`; 0.0 before the first use."""
         self._purge(self._time(now))
-        return (self._rest_value + self._value) / (self._divisor() / 1e3)
+        return (self._rest_value + self._sample.value) / (self._divisor() / 1e3)
 
     def throttle_seconds(self, limit: float, now: float) -> float:
         """(rate - limit) / limit x window, to the millisecond (half rounds up); infinite at a limit of 0."""
@@ -142,62 +156,46 @@ class _Windowed:
 
     def _elapsed(self) -> int:
         """Milliseconds since the oldest sample started."""
-        return self._at - min(self._start, self._rest_start)
+        return self._at - min(self._sample.start, self._rest_start)
 
     def _time(self, now: float) -> int:
         at = _milliseconds(now)
         if at <= self._at:
             return self._at
         self._at = at
-        if not self._starts:
+        if not self._ring:
             # The first call starts the first sample, be it a measurement, as in Kafka.
-            self._start = self._last = at
-            self._append(at)
+            self._sample.begin(at)
+            self._ring.append(self._sample)
         return at
 
-    def _append(self, at: int) -> None:
-        self._starts.append(at)
-        self._lasts.append(at)
-        self._values.append(0.0)
-
     def _advance(self, at: int) -> None:
-        self._put_down()
         self._current = (self._current + 1) % (self._samples + 1)
-        if self._current == len(self._starts):
-            self._append(at)
-        self._start = self._last = at
-        self._value = 0.0
+        if self._current == len(self._ring):
+            self._ring.append(_Sample(at))
+        self._sample = self._ring[self._current]
+        self._sample.begin(at)
         self._unsummed = True
 
     def _purge(self, at: int) -> None:
         if self._unsummed:
             self._sum_up()
-        if at < self._rest_due and at - self._last < self._expire_age:
+        if at < self._rest_due and at - self._sample.last < self._expire_age:
             return
-        self._put_down()
-        for slot in range(len(self._starts)):
-            if at - self._lasts[slot] >= self._expire_age:
-                self._starts[slot] = self._lasts[slot] = at
-                self._values[slot] = 0.0
-        self._start = self._starts[self._current]
-        self._last = self._lasts[self._current]
-        self._value = self._values[self._current]
+        for sample in self._ring:
+            if at - sample.last >= self._expire_age:
+                sample.begin(at)
         self._sum_up()
-
-    def _put_down(self) -> None:
-        self._starts[self._current] = self._start
-        self._lasts[self._current] = self._last
-        self._values[self._current] = self._value
 
     def _sum_up(self) -> None:
         self._unsummed = False
         self._rest_value = 0.0
         self._rest_start = self._rest_due = _NEVER
-        for slot in range(len(self._starts)):
-            if slot != self._current:
-                self._rest_value += self._values[slot]
-                self._rest_start = min(self._rest_start, self._starts[slot])
-                self._rest_due = min(self._rest_due, self._lasts[slot] + self._expire_age)
+        for sample in self._ring:
+            if sample is not self._sample:
+                self._rest_value += sample.value
+                self._rest_start = min(self._rest_start, sample.start)
+                self._rest_due = min(self._rest_due, sample.last + self._expire_age)
 
 
 @final
