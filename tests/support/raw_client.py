@@ -5,6 +5,7 @@ import ssl
 import struct
 import time
 from collections import deque
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
@@ -12,6 +13,7 @@ from tests.support.messages import LENGTH, read_frame, request_frame, response_t
 
 HOST: Final = "127.0.0.1"
 API_VERSIONS: Final = 18
+TIMEOUT_SECONDS: Final = 60.0
 
 
 class Answer(NamedTuple):
@@ -34,7 +36,7 @@ class RawClient:
         server_name: str = "localhost",
     ) -> None:
         self._client_id = client_id
-        self._socket = socket.create_connection((host, port), timeout=60)
+        self._socket = socket.create_connection((host, port), timeout=TIMEOUT_SECONDS)
         if tls is not None:
             self._socket = tls.wrap_socket(self._socket, server_hostname=server_name)
         self._answers = self._socket.makefile("rb")
@@ -59,6 +61,16 @@ class RawClient:
 
     def send_bytes(self, data: bytes) -> None:
         self._socket.sendall(data)
+
+    def send_until_full(self, data: bytes, seconds: float) -> bytes:
+        """Send as much as is taken; the rest, when nothing has been for so long."""
+        left = memoryview(data)
+        self._socket.settimeout(seconds)
+        with suppress(TimeoutError):
+            while left:
+                left = left[self._socket.send(left) :]
+        self._socket.settimeout(TIMEOUT_SECONDS)
+        return bytes(left)
 
     def receive_frame(self) -> bytes:
         """The next frame as it is, with its length; EOFError when there is none."""
