@@ -28,7 +28,7 @@ from bench.load.schedule import Schedule
 from bench.peers import quota_proxy
 from bench.peers.peer import HOST, Running, Setting
 from bench.rounds import fake_broker
-from bench.tenants import START_SECONDS, drive
+from bench.tenants import ROTATING, START_SECONDS, drive
 
 RESULTS: Final = Path(__file__).parent / "results"
 RATE: Final = 500
@@ -131,7 +131,7 @@ def main() -> None:
         port = stack.enter_context(fake_broker(Path(folder), join=False))
         setting = Setting(port, options.active, Path(folder), start_seconds=START_SECONDS)
         running = stack.enter_context(peer.start(setting))
-        drive(running, options.active, options.active)  # everybody is active from here on
+        drive(running, ROTATING, options.active, options.active)  # everybody is active from here on
         whole = options.seconds * options.rounds * len(found) + 60
         stack.enter_context(others(running, options.active, whole))
         for _ in range(options.rounds):
