@@ -80,14 +80,14 @@ def report(found: Sequence[tuple[str, Plan, dict[str, Moved]]]) -> str:
     lines = [f"{what}: {value}  " for what, value in machine.facts([]).items()]
     lines += [
         "",
-        "| throttle | | mean / quota | variation | 5 s / quota | time / planned | produce p99 x | equal |",
-        "|---|---|---:|---:|---:|---:|---:|---|",
+        "| throttle | | mean / quota | variation | 5 s / quota | time / planned | p99 x | lag x | equal |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---|",
     ]
     for name, plan, moves in found:
         planned = plan.megabytes * 1024 * 1024 / plan.rate
         for site, moved in moves.items():
             figures = [moved.mean / plan.rate, moved.variation, moved.most_of_five / plan.rate]
-            figures += [moved.seconds / planned, moved.slower]
+            figures += [moved.seconds / planned, moved.slower, moved.farther]
             shown = " | ".join(f"{figure:.2f}" for figure in figures)
             lines.append(f"| {name} | {site} | {shown} | {'yes' if moved.equal else 'NO'} |")
     return "\n".join([*lines, "", *[f"- {warning}" for warning in machine.warnings()]]) + "\n"

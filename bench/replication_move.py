@@ -3,10 +3,8 @@
 import hashlib
 import json
 import statistics
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -22,16 +20,13 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from bench.replication_load import PARTITIONS, Felt, loaded
 from proxy.demo.embedded_kafka import EmbeddedKafka
 
 LEADER: Final = "leader"
 FOLLOWER: Final = "follower"
 SAMPLE_SECONDS: Final = 0.1
-CALM_SECONDS: Final = 5.0
-PRODUCE_EVERY_SECONDS: Final = 0.01
-WARM_UP: Final = 400
-"""Messages before it counts: the first wait for connections, and for followers to take up new partitions."""
-LOADED_PARTITIONS: Final = 4
+CALM_SECONDS: Final = 20.0
 MOST_SECONDS: Final = 600.0
 
 
@@ -62,10 +57,10 @@ class Moved:
 
     seconds: float = 0.0
     by_second: list[float] = field(default_factory=list)
-    calm: list[tuple[float, float]] = field(default_factory=list)
-    """Produces before the move: when each began, and the seconds that it took."""
-    busy: list[tuple[float, float]] = field(default_factory=list)
-    """Produces while data moved."""
+    calm: Felt = field(default_factory=Felt)
+    """Before the move."""
+    busy: Felt = field(default_factory=Felt)
+    """While data moved."""
     equal: bool = False
     """Whether the replicas' files are the same, byte for byte."""
 
@@ -92,11 +87,20 @@ class Moved:
     @property
     def slower(self) -> float:
         """By what the p99 of produces has grown."""
-        return p99(self.busy) / p99(self.calm) if self.calm and self.busy else 1.0
+        return _p99(self.busy.produces) / _p99(self.calm.produces) if self.calm.produces else 1.0
+
+    @property
+    def farther(self) -> float:
+        """By what the in-sync replicas' mean lag has grown."""
+        return _mean(self.busy.lags) / _mean(self.calm.lags) if self.calm.lags else 1.0
 
 
-def p99(produces: Sequence[tuple[float, float]]) -> float:
-    return sorted(seconds for _, seconds in produces)[int(len(produces) * 0.99)]
+def _p99(seen: Sequence[tuple[float, float]]) -> float:
+    return sorted(value for _, value in seen)[int(len(seen) * 0.99)]
+
+
+def _mean(seen: Sequence[tuple[float, float]]) -> float:
+    return statistics.mean(value for _, value in seen)
 
 
 def make_topic(admin: AdminClient, name: str, partitions: int, replicas: Sequence[int]) -> None:
@@ -116,44 +120,6 @@ def fill(bootstrap: str, plan: Plan) -> None:
                 producer.poll(0.1)
         producer.poll(0)
     producer.flush()
-
-
-@contextmanager
-def producing(bootstrap: str, topic: str, produces: list[tuple[float, float]]) -> Iterator[None]:
-    """Produce with acks=all while the block lasts; `produces` gets when each began, and its seconds."""
-    if not topic:
-        yield
-        return
-    over = threading.Event()
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
-    for number in range(WARM_UP):
-        producer.produce(topic, bytes(1024), partition=number % LOADED_PARTITIONS)
-    producer.flush()
-
-    def produce() -> None:
-        due = time.monotonic()
-        while not over.is_set():
-            began = time.monotonic()
-            if began < due:
-                # Answers are noted as they come, and not only at the next message.
-                producer.poll(due - began)
-                continue
-            due += PRODUCE_EVERY_SECONDS
-
-            def came(*_: object, began: float = began) -> None:
-                produces.append((began, time.monotonic() - began))
-
-            partition = len(produces) % LOADED_PARTITIONS
-            producer.produce(topic, bytes(1024), partition=partition, on_delivery=came)
-        producer.flush()
-
-    thread = threading.Thread(target=produce)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def throttle(admin: AdminClient, plan: Plan, brokers: Sequence[int], on: bool) -> None:
@@ -206,8 +172,8 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
     fill(bootstrap, plan)
     moved = Moved()
     if plan.load and plan.load != plan.topic:
-        make_topic(admin, plan.load, LOADED_PARTITIONS, plan.before[:1] + plan.after[-1:])
-    with producing(bootstrap, plan.load, moved.calm):
+        make_topic(admin, plan.load, PARTITIONS, plan.before[:1] + plan.after[-1:])
+    with loaded(bootstrap, plan.load, moved.calm):
         time.sleep(CALM_SECONDS if plan.load else 0.0)
     throttle(admin, plan, list(kafka.node_ids), on=True)
     file = folder / f"{plan.topic}.json"
@@ -217,13 +183,16 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
     ]
     file.write_text(json.dumps({"version": 1, "partitions": parts}))
     samples: list[tuple[float, int]] = []
-    produces: list[tuple[float, float]] = []
-    with producing(bootstrap, plan.load, produces):
+    felt = Felt()
+    with loaded(bootstrap, plan.load, felt):
         began = time.monotonic()
         of_plan = ("--bootstrap-server", bootstrap, "--reassignment-json-file", str(file))
-        kafka.start_tool("kafka-reassign-partitions", *of_plan, "--execute")
+        tool = kafka.start_tool("kafka-reassign-partitions", *of_plan, "--execute")
+        started = None
         while time.monotonic() < began + MOST_SECONDS:
             samples.append((time.monotonic(), size(kafka, plan, plan.target)))
+            if started is None and tool.poll() is not None:
+                started = samples[-1][0]
             if len(samples) % 10 == 0 and samples[-1][1] and in_sync(admin, plan):
                 break
             time.sleep(SAMPLE_SECONDS)
@@ -231,7 +200,8 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
     began, ended = _moving(samples)
     moved.seconds = ended - began
     moved.by_second = _by_second(samples, began, ended)
-    moved.busy = [produce for produce in produces if began <= produce[0] <= ended]
+    # The tool is a Java machine's start and end, which takes one of two cores: no part of the move.
+    moved.busy = felt.between(max(began, started or began), ended)
     moved.equal = in_sync(admin, plan) and digest(kafka, plan, plan.after[0]) == digest(
         kafka, plan, plan.target
     )

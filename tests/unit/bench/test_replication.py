@@ -3,6 +3,7 @@
 import pytest
 
 from bench.replication import PROXY, report
+from bench.replication_load import Felt
 from bench.replication_move import LEADER, Moved, Plan, _by_second, _moving
 
 PLAN = Plan("t", 2, 40, 4 << 20, (LEADER,), (1, 2), (1, 3), "")
@@ -21,6 +22,13 @@ def test_seconds_count_from_the_first_byte_to_the_last() -> None:
 
 def test_the_report() -> None:
     rate = PLAN.rate
-    moved = Moved(10.0, [2.0 * rate, *[rate] * 9], [(0.0, 0.01)] * 100, [(0.0, 0.015)] * 100, True)
+    calm = Felt([(0.0, 0.01)] * 100, [(0.0, 1.0), (0.1, 3.0)])
+    busy = Felt([(0.0, 0.015)] * 100, [(0.0, 2.0), (0.1, 3.0)])
+    moved = Moved(10.0, [2.0 * rate, *[rate] * 9], calm, busy, True)
     text = report([("leader", PLAN, {PROXY: moved})])
-    assert "| leader | proxy | 1.00 | 0.00 | 1.00 | 1.00 | 1.50 | yes |" in text
+    assert "| leader | proxy | 1.00 | 0.00 | 1.00 | 1.00 | 1.50 | 1.25 | yes |" in text
+
+
+def test_what_was_felt_is_cut_to_the_move() -> None:
+    felt = Felt([(1.0, 0.1), (2.0, 0.2), (3.0, 0.3)], [(0.5, 1.0), (2.5, 2.0)])
+    assert felt.between(2.0, 2.9) == Felt([(2.0, 0.2)], [(2.5, 2.0)])

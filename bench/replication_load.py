@@ -1,0 +1,146 @@
+"""What producers and in-sync replicas feel meanwhile: `python -m bench.replication_load BOOTSTRAP TOPIC`.
+
+It says `ready`, and goes on until its input ends; then it prints what it saw, one line of JSON. It is a
+process of its own: what is measured shares no interpreter with what measures a move.
+"""
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from aiokafka import TopicPartition
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.offset import OffsetRequest
+from confluent_kafka import Producer
+
+ROOT: Final = Path(__file__).parent.parent
+PARTITIONS: Final = 4
+PRODUCE_EVERY_SECONDS: Final = 0.01
+WARM_UP: Final = 400
+"""Messages before it counts: the first wait for connections, and for followers to take up new partitions."""
+WATCH_SECONDS: Final = (0.02, 0.06)
+"""Between two looks at the replicas, at random: so they do not keep step with the messages."""
+_LOG_END: Final = -2
+"""The replica id of a tool that debugs, for whom the latest offset is the log's end; for a consumer's, -1, it
+is the high watermark (Kafka's ListOffsets).
+"""
+_CONSUMER: Final = -1
+_LATEST: Final = -1
+
+
+@dataclass
+class Felt:
+    """What came of it, each with its time (monotonic)."""
+
+    produces: list[tuple[float, float]] = field(default_factory=list)
+    """When each message (acks=all) was sent, and the seconds until its answer."""
+    lags: list[tuple[float, float]] = field(default_factory=list)
+    """How many messages the slowest in-sync replicas lacked, all partitions together."""
+
+    def between(self, began: float, ended: float) -> "Felt":
+        return Felt(
+            [each for each in self.produces if began <= each[0] <= ended],
+            [each for each in self.lags if began <= each[0] <= ended],
+        )
+
+
+@contextmanager
+def loaded(bootstrap: str, topic: str, felt: Felt) -> Iterator[None]:
+    """Load on a topic while the block lasts, after a warm-up; then `felt` has what it felt."""
+    if not topic:
+        yield
+        return
+    command = [sys.executable, "-m", "bench.replication_load", bootstrap, topic]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield
+        said, _ = process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed: what it said is above")
+    found = json.loads(said)
+    felt.produces = [(began, seconds) for began, seconds in found["produces"]]
+    felt.lags = [(at, messages) for at, messages in found["lags"]]
+
+
+def produce(producer: Producer, topic: str, felt: Felt, over: threading.Event) -> None:
+    """A message every so often, whether or not the last one was answered."""
+    due = time.monotonic()
+    while not over.is_set():
+        began = time.monotonic()
+        if began < due:
+            # Answers are noted as they come, and not only at the next message.
+            producer.poll(due - began)
+            continue
+        due += PRODUCE_EVERY_SECONDS
+
+        def came(*_: object, began: float = began) -> None:
+            felt.produces.append((began, time.monotonic() - began))
+
+        producer.produce(topic, bytes(1024), partition=len(felt.produces) % PARTITIONS, on_delivery=came)
+    producer.flush()
+
+
+async def watch(bootstrap: str, topic: str, felt: Felt, over: threading.Event) -> None:
+    """How far the log's end is above the high watermark, which is what all in-sync replicas have."""
+    client = AIOKafkaClient(bootstrap_servers=bootstrap)
+    await client.bootstrap()
+    try:
+        metadata = await client.fetch_all_metadata()
+        partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+        (leader,) = {metadata.leader_for_partition(partition) for partition in partitions}
+        while not over.is_set():
+            ends = asyncio.ensure_future(_latest(client, leader, topic, _LOG_END))
+            marks = await _latest(client, leader, topic, _CONSUMER)
+            # The end was asked for first: what comes in between makes a lag look smaller, never larger.
+            felt.lags.append((time.monotonic(), float(max(0, await ends - marks))))
+            await asyncio.sleep(random.uniform(*WATCH_SECONDS))
+    finally:
+        await client.close()
+
+
+async def _latest(client: AIOKafkaClient, leader: int, topic: str, replica_id: int) -> int:
+    """The sum of the partitions' latest offsets."""
+    partitions = [(number, _LATEST) for number in range(PARTITIONS)]
+    answer = await client.send(leader, OffsetRequest(replica_id, 0, [(topic, partitions)]))
+    return sum(offset for _, found in answer.topics for _, _, _, offset in found)
+
+
+def main() -> None:
+    """The command line."""
+    bootstrap, topic = sys.argv[1:]
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+    for number in range(WARM_UP):
+        producer.produce(topic, bytes(1024), partition=number % PARTITIONS)
+    producer.flush()
+    felt, over = Felt(), threading.Event()
+
+    def until_told() -> None:
+        sys.stdin.read()
+        over.set()
+
+    threading.Thread(target=until_told, daemon=True).start()
+    producing = threading.Thread(target=produce, args=(producer, topic, felt, over))
+    producing.start()
+    print("ready", flush=True)
+    try:
+        asyncio.run(watch(bootstrap, topic, felt, over))
+    finally:
+        over.set()
+        producing.join()
+    print(json.dumps({"produces": felt.produces, "lags": felt.lags}))
+
+
+if __name__ == "__main__":
+    main()
