@@ -114,6 +114,17 @@ def row(proxy: ProxyProcess, side: str, broker: int) -> dict[str, Any]:
     return found
 
 
+def throttled_bytes(proxy: ProxyProcess, side: str, broker: str) -> float:
+    """The counter of one side of a broker."""
+    return proxy.metric(f"quota_proxy_{side}_replication_throttled_bytes_total", broker=broker)
+
+
+def on_disk(kafka: EmbeddedKafka, topic: str, broker: int) -> int:
+    """Bytes of a topic's batches that a broker has."""
+    data = kafka.folder / f"node-{broker}" / "data"
+    return sum(file.stat().st_size for file in data.glob(f"{topic}-*/*.log"))
+
+
 def even(seconds: list[float], rate: int) -> None:
     """Every second is near the throttle, and no five together are far above."""
     assert statistics.mean(seconds) == pytest.approx(rate, rel=0.1), seconds
@@ -151,6 +162,8 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
     before = digests(cluster.kafka, "moved", 8)
     planned = plan(cluster_of(cluster.kafka.bootstrap, "moved", [2]), RATE)
     reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "moved", on=[(2,)] * 8)
+    sides = (("leader", "1"), ("follower", "2"))
+    before_it = {side: throttled_bytes(proxy, side, broker) for side, broker in sides}
     with Load(proxy.bootstrap, "bystander", 2) as load, Meter(proxy, 2) as meter:
         load.go_on()
         reassignment.execute(RATE)
@@ -165,15 +178,20 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
         assert shown["lag"] > 0
         assert 0 < shown["since_seconds"] < 60
         assert proxy.metric("quota_proxy_replica_lag", broker="2") > 0
-        for side, broker in (("leader", "1"), ("follower", "2")):
-            assert proxy.metric(f"quota_proxy_{side}_replication_throttled_rate", broker=broker) > 0
+        meter.wait(24 * MEBIBYTE)
+        for side, broker in sides:
+            rate = proxy.metric(f"quota_proxy_{side}_replication_throttled_rate", broker=broker)
+            moved = throttled_bytes(proxy, side, broker) - before_it[side]
+            # Its window began with the first byte at the latest, and is of 11 s at the most.
+            assert 0.95 * moved / 11 <= rate <= 1.05 * moved / meter.seconds
         wait_until(lambda: set(leaders(cluster.kafka, "moved").values()) == {2}, "the move's end", 60)
         load.check()
         seconds = meter.by_second()
     even(seconds[1:], RATE)
     assert meter.seconds == pytest.approx(planned.move_seconds, rel=0.15)
-    for side, broker in (("leader", "1"), ("follower", "2")):
-        assert proxy.metric(f"quota_proxy_{side}_replication_throttled_bytes_total", broker=broker) > 0
+    for side, broker in sides:
+        moved = throttled_bytes(proxy, side, broker) - before_it[side]
+        assert moved == pytest.approx(on_disk(cluster.kafka, "moved", 2), rel=0.05)
         assert proxy.metric("quota_proxy_replication_omitted_partitions_total", broker=broker, role=side) > 0
     assert "is complete" in reassignment.verify()
     assert not set(LISTS) & configs(proxy.bootstrap, ResourceType.TOPIC, "moved").keys()
