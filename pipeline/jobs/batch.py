@@ -13,7 +13,7 @@ from pipeline.transforms.chargeback import chargeback
 from pipeline.transforms.events import not_in
 from pipeline.transforms.recommend import Rules, peaks, recommend
 from pipeline.transforms.replay import replay, untried
-from pipeline.transforms.throttle import throttle
+from pipeline.transforms.throttle import bound, throttle
 from pipeline.transforms.usage import partition_rates, usage
 
 
@@ -37,7 +37,7 @@ def write_usage(job: Job, by: str) -> None:
 
 def write_throttle(job: Job) -> None:
     """`throttle/`: whom quotas made wait or refused, by hour."""
-    job.write("throttle", throttle(job.events()))
+    job.write("throttle", throttle(job.events(bound)))
 
 
 def write_chargeback(job: Job, prices: Prices) -> None:
@@ -47,7 +47,7 @@ def write_chargeback(job: Job, prices: Prices) -> None:
 
 def write_replay(job: Job, quotas: QuotaSet) -> None:
     """`replay/`: what other quotas would have done."""
-    folder = job.write("replay", replay(job.events(), quotas))
+    folder = job.write("replay", replay(job.kept_events(), quotas))
     if untried(quotas):
         job.say(f"Not tried, since events do not say what they charge: {', '.join(untried(quotas))}", "bold")
     unknown = job.spark.read.parquet(folder).where(F.col("after_throttle_ms").isNull())

@@ -1,10 +1,12 @@
 """Job: one run of a command: its session, its events, its folder, and what it tells the user."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
@@ -12,7 +14,7 @@ from pipeline.errors import InputError
 from pipeline.jobs.progress import Progress
 from pipeline.session import make_session
 from pipeline.sources import KAFKA, Source, parse_source
-from pipeline.tables import Events, Quality, write_table
+from pipeline.tables import Events, Quality, all_events, write_table
 from pipeline.window import Window
 
 
@@ -39,6 +41,7 @@ class Job:
         self._source: Final = parse_source(options.events, options.kafka_settings)
         self._spark: SparkSession | None = None
         self._events: Events | None = None
+        self._kept: DataFrame | None = None
         self._progress: Progress | None = None
         self._shared = SparkSession.getActiveSession() is not None
 
@@ -51,6 +54,8 @@ class Job:
     ) -> None:
         if self._progress is not None:
             self._progress.stop()
+        if self._kept is not None:
+            self._kept.unpersist()
         if self._spark is not None and not self._shared:
             self._spark.stop()
 
@@ -65,11 +70,19 @@ class Job:
             self._progress = Progress(self._spark, self.console)
         return self._spark
 
-    def events(self) -> DataFrame:
-        """The source's events of the window, each once."""
+    def events(self, some: Callable[[DataFrame], DataFrame] = all_events) -> DataFrame:
+        """The source's events of the window, or `some` of them, each once."""
         if self._events is None:
             self._events = Events(self.spark, self._source, self.options.window)
-        return self._events.events()
+        return self._events.events(some)
+
+    def kept_events(self) -> DataFrame:
+        """All of them, for who goes over them more than once: duplicates are looked for once, and the rest is
+        kept on disk while the job runs. It need not fit into memory.
+        """
+        if self._kept is None:
+            self._kept = self.events().persist(StorageLevel.DISK_ONLY)
+        return self._kept
 
     def write(self, name: str, table: DataFrame) -> str:
         """Writes a table of events(), and quarantines what is no event; returns the table's folder."""

@@ -25,10 +25,11 @@ def write_report(job: Job, prices: Prices | None, quotas: QuotaSet | None) -> No
     """`report.html`, and the tables that it is made from as Parquet and CSV."""
     if "://" in job.options.out:
         raise InputError(f"--out {job.options.out}: the report takes a folder on this machine")
-    hours = _keep(job, "usage", usage(job.events()))
-    waits = _keep(job, "throttle", throttle(job.events()))
-    charges = None if prices is None else _keep(job, "chargeback", chargeback(job.events(), prices))
-    limits = None if quotas is None else _keep(job, "headroom", headroom(job.events(), quotas))
+    events = job.kept_events()
+    hours = _keep(job, "usage", usage(events))
+    waits = _keep(job, "throttle", throttle(events))
+    charges = None if prices is None else _keep(job, "chargeback", chargeback(events, prices))
+    limits = None if quotas is None else _keep(job, "headroom", headroom(events, quotas))
     quality = job.report_quality()
     tenants = _tenants(hours)
     figures = Figures(

@@ -11,9 +11,14 @@ from pipeline.schema import THROTTLE, names
 BOUND: Final = ("throttled_requests", "throttle_ms", "rejected_requests", "rejected_bytes")
 
 
+def bound(events: DataFrame) -> DataFrame:
+    """The events that say that a quota made somebody wait or refused something."""
+    return events.where(reduce(Column.__or__, [F.col(name) > 0 for name in BOUND]))
+
+
 def throttle(events: DataFrame) -> DataFrame:
     """Deduplicated events to `schema.THROTTLE`: only hours in which a quota bound the tenant."""
-    hours = events.where(reduce(Column.__or__, [F.col(name) > 0 for name in BOUND])).select(
+    hours = bound(events).select(
         F.date_trunc("hour", F.timestamp_millis("interval_start_ms")).alias("hour"),
         "user",
         "client_id",
