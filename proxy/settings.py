@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from proxy.config_file import document
+from proxy.config_file.compact import compact
 from proxy.config_file.convert import convert
 from proxy.config_file.ports import WILDCARDS, check_ports, meet, ports_in
 from proxy.config_file.unknown_key import unknown
@@ -210,6 +211,7 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         return range(base, min(others, default=65536))
 
 
+@compact
 def load(path: Path, *, with_files: bool = False) -> Settings:
     """Reads and checks the file; SettingsError says what is wrong, with file, line and key.
 

@@ -46,13 +46,13 @@ class Table:
         moved: set[Names] = set()
         alone = len(changes) <= _FEW
         for entity, value in changes.items():
-            if (value is not None) != (entity in values):
+            alone = alone and not _for_several(entity)
+            if alone and (value is not None) != (entity in values):
                 moved.add(entity)
             if value is None:
                 values.pop(entity, None)
             else:
                 values[entity] = value
-            alone = alone and not _for_several(entity)
         table = Table(values)
         if alone:
             table._made_from = self._mark

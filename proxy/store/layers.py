@@ -85,7 +85,7 @@ class Layers(Generic[Entity, Value]):
         self.effective.clear()
         self._ends.clear()
         for layer in (file, tools):
-            for entity, name in list(layer.places()):
+            for entity, name in layer.places():
                 self.refresh(entity, name, now_ms)
             self._await_ends(layer)
 

@@ -26,12 +26,11 @@ def read_clients(clients: Sequence[Mapping[str, object]], at: Key) -> ClientLaye
     """What the entries say; SettingsError, with a key below `at`, for what no kind of quota takes."""
     quota_keys = {key.name: key for kind in load_kinds() for key in kind.keys}
     layer = ClientLayer()
-    places: dict[tuple[QuotaEntity, bool], int] = {}
     for place, entry in enumerate(clients):
         entity = _entity(entry, (*at, place))
         expires_at_ms = _expiry(entry, (*at, place, EXPIRES))
-        first = places.setdefault((entity, expires_at_ms is not None), place)
-        if first != place:
+        if entity in (layer.lasting if expires_at_ms is None else layer.temporary):
+            first = _first(clients, entity, EXPIRES in entry)
             problem = f"{entity} has an entry already, {spell((*at, first))}; put its quotas together"
             raise SettingsError(problem, (*at, place, ENTITY))
         for name, value in _values(entry, entity, quota_keys, (*at, place)).items():
@@ -40,6 +39,15 @@ def read_clients(clients: Sequence[Mapping[str, object]], at: Key) -> ClientLaye
             else:
                 layer.set_temporary(entity, name, Temporary(value, expires_at_ms))
     return layer
+
+
+def _first(clients: Sequence[Mapping[str, object]], entity: QuotaEntity, expires: bool) -> int:
+    """Which entry is the first for an entity, of those that expire or that do not."""
+    return next(
+        place
+        for place, entry in enumerate(clients)
+        if (EXPIRES in entry) == expires and _entity(entry, ()) == entity
+    )
 
 
 def _entity(entry: Mapping[str, object], at: Key) -> QuotaEntity:

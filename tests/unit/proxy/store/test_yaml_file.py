@@ -130,3 +130,13 @@ def test_an_entity_has_one_entry() -> None:
     assert str(caught.value) == (
         "quotas.clients[2].entity: user a has an entry already, quotas.clients[0]; put its quotas together"
     )
+
+
+def test_an_entity_has_one_entry_that_expires() -> None:
+    entry: dict[str, object] = {"entity": {"user": "a"}, "producer_byte_rate": 1}
+    expiring = {**entry, "expires": "2030-12-31T23:00:00Z"}
+    with pytest.raises(SettingsError) as caught:
+        read_clients([entry, expiring, expiring], AT)
+    assert str(caught.value) == (
+        "quotas.clients[2].entity: user a has an entry already, quotas.clients[1]; put its quotas together"
+    )
