@@ -148,29 +148,30 @@ class Bucket:
         topic: str = "",
         partition: int = NO_PARTITION,
     ) -> None:
+        # What record() touches comes first, as in the rates.
+        self.limit = limit
+        self.last_used = now
+        self._rule = rule
+        self.sampled = SampledRate(rule.samples, rule.window_seconds)
+        """Kafka's rate: shown always, and the rule itself where there are no tokens."""
+        self.tokens: TokenBucket | None = None
+        self._shares: Shares | None = None
+        """Whose debt it is, while there is any that is divided."""
+        self.observed = rule.observed
+        """Whether its waits are only counted."""
+        self._owed_until = 0.0
+        """Without tokens: the end of the longest wait that was cut short."""
+        self.average: EwmaRate | None = None
+        """In place of the two: what measures a broker-side quota, with record_average()."""
+        self.throttled_until = 0.0
+        self.throttled_requests = 0
+        self.throttle_seconds = 0.0
         self.quota: Final = quota
         self.user: Final = user
         self.client_id: Final = client_id
         self.ip: Final = ip
         self.topic: Final = topic
         self.partition: Final = partition
-        self.limit = limit
-        self.last_used = now
-        self.throttled_until = 0.0
-        self.throttled_requests = 0
-        self.throttle_seconds = 0.0
-        self.sampled = SampledRate(rule.samples, rule.window_seconds)
-        """Kafka's rate: shown always, and the rule itself where there are no tokens."""
-        self.tokens: TokenBucket | None = None
-        self.observed = rule.observed
-        """Whether its waits are only counted."""
-        self._rule = rule
-        self._owed_until = 0.0
-        """Without tokens: the end of the longest wait that was cut short."""
-        self._shares: Shares | None = None
-        """Whose debt it is, while there is any that is divided."""
-        self.average: EwmaRate | None = None
-        """In place of the two: what measures a broker-side quota, with record_average()."""
         self._set_tokens(rule, now)
 
     def configure(self, limit: float, rule: Rule, now: float) -> None:

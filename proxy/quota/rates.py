@@ -17,11 +17,13 @@ computes what Kafka does.
 import math
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 _NEVER: Final = 1 << 60
 """A time that never comes, in milliseconds or microseconds."""
 
 
-def _milliseconds(now: float) -> int:
+def _milliseconds(now: float) -> native:
     return math.floor(now * 1e3 + 0.5)
 
 
@@ -37,7 +39,7 @@ class TokenBucket:
         self._rate = float(rate)
         self._burst = float(burst)
         self._tokens = self._burst
-        self._last = -_NEVER
+        self._last: native = -_NEVER
 
     def configure(self, rate: float, burst: float, now: float) -> None:
         """From `now` on refill at another rate. Tokens stay, but for those above the new burst."""
@@ -68,78 +70,85 @@ class TokenBucket:
         return -self._tokens / self._rate if self._rate > 0.0 else math.inf
 
     def _refill(self, now: float) -> None:
-        at = math.floor(now * 1e6 + 0.5)
+        at: native = math.floor(now * 1e6 + 0.5)
         if at <= self._last:
             return
         if self._tokens < self._burst:
             # Dividing whole numbers gives the same float for 1500000 / 1e6 as Kafka gets for 1500 ms.
-            tokens = self._tokens + self._rate * ((at - self._last) / 1e6)
+            tokens = self._tokens + self._rate * (float(at - self._last) / 1e6)
             self._tokens = tokens if tokens < self._burst else self._burst
         self._last = at
 
 
 @final
 class _Sample:
-    """One sample of a rate: two times in ms, and the sum of the uses."""
+    """A resting sample of a rate: two times in ms, and the sum of the uses."""
 
     __slots__ = ("last", "start", "value")
 
-    def __init__(self, at: int) -> None:
-        self.start = at
-        self.last = at
-        self.value = 0.0
+    def __init__(self, start: native, last: native, value: float) -> None:
+        self.start: native = start
+        self.last: native = last
+        self.value = value
 
-    def begin(self, at: int) -> None:
-        """Start anew."""
-        self.start = self.last = at
-        self.value = 0.0
+    def become(self, start: native, last: native, value: float) -> None:
+        """Hold another sample."""
+        self.start = start
+        self.last = last
+        self.value = value
 
 
 class _Windowed:
-    """A rate over a ring of samples; what it is divided by is left to the rate (Kafka's SampledStat, 3.8 and
-    later).
+    """A rate over samples; what it is divided by is left to the rate (Kafka's SampledStat, 3.8 and later).
 
-    The ring has one slot more than `samples`, for the sample that overlaps the start of the window. A sample
+    There is one sample more than `samples`, for the one that overlaps the start of the window. A sample
     starts when a use finds the current one `window_seconds` old, so samples are not aligned to anything. A
     sample is reset when no use came to it for `samples` windows.
 
     All but the current sample rest between resets: their sum, their oldest start, and when the first of them
-    is due are kept, so that measuring again and again does not walk the ring, and recording never does. The
-    sum is made afresh when it is asked for after the current sample has changed, so no error adds up.
+    is due are kept, so that measuring again and again does not walk them, and recording never does. The
+    sum is made afresh when it is asked for after another sample has become the current one, so no error adds
+    up.
     """
 
     def __init__(self, samples: int, window_seconds: float) -> None:
         if samples < 1:
             raise ValueError(f"samples is {samples}; it must be at least 1")
-        self._samples: Final = samples
-        self._window: Final = _milliseconds(window_seconds)
-        if self._window < 1:
+        window = _milliseconds(window_seconds)
+        if window < 1:
             raise ValueError(f"window_seconds is {window_seconds}; it must be at least a millisecond")
-        self._expire_age: Final = samples * self._window
-        self._at = -_NEVER
-        self._ring: Final[list[_Sample]] = []
-        self._current = 0
-        """Where in it the current sample is."""
-        self._sample = _Sample(0)
+        # What record() touches comes first, and side by side: the rates of thousands of tenants are in no
+        # cache, and each line of memory costs as much as all the counting.
+        self._at: native = -_NEVER
+        self._start: native = -_NEVER
+        """Of the current sample, like the next two."""
+        self._last: native = -_NEVER
+        self._value = 0.0
+        self._window: Final[native] = window
+        self._samples: Final[native] = samples
+        self._expire_age: Final[native] = samples * window
+        self._resting: Final[list[_Sample]] = []
+        """A ring, once there are `samples` of them."""
+        self._oldest = 0
+        """Where in the ring the oldest is."""
         # The resting samples; not summed up since the current one changed.
         self._unsummed = False
         self._rest_value = 0.0
-        self._rest_start = _NEVER
-        self._rest_due = _NEVER
+        self._rest_start: native = _NEVER
+        self._rest_due: native = _NEVER
 
     def record(self, value: float, now: float) -> None:
         """Count a use."""
         at = self._time(now)
-        if at - self._sample.start >= self._window:
+        if at - self._start >= self._window:
             self._advance(at)
-        sample = self._sample
-        sample.value += value
-        sample.last = at
+        self._value += value
+        self._last = at
 
     def measure(self, now: float) -> float:
         """The rate per second over the window that ends at `now`; 0.0 before the first use."""
         self._purge(self._time(now))
-        return (self._rest_value + self._sample.value) / (self._divisor() / 1e3)
+        return (self._rest_value + self._value) / (float(self._divisor()) / 1e3)
 
     def throttle_seconds(self, limit: float, now: float) -> float:
         """(rate - limit) / limit x window, to the millisecond (half rounds up); infinite at a limit of 0."""
@@ -148,54 +157,62 @@ class _Windowed:
             return 0.0
         if limit <= 0.0:
             return math.inf
-        return math.floor((rate - limit) / limit * self._divisor() + 0.5) / 1e3
+        return math.floor((rate - limit) / limit * float(self._divisor()) + 0.5) / 1e3
 
-    def _divisor(self) -> int:
+    def _divisor(self) -> native:
         """What the sum is divided by to get a rate, in milliseconds; the samples are purged."""
         raise NotImplementedError
 
-    def _elapsed(self) -> int:
+    def _elapsed(self) -> native:
         """Milliseconds since the oldest sample started."""
-        return self._at - min(self._sample.start, self._rest_start)
+        return self._at - min(self._start, self._rest_start)
 
-    def _time(self, now: float) -> int:
+    def _time(self, now: float) -> native:
         at = _milliseconds(now)
         if at <= self._at:
             return self._at
-        self._at = at
-        if not self._ring:
+        if self._at == -_NEVER:
             # The first call starts the first sample, be it a measurement, as in Kafka.
-            self._sample.begin(at)
-            self._ring.append(self._sample)
+            self._begin(at)
+        self._at = at
         return at
 
-    def _advance(self, at: int) -> None:
-        self._current = (self._current + 1) % (self._samples + 1)
-        if self._current == len(self._ring):
-            self._ring.append(_Sample(at))
-        self._sample = self._ring[self._current]
-        self._sample.begin(at)
+    def _begin(self, at: native) -> None:
+        """Start the current sample anew."""
+        self._start = self._last = at
+        self._value = 0.0
+
+    def _advance(self, at: native) -> None:
+        """The current sample comes to rest, in place of the oldest one, and another begins."""
+        resting = self._resting
+        if len(resting) < self._samples:
+            resting.append(_Sample(self._start, self._last, self._value))
+        else:
+            resting[self._oldest].become(self._start, self._last, self._value)
+            self._oldest = (self._oldest + 1) % self._samples
+        self._begin(at)
         self._unsummed = True
 
-    def _purge(self, at: int) -> None:
+    def _purge(self, at: native) -> None:
         if self._unsummed:
             self._sum_up()
-        if at < self._rest_due and at - self._sample.last < self._expire_age:
+        if at - self._last >= self._expire_age:
+            self._begin(at)
+        if at < self._rest_due:
             return
-        for sample in self._ring:
+        for sample in self._resting:
             if at - sample.last >= self._expire_age:
-                sample.begin(at)
+                sample.become(at, at, 0.0)
         self._sum_up()
 
     def _sum_up(self) -> None:
         self._unsummed = False
         self._rest_value = 0.0
         self._rest_start = self._rest_due = _NEVER
-        for sample in self._ring:
-            if sample is not self._sample:
-                self._rest_value += sample.value
-                self._rest_start = min(self._rest_start, sample.start)
-                self._rest_due = min(self._rest_due, sample.last + self._expire_age)
+        for sample in self._resting:
+            self._rest_value += sample.value
+            self._rest_start = min(self._rest_start, sample.start)
+            self._rest_due = min(self._rest_due, sample.last + self._expire_age)
 
 
 @final
@@ -207,7 +224,7 @@ class SampledRate(_Windowed):
     worth through at once.
     """
 
-    def _divisor(self) -> int:
+    def _divisor(self) -> native:
         elapsed = self._elapsed()
         missing = self._samples - 1 - elapsed // self._window
         if missing > 0:
@@ -222,7 +239,7 @@ class SimpleRate(_Windowed):
     Divided by the time since the oldest sample, one window at least, so that it rises within one window.
     """
 
-    def _divisor(self) -> int:
+    def _divisor(self) -> native:
         return max(self._elapsed(), self._window)
 
 
@@ -235,7 +252,7 @@ class EwmaRate:
     """
 
     def __init__(self, window_seconds: float = 60.0, tick_seconds: float = 5.0) -> None:
-        self._tick: Final = _milliseconds(tick_seconds)
+        self._tick: Final[int] = _milliseconds(tick_seconds)
         if self._tick < 1 or window_seconds <= 0.0:
             raise ValueError(
                 f"window_seconds is {window_seconds}, tick_seconds {tick_seconds}; both are above 0"
