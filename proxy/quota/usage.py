@@ -14,6 +14,8 @@ client id, and keeps it.
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.wire.views import NO_ID, Item
 
 MAX_CLIENTS: Final = 10_000
@@ -90,6 +92,11 @@ class Tally:
         return most
 
 
+_NO_API: Final = -1 << 16
+"""Below every API key, which have 16 bits on the wire."""
+_NO_TALLY: Final = Tally()
+
+
 @final
 class Usage:
     """A tally and what it is about."""
@@ -125,6 +132,9 @@ class ClientUsage:
     """One client's use of one broker. `user` and `client_id` are REST for those who have no own."""
 
     def __init__(self, ledger: "UsageLedger", node_id: int, user: str, client_id: str) -> None:
+        self._last_api: native = _NO_API
+        """Clients mostly use one API again and again: its tally is found without a look-up."""
+        self._last_tally = _NO_TALLY
         self.node_id: Final = node_id
         self.user: Final = user
         self.client_id: Final = client_id
@@ -132,21 +142,21 @@ class ClientUsage:
         self._apis: dict[int, Tally] = {}
         self._partitions: dict[tuple[int, str, bytes, int], Tally] = {}
 
-    def count_request(self, api_key: int, size: int) -> None:
+    def count_request(self, api_key: native, size: int) -> None:
         """A request has been read, or its head: a frame of so many bytes."""
         tally = self._api(api_key)
         tally.requests += 1
         tally.bytes_in += size
 
-    def count_in(self, api_key: int, size: int) -> None:
+    def count_in(self, api_key: native, size: int) -> None:
         """So many bytes are from the client; below zero, they count later."""
         self._api(api_key).bytes_in += size
 
-    def count_out(self, api_key: int, size: int) -> None:
+    def count_out(self, api_key: native, size: int) -> None:
         """So many bytes are for the client; below zero, they count later."""
         self._api(api_key).bytes_out += size
 
-    def records_in(self, api_key: int, items: list[Item]) -> int:
+    def records_in(self, api_key: native, items: list[Item]) -> int:
         """Of bytes from the client that are not counted yet, these are partitions' records: how many."""
         size = 0
         for item in items:
@@ -155,7 +165,7 @@ class ClientUsage:
                 size += item.size
         return size
 
-    def records_out(self, api_key: int, items: list[Item]) -> int:
+    def records_out(self, api_key: native, items: list[Item]) -> int:
         """Of bytes for the client that are not counted yet, these are partitions' records: how many."""
         size = 0
         for item in items:
@@ -165,19 +175,19 @@ class ClientUsage:
                 size += item.size
         return size
 
-    def divide_in(self, api_key: int, items: list[Item]) -> None:
+    def divide_in(self, api_key: native, items: list[Item]) -> None:
         """Of bytes from the client that have just been counted, these are partitions' records."""
         size = self.records_in(api_key, items)
         if size > 0:
             self._api(api_key).bytes_in -= size
 
-    def divide_out(self, api_key: int, items: list[Item]) -> None:
+    def divide_out(self, api_key: native, items: list[Item]) -> None:
         """Of bytes for the client that have just been counted, these are partitions' records."""
         size = self.records_out(api_key, items)
         if size > 0:
             self._api(api_key).bytes_out -= size
 
-    def count_throttle(self, api_key: int, quota: str, seconds: float, requests: int) -> None:
+    def count_throttle(self, api_key: native, quota: str, seconds: float, requests: int) -> None:
         """A quota makes a request wait (1), or one that was counted before wait for longer (0)."""
         tally = self._api(api_key)
         tally.throttled_requests += requests
@@ -191,11 +201,14 @@ class ClientUsage:
         tally.rejected_bytes += item.size
         tally.bind(quota, 0.0)
 
-    def _api(self, api_key: int) -> Tally:
+    def _api(self, api_key: native) -> Tally:
+        if api_key != self._last_api:
+            self._last_tally = self._find_api(min(api_key, API_KEYS - 1))
+            self._last_api = api_key
+        return self._last_tally
+
+    def _find_api(self, api_key: int) -> Tally:
         tally = self._apis.get(api_key)
-        if tally is None and api_key >= API_KEYS:
-            api_key = API_KEYS - 1
-            tally = self._apis.get(api_key)
         if tally is None:
             if not self._apis and not self._partitions:
                 self._ledger.enlist(self)
@@ -224,6 +237,8 @@ class ClientUsage:
         """All that was counted; from now on counting starts anew."""
         apis, self._apis = self._apis, {}
         partitions, self._partitions = self._partitions, {}
+        self._last_api = _NO_API
+        self._last_tally = _NO_TALLY
         node_id, user, client_id = self.node_id, self.user, self.client_id
         taken = [
             Usage(node_id, user, client_id, api_key, "", NO_ID, NO_PARTITION, tally)

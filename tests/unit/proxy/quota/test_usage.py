@@ -54,6 +54,18 @@ def test_bytes_are_divided_between_partitions_and_the_rest():
     }
 
 
+def test_apis_in_turn_count_apart():
+    ledger = UsageLedger()
+    client = ledger.client(1, "u", "c")
+    for api_key in (PRODUCE, FETCH, PRODUCE, API_KEYS, FETCH, API_KEYS + 7, API_KEYS - 1):
+        client.count_request(api_key, 10)
+    assert {key[0]: counts[:2] for key, counts in by_place(ledger).items()} == {
+        PRODUCE: (2, 20),
+        FETCH: (2, 20),
+        API_KEYS - 1: (3, 30),
+    }
+
+
 def test_a_large_frame_counts_as_it_passes():
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
