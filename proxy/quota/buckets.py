@@ -69,10 +69,13 @@ class Buckets:
         if found.generation == self._generation:
             return found.bucket
         asks = (who.principal, who.client_id, "")
-        bucket = self._find(asks, now)
-        if asks in self._resolved or asks in self._unlimited:
-            found.bucket = bucket
-            found.generation = self._generation
+        bucket = self._resolved.get(asks)
+        if bucket is None and asks not in self._unlimited:
+            bucket = self._resolve(asks, now)
+            if asks not in self._resolved and asks not in self._unlimited:
+                return bucket
+        found.bucket = bucket
+        found.generation = self._generation
         return bucket
 
     def _found(self, who: Identity) -> Found:
@@ -85,17 +88,11 @@ class Buckets:
 
     def find_ip(self, address: str, now: float) -> Bucket | None:
         """The bucket that holds for an address, in its one spelling; None where no quota does."""
-        return self._find(("", "", address), now)
-
-    def _find(self, asks: tuple[str, str, str], now: float) -> Bucket | None:
-        if not self.any:
+        asks = ("", "", address)
+        if not self.any or asks in self._unlimited:
             return None
         bucket = self._resolved.get(asks)
-        if bucket is not None:
-            return bucket
-        if asks in self._unlimited:
-            return None
-        return self._resolve(asks, now)
+        return self._resolve(asks, now) if bucket is None else bucket
 
     def _resolve(self, asks: tuple[str, str, str], now: float) -> Bucket | None:
         if len(self._resolved) + len(self._unlimited) >= _RESOLVED_AT_MOST:
