@@ -147,7 +147,7 @@ class ResourceConfigs:
         results += [
             write_result(request, case.asked.key, ErrorCode.none, None) for case in agreed if case.local
         ]
-        failures = await self._make(request, agreed, broker, intercepted.exchange.client.who)
+        failures = await self._make(request, agreed, broker, intercepted.exchange.client)
         failed = {failure.key for failure in failures}
         results = [result for result in results if result.key not in failed] + failures
         return write_alter_answer(request, results, throttle_time_ms)

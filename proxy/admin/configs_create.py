@@ -80,7 +80,7 @@ class TopicCreations:
             return Reply(write_answer(request, case.refused, 0))
         try:
             answer = await read_answer(request, reply.frame[LENGTH_SIZE:], pace)
-            who = intercepted.exchange.client.who
+            who = intercepted.exchange.client
             topics = [*await self._made(case, answer, broker, who, pace), *case.refused]
         except ProtocolError as error:
             raise RelayError(BROKER_PROTOCOL_ERROR, f"the answer to CreateTopics: {error}") from error

@@ -72,5 +72,5 @@ class AdminApis:
             may = await broker.rights.may_describe()
             return Reply(await self._client_quotas.describe(reader, flexible, header.correlation_id, may))
         may = await broker.rights.may_alter()
-        who = request.exchange.client.who
+        who = request.exchange.client
         return Reply(await self._client_quotas.alter(reader, flexible, header.correlation_id, who, may))

@@ -91,7 +91,7 @@ class ControllerMutations:
         check(header, len(intercepted.frame))
         request = await read_request(APIS[header.api_key], header, intercepted.frame, pace)
         prices = self.costs(broker.cluster_id)
-        who = intercepted.exchange.client.who
+        who = intercepted.exchange.client
         bucket = self._quota.bucket(who, self._time())
         if bucket is None:
             case = _Case(request, {}, None, self._time)

@@ -19,7 +19,7 @@ Quotas of IP addresses stand apart (KIP-612): the address itself, then the most 
 in (ours: Kafka has no networks here), then the default ip. Each address has its own bucket at all levels.
 """
 
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.usage import ClientUsage
@@ -41,7 +41,6 @@ Names = tuple[str | None, str | None, str | None]
 """An entity's three parts; a QuotaEntity is one, with the same hash."""
 
 
-@final
 class Identity:
     """Who sends: the principal's name, the client id (empty for null, as in Kafka), the IP address."""
 

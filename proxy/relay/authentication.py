@@ -139,8 +139,8 @@ class Authentication:
         self._turns.awaiting_answer = False
         client = waiting.client
         client.traffic.bytes_out += frame.size
-        if client.who.usage is not None:
-            client.who.usage.count_out(waiting.api_key, frame.size)
+        if client.usage is not None:
+            client.usage.count_out(waiting.api_key, frame.size)
         if self.raw:
             self._turns.answered_bare(waiting)
             self._judge(NO_ERROR, b"".join(frame.pieces)[LENGTH_SIZE:])

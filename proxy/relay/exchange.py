@@ -8,6 +8,7 @@ from mypy_extensions import i64 as native
 from mypy_extensions import mypyc_attr
 
 from proxy.quota.identity import Identity
+from proxy.quota.usage import ClientUsage
 from proxy.relay.traffic import Bytes, Traffic
 from proxy.wire.apis import Api
 from proxy.wire.reader import text
@@ -16,13 +17,21 @@ from proxy.wire.views import RequestView
 
 
 @final
-class Client:
+class Client(Identity):
     """Who sends on a connection under one client id, and its counters."""
 
-    __slots__ = ("raw_client_id", "traffic", "who")
+    __slots__ = ("raw_client_id", "traffic")
 
-    def __init__(self, who: Identity, traffic: Bytes, raw_client_id: bytes) -> None:
-        self.who: Final = who
+    def __init__(
+        self,
+        principal: str,
+        client_id: str,
+        address: str,
+        traffic: Bytes,
+        raw_client_id: bytes,
+        usage: ClientUsage | None = None,
+    ) -> None:
+        super().__init__(principal, client_id, address, usage)
         self.traffic: Final = traffic
         self.raw_client_id: Final = raw_client_id
         """The client id as it stands in the requests, so that it is decoded only when it changes."""
@@ -30,11 +39,9 @@ class Client:
 
 def new_client(who: Identity, raw_client_id: bytes, traffic: Traffic, node_id: int) -> Client:
     """`who` under a client id; `node_id` is the broker's, under which usage is counted."""
-    client_id = text(raw_client_id)
-    ledger = traffic.usage
-    usage = None if ledger is None else ledger.client(node_id, who.principal, client_id)
-    who = Identity(who.principal, client_id, who.address, usage)
-    return Client(who, traffic.client(who.principal, client_id), raw_client_id)
+    name, client_id = who.principal, text(raw_client_id)
+    usage = None if traffic.usage is None else traffic.usage.client(node_id, name, client_id)
+    return Client(name, client_id, who.address, traffic.client(name, client_id), raw_client_id, usage)
 
 
 @final

@@ -138,10 +138,10 @@ class Fetches:
         kept = Frame(frame.pieces, frame.size, True)
         fetch = Fetch(kept, exchange, view, request, now)
         if request.full:
-            return fetch if self._start_full(fetch, exchange.client.who) else None
+            return fetch if self._start_full(fetch, exchange.client) else None
         session = self._sessions.get(request.session_id)
         if session is None:
-            if not self._about_any(request, view, exchange.client.who):
+            if not self._about_any(request, view, exchange.client):
                 return None
             fetch.answer = self._refusal(fetch)
         elif (

@@ -49,7 +49,7 @@ class Refusing:
         """
         if view.items and not view.items[0].topic:
             self._names.fill(view.items)
-        verdict = self._engine.refuse(view, exchange.client.who, now)
+        verdict = self._engine.refuse(view, exchange.client, now)
         held = verdict.items
         if not held:
             return False

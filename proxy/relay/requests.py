@@ -176,8 +176,8 @@ class Requests:
         if client.raw_client_id != header.raw_client_id:
             client = self._change_client(header.raw_client_id)
         client.traffic.bytes_in += frame.size
-        if client.who.usage is not None:
-            client.who.usage.count_request(header.api_key, frame.size)
+        if client.usage is not None:
+            client.usage.count_request(header.api_key, frame.size)
         api = self._api(header)
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
@@ -219,17 +219,17 @@ class Requests:
         if not self._engine.asks(header.api_key):
             return None
         size = frame.size - LENGTH_SIZE
-        client_id = client.who.client_id
+        client_id = client.client_id
         return RequestView(header.api_key, header.api_version, header.correlation_id, client_id, size)
 
     def _change_client(self, raw_client_id: bytes) -> Client:
-        self._client = new_client(self._client.who, raw_client_id, self._traffic, self._node_id)
+        self._client = new_client(self._client, raw_client_id, self._traffic, self._node_id)
         return self._client
 
     def rename(self, principal: str) -> None:
         """The client has logged in as this user."""
-        if self._client.who.principal != principal:
-            who = Identity(principal, "", self._client.who.address)
+        if self._client.principal != principal:
+            who = Identity(principal, "", self._client.address)
             self._client = new_client(who, self._client.raw_client_id, self._traffic, self._node_id)
 
     def _refuse_version(self, frame: Frame, header: RequestHeader, api: Api) -> None:
@@ -245,7 +245,7 @@ class Requests:
             header.api_key,
             version,
             header.correlation_id,
-            client.who.client_id,
+            client.client_id,
             frame.size - LENGTH_SIZE,
             version >= api.flexible_from,
             self._traffic.want_items or self._engine.wants_items(header.api_key),
@@ -296,7 +296,7 @@ class Requests:
     def _admit(self, exchange: Exchange, view: RequestView, now: float) -> None:
         if view.items and not view.items[0].topic:
             self._names.fill(view.items)
-        verdict = self._engine.admit(view, exchange.client.who, now)
+        verdict = self._engine.admit(view, exchange.client, now)
         if verdict.max_bytes >= 0:
             lower_max_bytes(view, verdict.max_bytes)
         if verdict.throttle_seconds > 0.0:
@@ -320,7 +320,7 @@ class Requests:
             self._send(apply(frame.pieces, with_length(view.edits, frame.size - LENGTH_SIZE)))
         if view is not None and self._traffic.want_items:
             self._traffic.count_in(view.items)
-            usage = exchange.client.who.usage
+            usage = exchange.client.usage
             if usage is not None:
                 usage.divide_in(exchange.api_key, view.items)
 
@@ -334,7 +334,7 @@ class Requests:
         if not view.items[0].topic:
             self._names.fill(view.items)
         until = exchange.throttled_until
-        verdict = self._engine.pass_items(view, view.items, exchange.client.who, now, until)
+        verdict = self._engine.pass_items(view, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = max(until, now + verdict.throttle_seconds)
             self._turns.mute(exchange.throttled_until)

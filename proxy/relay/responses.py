@@ -143,7 +143,7 @@ class Responses:
 
     def _read_answer(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
         exchange.client.traffic.bytes_out += frame.size
-        usage = exchange.client.who.usage
+        usage = exchange.client.usage
         if usage is not None:
             usage.count_out(exchange.api_key, frame.size)
         api = exchange.api
@@ -241,7 +241,7 @@ class Responses:
         if view.items and not view.items[0].topic:
             self._names.fill(view.items)
         until = exchange.throttled_until
-        verdict = self._engine.charge(request, view, exchange.client.who, now, until)
+        verdict = self._engine.charge(request, view, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
             until = now + verdict.throttle_seconds
             self._turns.mute(until)
@@ -269,19 +269,19 @@ class Responses:
         if not view.items[0].topic:
             self._names.fill(view.items)
         until = self._turns.muted_until
-        verdict = self._engine.pass_items(request, view.items, exchange.client.who, now, until)
+        verdict = self._engine.pass_items(request, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0:
             self._turns.mute(now + verdict.throttle_seconds)
 
     def _count_items(self, exchange: Exchange, view: ResponseView) -> None:
         self._traffic.count_out(view.items)
-        usage = exchange.client.who.usage
+        usage = exchange.client.usage
         if usage is not None:
             usage.divide_out(exchange.api_key, view.items)
 
     def _count_later(self, passing: CutThrough) -> None:
         """Have a large frame's bytes counted not at once, but as they pass, each with its partition."""
-        usage = passing.exchange.client.who.usage
+        usage = passing.exchange.client.usage
         if usage is not None:
             usage.count_out(passing.exchange.api_key, -passing.frame.size)
             passing.uncounted = passing.frame.size
@@ -291,14 +291,14 @@ class Responses:
         if not view.items:
             return
         self._traffic.count_out(view.items)
-        usage = passing.exchange.client.who.usage
+        usage = passing.exchange.client.usage
         if usage is not None:
             passing.uncounted -= usage.records_out(passing.exchange.api_key, view.items)
         view.items = []
 
     def _count_rest(self, passing: CutThrough) -> None:
         """Count what of a large frame is no partition's, or has not come."""
-        usage = passing.exchange.client.who.usage
+        usage = passing.exchange.client.usage
         if usage is not None and passing.uncounted != 0:
             usage.count_out(passing.exchange.api_key, passing.uncounted)
             passing.uncounted = 0

@@ -125,8 +125,8 @@ class Turns:
             self._total.bytes_out += len(answer)
             client = exchange.client
             client.traffic.bytes_out += len(answer)
-            if client.who.usage is not None:
-                client.who.usage.count_out(exchange.api_key, len(answer))
+            if client.usage is not None:
+                client.usage.count_out(exchange.api_key, len(answer))
             self.send([answer])
             exchange = self._first
 

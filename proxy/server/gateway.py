@@ -328,7 +328,7 @@ class Gateway:
         """The broker to which a client has sent a request."""
         assert connection.node_id is not None, "chosen when the connection was opened"
         ask = partial(connection.ask, request)
-        who = request.exchange.client.who
+        who = request.exchange.client
         rights = ClientRights(
             self._admin.authority,
             ask,

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from proxy.quota.identity import Identity
 from proxy.quota.usage import UsageLedger
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.intercepted import Intercepted
@@ -45,8 +44,7 @@ def intercepted(frame: bytes, user: str = "ANONYMOUS", usage: UsageLedger | None
     header = read_request_header(reader)
     client_id = text(header.raw_client_id)
     used = None if usage is None else usage.client(1, user, client_id)
-    who = Identity(user, client_id, ADDRESS, used)
-    client = Client(who, Bytes(), header.raw_client_id)
+    client = Client(user, client_id, ADDRESS, Bytes(), header.raw_client_id, used)
     return Intercepted(Exchange(header.correlation_id, client, own=True), header, frame[LENGTH_SIZE:])
 
 

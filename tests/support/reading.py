@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from proxy.quota.identity import Identity
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.traffic import Bytes
@@ -125,7 +124,7 @@ def pass_response(
     api = api_of(api_key)
     request = request_view(api, version)
     frame = Frame([parts[0]], sum(map(len, parts)), len(parts) == 1)
-    client = Client(Identity("ANONYMOUS", "client", "127.0.0.1"), Bytes(), b"client")
+    client = Client("ANONYMOUS", "client", "127.0.0.1", Bytes(), b"client")
     reader, view = start_response(api, version, [parts[0]], want_items)
     view.partial = True
     passing = CutThrough(frame, Exchange(1, client, api, request), reader, view)

@@ -214,7 +214,7 @@ async def test_what_cannot_be_together() -> None:
 async def test_what_the_broker_refuses_is_not_stored() -> None:
     kit = Kit(refuses={"t": EXISTS})
     await kit.store.alter_configs(
-        [ConfigChange(T, {RATE: "9"})], intercepted(request_frame(create({}))).exchange.client.who
+        [ConfigChange(T, {RATE: "9"})], intercepted(request_frame(create({}))).exchange.client
     )
     assert await kit.codes({"t": {RATE: "5"}}) == [("t", EXISTS)]
     assert kit.configs == {"t": {RATE: "9"}}
@@ -223,7 +223,7 @@ async def test_what_the_broker_refuses_is_not_stored() -> None:
 @pytest.mark.parametrize("ours", [{}, {ACTION: "reject"}])
 async def test_a_topic_made_again_starts_without_what_was_set(ours: dict[str, str]) -> None:
     kit = Kit({T: {PART: "3", RATE: "4"}})
-    who = intercepted(request_frame(create({}))).exchange.client.who
+    who = intercepted(request_frame(create({}))).exchange.client
     await kit.store.alter_configs([ConfigChange(T, {RATE: "5", PART: None, REPLICAS: "*"})], who)
     await kit.store.alter_configs([ConfigChange(T, {RATE: "50"}, 9_000_000)], who)
     assert await kit.codes({"t": ours}, validate_only=True) == [("t", ErrorCode.none)]

@@ -12,7 +12,7 @@ from proxy.admin.configs_create import TopicCreations
 from proxy.admin.configs_store import ConfigsStore
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations import ControllerMutations
-from proxy.quota.identity import Identity, QuotaEntity
+from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.quota import LONG, QuotaKey
 from proxy.relay.exchange import Client, Exchange
@@ -36,10 +36,8 @@ RATE = "producer_byte_rate"
 def intercepted(frame: bytes) -> Intercepted:
     """A whole frame as the relay hands it out."""
     header = read_request_header(Reader([frame], LENGTH))
-    who = Identity("bob", "client", "10.0.0.1")
-    return Intercepted(
-        Exchange(header.correlation_id, Client(who, Bytes(), b"client"), own=True), header, frame[LENGTH:]
-    )
+    client = Client("bob", "client", "10.0.0.1", Bytes(), b"client")
+    return Intercepted(Exchange(header.correlation_id, client, own=True), header, frame[LENGTH:])
 
 
 BROKER = FakeBroker().broker()

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.quota.identity import Identity
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.traffic import Bytes
@@ -26,7 +25,7 @@ FETCH = 1
 
 
 def passing(parts, view):
-    exchange = Exchange(1, Client(Identity("u", "c", "a"), Bytes(), b"c"))
+    exchange = Exchange(1, Client("u", "c", "a", Bytes(), b"c"))
     frame = Frame([parts[0]], sum(map(len, parts)), False)
     return CutThrough(frame, exchange, Reader([parts[0]]), view)
 

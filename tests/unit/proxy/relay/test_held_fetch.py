@@ -36,7 +36,7 @@ class Asking:
         header = read_request_header(reader)
         reader.skip_tags()
         client = new_client(WHO, header.raw_client_id, self.traffic, -1)
-        view = RequestView(FETCH, VERSION, 1, client.who.client_id, len(data) - LENGTH_SIZE, True)
+        view = RequestView(FETCH, VERSION, 1, client.client_id, len(data) - LENGTH_SIZE, True)
         BY_KEY[FETCH].read_request(reader, view)
         exchange = Exchange(1, client, BY_KEY[FETCH], view, False, FETCH)
         return self.held.passes(Frame([data], len(data), True), exchange, view, START)

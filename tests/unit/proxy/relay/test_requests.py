@@ -71,7 +71,7 @@ def test_the_proxys_own_request_does_not_go_on_and_stops_the_reading():
     header = taken.header
     assert (header.api_key, header.api_version, header.correlation_id) == (42, 1, 7)
     assert taken.frame == request[4:]
-    assert taken.exchange.client.who.client_id == "client"
+    assert taken.exchange.client.client_id == "client"
     side.turns.answer_own(taken.exchange, b"answer")
     assert side.read(b"") == opaque(8, 43)
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from proxy.quota.identity import Identity
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.responses import HOLD_BYTES, Responses
 from proxy.relay.traffic import Traffic
@@ -21,7 +20,7 @@ class Side:
         self.traffic = Traffic()
         self.turns = Turns(self.traffic.total)
         self.responses = Responses(engine(quotas or {}), Ports(), self.traffic, self.turns, TopicNames())
-        self.client = Client(Identity("u", "c", "a"), self.traffic.client("u", "c"), b"c")
+        self.client = Client("u", "c", "a", self.traffic.client("u", "c"), b"c")
 
     def ask(self, number, api_key=None, version=7, throttled_until=0.0):
         api = None if api_key is None else BY_KEY[api_key]

@@ -1,6 +1,5 @@
 import pytest
 
-from proxy.quota.identity import Identity
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.traffic import Bytes
 from proxy.relay.turns import MAX_IN_FLIGHT, Turns
@@ -12,7 +11,7 @@ def turns():
 
 
 def client():
-    return Client(Identity("u", "c", "a"), Bytes(), b"c")
+    return Client("u", "c", "a", Bytes(), b"c")
 
 
 def brokers(number):
