@@ -228,7 +228,7 @@ class Proxy:
     async def _use_file(self, settings: Settings) -> None:
         file = await asyncio.to_thread(file_quotas, settings)
         self._authority.settings = settings.quotas.changes
-        self._store.use_file(file)
+        await self._store.use_file(file)
 
     async def _serve_admin(self, loop: asyncio.AbstractEventLoop) -> web.AppRunner:
         collector = ProxyCollector(

@@ -12,12 +12,15 @@ Time is ms since the epoch and comes as an argument. A change costs the same how
 """
 
 import heapq
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.resources import ConfigResource
+
+SLICE: Final = 500
+"""Entities of a file that are looked at in one go."""
 
 Entity = TypeVar("Entity", bound=Hashable)
 Value = TypeVar("Value")
@@ -59,12 +62,17 @@ class Layer(Generic[Entity, Value]):
                 for name in values:
                     yield entity, name
 
-    def differing(self, other: "Layer[Entity, Value]") -> set[tuple[Entity, str]]:
-        """Every entity and quota of which the two may say different things."""
-        return {
-            *_differing(self.lasting, other.lasting),
-            *_differing(self.temporary, other.temporary),
-        }
+    def entities(self) -> list[Entity]:
+        """Every entity of which this layer says anything; some may be there twice."""
+        return [*self.lasting, *self.temporary]
+
+    def differing(
+        self, other: "Layer[Entity, Value]", entities: Iterable[Entity]
+    ) -> Iterator[tuple[Entity, str]]:
+        """The quotas of these entities of which the two may say different things."""
+        for entity in entities:
+            yield from _differing(entity, self.lasting, other.lasting)
+            yield from _differing(entity, self.temporary, other.temporary)
 
 
 class Layers(Generic[Entity, Value]):
@@ -89,14 +97,19 @@ class Layers(Generic[Entity, Value]):
                 self.refresh(entity, name, now_ms)
             self._await_ends(layer)
 
-    def use_file(self, file: Layer[Entity, Value], now_ms: int) -> list[tuple[Entity, str]]:
-        """Take another file; the quotas of which another value holds now.
+    def use_file(self, file: Layer[Entity, Value], now_ms: int) -> Iterator[list[tuple[Entity, str]]]:
+        """Take another file, SLICE entities in each step; gives the quotas of which another value holds now.
 
-        Entities of which the two files say the same cost little more than a look.
+        Between the steps whatever else may change, and of the entities still to come the former value holds;
+        those that have left the file come last, so that nobody is without a quota meanwhile. Those of which
+        the two files say the same cost little more than a look.
         """
         before, self.file = self.file, file
         self._await_ends(file)
-        return [place for place in before.differing(file) if self.refresh(*place, now_ms)]
+        entities = list(dict.fromkeys(file.entities() + before.entities()))
+        for start in range(0, len(entities), SLICE):
+            places = before.differing(file, entities[start : start + SLICE])
+            yield [place for place in places if self.refresh(*place, now_ms)]
 
     def _await_ends(self, layer: Layer[Entity, Value]) -> None:
         for entity, values in layer.temporary.items():
@@ -158,20 +171,12 @@ class Layers(Generic[Entity, Value]):
 
 
 def _differing(
-    one: dict[Entity, dict[str, T]], other: dict[Entity, dict[str, T]]
+    entity: Entity, one: dict[Entity, dict[str, T]], other: dict[Entity, dict[str, T]]
 ) -> Iterator[tuple[Entity, str]]:
-    gone = len(one)
-    for entity, values in other.items():
-        before = one.get(entity)
-        if before is not None:
-            gone -= 1
-        if before != values:
-            for name in (*(before or ()), *values):
-                yield entity, name
-    if gone:
-        for entity in one.keys() - other.keys():
-            for name in one[entity]:
-                yield entity, name
+    before, values = one.get(entity), other.get(entity)
+    if before != values:
+        for name in {**(before or {}), **(values or {})}:
+            yield entity, name
 
 
 def _drop(quotas: dict[Entity, dict[str, T]], entity: Entity, name: str) -> None:

@@ -17,7 +17,7 @@ from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits import Limits
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource, Resources
-from proxy.store.layers import ClientLayer, ConfigLayer, Quotas
+from proxy.store.layers import SLICE, ClientLayer, ConfigLayer, Quotas
 from proxy.store.records import Place, Setting
 from proxy.store.sources import Alteration, Sources, writer
 
@@ -124,13 +124,24 @@ class QuotaStore:
 
     # The file
 
-    def use_file(self, file: FileQuotas) -> None:
-        """Take the file anew."""
+    async def use_file(self, file: FileQuotas) -> None:
+        """Take the file anew.
+
+        Where very many quotas differ they come into force some at a time, and the event loop has its turns.
+        """
         same_rules, self._settings = file.rules == self._settings, file.rules
         self._build = file.build
         now_ms = self._wall_ms()
-        clients = self._clients.layers.use_file(file.layer, now_ms)
-        configs = self._configs.layers.use_file(file.configs, now_ms)
+        clients: list[tuple[QuotaEntity, str]] = []
+        for changed in self._clients.layers.use_file(file.layer, now_ms):
+            clients += changed
+            if len(clients) >= SLICE:
+                self._publish(clients, ())
+                clients = []
+            await asyncio.sleep(0)
+        configs = [
+            place for changed in self._configs.layers.use_file(file.configs, now_ms) for place in changed
+        ]
         self._tell_overridden()
         if same_rules:
             self._publish(clients, configs)

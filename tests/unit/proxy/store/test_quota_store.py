@@ -1,6 +1,7 @@
 """QuotaStore: what the tools change is planned, logged, read back and in force; and temporary values end."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Mapping
 from functools import partial
@@ -9,7 +10,7 @@ import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits import UNLIMITED, Limits
-from proxy.store.layers import Temporary
+from proxy.store.layers import SLICE, Temporary
 from proxy.store.quota_store import Change, QuotaStore, StoreOff
 from proxy.store.records import Place, Setting
 from tests.support.memory_store import Wall, file_of, memory_store
@@ -103,7 +104,7 @@ async def test_removing_hides_the_file_only_where_it_has_something(kit: Kit) -> 
 async def test_what_was_removed_without_the_file_comes_with_it(kit: Kit) -> None:
     await kit.alter(consumer_byte_rate=5)
     await kit.alter(consumer_byte_rate=None)
-    kit.store.use_file(file_of({ALICE: {"consumer_byte_rate": 6}}))
+    await kit.store.use_file(file_of({ALICE: {"consumer_byte_rate": 6}}))
     assert kit.store.effective == {ALICE: {"consumer_byte_rate": 6}}
 
 
@@ -112,7 +113,7 @@ async def test_the_file_anew_leaves_what_the_tools_have_set(
 ) -> None:
     caplog.set_level(logging.INFO)
     await kit.alter(producer_byte_rate=20)
-    kit.store.use_file(file_of({ALICE: {RATE: 11, "consumer_byte_rate": 3}}))
+    await kit.store.use_file(file_of({ALICE: {RATE: 11, "consumer_byte_rate": 3}}))
     assert kit.store.effective == {ALICE: {RATE: 20, "consumer_byte_rate": 3}}
     assert caplog.messages == ["1 of the file's quotas are overridden by what was set with tools"]
     assert kit.limit() == 20
@@ -121,19 +122,38 @@ async def test_the_file_anew_leaves_what_the_tools_have_set(
 async def test_another_file_with_the_same_rules_shares_the_rest(kit: Kit) -> None:
     await kit.alter(consumer_byte_rate=1)
     before = kit.store.limits
-    kit.store.use_file(file_of({ALICE: {RATE: 11}}))
+    await kit.store.use_file(file_of({ALICE: {RATE: 11}}))
     assert kit.limit() == 11
     assert kit.store.limits.configured("consumer_byte_rate") is before.configured("consumer_byte_rate")
     given = len(kit.given)
-    kit.store.use_file(file_of({ALICE: {RATE: 11}}))
+    await kit.store.use_file(file_of({ALICE: {RATE: 11}}))
     assert len(kit.given) == given, "nothing has changed"
+
+
+@pytest.mark.parametrize("rules", [None, "other"])
+async def test_a_file_with_very_many_changes_lets_the_loop_have_its_turns(rules: str | None) -> None:
+    many = {QuotaEntity(f"user-{number}", None): {RATE: 1.0} for number in range(3 * SLICE)}
+    kit = Kit(many)
+    file = file_of({entity: {RATE: 2.0} for entity in many})
+    file.rules = rules
+    seen = []
+    async with asyncio.TaskGroup() as tasks:
+        taking = tasks.create_task(kit.store.use_file(file))
+        while not taking.done():
+            await asyncio.sleep(0)
+            seen.append((kit.limit("user-0"), kit.limit(f"user-{3 * SLICE - 1}")))
+    assert seen[0] == (2.0, 1.0), "the first ones are in force already"
+    assert seen[-1] == (2.0, 2.0)
+    assert {kit.limit(entity.user or "") for entity in many} == {2.0}
+    changes = [new.change_since(old, RATE) for old, new in itertools.pairwise(kit.given[:3])]
+    assert [change and len(change.entities) for change in changes] == [SLICE, SLICE], "buckets keep the rest"
 
 
 async def test_other_rules_make_other_limits_of_the_same_quotas(kit: Kit) -> None:
     file = file_of({ALICE: {RATE: 10}})
     file.rules = "other"
     file.build = partial(Limits, burst_seconds=7)
-    kit.store.use_file(file)
+    await kit.store.use_file(file)
     assert (kit.limit(), kit.store.limits.burst_seconds) == (10, 7)
 
 
@@ -188,7 +208,7 @@ class TestTemporary:
         kit = Kit()
         file = file_of({ALICE: {RATE: 10}})
         file.layer.set_temporary(ALICE, RATE, Temporary(90, kit.wall.ms + 100))
-        kit.store.use_file(file)
+        await kit.store.use_file(file)
         assert kit.limit() == 90
         kit.wall.ms += 100
         await kit.limit_becomes(10)
@@ -267,5 +287,5 @@ class TestAddresses:
         kit = Kit()
         await kit.alter(QuotaEntity(None, None, name), connection_creation_rate=3)
         assert kit.store.limits.ip_limit(IP_RATE, address) == 3
-        kit.store.use_file(file_of({}))
+        await kit.store.use_file(file_of({}))
         assert kit.store.limits.ip_limit(IP_RATE, address) == 3

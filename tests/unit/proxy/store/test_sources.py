@@ -165,11 +165,11 @@ async def test_the_ids_of_topics_are_known_as_long_as_something_is_set() -> None
     assert kit.topics == {"orders": {PART: "3"}}
 
 
-def test_another_file() -> None:
+async def test_another_file() -> None:
     kit = Kit({ORDERS: {RATE: "5"}})
-    kit.store.use_file(file_of({}, {DEFAULT_TOPIC: {RATE: "6"}}))
+    await kit.store.use_file(file_of({}, {DEFAULT_TOPIC: {RATE: "6"}}))
     assert kit.topics == {DEFAULT_RESOURCE: {RATE: "6"}}
     other = file_of({}, {BROKER_2: {FLAG: "true"}})
     other.rules = "others"
-    kit.store.use_file(other)
+    await kit.store.use_file(other)
     assert (kit.topics, kit.brokers) == ({}, {"2": {FLAG: "true"}})
