@@ -20,7 +20,7 @@ from proxy.quota.identity import QuotaEntity
 from proxy.quota.resources import ConfigResource
 
 SLICE: Final = 500
-"""Entities of a file that are looked at in one go."""
+"""So many entities are to be renewed in one go."""
 
 Entity = TypeVar("Entity", bound=Hashable)
 Value = TypeVar("Value")
@@ -97,19 +97,25 @@ class Layers(Generic[Entity, Value]):
                 self.refresh(entity, name, now_ms)
             self._await_ends(layer)
 
-    def use_file(self, file: Layer[Entity, Value], now_ms: int) -> Iterator[list[tuple[Entity, str]]]:
-        """Take another file, SLICE entities in each step; gives the quotas of which another value holds now.
+    def use_file(self, file: Layer[Entity, Value]) -> tuple[Layer[Entity, Value], list[Entity]]:
+        """Take another file; gives back the one before, and the entities to give to renew(), SLICE at a time.
 
-        Between the steps whatever else may change, and of the entities still to come the former value holds;
-        those that have left the file come last, so that nobody is without a quota meanwhile. Those of which
-        the two files say the same cost little more than a look.
+        Until then their former values hold. Those that have left the file come last, so that nobody is
+        without a quota meanwhile.
         """
         before, self.file = self.file, file
         self._await_ends(file)
-        entities = list(dict.fromkeys(file.entities() + before.entities()))
-        for start in range(0, len(entities), SLICE):
-            places = before.differing(file, entities[start : start + SLICE])
-            yield [place for place in places if self.refresh(*place, now_ms)]
+        return before, list(dict.fromkeys(file.entities() + before.entities()))
+
+    def renew(
+        self, before: Layer[Entity, Value], entities: Iterable[Entity], now_ms: int
+    ) -> list[tuple[Entity, str]]:
+        """Have the file hold for these entities; the quotas of which another value holds now.
+
+        Those of which the two files say the same cost little more than a look.
+        """
+        places = before.differing(self.file, entities)
+        return [place for place in places if self.refresh(*place, now_ms)]
 
     def _await_ends(self, layer: Layer[Entity, Value]) -> None:
         for entity, values in layer.temporary.items():

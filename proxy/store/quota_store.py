@@ -127,21 +127,21 @@ class QuotaStore:
     async def use_file(self, file: FileQuotas) -> None:
         """Take the file anew.
 
-        Where very many quotas differ they come into force some at a time, and the event loop has its turns.
+        Where it has very many quotas they come into force SLICE entities at a time, and the event loop has
+        its turns.
         """
         same_rules, self._settings = file.rules == self._settings, file.rules
         self._build = file.build
         now_ms = self._wall_ms()
+        layers = self._clients.layers
+        before, entities = layers.use_file(file.layer)
         clients: list[tuple[QuotaEntity, str]] = []
-        for changed in self._clients.layers.use_file(file.layer, now_ms):
-            clients += changed
-            if len(clients) >= SLICE:
+        for start in range(0, len(entities), SLICE):
+            if start > 0:
                 self._publish(clients, ())
-                clients = []
-            await asyncio.sleep(0)
-        configs = [
-            place for changed in self._configs.layers.use_file(file.configs, now_ms) for place in changed
-        ]
+                await asyncio.sleep(0)
+            clients = layers.renew(before, entities[start : start + SLICE], now_ms)
+        configs = self._configs.layers.renew(*self._configs.layers.use_file(file.configs), now_ms)
         self._tell_overridden()
         if same_rules:
             self._publish(clients, configs)

@@ -2,12 +2,11 @@
 
 import random
 import time
-from itertools import chain
 
 import pytest
 
 from proxy.quota.identity import DEFAULT, QuotaEntity
-from proxy.store.layers import SLICE, Layer, Layers, Temporary
+from proxy.store.layers import Layer, Layers, Temporary
 
 ALICE = QuotaEntity("alice", None)
 BOB = QuotaEntity("bob", DEFAULT)
@@ -154,7 +153,7 @@ def test_another_file_changes_what_differs(layers: Layers) -> None:
     layers.tools.set_lasting(ALICE, "d", 9)
     layers.use(first, layers.tools, NOW)
     changed = [(ALICE, "b"), (ALICE, "c"), (BOB, RATE), (GONE, RATE)]
-    assert sorted(chain.from_iterable(layers.use_file(second, NOW))) == sorted(changed)
+    assert sorted(layers.renew(*layers.use_file(second), NOW)) == sorted(changed)
     assert layers.effective == {ALICE: {"a": 1, "b": 2, "d": 9}, BOB: {RATE: 7}}
     assert layers.expire(NOW + 5) == [(BOB, RATE)]
 
@@ -173,7 +172,7 @@ def test_one_change_costs_the_same_among_many() -> None:
 
 
 def test_another_file_is_taken_in_steps(layers: Layers) -> None:
-    many = [QuotaEntity(f"user-{number}", None) for number in range(2 * SLICE + 1)]
+    many = [QuotaEntity(f"user-{number}", None) for number in range(10)]
     first, second = Layer(), Layer()
     for entity in many:
         first.set_lasting(entity, RATE, 1)
@@ -181,16 +180,14 @@ def test_another_file_is_taken_in_steps(layers: Layers) -> None:
         second.set_lasting(entity, RATE, 2)
     second.set_lasting(BOB, RATE, 2)
     layers.use(first, layers.tools, NOW)
-    steps = layers.use_file(second, NOW)
-    assert next(steps) == [(entity, RATE) for entity in many[1 : SLICE + 1]]
+    before, entities = layers.use_file(second)
+    assert entities == [*many[1:], BOB, many[0]]
+    assert layers.renew(before, entities[:5], NOW) == [(entity, RATE) for entity in many[1:6]]
     assert layers.effective[many[0]] == layers.effective[many[-1]] == {RATE: 1}
     layers.tools.set_lasting(many[-1], RATE, 9)
     assert layers.refresh(many[-1], RATE, NOW)
-    assert list(chain.from_iterable(steps)) == [
-        *[(entity, RATE) for entity in many[SLICE + 1 : -1]],
-        (BOB, RATE),
-        (many[0], RATE),
-    ]
+    later = [*many[6:-1], BOB, many[0]]
+    assert layers.renew(before, entities[5:], NOW) == [(entity, RATE) for entity in later]
     whole: Layers = Layers()
     whole.use(second, layers.tools, NOW)
     assert layers.effective == whole.effective
