@@ -22,6 +22,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
+from bench.pipeline import in_pandas
 from bench.pipeline.cost import MOST_OFF, Result, fit
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -31,7 +32,6 @@ Key = tuple[str, str, int]
 """Tool, job, events."""
 JOBS: Final = ("ingest", "usage", "throttle", "chargeback", "recommend", "replay", "report")
 TOOLS: Final = ("spark", "pandas")
-PANDAS_JOBS: Final = ("usage", "throttle", "chargeback")
 PANDAS_AT_MOST: Final = 20_000_000
 QUOTAS: Final = """\
 quotas: {clients: [{entity: {user: <default>}, producer_byte_rate: 16000000, consumer_byte_rate: 16000000}]}
@@ -54,7 +54,7 @@ def main() -> None:
             source = generate(size, options.folder, options.memory)
         for job in options.jobs:
             for tool in TOOLS:
-                if tool == "pandas" and (job not in PANDAS_JOBS or size > PANDAS_AT_MOST):
+                if tool == "pandas" and (job not in in_pandas.JOBS or size > PANDAS_AT_MOST):
                     continue
                 with console.status(f"{job} on {size:,} events with {tool}"):
                     result = _measure(tool, job, size, source, options.folder, options.memory)

@@ -13,9 +13,11 @@ from typing import Any
 import pandas as pd
 
 from pipeline.schema import COUNTS, IDENTITY
+from pipeline.transforms.buckets import APIS, DIRECTIONS
 from pipeline.transforms.throttle import BOUND
 
 PLACE = ["cluster", "broker", "user", "client_id", "topic", "partition"]
+JOBS = ("ingest", "usage", "throttle", "chargeback", "recommend")
 
 
 def main() -> None:
@@ -24,9 +26,13 @@ def main() -> None:
     began = time.monotonic()
     events = pd.read_parquet(source).drop_duplicates(list(IDENTITY))
     events["hour"] = events["interval_start_ms"] // 3_600_000
-    table = {"usage": usage, "throttle": throttle, "chargeback": chargeback}[job](events)
     Path(out).mkdir(parents=True, exist_ok=True)
-    table.to_parquet(f"{out}/{job}.parquet")
+    if job == "ingest":
+        events["date"] = pd.to_datetime(events["interval_start_ms"], unit="ms").dt.date
+        events.to_parquet(f"{out}/{job}.parquet", partition_cols=["date"])
+    else:
+        table = {"usage": usage, "throttle": throttle, "chargeback": chargeback, "recommend": recommend}[job]
+        table(events).to_parquet(f"{out}/{job}.parquet")
     seconds = time.monotonic() - began
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"seconds": seconds, "megabytes": megabytes}))
@@ -67,6 +73,22 @@ def chargeback(events: Any) -> Any:
     table = hours.groupby(["user", "client_id"])[["bytes_in", "bytes_out", "requests"]].sum()
     table["partition_hours"] = hours.dropna().groupby(["user", "client_id"]).size()
     return table.reset_index()
+
+
+def recommend(events: Any) -> Any:
+    """The p99 rate of each tenant on each broker in each direction; the rest is some thousand rows."""
+    found = []
+    for quota, apis in APIS.items():
+        charged = events[events["api"].isin(apis)].rename(columns={DIRECTIONS[quota]: "bytes"})
+        found.append(charged.loc[charged["bytes"] > 0].assign(quota=quota))
+    keys = ["cluster", "broker", "user", "client_id", "quota"]
+    intervals = (
+        pd.concat(found)
+        .groupby([*keys, "interval_start_ms"], as_index=False)
+        .agg({"bytes": "sum", "interval_ms": "max"})
+    )
+    intervals["p99_rate"] = intervals["bytes"] * 1000 / intervals["interval_ms"]
+    return intervals.groupby(keys)["p99_rate"].quantile(0.99).reset_index()
 
 
 if __name__ == "__main__":
