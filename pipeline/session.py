@@ -15,6 +15,9 @@ KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 """Spark's Kafka source, for any PySpark 4.0: patch releases of both do not come out together. Fetched from
 Maven Central by the first job that reads a topic.
 """
+SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+LOCAL_SHUFFLE_PARTITIONS: Final = "64"
+"""On one machine. Spark's own 200 are for clusters: most of a small job's time goes into them."""
 _FETCH_ATTEMPTS: Final = 3
 """Ivy, which fetches it, gives up at the first hiccup of the network."""
 _JAVA: Final = 17
@@ -53,6 +56,8 @@ def _defaults(master: str, *, kafka: bool) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Job.kept_events() stay divided as they are, so that most tables do not move them once more.
+        "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log}",
     }
     if master.startswith("local"):
@@ -60,6 +65,7 @@ def _defaults(master: str, *, kafka: bool) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "2g",
+            SHUFFLE_PARTITIONS: LOCAL_SHUFFLE_PARTITIONS,
         }
     if kafka:
         settings |= {

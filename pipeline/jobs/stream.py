@@ -20,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.errors import InputError, PipelineError
 from pipeline.jobs.job import Job
+from pipeline.session import LOCAL_SHUFFLE_PARTITIONS, SHUFFLE_PARTITIONS
 from pipeline.sources import KAFKA, stream_lines
 from pipeline.tables import EVENTS_TABLE, QUARANTINE_TABLE, events_folder, has_rows, is_streamed
 from pipeline.transforms.events import bad, checked_lines, good, once, with_date, within
@@ -31,8 +32,8 @@ _STATE_PARTITIONS: Final = "8"
 """Each costs files in every batch; the number is fixed by the first run."""
 _POLL_SECONDS: Final = 1.0
 _QUALITY: Final = "quality"
-_SHUFFLE: Final = "spark.sql.shuffle.partitions"
-_SHUFFLE_DEFAULT: Final = "200"
+_NOT_CHOSEN: Final = ("200", LOCAL_SHUFFLE_PARTITIONS)
+"""Partitions where the user has said nothing of them: Spark's default, and ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ def run_stream(job: Job, options: StreamOptions) -> None:
     folder = events_folder(job.options.out)
     if has_rows(folder) and not is_streamed(folder):
         raise InputError(f"{folder} was written without --stream: go on without it, or give another --out")
-    if job.spark.conf.get(_SHUFFLE) == _SHUFFLE_DEFAULT:
-        job.spark.conf.set(_SHUFFLE, _STATE_PARTITIONS)
+    if job.spark.conf.get(SHUFFLE_PARTITIONS) in _NOT_CHOSEN:
+        job.spark.conf.set(SHUFFLE_PARTITIONS, _STATE_PARTITIONS)
     checked = checked_lines(stream_lines(job.spark, job.source))
     events = with_date(once(within(good(checked), job.options.window), options.late))
     counted = checked.observe(_QUALITY, F.count("reason").alias("bad"))
