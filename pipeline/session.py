@@ -31,7 +31,11 @@ def make_session(
     # Spark's workers would otherwise take the first python3 on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("quota-pipeline")
-    for key, value in {**_defaults(master, kafka=kafka), **(settings or {})}.items():
+    defaults = _defaults(master, kafka=kafka)
+    if SparkSession.getActiveSession() is not None:
+        # It is somebody's, who knows how finely it has to divide.
+        defaults.pop(SHUFFLE_PARTITIONS, None)
+    for key, value in {**defaults, **(settings or {})}.items():
         builder = builder.config(key, value)
     spark = _start(builder, master, attempts=_FETCH_ATTEMPTS if kafka else 1)
     spark.sparkContext.setLogLevel("ERROR")
