@@ -4,7 +4,7 @@ Events are generated once for each size, as Parquet, and kept under --folder. Ev
 its own, as users run it; the time is that of the job without Spark's start. Beside it, pandas on the same
 work, as long as it has the memory. Everything goes to bench/results/pipeline.json as well, where it takes the
 place of the same job on as many events: sizes may be measured one after the other. Out of all sizes comes
-what a job costs: fixed seconds, and microseconds for each further event, from each size to the next.
+what a job costs: fixed seconds, and events per second above them.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.pipeline import in_pandas
-from bench.pipeline.cost import Result, cost
+from bench.pipeline.cost import MOST_OFF, Result, fit
 
 ROOT: Final = Path(__file__).parent.parent.parent
 RESULTS: Final = ROOT / "bench" / "results"
@@ -62,7 +62,7 @@ def main() -> None:
                 results[tool, job, size] = result
                 # A long run that is broken off has something to show for it.
                 _keep(results)
-    console.print(_table(list(results.values())), _costs(list(results.values())))
+    console.print(_table(list(results.values())), _lines(list(results.values())))
 
 
 def _kept() -> dict[Key, Result]:
@@ -110,19 +110,18 @@ def _table(results: Sequence[Result]) -> Table:
     return table
 
 
-def _costs(results: Sequence[Result]) -> Table:
-    table = Table("job", "tool", "fixed seconds", "us for each further event, by step", "grows", "linear")
+def _lines(results: Sequence[Result]) -> Table:
+    table = Table("job", "tool", "fixed seconds", "events/s above", "farthest off", f"within {MOST_OFF:.0%}")
     for job in JOBS:
         for tool in TOOLS:
-            found = cost([each for each in results if (each.tool, each.job) == (tool, job)])
-            if found is None:
+            found = [each for each in results if (each.tool, each.job) == (tool, job)]
+            line = fit(found)
+            if line is None:
                 continue
-            steps = ", ".join(f"{step * 1e6:.2f}" for step in found.steps)
+            rate = f"{1 / line.seconds_per_event:,.0f}" if line.seconds_per_event > 0 else "-"
             # Two sizes are on a line whatever they cost.
-            grows, linear = "-", "-"
-            if len(found.steps) > 1:
-                grows, linear = f"{found.growth:.2f}", "yes" if found.is_linear else "NO"
-            table.add_row(job, tool, f"{found.fixed_seconds:.1f}", steps, grows, linear)
+            linear = "-" if len(found) < 3 else "yes" if line.is_linear else "NO"
+            table.add_row(job, tool, f"{line.fixed_seconds:.1f}", rate, f"{line.off:.0%}", linear)
     return table
 
 

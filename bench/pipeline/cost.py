@@ -1,12 +1,11 @@
-"""What a job costs: a fixed part, such as Spark's warming up, and so much for each further event."""
+"""What a job costs: a fixed part, such as Spark's warming up, and so much for each event."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
-MOST_GROWTH: Final = 1.15
-"""By what the cost of a further event may grow with the size, where cost is to be linear."""
+MOST_OFF: Final = 0.15
+"""How far, relative to the line, a linear cost may be off it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +25,40 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """`steps`: seconds for each further event, from one size to the next."""
+class Line:
+    """seconds = fixed_seconds + seconds_per_event x events. `off`: the farthest that a size is off it."""
 
     fixed_seconds: float
-    steps: tuple[float, ...]
-
-    @property
-    def growth(self) -> float:
-        """The dearest step by the one before it; 0.0 where there is none."""
-        return max((after / before for before, after in pairwise(self.steps)), default=0.0)
+    seconds_per_event: float
+    off: float
 
     @property
     def is_linear(self) -> bool:
-        """Whether a further event costs no more where there are many: Spark gets cheaper as it warms up."""
-        return self.growth <= MOST_GROWTH
+        """Whether every size costs what the line says."""
+        return self.off <= MOST_OFF
+
+    def seconds(self, events: int) -> float:
+        """What so many events take."""
+        return self.fixed_seconds + self.seconds_per_event * events
 
 
-def cost(results: Sequence[Result]) -> Cost | None:
-    """Out of one job's results; None where fewer than two sizes were measured."""
-    by_size = sorted(results, key=lambda each: each.events)
-    steps = tuple(
-        (after.seconds - before.seconds) / (after.events - before.events)
-        for before, after in pairwise(by_size)
+def fit(results: Sequence[Result]) -> Line | None:
+    """The line of least squares, relative to what was measured, so that the largest does not decide alone.
+
+    None where fewer than two sizes were measured. Two are always on a line.
+    """
+    if len({each.events for each in results}) < 2:
+        return None
+    weights = [1 / each.seconds**2 for each in results]
+    total = sum(weights)
+    mean_events = sum(w * each.events for w, each in zip(weights, results, strict=True)) / total
+    mean_seconds = sum(w * each.seconds for w, each in zip(weights, results, strict=True)) / total
+    spread = sum(w * (each.events - mean_events) ** 2 for w, each in zip(weights, results, strict=True))
+    both = sum(
+        w * (each.events - mean_events) * (each.seconds - mean_seconds)
+        for w, each in zip(weights, results, strict=True)
     )
-    return Cost(by_size[0].seconds - steps[0] * by_size[0].events, steps) if steps else None
+    slope = both / spread
+    line = Line(mean_seconds - slope * mean_events, slope, 0.0)
+    off = max(abs(each.seconds / line.seconds(each.events) - 1) for each in results)
+    return Line(line.fixed_seconds, slope, off)
