@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,8 @@ from proxy.demo.embedded_kafka import EmbeddedKafka
 LEADER: Final = "leader"
 FOLLOWER: Final = "follower"
 SAMPLE_SECONDS: Final = 0.1
-CALM_SECONDS: Final = 20.0
+FIRST_SEGMENT: Final = f"{0:020}.log"
+"""No partition has another: a segment is of 1 GiB."""
 MOST_SECONDS: Final = 600.0
 
 
@@ -44,6 +46,8 @@ class Plan:
     after: tuple[int, ...]
     load: str
     """The topic that is produced to meanwhile; empty for none."""
+    calm_seconds: float = 60.0
+    """For how long it is produced to before."""
 
     @property
     def target(self) -> int:
@@ -87,16 +91,18 @@ class Moved:
     @property
     def slower(self) -> float:
         """By what the p99 of produces has grown."""
-        return _p99(self.busy.produces) / _p99(self.calm.produces) if self.calm.produces else 1.0
+        return p99(self.busy) / p99(self.calm) if self.calm.produces else math.nan
 
     @property
     def farther(self) -> float:
         """By what the in-sync replicas' mean lag has grown."""
-        return _mean(self.busy.lags) / _mean(self.calm.lags) if self.calm.lags else 1.0
+        return _mean(self.busy.lags) / _mean(self.calm.lags) if self.calm.lags else math.nan
 
 
-def _p99(seen: Sequence[tuple[float, float]]) -> float:
-    return sorted(value for _, value in seen)[int(len(seen) * 0.99)]
+def p99(felt: Felt) -> float:
+    """Of its produces, in seconds."""
+    seen = sorted(seconds for _, seconds in felt.produces)
+    return seen[int(len(seen) * 0.99)] if seen else math.nan
 
 
 def _mean(seen: Sequence[tuple[float, float]]) -> float:
@@ -143,9 +149,30 @@ def _set(admin: AdminClient, kind: ResourceType, name: str, values: Mapping[str,
     admin.incremental_alter_configs([resource])[resource].result(60)
 
 
-def size(kafka: EmbeddedKafka, plan: Plan, broker: int) -> int:
-    """How many bytes of the topic's partitions a broker has on its disk."""
-    return sum(file.stat().st_size for file in _files(kafka, plan, broker))
+class Watch:
+    """How many bytes of the topic's partitions its target has on its disk, looked at every so often. Calm and
+    move are watched alike: what that costs is no part of what a move costs.
+    """
+
+    def __init__(self, kafka: EmbeddedKafka, admin: AdminClient, plan: Plan) -> None:
+        self._admin = admin
+        self._plan = plan
+        self._files = [folder / FIRST_SEGMENT for folder in _partitions(kafka, plan, plan.target)]
+        self.samples: list[tuple[float, int]] = []
+        """When, and how many."""
+
+    def look(self) -> bool:
+        """One look, and a pause. Whether the move is over, which is asked at times."""
+        self.samples.append((time.monotonic(), sum(_size(file) for file in self._files)))
+        time.sleep(SAMPLE_SECONDS)
+        return len(self.samples) % 10 == 0 and in_sync(self._admin, self._plan)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def digest(kafka: EmbeddedKafka, plan: Plan, broker: int) -> list[str]:
@@ -154,9 +181,13 @@ def digest(kafka: EmbeddedKafka, plan: Plan, broker: int) -> list[str]:
 
 
 def _files(kafka: EmbeddedKafka, plan: Plan, broker: int) -> list[Path]:
+    return [file for folder in _partitions(kafka, plan, broker) for file in sorted(folder.glob("*.log"))]
+
+
+def _partitions(kafka: EmbeddedKafka, plan: Plan, broker: int) -> list[Path]:
+    """The folders of its partitions."""
     data = kafka.folder / f"node-{broker}" / "data"
-    partitions = (data / f"{plan.topic}-{number}" for number in range(plan.partitions))
-    return [file for partition in partitions for file in sorted(partition.glob("*.log"))]
+    return [data / f"{plan.topic}-{number}" for number in range(plan.partitions)]
 
 
 def in_sync(admin: AdminClient, plan: Plan) -> bool:
@@ -174,7 +205,10 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
     if plan.load and plan.load != plan.topic:
         make_topic(admin, plan.load, PARTITIONS, plan.before[:1] + plan.after[-1:])
     with loaded(bootstrap, plan.load, moved.calm):
-        time.sleep(CALM_SECONDS if plan.load else 0.0)
+        calm = Watch(kafka, admin, plan)
+        began = time.monotonic()
+        while plan.load and time.monotonic() < began + plan.calm_seconds:
+            calm.look()
     throttle(admin, plan, list(kafka.node_ids), on=True)
     file = folder / f"{plan.topic}.json"
     parts = [
@@ -182,24 +216,21 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
         for number in range(plan.partitions)
     ]
     file.write_text(json.dumps({"version": 1, "partitions": parts}))
-    samples: list[tuple[float, int]] = []
-    felt = Felt()
+    watch, felt = Watch(kafka, admin, plan), Felt()
     with loaded(bootstrap, plan.load, felt):
         began = time.monotonic()
         of_plan = ("--bootstrap-server", bootstrap, "--reassignment-json-file", str(file))
         tool = kafka.start_tool("kafka-reassign-partitions", *of_plan, "--execute")
         started = None
         while time.monotonic() < began + MOST_SECONDS:
-            samples.append((time.monotonic(), size(kafka, plan, plan.target)))
-            if started is None and tool.poll() is not None:
-                started = samples[-1][0]
-            if len(samples) % 10 == 0 and samples[-1][1] and in_sync(admin, plan):
+            if watch.look():
                 break
-            time.sleep(SAMPLE_SECONDS)
+            if started is None and tool.poll() is not None:
+                started = time.monotonic()
     throttle(admin, plan, list(kafka.node_ids), on=False)
-    began, ended = _moving(samples)
+    began, ended = _moving(watch.samples)
     moved.seconds = ended - began
-    moved.by_second = _by_second(samples, began, ended)
+    moved.by_second = _by_second(watch.samples, began, ended)
     # The tool is a Java machine's start and end, which takes one of two cores: no part of the move.
     moved.busy = felt.between(max(began, started or began), ended)
     moved.equal = in_sync(admin, plan) and digest(kafka, plan, plan.after[0]) == digest(
