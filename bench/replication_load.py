@@ -29,6 +29,8 @@ WARM_UP: Final = 400
 """Messages before it counts: the first wait for connections, and for followers to take up new partitions."""
 WATCH_SECONDS: Final = (0.02, 0.06)
 """Between two looks at the replicas, at random: so they do not keep step with the messages."""
+GIVE_UP_MS: Final = 10_000
+"""For how long it outlives brokers that were killed with a run."""
 _LOG_END: Final = -2
 """The replica id of a tool that debugs, for whom the latest offset is the log's end; for a consumer's, -1, it
 is the high watermark (Kafka's ListOffsets).
@@ -120,7 +122,14 @@ async def _latest(client: AIOKafkaClient, leader: int, topic: str, replica_id: i
 def main() -> None:
     """The command line."""
     bootstrap, topic = sys.argv[1:]
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "linger.ms": 0,
+            "message.timeout.ms": GIVE_UP_MS,
+        }
+    )
     for number in range(WARM_UP):
         producer.produce(topic, bytes(1024), partition=number % PARTITIONS)
     producer.flush()
