@@ -26,12 +26,15 @@ PROXY: Final = "proxy"
 OTHERS: Final = "others"
 SAME: Final = "same"
 CASES: Final = (
-    ("leader", (LEADER,), ""),
-    ("follower", (FOLLOWER,), ""),
-    ("both", (LEADER, FOLLOWER), ""),
-    ("both, load on others", (LEADER, FOLLOWER), OTHERS),
-    ("both, load on the same", (LEADER, FOLLOWER), SAME),
+    ("leader", (LEADER,), "", False),
+    ("follower", (FOLLOWER,), "", False),
+    ("both", (LEADER, FOLLOWER), "", False),
+    ("both, load on others", (LEADER, FOLLOWER), OTHERS, False),
+    ("both, load on the same", (LEADER, FOLLOWER), SAME, False),
+    ("both, load on others, long", (LEADER, FOLLOWER), OTHERS, True),
+    ("both, load on the same, long", (LEADER, FOLLOWER), SAME, True),
 )
+"""Name, sides, load, and whether the move is long: of a short one the p99 is mostly that of its end."""
 PORTS: Final = 10
 WARM_UP_SECONDS: Final = 10
 JVM_FLAGS: Final = (
@@ -75,10 +78,10 @@ def proxied(brokers: int) -> Iterator[Site]:
 
 def plans(options: argparse.Namespace) -> Iterator[tuple[str, Plan]]:
     before, after = ((1, 2), (1, 3)) if options.brokers >= 3 else ((1,), (1, 2))
-    for number, (name, sides, load) in enumerate(CASES):
+    for number, (name, sides, load, is_long) in enumerate(CASES):
         topic = f"moved-{number}"
         loaded = {SAME: topic, OTHERS: f"others-{number}"}.get(load, "")
-        megabytes = options.loaded_megabytes if loaded else options.megabytes
+        megabytes = options.long_megabytes if is_long else options.megabytes
         yield name, Plan(topic, options.partitions, megabytes, options.rate, sides, before, after, loaded)
 
 
@@ -116,8 +119,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.replication", description=__doc__)
     parser.add_argument("--brokers", type=int, default=3)
     parser.add_argument("--partitions", type=int, default=100)
-    parser.add_argument("--megabytes", type=int, default=200, help="of a move without load")
-    parser.add_argument("--loaded-megabytes", type=int, default=1000, help="of a move with load")
+    parser.add_argument("--megabytes", type=int, default=200, help="of each move")
+    parser.add_argument("--long-megabytes", type=int, default=1000, help="of the long ones")
     parser.add_argument("--rate", type=int, default=4 << 20, help="bytes per second")
     parser.add_argument("--cases", type=int, default=len(CASES), help="only so many, from the first on")
     parser.add_argument("--name", default=f"replication-{datetime.now():%Y%m%d-%H%M%S}")

@@ -1,10 +1,11 @@
 """What is made of the samples of a move."""
 
+from argparse import Namespace
 from dataclasses import replace
 
 import pytest
 
-from bench.replication import PROXY, report
+from bench.replication import OTHERS, PROXY, SAME, plans, report
 from bench.replication_load import Felt
 from bench.replication_move import LEADER, Moved, Plan, _by_second, _moving
 
@@ -13,6 +14,16 @@ PLAN = Plan("t", 2, 40, 4 << 20, (LEADER,), (1, 2), (1, 3), "")
 
 def test_a_plan_moves_to_the_broker_that_is_new() -> None:
     assert PLAN.target == 3
+
+
+def test_load_meets_short_moves_and_long_ones() -> None:
+    options = Namespace(brokers=3, partitions=100, megabytes=200, long_megabytes=1000, rate=4 << 20)
+    loaded = [
+        (plan.megabytes, SAME if plan.load == plan.topic else OTHERS)
+        for _, plan in plans(options)
+        if plan.load
+    ]
+    assert loaded == [(200, OTHERS), (200, SAME), (1000, OTHERS), (1000, SAME)]
 
 
 def test_seconds_count_from_the_first_byte_to_the_last() -> None:
