@@ -85,9 +85,9 @@ def plans(options: argparse.Namespace) -> Iterator[tuple[str, Plan]]:
         yield name, Plan(topic, options.partitions, megabytes, options.rate, sides, before, after, loaded)
 
 
-def warm_up(options: argparse.Namespace, plan: Plan) -> Plan:
+def warm_up(plan: Plan) -> Plan:
     """A small move that does not count: brokers compile what they do for the first time."""
-    megabytes = options.rate * WARM_UP_SECONDS >> 20
+    megabytes = plan.rate * WARM_UP_SECONDS >> 20
     return replace(
         plan, topic="warm-up", megabytes=megabytes, load="warm-up-others", calm_seconds=WARM_UP_SECONDS
     )
@@ -129,7 +129,7 @@ def main() -> None:
     with native(options.brokers) as plain, proxied(options.brokers) as through:
         cases = list(plans(options))[: options.cases]
         for place in (plain, through):
-            move(place.kafka, place.bootstrap, warm_up(options, cases[-1][1]), place.kafka.folder)
+            move(place.kafka, place.bootstrap, warm_up(cases[-1][1]), place.kafka.folder)
         for name, plan in cases:
             moves: dict[str, Moved] = {}
             for site, place in ((NATIVE, plain), (PROXY, through)):

@@ -1,0 +1,146 @@
+"""`python -m bench.replication_ends`: what the ends of moves cost producers when there is nothing to move.
+
+Native brokers, no proxy, no throttle. A hundred partitions of next to no data change a replica, one after
+the other, under the produce load of bench.replication: within the last seconds of a stretch as long as a move
+of 200 MiB, as a throttled one ends, or all along it. The p99 that bench.replication measures of so short a
+move has this in it, whoever throttles. A stretch in which no replica changes says how far the p99 strays.
+"""
+
+import argparse
+import asyncio
+import statistics
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest
+from confluent_kafka.admin import AdminClient
+
+from bench import machine
+from bench.replication import OTHERS, RESULTS, Site, native, warm_up
+from bench.replication_load import PARTITIONS, Felt, loaded
+from bench.replication_move import FOLLOWER, LEADER, Plan, Watch, fill, in_sync, make_topic, move, p99
+
+STRETCH_SECONDS: Final = 50.0
+"""As long as 200 MiB take at 4 MiB/s."""
+STRETCHES: Final = {"none": 0.0, "at the end": 6.0, "all along": 48.0}
+"""Within how many of the last seconds the replicas change."""
+BEFORE: Final = (1, 2)
+AFTER: Final = (1, 3)
+BROKER: Final = 1
+"""Whom it is asked of: any broker passes it on to the controller."""
+TIMEOUT_MS: Final = 30_000
+_NO_TAGS: Final[dict[int, bytes]] = {}
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What producers felt, as p99 in seconds."""
+
+    changes: str
+    """One of STRETCHES."""
+    calm: float
+    busy: float
+
+    @property
+    def slower(self) -> float:
+        return self.busy / self.calm
+
+
+async def change_replicas(site: Site, plan: Plan, within: float) -> None:
+    """One partition after the other, in so many seconds."""
+    client = AIOKafkaClient(bootstrap_servers=site.bootstrap)
+    await client.bootstrap()
+    began = time.monotonic()
+    try:
+        for number in range(plan.partitions):
+            await asyncio.sleep(began + within * number / plan.partitions - time.monotonic())
+            wanted = (number, list(plan.after), _NO_TAGS)
+            request = AlterPartitionReassignmentsRequest(
+                TIMEOUT_MS, [(plan.topic, [wanted], _NO_TAGS)], _NO_TAGS
+            )
+            answer = await client.send(BROKER, request)
+            codes = [code for _, partitions, _ in answer.responses for _, code, _, _ in partitions]
+            if any([answer.error_code, *codes]):
+                raise RuntimeError(f"partition {number} was not reassigned: {answer}")
+    finally:
+        await client.close()
+
+
+def stretch(site: Site, plan: Plan, changes: str) -> Stretch:
+    """Load, first calm, and then while replicas change."""
+    admin = AdminClient({"bootstrap.servers": site.bootstrap})
+    make_topic(admin, plan.topic, plan.partitions, plan.before)
+    fill(site.bootstrap, plan)
+    make_topic(admin, plan.load, PARTITIONS, plan.before[:1] + plan.after[-1:])
+    felt, within = Felt(), STRETCHES[changes]
+    watch = Watch(site.kafka, admin, plan)
+    with loaded(site.bootstrap, plan.load, felt):
+        began = time.monotonic()
+        _look_until(watch, began + plan.calm_seconds)
+        turned = time.monotonic()
+        _look_until(watch, turned + STRETCH_SECONDS - within)
+        if within:
+            with ThreadPoolExecutor() as pool:
+                changing = pool.submit(asyncio.run, change_replicas(site, plan, within))
+                while not changing.done():
+                    watch.look()
+                changing.result()
+        ended = time.monotonic()
+    if within and not in_sync(admin, plan):
+        raise RuntimeError("not every partition got its replica")
+    admin.delete_topics([plan.topic])[plan.topic].result(60)
+    return Stretch(changes, p99(felt.between(began, turned)), p99(felt.between(turned, ended)))
+
+
+def _look_until(watch: Watch, until: float) -> None:
+    while time.monotonic() < until:
+        watch.look()
+
+
+def report(found: Sequence[Stretch]) -> str:
+    """The figures as Markdown."""
+    lines = [f"{what}: {value}  " for what, value in machine.facts([]).items()]
+    lines += ["", "| replicas change | p99 ms | calm | x |", "|---|---:|---:|---:|"]
+    for one in found:
+        lines.append(f"| {one.changes} | {1e3 * one.busy:.2f} | {1e3 * one.calm:.2f} | {one.slower:.2f} |")
+    lines += ["", "| replicas change | x, mean | least | most |", "|---|---:|---:|---:|"]
+    for changes in STRETCHES:
+        slower = [one.slower for one in found if one.changes == changes]
+        if slower:
+            mean = statistics.mean(slower)
+            lines.append(f"| {changes} | {mean:.2f} | {min(slower):.2f} | {max(slower):.2f} |")
+    return "\n".join([*lines, "", *[f"- {warning}" for warning in machine.warnings()]]) + "\n"
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.replication_ends", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--partitions", type=int, default=100)
+    parser.add_argument("--calm-seconds", type=float, default=60.0)
+    parser.add_argument("--name", default=f"replication-ends-{datetime.now():%Y%m%d-%H%M%S}")
+    options = parser.parse_args()
+    sides = (LEADER, FOLLOWER)
+    plan = Plan("moved", options.partitions, 1, 4 << 20, sides, BEFORE, AFTER, OTHERS, options.calm_seconds)
+    found: list[Stretch] = []
+    with native(3) as site:
+        move(site.kafka, site.bootstrap, warm_up(plan), site.kafka.folder)
+        for number in range(options.rounds):
+            for changes in STRETCHES:
+                name = f"{changes.replace(' ', '-')}-{number}"
+                of = replace(plan, topic=f"moved-{name}", load=f"{OTHERS}-{name}")
+                found.append(stretch(site, of, changes))
+                print(f"{changes}: {found[-1].slower:.2f}", flush=True)
+    text = report(found)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{options.name}.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
