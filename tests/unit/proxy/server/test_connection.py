@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -32,6 +33,7 @@ class Owner:
     def __init__(self, wait: float = 0.0, answers_in: float = 0.0) -> None:
         self.ended_with: list[str] = []
         self.intercepted: list[tuple[Connection, Intercepted]] = []
+        self.asked = threading.Event()
         self.opened_at = 0.0
         self.over = asyncio.Event()
         self._wait = wait
@@ -45,6 +47,7 @@ class Owner:
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
         self.intercepted.append((connection, request))
+        self.asked.set()
         asyncio.get_running_loop().call_later(self._answers_in, connection.answer, request, ANSWER)
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
@@ -146,8 +149,7 @@ def test_an_answer_to_one_that_has_gone_is_dropped(loop: asyncio.AbstractEventLo
             client.sendall(REQUEST)
             # The end is a reset, which the proxy learns of when it writes.
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
-            while not owner.intercepted:
-                time.sleep(0.005)
+            assert owner.asked.wait(20)
 
     run(loop, owner, leave)
     assert owner.ended_with == ["client_closed"]

@@ -111,11 +111,10 @@ class Stage:
         if self.broker.writer is not None:
             self.broker.hang_up()
             await until(lambda: self.owner.broker is not None and self.owner.broker.is_closing())
+            await self.broker.writer.wait_closed()
+        await self.writer.wait_closed()
         self._server.close()
         self._upstream.close()
-        # What has been closed is let go of in the next turns.
-        for _ in range(5):
-            await asyncio.sleep(0)
 
     async def receive(self) -> bytes:
         size = await self.reader.readexactly(LENGTH)

@@ -38,7 +38,6 @@ class Kit:
         """Make a change under the watch, and wait until its rate is in force."""
         task = asyncio.get_running_loop().create_task(self.reload.watch())
         try:
-            await asyncio.sleep(0)
             change()
             async with asyncio.timeout(20):
                 while self.applied[-1:] != [rate]:
