@@ -12,6 +12,7 @@ from typing import Final
 from rich.console import Console
 
 from bench import machine
+from bench.page import RESULTS
 from bench.peers import quota_proxy
 from bench.peers.direct import Direct
 from bench.peers.haproxy import HaProxy
@@ -22,7 +23,6 @@ from bench.rounds import DriveFailed, Sample, fake_broker, run
 from bench.scenarios import SCENARIOS
 from bench.summary import reference, summarize
 
-RESULTS: Final = Path(__file__).parent / "results"
 PEERS: Final = ("direct", "relay", "haproxy", "proxy", "proxy-interpreted")
 NO_TLS: Final = ("direct", "relay")
 """Peers that cannot end TLS."""

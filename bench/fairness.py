@@ -17,16 +17,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from bench import machine
 from bench.load.client import BUFFER_SIZE, Client
 from bench.load.drive import connect
 from bench.load.frames import produce_request
 from bench.load.poller import Poller
+from bench.page import Page
 from bench.peers import quota_proxy
 from bench.peers.peer import HOST, Running, Setting
 from bench.rounds import DriveFailed, Sample, fake_broker
 
-RESULTS: Final = Path(__file__).parent / "results"
 SHARED: Final = "shared"
 HOG: Final = "hog"
 CALM: Final = "calm"
@@ -99,17 +98,13 @@ def calm(running: Running, seconds: float) -> Sample:
     return sample
 
 
-def report(
-    parts: Sequence[float], alone: Sequence[float], beside: Sequence[float], facts: dict[str, str]
-) -> list[str]:
+def report(parts: Sequence[float], alone: Sequence[float], beside: Sequence[float]) -> list[str]:
     """The figures as lines of Markdown: shares, and the calm tenant's p99 in ms, round by round."""
     ratio = statistics.median(after / before for before, after in zip(alone, beside, strict=True))
     least = min(parts)
     shared = "met" if least >= LEAST_SHARE else "missed"
     left_alone = "met" if ratio <= TARGET else "missed"
     return [
-        *[f"{what}: {value}  " for what, value in facts.items()],
-        "",
         "| | p99 ms, median of the rounds |",
         "|---|---:|",
         f"| alone | {statistics.median(alone):.2f} |",
@@ -130,8 +125,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick:
         options.seconds, options.rounds = 2.0, 1
-    facts, remarks = machine.facts([]), machine.warnings()
+    page = Page()
     peer = quota_proxy.installed()
+    page.facts["build"] = peer.name
     alone: list[float] = []
     beside: list[float] = []
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, ExitStack() as stack:
@@ -143,11 +139,7 @@ def main() -> None:
             alone.append(calm(running, options.seconds)["p99_ms"])
             with hog(running):
                 beside.append(calm(running, options.seconds)["p99_ms"])
-    lines = report(parts, alone, beside, {"build": peer.name, **facts})
-    text = "\n".join([*lines, *[f"- {remark}" for remark in remarks]]) + "\n"
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{options.name}.md").write_text(text)
-    print(text)
+    page.save(options.name, report(parts, alone, beside))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import count
-from pathlib import Path
 from typing import Final
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
@@ -23,11 +22,10 @@ from kio.schema.types import TopicName
 from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta
 
-from bench import machine
+from bench.page import Page
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.embedded_proxy import EmbeddedProxy
 
-RESULTS: Final = Path(__file__).parent / "results"
 CONNECTIONS: Final = 50
 TOPICS: Final = 10
 PARTITIONS: Final = 10
@@ -125,12 +123,10 @@ async def creates(port: int, numbers: Iterator[int], samples: int) -> list[float
     return found
 
 
-def report(found: dict[str, list[float]], requests: dict[str, list[int]]) -> str:
-    """The figures as Markdown."""
+def report(found: dict[str, list[float]], requests: dict[str, list[int]]) -> list[str]:
+    """The figures as lines of Markdown."""
     median = {kind: statistics.median(times) for kind, times in found.items()}
-    lines = [f"{what}: {value}  " for what, value in machine.facts([]).items()]
-    lines += [
-        "",
+    lines = [
         "| | create, median ms | p90 ms | x calm | requests of the storm |",
         "|---|---:|---:|---:|---:|",
     ]
@@ -146,7 +142,7 @@ def report(found: dict[str, list[float]], requests: dict[str, list[int]]) -> str
         f"- Held to its quota, a storm makes another tenant's create take {ratio:.2f} times as long",
     ]
     lines[-1] += f"; under {TARGET}: {word}"
-    return "\n".join([*lines, *[f"- {warning}" for warning in machine.warnings()]]) + "\n"
+    return lines
 
 
 def main() -> None:
@@ -161,6 +157,7 @@ def main() -> None:
         # Out of reach: the calm tenant pays for being asked, as it does in the storm.
         {"entity": {"client-id": "calm"}, "controller_mutation_rate": 1_000_000},
     ]
+    page = Page()
     found: dict[str, list[float]] = {CALM: [], HELD: [], FREE: []}
     requests: dict[str, list[int]] = {}
     numbers = count()
@@ -171,10 +168,7 @@ def main() -> None:
             for kind, times in found.items():
                 with weather(port, kind, requests):
                     times += asyncio.run(creates(port, numbers, options.samples))
-    text = report(found, requests)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{options.name}.md").write_text(text)
-    print(text)
+    page.save(options.name, report(found, requests))
 
 
 if __name__ == "__main__":

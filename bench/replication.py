@@ -10,17 +10,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
-from bench import machine
+from bench.page import Page
 from bench.replication_move import FOLLOWER, LEADER, Moved, Plan, move, p99
 from proxy.demo.broker_properties import INTERNAL
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.embedded_proxy import EmbeddedProxy
 from proxy.demo.ports import free_port_range
 
-RESULTS: Final = Path(__file__).parent / "results"
 NATIVE: Final = "native"
 PROXY: Final = "proxy"
 OTHERS: Final = "others"
@@ -93,11 +91,9 @@ def warm_up(plan: Plan) -> Plan:
     )
 
 
-def report(found: Sequence[tuple[str, Plan, dict[str, Moved]]]) -> str:
-    """The figures as Markdown."""
-    lines = [f"{what}: {value}  " for what, value in machine.facts([]).items()]
-    lines += [
-        "",
+def report(found: Sequence[tuple[str, Plan, dict[str, Moved]]]) -> list[str]:
+    """The figures as lines of Markdown."""
+    lines = [
         "| throttle | | mean / quota | variation | 5 s / quota | time / plan "
         "| p99 ms | calm | x | lag x | equal |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|",
@@ -111,7 +107,7 @@ def report(found: Sequence[tuple[str, Plan, dict[str, Moved]]]) -> str:
             felt = [1e3 * p99(moved.busy), 1e3 * p99(moved.calm), moved.slower, moved.farther]
             shown += [f"{figure:.2f}" if plan.load else "" for figure in felt]
             lines.append(f"| {name} | {site} | {' | '.join(shown)} | {'yes' if moved.equal else 'NO'} |")
-    return "\n".join([*lines, "", *[f"- {warning}" for warning in machine.warnings()]]) + "\n"
+    return lines
 
 
 def main() -> None:
@@ -125,6 +121,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=len(CASES), help="only so many, from the first on")
     parser.add_argument("--name", default=f"replication-{datetime.now():%Y%m%d-%H%M%S}")
     options = parser.parse_args()
+    page = Page()
     found: list[tuple[str, Plan, dict[str, Moved]]] = []
     with native(options.brokers) as plain, proxied(options.brokers) as through:
         cases = list(plans(options))[: options.cases]
@@ -138,10 +135,7 @@ def main() -> None:
                     f"{name}, {site}: {[round(size / 1e6, 1) for size in moves[site].by_second]}", flush=True
                 )
             found.append((name, plan, moves))
-    text = report(found)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{options.name}.md").write_text(text)
-    print(text)
+    page.save(options.name, report(found))
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest
 from confluent_kafka.admin import AdminClient
 
-from bench import machine
-from bench.replication import OTHERS, RESULTS, Site, native, warm_up
+from bench.page import Page
+from bench.replication import OTHERS, Site, native, warm_up
 from bench.replication_load import PARTITIONS, Felt, loaded
 from bench.replication_move import FOLLOWER, LEADER, Plan, Watch, fill, in_sync, make_topic, move, p99
 
@@ -102,19 +102,19 @@ def _look_until(watch: Watch, until: float) -> None:
         watch.look()
 
 
-def report(found: Sequence[Stretch]) -> str:
-    """The figures as Markdown."""
-    lines = [f"{what}: {value}  " for what, value in machine.facts([]).items()]
-    lines += ["", "| replicas change | p99 ms | calm | x |", "|---|---:|---:|---:|"]
-    for one in found:
-        lines.append(f"| {one.changes} | {1e3 * one.busy:.2f} | {1e3 * one.calm:.2f} | {one.slower:.2f} |")
+def report(found: Sequence[Stretch]) -> list[str]:
+    """The figures as lines of Markdown."""
+    lines = ["| replicas change | p99 ms | calm | x |", "|---|---:|---:|---:|"]
+    lines += [
+        f"| {one.changes} | {1e3 * one.busy:.2f} | {1e3 * one.calm:.2f} | {one.slower:.2f} |" for one in found
+    ]
     lines += ["", "| replicas change | x, mean | least | most |", "|---|---:|---:|---:|"]
     for changes in STRETCHES:
         slower = [one.slower for one in found if one.changes == changes]
         if slower:
             mean = statistics.mean(slower)
             lines.append(f"| {changes} | {mean:.2f} | {min(slower):.2f} | {max(slower):.2f} |")
-    return "\n".join([*lines, "", *[f"- {warning}" for warning in machine.warnings()]]) + "\n"
+    return lines
 
 
 def main() -> None:
@@ -127,6 +127,7 @@ def main() -> None:
     options = parser.parse_args()
     sides = (LEADER, FOLLOWER)
     plan = Plan("moved", options.partitions, 1, 4 << 20, sides, BEFORE, AFTER, OTHERS, options.calm_seconds)
+    page = Page()
     found: list[Stretch] = []
     with native(3) as site:
         move(site.kafka, site.bootstrap, warm_up(plan), site.kafka.folder)
@@ -136,10 +137,7 @@ def main() -> None:
                 of = replace(plan, topic=f"moved-{name}", load=f"{OTHERS}-{name}")
                 found.append(stretch(site, of, changes))
                 print(f"{changes}: {found[-1].slower:.2f}", flush=True)
-    text = report(found)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{options.name}.md").write_text(text)
-    print(text)
+    page.save(options.name, report(found))
 
 
 if __name__ == "__main__":

@@ -19,18 +19,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from bench import machine
 from bench.load.client import BUFFER_SIZE, Client
 from bench.load.drive import connect
 from bench.load.frames import produce_request
 from bench.load.poller import Poller
 from bench.load.schedule import Schedule
+from bench.page import Page
 from bench.peers import quota_proxy
 from bench.peers.peer import HOST, Running, Setting
 from bench.rounds import fake_broker
 from bench.tenants import ROTATING, START_SECONDS, drive
 
-RESULTS: Final = Path(__file__).parent / "results"
 RATE: Final = 500
 """Requests a second of the other tenants."""
 CONNECTIONS: Final = 50
@@ -87,12 +86,9 @@ def phase(running: Running, scraped: bool, seconds: float) -> tuple[list[float],
     return waits, said
 
 
-def report(
-    found: dict[str, list[float]], scrapes: Sequence[dict[str, float]], facts: dict[str, str]
-) -> list[str]:
+def report(found: dict[str, list[float]], scrapes: Sequence[dict[str, float]]) -> list[str]:
     """The figures as lines of Markdown; waits are in seconds."""
-    lines = [f"{what}: {value}  " for what, value in facts.items()]
-    lines += ["", "| | requests | median ms | p99.9 ms | longest ms |", "|---|---:|---:|---:|---:|"]
+    lines = ["| | requests | median ms | p99.9 ms | longest ms |", "|---|---:|---:|---:|---:|"]
     longest: dict[str, float] = {}
     for name, waits in found.items():
         ordered = sorted(waits)
@@ -123,8 +119,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick:
         options.active, options.seconds, options.rounds = 1_000, 2.0, 1
-    facts, remarks = machine.facts([]), machine.warnings()
+    page = Page()
     peer = quota_proxy.installed()
+    page.facts |= {"build": peer.name, "active tenants": str(options.active)}
     found: dict[str, list[float]] = {QUIET: [], SCRAPED: []}
     scrapes: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, ExitStack() as stack:
@@ -140,12 +137,8 @@ def main() -> None:
                 waits += more
                 if said:
                     scrapes.append(said)
-        remarks += running.doubts()
-    lines = report(found, scrapes, {"build": peer.name, "active tenants": str(options.active), **facts})
-    text = "\n".join([*lines, *[f"- {remark}" for remark in remarks]]) + "\n"
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{options.name}.md").write_text(text)
-    print(text)
+        page.remarks += running.doubts()
+    page.save(options.name, report(found, scrapes))
 
 
 if __name__ == "__main__":

@@ -17,12 +17,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from bench import machine
+from bench.page import Page
 from bench.peers import quota_proxy
 from bench.peers.peer import HOST, Running, Setting
 from bench.rounds import DriveFailed, Sample, fake_broker
 
-RESULTS: Final = Path(__file__).parent / "results"
 FEW: Final = 10
 TARGET: Final = 1.1
 START_SECONDS: Final = 300.0
@@ -62,10 +61,9 @@ Found = dict[str, Sequence[Sample]]
 """By tenants: what the rounds gave."""
 
 
-def report(found: dict[str, Found], facts: dict[str, str], remarks: Sequence[str]) -> str:
-    """The figures as Markdown, by way; the last tenants of each are compared with the first."""
-    lines = [f"{what}: {value}  " for what, value in facts.items()]
-    lines += ["", "| client ids | tenants | CPU, ms per 1,000 requests | p99 ms | peak MiB |"]
+def report(found: dict[str, Found]) -> list[str]:
+    """The figures as lines of Markdown, by way; the last tenants of each are compared with the first."""
+    lines = ["| client ids | tenants | CPU, ms per 1,000 requests | p99 ms | peak MiB |"]
     lines += ["|---|---|---:|---:|---:|"]
     ratios = []
     for way, by_tenants in found.items():
@@ -80,8 +78,7 @@ def report(found: dict[str, Found], facts: dict[str, str], remarks: Sequence[str
         ratios.append(
             f"- {way}: with many tenants a request takes {ratio:.2f} times the CPU; at most {TARGET}: {word}"
         )
-    lines += ["", *ratios]
-    return "\n".join([*lines, *[f"- {remark}" for remark in remarks]]) + "\n"
+    return [*lines, "", *ratios]
 
 
 def main() -> None:
@@ -97,10 +94,11 @@ def main() -> None:
     if options.quick:
         options.configured, options.active, options.requests = 5_000, 1_000, 5_000
         options.rounds = 2
-    facts, remarks = machine.facts([]), machine.warnings()
+    page = Page()
     few, many = f"{FEW}", f"{options.active} of {options.configured}"
     found: dict[str, dict[str, list[Sample]]] = {way.name: {few: [], many: []} for way in (KEEPING, ROTATING)}
     peer = quota_proxy.installed()
+    page.facts["build"] = peer.name
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, ExitStack() as stack:
         port = stack.enter_context(fake_broker(Path(folder), join=False))
         proxies = {}
@@ -115,13 +113,8 @@ def main() -> None:
             for _ in range(options.rounds):
                 found[way.name][few].append(drive(proxies[few], way, FEW, options.requests))
                 found[way.name][many].append(drive(proxies[many], way, options.active, options.requests))
-        remarks += [doubt for running in proxies.values() for doubt in running.doubts()]
-    text = report(
-        {way: dict(by_tenants) for way, by_tenants in found.items()}, {"build": peer.name, **facts}, remarks
-    )
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{options.name}.md").write_text(text)
-    print(text)
+        page.remarks += [doubt for running in proxies.values() for doubt in running.doubts()]
+    page.save(options.name, report({way: dict(by_tenants) for way, by_tenants in found.items()}))
 
 
 if __name__ == "__main__":

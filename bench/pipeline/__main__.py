@@ -22,11 +22,11 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
+from bench.page import RESULTS
 from bench.pipeline import in_pandas
 from bench.pipeline.cost import MOST_OFF, Result, fit
 
 ROOT: Final = Path(__file__).parent.parent.parent
-RESULTS: Final = ROOT / "bench" / "results"
 FILE: Final = RESULTS / "pipeline.json"
 Key = tuple[str, str, int]
 """Tool, job, events."""

@@ -39,9 +39,9 @@ def test_the_report() -> None:
     busy = Felt([(0.0, 0.015)] * 100, [(0.0, 2.0), (0.1, 3.0)])
     moved = Moved(10.0, [2.0 * rate, *[rate] * 9], calm, busy, True)
     loaded = replace(PLAN, load="others")
-    text = report([("leader", loaded, {PROXY: moved}), ("both", PLAN, {PROXY: Moved(10.0, [rate] * 9)})])
-    assert "| both | proxy | 1.00 | 0.00 | 1.00 | 1.00 |  |  |  |  | NO |" in text
-    assert "| leader | proxy | 1.00 | 0.00 | 1.00 | 1.00 | 15.00 | 10.00 | 1.50 | 1.25 | yes |" in text
+    lines = report([("leader", loaded, {PROXY: moved}), ("both", PLAN, {PROXY: Moved(10.0, [rate] * 9)})])
+    assert "| both | proxy | 1.00 | 0.00 | 1.00 | 1.00 |  |  |  |  | NO |" in lines
+    assert "| leader | proxy | 1.00 | 0.00 | 1.00 | 1.00 | 15.00 | 10.00 | 1.50 | 1.25 | yes |" in lines
 
 
 def test_what_was_felt_is_cut_to_the_move() -> None:

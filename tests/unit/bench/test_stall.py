@@ -12,7 +12,7 @@ def test_what_scrapes_add(longest: float, word: str) -> None:
         {"answers": 3.0, "bytes": 9000.0, "slowest_s": 0.2},
         {"answers": 1.0, "bytes": 3000.0, "slowest_s": 0.1},
     ]
-    lines = report(found, scrapes, {"build": "proxy"})
+    lines = report(found, scrapes)
     assert f"| {QUIET} | 100 | 1.00 | 10.00 | 10.00 |" in lines
     assert lines[-2] == "- 4 scrapes of 3 kB each on average; the slowest took 200 ms"
     assert lines[-1].startswith(f"- Scrapes add {(longest - 0.010) * 1000:.1f} ms")

@@ -12,8 +12,8 @@ def test_the_best_rounds_are_compared(many: float, word: str) -> None:
         "10": [{"cpu_ms_per_1k_req": 12.0, **rest}, {"cpu_ms_per_1k_req": 10.0, **rest}],
         "5 of 9": [{"cpu_ms_per_1k_req": many, **rest}],
     }
-    text = report({"a way": dict(found)}, {"build": "proxy"}, ["a remark"])
-    assert "build: proxy  \n" in text
-    assert "| a way | 10 | 10.0 | 1.50 | 60 |" in text
-    assert f"- a way: with many tenants a request takes {many / 10:.2f} times the CPU;" in text
-    assert f"; at most 1.1: {word}\n- a remark\n" in text
+    lines = report({"a way": dict(found)})
+    assert "| a way | 10 | 10.0 | 1.50 | 60 |" in lines
+    assert lines[-1] == (
+        f"- a way: with many tenants a request takes {many / 10:.2f} times the CPU; at most 1.1: {word}"
+    )
