@@ -96,6 +96,10 @@ class ClusterRefresh:
             self._wanted_ids.update(unknown)
             self._poked.set()
 
+    def awaits_name(self, topic_id: bytes) -> bool:
+        """Whether a cluster that answers is about to say what the topic is called."""
+        return self._may_ask and not self.problem and topic_id in self._wanted_ids
+
     async def run(self) -> None:
         """Ask for ever."""
         while True:

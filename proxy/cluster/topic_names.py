@@ -27,6 +27,9 @@ class ClusterTopicNames(TopicNames):
             self._ask(topic_id)
         return name
 
+    def awaits(self, topic_id: bytes) -> bool:
+        return self._cluster.awaits_name(topic_id)
+
     def _ask(self, topic_id: bytes) -> None:
         now = self._time()
         if now - self._asked_at >= ASK_AGAIN_SECONDS:

@@ -222,6 +222,10 @@ class FetchSession:
                 if partition.most != NO_BOUND or not partition.at_broker:
                     self._changed[key] = partition
 
+    def awaits_names(self) -> bool:
+        """Whether the names of topics are on their way of which no quota could be asked without."""
+        return any(self._topics.awaits(key) for key in self._unnamed)
+
     # What the broker gets
 
     def plan(self, now: float) -> FetchPlan:

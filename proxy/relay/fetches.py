@@ -37,6 +37,8 @@ MAX_SESSIONS: Final = 64
 """Sessions of one connection; a client has one. Of more, the oldest have to be opened anew."""
 LEAST_WAIT_SECONDS: Final = 0.01
 """A fetch whose partitions are held back is not asked about more often than this."""
+NAMES_SECONDS: Final = 0.5
+"""So long a consumer's fetch waits for topics' names at the most."""
 
 PASS: Final = 0
 """The request goes on as it is, but for the view's edits."""
@@ -59,6 +61,8 @@ class Fetch:
         self.request: Final = request
         self.answer_at: Final = now + max(view.max_wait_ms, 0) / 1000.0
         """When it is answered, whether or not there is anything to fetch."""
+        self.names_by: Final = now + NAMES_SECONDS
+        """When it goes on, whether or not the cluster has said what its topics are called."""
         self.wake_at = 0.0
         self.answer = b""
         """The proxy's own answer, a whole frame."""
@@ -162,11 +166,13 @@ class Fetches:
         return fetch_response(view.api_version, view.correlation_id, INVALID_FETCH_SESSION_EPOCH)
 
     def _about_any(self, request: FetchRequest, view: RequestView, who: Identity) -> bool:
-        """Whether a quota is about any of the partitions that a request names."""
+        """Whether a quota is about any of the partitions that a request names, as far as topics' names are
+        known.
+        """
         if not self._engine.holds_fetches:
             return False
         for entry in request.entries:
-            if self._topics.find((entry.topic, entry.partition), request.version, view.replica_id, who):
+            if self._topics.find((entry.topic, entry.partition), request.version, view.replica_id, who) != "":
                 return True
         return False
 
@@ -200,6 +206,10 @@ class Fetches:
         session = fetch.session
         if session is None:
             return ANSWER
+        # A follower never waits: its topic counts as not throttled until the name is known.
+        if session.replica_id < 0 and now < fetch.names_by and session.awaits_names():
+            fetch.wake_at = min(now + LEAST_WAIT_SECONDS, fetch.names_by)
+            return WAIT
         plan = session.plan(now)
         answer = SessionAnswer(self, session, fetch.request)
         full = fetch.request.full

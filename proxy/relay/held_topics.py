@@ -29,6 +29,10 @@ class HeldTopics:
         """Changes when limits come."""
         return self._engine.generation
 
+    def awaits(self, key: Key) -> bool:
+        """Whether the name of a topic that is known by its id alone is on its way."""
+        return self._names.awaits(key[0])
+
     def find(self, key: Key, version: int, replica_id: int, who: Identity) -> str | None:
         """The topic's name where a quota may hold the partition back, and empty where none does; None where
         the topic's name is not known yet.

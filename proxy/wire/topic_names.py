@@ -34,6 +34,10 @@ class TopicNames:
             if not item.topic and item.topic_id != NO_ID:
                 item.topic = self.name(item.topic_id)
 
+    def awaits(self, topic_id: bytes) -> bool:
+        """Whether the topic's name has been asked for, and the answer is on its way."""
+        return False
+
     def look_up(self, topic_id: bytes) -> str:
         """Find a name that has not been asked for before; empty where it is not known, at least not yet."""
         return ""

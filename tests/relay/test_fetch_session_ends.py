@@ -97,36 +97,3 @@ def test_a_quota_that_comes_again_holds_again():
     story.new_limits()
     play.client(fetch(3, {}, session=(THEIRS, 2)))
     play.to_broker(fetch(3, {}, session=(OURS, 2), forgotten=((HOT, 0),)))
-
-
-def test_a_topic_whose_name_is_not_known_yet_is_not_held():
-    story = Story()
-    story.names.hidden.add(HOT)
-    story.quota.hold(9.0, 0, 1)
-    play = Playbook(story.relay)
-    request = fetch(1, ALL, 13, session=(0, 0))
-    answer = fetched(1, NOTHING_NEW, 13, session_id=OURS)
-    play.client(request).to_broker(request).broker(answer).to_client(answer)
-    story.names.hidden.clear()
-    play.client(fetch(2, {(HOT, 0): 1}, 13, session=(OURS, 1)))
-    play.to_broker().to_client(fetched(2, {}, 13, error_code=71))
-
-
-def test_a_name_that_becomes_known_in_a_session_makes_its_partitions_concern_the_quota():
-    story = Story()
-    play = Playbook(story.relay)
-    play.client(fetch(1, {(HOT, 0): 1}, 13, session=(0, 0))).to_broker(
-        fetch(1, {(HOT, 0): 1}, 13, session=(0, 0))
-    )
-    play.broker(fetched(1, {(HOT, 0): (5, b"")}, 13, session_id=OURS))
-    play.to_client(fetched(1, {(HOT, 0): (5, b"")}, 13, session_id=THEIRS))
-    story.names.hidden.add(COLD)
-    play.client(fetch(2, {(COLD, 0): 1}, 13, session=(THEIRS, 1))).to_broker(
-        fetch(2, {(COLD, 0): 1}, 13, session=(OURS, 1))
-    )
-    story.names.hidden.clear()
-    (session,) = story.fetches._sessions.values()
-    assert len(session._unnamed) == 1
-    play.broker(fetched(2, {}, 13, session_id=OURS)).to_client(fetched(2, {}, 13, session_id=THEIRS))
-    play.client(fetch(3, {}, 13, session=(THEIRS, 2))).to_broker(fetch(3, {}, 13, session=(OURS, 2)))
-    assert len(session._unnamed) == 0

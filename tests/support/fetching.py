@@ -52,10 +52,15 @@ class Names(TopicNames):
     def __init__(self) -> None:
         super().__init__()
         self.hidden: set[str] = set()
+        self.awaited: set[str] = set()
+        """Those whose names are on their way."""
 
     def look_up(self, topic_id: bytes) -> str:
         name = topic_id.rstrip(b".").decode()
         return "" if name in self.hidden else name
+
+    def awaits(self, topic_id: bytes) -> bool:
+        return topic_id.rstrip(b".").decode() in self.awaited
 
 
 class Holding(Quota):

@@ -204,7 +204,9 @@ async def test_a_topic_that_the_broker_cannot_tell_about_has_no_partitions(
 async def test_a_name_is_asked_for_by_id(broker: Broker, watch: Watch) -> None:
     await watch.next()
     watch.refresh.want_names([ORDERS.bytes])
+    assert watch.refresh.awaits_name(ORDERS.bytes)
     view = await watch.next()
+    assert not watch.refresh.awaits_name(ORDERS.bytes)
     topics = broker.asked[-1].topics
     assert topics is not None
     assert [topic.topic_id for topic in topics] == [ORDERS]
