@@ -166,8 +166,8 @@ class Fetches:
         return fetch_response(view.api_version, view.correlation_id, INVALID_FETCH_SESSION_EPOCH)
 
     def _about_any(self, request: FetchRequest, view: RequestView, who: Identity) -> bool:
-        """Whether a quota is about any of the partitions that a request names, as far as topics' names are
-        known.
+        """Whether a quota is about any of the partitions that a request names, or may be: the names of some
+        topics are not known yet.
         """
         if not self._engine.holds_fetches:
             return False
