@@ -1,4 +1,4 @@
-"""Puts the tables of docs/configuration.md right, made from proxy/settings.py and from the kinds of quota.
+"""Puts the tables of docs/configuration.md right, from the settings and the kinds of quota.
 
     python docs/configuration_table.py
 
@@ -26,9 +26,9 @@ from msgspec.inspect import (
     VarTupleType,
 )
 
+from proxy.config.settings import Settings
 from proxy.quota.kinds import load_kinds
-from proxy.quota.resources import LONG
-from proxy.settings import Settings
+from proxy.quota.limits.resources import LONG
 
 PAGE = Path(__file__).with_name("configuration.md")
 KEYS = "| key | takes | default | meaning |\n|---|---|---|---|"

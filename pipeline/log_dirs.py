@@ -9,7 +9,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 
 from pipeline.errors import InputError
 from pipeline.transforms.reassignment import Cluster, Partition
-from proxy.messages import BrokerConnection
+from proxy.upstream.broker_connection import BrokerConnection
 
 _EVERY_TOPIC: Final = MetadataRequest(
     topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False

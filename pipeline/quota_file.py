@@ -13,7 +13,9 @@ from msgspec import Meta, Struct
 
 from pipeline.documents import convert, read_yaml
 from pipeline.errors import InputError
-from proxy.quota.config_keys import (
+from proxy.quota.identity import QuotaEntity, parse_entity
+from proxy.quota.kinds import load_kinds
+from proxy.quota.limits.config_keys import (
     BYTES_IN_THRESHOLD,
     CONSUMER_BYTE_RATE,
     CONSUMER_BYTE_RATE_ACTION,
@@ -21,10 +23,8 @@ from proxy.quota.config_keys import (
     PRODUCER_BYTE_RATE_ACTION,
     TOTAL_BYTES_IN_THRESHOLD,
 )
-from proxy.quota.identity import QuotaEntity, parse_entity
-from proxy.quota.kinds import load_kinds
-from proxy.quota.limits import Limits
-from proxy.quota.resources import Resources
+from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import Resources
 
 ENTITY: Final = "entity"
 EXPIRES: Final = "expires"

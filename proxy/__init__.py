@@ -16,5 +16,5 @@ if not TYPE_CHECKING:
         from importlib.machinery import EXTENSION_SUFFIXES
         from importlib.util import find_spec
 
-        spec = find_spec("proxy.quota.rates")
+        spec = find_spec("proxy.quota.measure.rates")
         return spec is not None and str(spec.origin).endswith(tuple(EXTENSION_SUFFIXES))

@@ -1,5 +1,5 @@
 """`python -m proxy` is `quota-proxy`."""
 
-from proxy.cli import main
+from proxy.cli.main import main
 
 main(prog_name="quota-proxy")

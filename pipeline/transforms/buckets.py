@@ -11,7 +11,7 @@ from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 from pipeline.quota_file import QuotaSet
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.client_bytes import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
-from proxy.quota.limits import UNLIMITED, Limits
+from proxy.quota.limits.limits import UNLIMITED, Limits
 
 APIS: Final = {PRODUCER_BYTE_RATE: ("Produce",), CONSUMER_BYTE_RATE: ("Fetch", "ShareFetch")}
 """The quotas that events can be held against, and the APIs that they are about."""

@@ -25,12 +25,12 @@ from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, he
 from pipeline.transforms.played import AFTER, STATE, STEP_SECONDS, SUMS, Connection, Row, intervals_of, play
 from pipeline.transforms.replay_broker import refused
 from pipeline.transforms.replay_topics import replay_topics, replayed_topics
-from proxy.quota.config_keys import CONSUMER_BYTE_RATE
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import SHARE
 from proxy.quota.kinds.client_bytes import FETCH, KIND, PRODUCE, PRODUCER_BYTE_RATE
-from proxy.quota.limits import PACE
+from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE
+from proxy.quota.limits.limits import PACE
 from proxy.wire.views import RequestView, ResponseView
 
 _SURELY: Final = 0.99

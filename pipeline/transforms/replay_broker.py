@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pipeline.quota_file import QuotaSet
-from proxy.cluster.view import ClusterView, Partition
-from proxy.quota.bucket import Bucket
+from proxy.quota.cluster_view import ClusterView, Partition
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import KIND, PRODUCE, SHARE
+from proxy.quota.measure.bucket import Bucket
 from proxy.wire.views import NO_ID, Item, RequestView
 
 _BROKER: Final = ("cluster", "proxy", "listener", "broker")

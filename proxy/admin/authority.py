@@ -23,11 +23,11 @@ from kio.serial.errors import SerialError
 from kio.static.primitive import f64, i8
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from proxy.messages import request_frame
 from proxy.quota.identity import USER, Identity
-from proxy.relay.errors import BROKER_PROTOCOL_ERROR, RelayError
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.security.loopback import is_loopback
 from proxy.security.settings import Changes
+from proxy.upstream.broker_connection import request_frame
 
 Response = TypeVar("Response", bound=ResponsePayload)
 Ask = Callable[[bytes], Awaitable[bytes]]

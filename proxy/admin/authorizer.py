@@ -8,10 +8,10 @@ from kio.schema.describe_acls.v1.response import DescribeAclsResponse
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.authority import Authority, any_acl
-from proxy.cluster.refresh import ClusterRefresh
 from proxy.errors import UpstreamUnavailable
-from proxy.messages import BrokerConnection
 from proxy.security.access import Access
+from proxy.upstream.broker_connection import BrokerConnection
+from proxy.upstream.refresh import ClusterRefresh
 
 log = logging.getLogger(__name__)
 ASK_EVERY_SECONDS: Final = 300.0

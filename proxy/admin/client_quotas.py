@@ -17,7 +17,7 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.authority import MAY_NOT
-from proxy.admin.quota_messages import (
+from proxy.admin.messages.client_quotas import (
     Alteration,
     Component,
     Op,
@@ -30,8 +30,8 @@ from proxy.admin.quota_messages import (
     write_altered,
     write_described,
 )
-from proxy.admin.refused import Refused
-from proxy.config_file.unknown_key import meant
+from proxy.admin.rejected import Refused
+from proxy.config.unknown_key import meant
 from proxy.quota.identity import CLIENT_ID, DEFAULT, IP, USER, Identity, QuotaEntity
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.quota import QuotaKey

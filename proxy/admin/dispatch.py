@@ -4,27 +4,27 @@ from typing import Final
 
 from proxy.admin.authority import Authority
 from proxy.admin.client_quotas import ClientQuotas
-from proxy.admin.configs import ResourceConfigs
-from proxy.admin.configs_create import TopicCreations
-from proxy.admin.mutations import Broker, Reply
-from proxy.admin.quota_messages import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, FLEXIBLE_FROM
+from proxy.admin.configs.alter_describe import ResourceConfigs
+from proxy.admin.configs.create_topics import TopicCreations
+from proxy.admin.messages.client_quotas import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, FLEXIBLE_FROM
+from proxy.admin.mutations.mutations import Broker, Reply
 from proxy.relay.intercepted import Intercepted
-from proxy.wire import answered
+from proxy.wire import intercepted
 from proxy.wire.apis import read_request_header
 from proxy.wire.errors import UnsupportedVersion
 from proxy.wire.reader import Reader
 
-DESCRIBE_CONFIGS: Final = answered.DESCRIBE_CONFIGS.key
-CREATE_TOPICS: Final = answered.CREATE_TOPICS.key
+DESCRIBE_CONFIGS: Final = intercepted.DESCRIBE_CONFIGS.key
+CREATE_TOPICS: Final = intercepted.CREATE_TOPICS.key
 NEWEST: Final = {
     api.key: api.newest
     for api in (
-        answered.CREATE_TOPICS,
-        answered.DESCRIBE_CONFIGS,
-        answered.ALTER_CONFIGS,
-        answered.INCREMENTAL_ALTER_CONFIGS,
-        answered.DESCRIBE_CLIENT_QUOTAS,
-        answered.ALTER_CLIENT_QUOTAS,
+        intercepted.CREATE_TOPICS,
+        intercepted.DESCRIBE_CONFIGS,
+        intercepted.ALTER_CONFIGS,
+        intercepted.INCREMENTAL_ALTER_CONFIGS,
+        intercepted.DESCRIBE_CLIENT_QUOTAS,
+        intercepted.ALTER_CLIENT_QUOTAS,
     )
 }
 """The APIs that the proxy answers, each from version 0 on."""

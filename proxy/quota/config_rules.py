@@ -2,8 +2,8 @@
 
 from typing import Final, final
 
+from proxy.quota.limits.resources import BROKER, TOPIC, ConfigKey, Resources
 from proxy.quota.quota import QuotaKind
-from proxy.quota.resources import BROKER, TOPIC, ConfigKey, Resources
 
 NONE: Final[frozenset[str]] = frozenset()
 

@@ -4,13 +4,13 @@ from typing import Final, final
 
 from mypy_extensions import i64 as native
 
-from proxy.cluster.view import NOTHING_KNOWN, ClusterView
-from proxy.quota.bucket import Bucket, BucketState
+from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
-from proxy.quota.limits import Limits
+from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket import Bucket, BucketState
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
-from proxy.quota.refusals import NOTHING_REFUSED, Refusals, Refused
+from proxy.quota.rejection.rejections import NOTHING_REFUSED, Refusals, Refused
 from proxy.quota.usage import ClientUsage
 from proxy.quota.verdict import PASS, Verdict, combine
 from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED

@@ -18,7 +18,7 @@ the broker. So a follower is never muted or delayed, and nobody is asked in a bu
 
 from typing import Final, final
 
-from proxy.wire.fetch_answer import Watermarks
+from proxy.wire.fetch_rewrite import Watermarks
 
 NO_BOUND: Final = -1
 

@@ -25,7 +25,7 @@ from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.usage import ClientUsage
 
 if TYPE_CHECKING:
-    from proxy.quota.buckets import Found
+    from proxy.quota.measure.buckets import Found
 
 DEFAULT: Final = ""
 """Kafka's default entity: a null name on the wire, `<default>` in YAML. No real name is empty."""

@@ -6,12 +6,12 @@ from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
-from proxy.cluster.view import ClusterView
-from proxy.quota.bucket import Bucket
+from proxy.quota.cluster_view import ClusterView
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity, QuotaEntity
-from proxy.quota.limits import Limits
-from proxy.quota.resources import ConfigKey, Resources
+from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import ConfigKey, Resources
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.verdict import PASS, Verdict
 from proxy.wire.views import Item, RequestView, ResponseView
 

@@ -2,7 +2,7 @@
 
 from typing import Final, final
 
-from proxy.quota.bucket import Bucket
+from proxy.quota.measure.bucket import Bucket
 
 NO_BOUND: Final = -1
 

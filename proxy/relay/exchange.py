@@ -12,7 +12,7 @@ from proxy.quota.usage import ClientUsage
 from proxy.relay.traffic import Bytes, Traffic
 from proxy.wire.apis import Api
 from proxy.wire.reader import text
-from proxy.wire.refused_partitions import Refusal
+from proxy.wire.rejected_partitions import Refusal
 from proxy.wire.views import RequestView
 
 

@@ -3,7 +3,7 @@
 from typing import Final, final
 
 from proxy.relay.exchange import Exchange
-from proxy.relay.turns import Turns
+from proxy.relay.inflight import Turns
 from proxy.wire.apis import RequestHeader
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed

@@ -12,17 +12,17 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.relay.authentication import Authentication, Login
-from proxy.relay.errors import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, NOT_A_BROKER, RelayError
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, NOT_A_BROKER, RelayError
 from proxy.relay.exchange import Exchange
-from proxy.relay.garbage import looks_like
+from proxy.relay.inflight import Turns
 from proxy.relay.intercepted import Intercepted
+from proxy.relay.login.authentication import Authentication, Login
 from proxy.relay.requests import Requests
 from proxy.relay.responses import Responses
 from proxy.relay.traffic import Traffic
-from proxy.relay.turns import Turns
 from proxy.wire.addresses import Addresses
 from proxy.wire.errors import FrameTooLarge, ProtocolError
+from proxy.wire.not_kafka import looks_like
 from proxy.wire.topic_names import TopicNames
 
 NO_OWN_APIS: Final[frozenset[int]] = frozenset()

@@ -4,19 +4,19 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.relay.authentication import Authentication
 from proxy.relay.bounds import lower_max_bytes
+from proxy.relay.close_reasons import PRODUCE_REFUSED, RelayError
 from proxy.relay.cut_through import CutThrough
-from proxy.relay.errors import PRODUCE_REFUSED, RelayError
 from proxy.relay.exchange import Client, Exchange, new_client
-from proxy.relay.held_fetch import FETCH, HeldFetch
-from proxy.relay.held_whole import HELD_WHOLE_BYTES, HeldWhole
+from proxy.relay.fetch.gate import FETCH, HeldFetch
+from proxy.relay.frame_buffer import HELD_WHOLE_BYTES, HeldWhole
+from proxy.relay.inflight import Turns
 from proxy.relay.intercepted import Intercepted, Interception
-from proxy.relay.local import refuse_version
+from proxy.relay.login.authentication import Authentication
 from proxy.relay.passing_bytes import count_items, count_later, count_rest
-from proxy.relay.refusing import PRODUCE, Refusing
+from proxy.relay.produce_gate import PRODUCE, Refusing
 from proxy.relay.traffic import Traffic
-from proxy.relay.turns import Turns
+from proxy.relay.unsupported_version import refuse_version
 from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.errors import Malformed, Short

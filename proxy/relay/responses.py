@@ -3,19 +3,19 @@
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.authentication import Authentication
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange
-from proxy.relay.refusing import throttle_ms
+from proxy.relay.inflight import Turns
+from proxy.relay.login.authentication import Authentication
+from proxy.relay.produce_gate import throttle_ms
 from proxy.relay.traffic import Traffic
-from proxy.relay.turns import Turns
 from proxy.wire.addresses import Addresses
 from proxy.wire.apis import Api
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import NOTHING, Reader
-from proxy.wire.refused_partitions import restore
+from proxy.wire.rejected_partitions import restore
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView, ResponseView
 

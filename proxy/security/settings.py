@@ -1,4 +1,4 @@
-"""The configuration's keys about TLS, SASL and names; proxy.settings has the whole file.
+"""The configuration's keys about TLS, SASL and names; proxy.config.settings has the whole file.
 
 Files are found from the folder of the configuration file on.
 """

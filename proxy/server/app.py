@@ -16,42 +16,43 @@ from aiohttp import web
 
 from proxy.admin.authority import Authority
 from proxy.admin.client_quotas import ClientQuotas
-from proxy.admin.configs import ResourceConfigs
-from proxy.admin.configs_create import TopicCreations
-from proxy.admin.configs_store import ConfigsStore
-from proxy.admin.deleted_topics import DeletedTopics
+from proxy.admin.configs.alter_describe import ResourceConfigs
+from proxy.admin.configs.create_topics import TopicCreations
+from proxy.admin.configs.deleted_topics import DeletedTopics
+from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.dispatch import AdminApis
-from proxy.admin.mutations import ControllerMutations
-from proxy.quota.bucket import BucketState
+from proxy.admin.mutations.mutations import ControllerMutations
+from proxy.config.settings import Settings, config_rules, file_quotas
 from proxy.quota.engine import QuotaEngines
-from proxy.quota.kinds import controller_mutation, load_kinds, replication
+from proxy.quota.kinds import controller_mutation, load_kinds
 from proxy.quota.kinds.controller_mutation import ControllerMutation
-from proxy.quota.kinds.replication import Replication
-from proxy.quota.limits import Limits
-from proxy.quota.replication_state import ReplicationState
+from proxy.quota.kinds.replication import kind as replication
+from proxy.quota.kinds.replication.kind import Replication
+from proxy.quota.kinds.replication.state import ReplicationState
+from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket import BucketState
 from proxy.security.access import Access
 from proxy.security.secrets import read_secret
 from proxy.security.tls import POLL_SECONDS, TlsFiles, server_tls
-from proxy.server.admission import Admission
-from proxy.server.collector import Collector, put_off
-from proxy.server.drain import DRAIN_POLL_SECONDS
-from proxy.server.gateway import Gateway
+from proxy.server.connection.drain import DRAIN_POLL_SECONDS
+from proxy.server.garbage_collection import Collector, put_off
+from proxy.server.listener.admission import Admission
+from proxy.server.listener.gateway import Gateway
+from proxy.server.listener.ports import BACKLOG, bind
+from proxy.server.listener.replication_gateway import ReplicationGateway
 from proxy.server.malloc import keep_freed_memory
-from proxy.server.ports import BACKLOG, bind
-from proxy.server.refusal_log import RefusalLog
+from proxy.server.rejection_log import RefusalLog
 from proxy.server.reload import Reload
-from proxy.server.replication_gateway import ReplicationGateway
-from proxy.server.tasks import Tasks
 from proxy.server.usage import usage_reporter
-from proxy.settings import Settings, config_rules, file_quotas
 from proxy.store.kafka_topic import KafkaTopic
 from proxy.store.quota_store import QuotaStore
+from proxy.tasks import Tasks
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.http import AdminSite
-from proxy.telemetry.metrics import ProxyCollector
-from proxy.telemetry.refusals import refusal_families
-from proxy.telemetry.replication import endless, replication_families
-from proxy.telemetry.usage import UsageReporter
+from proxy.telemetry.metrics.metrics import ProxyCollector
+from proxy.telemetry.metrics.rejections import refusal_families
+from proxy.telemetry.metrics.replication import endless, replication_families
+from proxy.telemetry.usage.reporter import UsageReporter
 
 log = logging.getLogger(__name__)
 FORGET_EVERY_SECONDS: Final = 60.0

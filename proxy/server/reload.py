@@ -12,10 +12,10 @@ from typing import Final
 
 import msgspec
 
+from proxy.config.quotas import Quotas
+from proxy.config.settings import Settings, load
 from proxy.errors import Key, SettingsError, spell
-from proxy.quotas_settings import Quotas
-from proxy.server.collector import put_off
-from proxy.settings import Settings, load
+from proxy.server.garbage_collection import put_off
 
 log = logging.getLogger(__name__)
 POLL_SECONDS: Final = 0.5

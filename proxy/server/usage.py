@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from proxy.server.gateway import Gateway
-from proxy.settings import Settings
-from proxy.telemetry.file_sink import FileSink
-from proxy.telemetry.kafka_sink import KafkaSink
-from proxy.telemetry.sink import Sink
-from proxy.telemetry.usage import Source, UsageReporter, name_of_this_run
+from proxy.config.settings import Settings
+from proxy.server.listener.gateway import Gateway
+from proxy.telemetry.usage.file_sink import FileSink
+from proxy.telemetry.usage.kafka_sink import KafkaSink
+from proxy.telemetry.usage.reporter import Source, UsageReporter, name_of_this_run
+from proxy.telemetry.usage.sink import Sink
 
 
 def usage_reporter(settings: Settings, gateways: Sequence[Gateway]) -> UsageReporter | None:

@@ -15,10 +15,10 @@ from aiokafka.errors import KafkaError
 
 from proxy.errors import UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
-from proxy.server.tasks import Tasks
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place, Setting, Unreadable, decode, encode
-from proxy.store.topic_setup import prepare_topic
+from proxy.tasks import Tasks
+from proxy.upstream.topic_setup import prepare_topic
 
 log = logging.getLogger(__name__)
 CLIENT_ID: Final = "quota-proxy"

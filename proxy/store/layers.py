@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from proxy.quota.identity import QuotaEntity
-from proxy.quota.resources import ConfigResource
+from proxy.quota.limits.resources import ConfigResource
 
 SLICE: Final = 500
 """So many entities are to be renewed in one go."""

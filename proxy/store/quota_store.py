@@ -14,9 +14,9 @@ from typing import Final, Protocol, TypeVar
 from proxy.errors import QuotaProxyError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity, QuotaEntity
-from proxy.quota.limits import Limits
+from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource, Resources
 from proxy.quota.networks import canonical_address, canonical_network
-from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource, Resources
 from proxy.store.layers import SLICE, ClientLayer, ConfigLayer, Quotas
 from proxy.store.records import Place, Setting
 from proxy.store.sources import Alteration, Sources, writer

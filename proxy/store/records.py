@@ -20,7 +20,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from proxy.quota.identity import DEFAULT, QuotaEntity
-from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 
 CLIENT_QUOTA: Final = "client-quota"
 CONFIG: Final = "config"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 
 from proxy.quota.identity import Identity, QuotaEntity
-from proxy.quota.resources import ConfigResource
+from proxy.quota.limits.resources import ConfigResource
 from proxy.store.layers import Layer, Layers, Temporary
 from proxy.store.records import Place, Setting
 

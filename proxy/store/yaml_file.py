@@ -9,8 +9,8 @@ from contextlib import suppress
 from datetime import date, datetime
 from typing import Final
 
-from proxy.config_file.convert import show
-from proxy.config_file.unknown_key import unknown
+from proxy.config.convert import show
+from proxy.config.unknown_key import unknown
 from proxy.errors import Key, SettingsError, spell
 from proxy.quota.identity import CLIENT_ID, IP, USER, QuotaEntity, parse_entity
 from proxy.quota.kinds import load_kinds

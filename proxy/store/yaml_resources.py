@@ -7,11 +7,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from proxy.config_file.convert import show
-from proxy.config_file.unknown_key import unknown
+from proxy.config.convert import show
+from proxy.config.unknown_key import unknown
 from proxy.errors import Key, SettingsError
 from proxy.quota.config_rules import ConfigRules
-from proxy.quota.resources import (
+from proxy.quota.limits.resources import (
     BOOLEAN,
     BROKER,
     DEFAULT_RESOURCE,

@@ -8,12 +8,12 @@ import msgspec
 from aiohttp import web
 from prometheus_client.core import Metric
 
-from proxy.quota.bucket import NO_PARTITION, BucketState
 from proxy.quota.engine import ALL_BROKERS
-from proxy.quota.replication_state import ReplicationState
-from proxy.telemetry.exposition import exposition
+from proxy.quota.kinds.replication.state import ReplicationState
+from proxy.quota.measure.bucket import NO_PARTITION, BucketState
 from proxy.telemetry.guard import Guard
-from proxy.telemetry.replication import shown
+from proxy.telemetry.metrics.exposition import exposition
+from proxy.telemetry.metrics.replication import shown
 from proxy.telemetry.slices import Slices
 
 AT_A_TIME: Final = 25

@@ -11,8 +11,8 @@ from proxy.wire.addresses import Addresses, Unchanged, rewrite_endpoints_tag
 from proxy.wire.apis import Api
 from proxy.wire.batches import read_whole_batches
 from proxy.wire.edit import Edit, i32, uvarint
-from proxy.wire.fetch_answer import FetchAnswer, Watermarks
 from proxy.wire.fetch_request import TOPIC_IDS_FROM
+from proxy.wire.fetch_rewrite import FetchAnswer, Watermarks
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, walk

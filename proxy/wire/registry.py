@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from proxy.wire.answered import ANSWERED
 from proxy.wire.api_00_produce import Produce
 from proxy.wire.api_01_fetch import Fetch
 from proxy.wire.api_03_metadata import Metadata
@@ -12,6 +11,7 @@ from proxy.wire.api_60_describe_cluster import DescribeCluster
 from proxy.wire.api_78_share_fetch import ShareFetch
 from proxy.wire.api_79_share_acknowledge import ShareAcknowledge
 from proxy.wire.apis import Api
+from proxy.wire.intercepted import ANSWERED
 from proxy.wire.sasl_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
 KNOWN: Final[list[Api | None]] = [None] * 128

@@ -4,7 +4,7 @@ them pass, and clients are offered no version that it could not follow.
 
 from typing import Final
 
-from proxy.wire.answered import AnsweredApi
+from proxy.wire.intercepted import AnsweredApi
 
 SASL_HANDSHAKE: Final = AnsweredApi(17, "SaslHandshake", 1, 2)
 """No version is flexible."""

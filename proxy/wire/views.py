@@ -11,7 +11,7 @@ from mypy_extensions import i64 as native
 from mypy_extensions import mypyc_attr
 
 from proxy.wire.edit import Edit
-from proxy.wire.fetch_answer import FetchAnswer
+from proxy.wire.fetch_rewrite import FetchAnswer
 from proxy.wire.reader import Mark
 
 NO_ID: Final = b"\0" * 16

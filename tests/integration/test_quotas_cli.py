@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 
-from proxy.cli import main
+from proxy.cli.main import main
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.proxy_process import COMMAND, ProxyRunner
 from tests.support.topics import make_topic

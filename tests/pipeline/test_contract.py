@@ -8,7 +8,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType
 from pipeline.schema import COUNTS, EVENT, IDENTITY, VERSION
 from proxy.quota.usage import ClientUsage, UsageLedger
 from proxy.telemetry import events
-from proxy.telemetry.events import UsageEvent
+from proxy.telemetry.usage.events import UsageEvent
 
 TYPES: dict[type[inspect.Type], tuple[type[Any], ...]] = {
     inspect.StrType: (StringType,),

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 
 from pipeline.quota_file import to_yaml
 from pipeline.transforms.recommend import PER_CLIENT_ID, PER_USER, Rules, peaks, recommend
+from proxy.cli.quotas.quota_file import read_quotas
 from proxy.quota.identity import QuotaEntity
-from proxy.quotas_cli.quota_file import read_quotas
 from tests.support.events import make_event, write_lines
 
 Frame = Callable[..., DataFrame]

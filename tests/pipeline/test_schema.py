@@ -12,7 +12,7 @@ from pipeline.documents import convert, read_yaml
 from pipeline.prices import read_prices
 from pipeline.transforms.events import checked_lines
 from pipeline.transforms.reassignment import Cluster, plan
-from proxy.telemetry.events import VERSION, UsageEvent, encode
+from proxy.telemetry.usage.events import VERSION, UsageEvent, encode
 from tests.support.events import make_event
 
 ROOT = Path(__file__).parent.parent.parent

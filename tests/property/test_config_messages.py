@@ -9,20 +9,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.admin.configs_alter_messages import (
+from proxy.admin.messages.alter_configs import (
     Altered,
     read_alter_answer,
     read_alter_request,
     write_alter_answer,
 )
-from proxy.admin.configs_create_messages import split, with_entries
-from proxy.admin.configs_describe_messages import (
+from proxy.admin.messages.create_topics_configs import split, with_entries
+from proxy.admin.messages.describe_configs import (
     read_describe_answer,
     read_describe_request,
     write_describe_answer,
 )
-from proxy.admin.mutations_apis import APIS
-from proxy.admin.mutations_messages import Pace, read_answer, read_request, write_answer
+from proxy.admin.messages.topic_apis import APIS
+from proxy.admin.messages.topics import Pace, read_answer, read_request, write_answer
 from proxy.wire.apis import RequestHeader, read_request_header
 from proxy.wire.errors import ProtocolError
 from proxy.wire.reader import Reader

@@ -9,14 +9,14 @@ from kio.schema.errors import ErrorCode
 
 from proxy.wire.edit import Edit, i32
 from proxy.wire.errors import Malformed
-from proxy.wire.fetch_answer import (
+from proxy.wire.fetch_request import with_max_bytes, write_topics
+from proxy.wire.fetch_rewrite import (
     FetchAnswer,
     Watermarks,
     empty_partition,
     fetch_response,
     write_partitions,
 )
-from proxy.wire.fetch_request import with_max_bytes, write_topics
 from tests.support.exchanges import milliseconds
 from tests.support.messages import (
     read_frame,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.relay.fetches import LEAST_WAIT_SECONDS, SESSION_MASK
+from proxy.relay.fetch.sessions import LEAST_WAIT_SECONDS, SESSION_MASK
 from tests.support.fetch_models import FINAL, FULL, BrokerModel, JavaClientModel, batch
 from tests.support.fetching import COLD, HOT, Story
 from tests.support.playbook import START

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.relay.errors import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.traffic import Traffic
 from proxy.wire.errors import ProtocolError
 from proxy.wire.frames import FrameSplitter

@@ -5,10 +5,10 @@ from ipaddress import ip_address, ip_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.quota.bucket import Rule
-from proxy.quota.buckets import Buckets
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
-from proxy.quota.limits import UNLIMITED, Limits
+from proxy.quota.limits.limits import UNLIMITED, Limits
+from proxy.quota.measure.bucket import Rule
+from proxy.quota.measure.buckets import Buckets
 from proxy.quota.networks import Networks, canonical_network, networks_around
 
 KEYS = ["producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"]

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.authentication import Login
-from proxy.relay.errors import RelayError
+from proxy.relay.close_reasons import RelayError
+from proxy.relay.login.authentication import Login
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from tests.support.exchanges import answered, opaque

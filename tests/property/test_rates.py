@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.quota.rates import EwmaRate, SampledRate, SimpleRate, TokenBucket
+from proxy.quota.measure.rates import EwmaRate, SampledRate, SimpleRate, TokenBucket
 
 CLOSE = 1e-9
 

@@ -5,9 +5,9 @@ the sequence numbers, and every batch gets through once the refusing ends.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.quota.bucket import Bucket, Rule
 from proxy.quota.identity import Identity
-from proxy.quota.refused_batches import RefusedBatches
+from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.rejection.rejected_batches import RefusedBatches
 from proxy.wire.producer_batch import ProducerBatch
 from proxy.wire.views import NO_ID, Item
 

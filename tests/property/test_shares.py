@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.quota.bucket import Bucket, Rule
 from proxy.quota.identity import Identity
-from proxy.quota.shares import Shares
+from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.fair_share import Shares
 
 RATE = 100.0
 STEP = 0.01

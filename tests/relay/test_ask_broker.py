@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.errors import RelayError
+from proxy.relay.close_reasons import RelayError
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses

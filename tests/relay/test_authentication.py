@@ -4,8 +4,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.authentication import Login
-from proxy.relay.errors import CLIENT_PROTOCOL_ERROR
+from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
+from proxy.relay.login.authentication import Login
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from tests.support.exchanges import answered, opaque

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import kio.schema.produce.v13.request as produce_v13
 
-from proxy.relay.local import unsupported_api_versions
 from proxy.relay.traffic import Traffic
+from proxy.relay.unsupported_version import unsupported_api_versions
 from proxy.wire.views import NO_ID
 from tests.support.exchanges import (
     PRODUCE,

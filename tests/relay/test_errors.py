@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.relay.errors import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR
 from tests.support.exchanges import API_VERSIONS, answered, fetch, opaque, produce, produced
 from tests.support.messages import framed
 from tests.support.playbook import EVERYONE, Playbook, new_relay

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.relay.fetches import SESSION_MASK
+from proxy.relay.fetch.sessions import SESSION_MASK
 from tests.support.fetching import (
     ALL,
     BATCH,

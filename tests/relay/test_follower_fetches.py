@@ -9,9 +9,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.throttled_replicas import METADATA_TOPIC
+from proxy.quota.kinds.replication.throttled_replicas import METADATA_TOPIC
 from proxy.quota.verdict import PASS
-from proxy.relay.fetches import MAX_SESSIONS, SESSION_MASK
+from proxy.relay.fetch.sessions import MAX_SESSIONS, SESSION_MASK
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Unchanged

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.relay.errors import CLIENT_PROTOCOL_ERROR
-from proxy.relay.fetches import SESSION_MASK
+from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
+from proxy.relay.fetch.sessions import SESSION_MASK
 from tests.support.fetching import (
     ALL,
     BATCH,

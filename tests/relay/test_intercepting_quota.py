@@ -5,7 +5,7 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds import load_kinds
-from proxy.quota.limits import Limits
+from proxy.quota.limits.limits import Limits
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.relay.errors import CLIENT_PROTOCOL_ERROR
+from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.traffic import Traffic
 from proxy.wire.views import NO_ID
 from tests.support.exchanges import (

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.quota import Quota
 from proxy.quota.verdict import Verdict
-from proxy.relay.errors import BROKER_PROTOCOL_ERROR
-from proxy.relay.local import unsupported_api_versions
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
+from proxy.relay.unsupported_version import unsupported_api_versions
 from tests.support.exchanges import (
     TOPIC,
     answered,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.relay.local import unsupported_api_versions
+from proxy.relay.unsupported_version import unsupported_api_versions
 from tests.support.exchanges import TOPIC, answered, api_versions, opaque, produce, produced
 from tests.support.messages import framed
 from tests.support.old_messages import fetch_request, fetch_response

@@ -1,7 +1,7 @@
 """Order, pipelining, acks=0, and answers that the proxy gives itself."""
 
-from proxy.relay.local import unsupported_api_versions
-from proxy.relay.turns import MAX_IN_FLIGHT
+from proxy.relay.inflight import MAX_IN_FLIGHT
+from proxy.relay.unsupported_version import unsupported_api_versions
 from tests.support.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
 from tests.support.playbook import EVERYONE, Playbook, new_relay
 

@@ -1,6 +1,6 @@
 """Requests that the proxy answers itself: no broker hears of them, and their answers take their turn."""
 
-from proxy.relay.errors import CLIENT_PROTOCOL_ERROR
+from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from tests.support.exchanges import answered, fetch, fetched, opaque, produce, produced
 from tests.support.playbook import EVERYONE, Playbook, new_relay
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.quota.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
-from proxy.quota.limits import Limits
-from proxy.quota.resources import Resources
-from proxy.relay.errors import PRODUCE_REFUSED
-from proxy.relay.held_whole import HELD_WHOLE_BYTES
+from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
+from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import Resources
+from proxy.relay.close_reasons import PRODUCE_REFUSED
+from proxy.relay.frame_buffer import HELD_WHOLE_BYTES
 from proxy.relay.traffic import Traffic
 from proxy.wire.edit import LENGTH_SIZE
 from tests.support.exchanges import milliseconds, opaque

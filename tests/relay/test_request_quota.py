@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.limits import Limits
+from proxy.quota.limits.limits import Limits
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from tests.support.exchanges import answered, fetch, fetched, opaque, produce, produced

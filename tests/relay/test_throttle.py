@@ -4,12 +4,12 @@ import pytest
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import QuotaEntity
-from proxy.quota.limits import WINDOW
+from proxy.quota.limits.limits import WINDOW
 from proxy.quota.quota import Quota
 from proxy.quota.verdict import Verdict
-from proxy.relay.local import unsupported_api_versions
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
+from proxy.relay.unsupported_version import unsupported_api_versions
 from tests.support.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
 from tests.support.messages import Ports
 from tests.support.playbook import EACH_CLIENT, EVERYONE, Playbook, new_relay

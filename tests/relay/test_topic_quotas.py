@@ -3,8 +3,8 @@
 import uuid
 from dataclasses import replace
 
-from proxy.quota.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
-from proxy.quota.resources import Resources
+from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
+from proxy.quota.limits.resources import Resources
 from proxy.relay.traffic import Traffic
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import NO_ID

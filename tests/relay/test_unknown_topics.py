@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.relay.fetches import LEAST_WAIT_SECONDS, NAMES_SECONDS
+from proxy.relay.fetch.sessions import LEAST_WAIT_SECONDS, NAMES_SECONDS
 from tests.support.fetching import ALL, COLD, HOT, NOTHING_NEW, OURS, THEIRS, Story, fetch, fetched
 from tests.support.playbook import Playbook
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.quota.resources import NO_RESOURCES
+from proxy.quota.limits.resources import NO_RESOURCES
 from proxy.quota.usage import NO_PARTITION, UsageLedger
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic

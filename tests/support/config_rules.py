@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from proxy.quota import config_keys
-from proxy.quota.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.config_rules import ConfigRules
+from proxy.quota.limits import config_keys
+from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
+from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigKey, Resources
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
-from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigKey, Resources
 
 
 def too_much(resources: Resources) -> str:

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.mutations import Broker
-from proxy.admin.mutations_cluster import PartitionCounts
-from proxy.admin.mutations_counts import Partitions
+from proxy.admin.mutations.mutations import Broker
+from proxy.upstream.partition_counts import PartitionCounts
+from proxy.upstream.partitions import Partitions
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader

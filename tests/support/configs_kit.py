@@ -4,10 +4,10 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.configs import ResourceConfigs
-from proxy.admin.configs_store import ConfigsStore
+from proxy.admin.configs.alter_describe import ResourceConfigs
+from proxy.admin.configs.store import ConfigsStore
 from proxy.quota.config_rules import ConfigRules
-from proxy.quota.resources import DEFAULT_RESOURCE, ConfigResource
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
 from tests.support.config_rules import CONFIG_RULES
 from tests.support.configs import (
     BROKER,

@@ -9,9 +9,9 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
-from proxy.quota.limits import Limits
+from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
-from proxy.relay.fetches import SESSION_MASK, Fetches
+from proxy.relay.fetch.sessions import SESSION_MASK, Fetches
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.topic_names import TopicNames

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from proxy.quota.identity import QuotaEntity
-from proxy.quota.limits import Limits
-from proxy.quota.resources import ConfigResource
+from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import ConfigResource
 from proxy.store.layers import ClientLayer, ConfigLayer
 from proxy.store.quota_store import FileQuotas, QuotaStore
 from proxy.store.records import Place, Setting

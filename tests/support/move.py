@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.cluster.view import ClusterView, Partition
+from proxy.quota.cluster_view import ClusterView, Partition
 from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.replication import Replication
-from proxy.quota.limits import PACE, Limits
-from proxy.quota.resources import Resources
-from proxy.wire.fetch_answer import Watermarks
+from proxy.quota.kinds.replication.kind import Replication
+from proxy.quota.limits.limits import PACE, Limits
+from proxy.quota.limits.resources import Resources
+from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
 
 TOPIC: Final = "moved"

@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.mutations import Broker, ControllerMutations, Reply
-from proxy.admin.mutations_cluster import PartitionCounts
-from proxy.admin.mutations_counts import Partitions, Remembered
-from proxy.admin.mutations_messages import Key
+from proxy.admin.messages.topics import Key
+from proxy.admin.mutations.mutations import Broker, ControllerMutations, Reply
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, ControllerMutation
-from proxy.quota.limits import Limits
+from proxy.quota.limits.limits import Limits
 from proxy.quota.usage import UsageLedger
+from proxy.upstream.partition_counts import PartitionCounts
+from proxy.upstream.partitions import Partitions, Remembered
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader

@@ -13,9 +13,9 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
-from proxy.quota.limits import PACE, Limits
-from proxy.quota.resources import NO_RESOURCES, Resources
-from proxy.relay.errors import RelayError
+from proxy.quota.limits.limits import PACE, Limits
+from proxy.quota.limits.resources import NO_RESOURCES, Resources
+from proxy.relay.close_reasons import RelayError
 from proxy.relay.relay import NO_OWN_APIS, Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.topic_names import TopicNames

@@ -8,7 +8,7 @@ from typing import Any, Final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.client_bytes import KIND, PRODUCE
-from proxy.quota.limits import Limits
+from proxy.quota.limits.limits import Limits
 from proxy.wire.views import RequestView
 from tests.support.events import make_event
 

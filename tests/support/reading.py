@@ -9,8 +9,8 @@ from proxy.wire.api_01_fetch import after_bounds
 from proxy.wire.apis import Api, read_request_header
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
-from proxy.wire.fetch_answer import FetchAnswer
 from proxy.wire.fetch_request import FetchRequest, read_fetch_request
+from proxy.wire.fetch_rewrite import FetchAnswer
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader, text
 from proxy.wire.registry import BY_KEY

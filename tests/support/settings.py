@@ -5,8 +5,8 @@ from textwrap import dedent
 
 import pytest
 
+from proxy.config.settings import Settings, load
 from proxy.errors import SettingsError
-from proxy.settings import Settings, load
 
 SMALLEST = "listeners: [{upstream: {bootstrap: [127.0.0.1:19092]}}]\n"
 

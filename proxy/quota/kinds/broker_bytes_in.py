@@ -17,15 +17,15 @@ never refused, unless they have a threshold of their own.
 
 from typing import Final, final
 
-from proxy.cluster.view import ClusterView
-from proxy.quota.bucket import Bucket, Rule
-from proxy.quota.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
+from proxy.quota.cluster_view import ClusterView
 from proxy.quota.identity import Identity
-from proxy.quota.limits import ENFORCE, UNLIMITED, Limits
-from proxy.quota.partition_buckets import internal, topic_limit
+from proxy.quota.kinds.topic_partition_bytes.buckets import internal, topic_limit
+from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
+from proxy.quota.limits.limits import ENFORCE, UNLIMITED, Limits
+from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, NO_RESOURCES, TOPIC, Resources
+from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
-from proxy.quota.rates import EwmaRate
-from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, NO_RESOURCES, TOPIC, Resources
 from proxy.quota.verdict import PASS, Verdict
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
 

@@ -13,10 +13,10 @@ response cannot take it seconds over. Followers' fetches pass: they have quotas 
 
 from typing import Final, final
 
-from proxy.quota.bucket import Bucket, Rule
-from proxy.quota.buckets import Buckets
 from proxy.quota.identity import Identity
-from proxy.quota.limits import PACE, Limits
+from proxy.quota.limits.limits import PACE, Limits
+from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import LONG, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import PASS, Verdict
 from proxy.wire.views import RequestView, ResponseView

@@ -18,9 +18,9 @@ exceeded for as long as more come than are served, and kept again 30 s after the
 
 from typing import Final, final
 
-from proxy.quota.bucket import Bucket, Rule
-from proxy.quota.buckets import Buckets
-from proxy.quota.limits import PACE, Limits
+from proxy.quota.limits.limits import PACE, Limits
+from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import INT, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import PASS, Verdict
 

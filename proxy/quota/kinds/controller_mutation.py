@@ -14,10 +14,10 @@ refuse a topic, which then costs nothing.
 
 from typing import Final, final
 
-from proxy.quota.bucket import Bucket, Rule
-from proxy.quota.buckets import Buckets
 from proxy.quota.identity import Identity
-from proxy.quota.limits import Limits
+from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import DOUBLE, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 
 API_KEYS: Final = (19, 20, 37)

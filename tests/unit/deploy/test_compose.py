@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from proxy.settings import Settings, load
+from proxy.config.settings import Settings, load
 
 COMPOSE = Path(__file__).parents[3] / "deploy/compose"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.settings import Admin, Listener, Upstream
+from proxy.config.settings import Admin, Listener, Upstream
 
 ROOT = Path(__file__).parents[3]
 TEXT = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text())

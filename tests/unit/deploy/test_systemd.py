@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.cli import OTHER_FILES, main
-from proxy.settings import ConnectionLimits
+from proxy.cli.main import OTHER_FILES, main
+from proxy.config.settings import ConnectionLimits
 
 UNIT = Path(__file__).parents[3] / "deploy/systemd/quota-proxy.service"
 

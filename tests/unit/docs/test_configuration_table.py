@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import yaml
 
-from proxy.settings import Settings, load
-from proxy.usage_settings import Usage, UsageFiles, UsageTopic
+from proxy.config.settings import Settings, load
+from proxy.config.usage import Usage, UsageFiles, UsageTopic
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/configuration.md").read_text()

@@ -9,7 +9,7 @@ import yaml
 from bench.load.cold import NODE_ID
 from bench.peers.peer import Setting, free_ports
 from bench.peers.quota_proxy import configuration, doubts
-from proxy.settings import load
+from proxy.config.settings import load
 
 
 def test_the_proxy_takes_it_with_a_quota_for_every_tenant(tmp_path: Path) -> None:

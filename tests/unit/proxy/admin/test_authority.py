@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.authority import Authority, ClientRights, Rights
 from proxy.quota.identity import Identity
-from proxy.relay.errors import RelayError
+from proxy.relay.close_reasons import RelayError
 from proxy.security.settings import Changes
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE

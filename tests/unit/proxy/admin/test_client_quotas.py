@@ -8,7 +8,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.client_quotas import EXPIRES_AT_MS, ClientQuotas
-from proxy.admin.quota_messages import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, FLEXIBLE_FROM
+from proxy.admin.messages.client_quotas import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, FLEXIBLE_FROM
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.quota import DOUBLE, INT, LONG, QuotaKey
 from proxy.store.quota_store import QuotaStore, StoreUnavailable

@@ -7,11 +7,11 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.authority import Authority
 from proxy.admin.client_quotas import ClientQuotas
-from proxy.admin.configs import ResourceConfigs
-from proxy.admin.configs_create import TopicCreations
-from proxy.admin.configs_store import ConfigsStore
+from proxy.admin.configs.alter_describe import ResourceConfigs
+from proxy.admin.configs.create_topics import TopicCreations
+from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.dispatch import AdminApis
-from proxy.admin.mutations import ControllerMutations
+from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.quota import LONG, QuotaKey

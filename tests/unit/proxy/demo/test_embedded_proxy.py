@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from proxy.config.settings import file_quotas, load
 from proxy.demo import embedded_proxy
 from proxy.demo.embedded_proxy import EmbeddedProxy, ProxyFailed
 from proxy.quota.identity import QuotaEntity
-from proxy.settings import file_quotas, load
 
 QUOTAS = [{"entity": {"client-id": "alice"}, "producer_byte_rate": 1000}]
 BUCKETS = b'{"quotas": [{"kind": "producer_byte_rate"}]}'

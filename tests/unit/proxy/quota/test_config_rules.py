@@ -1,5 +1,5 @@
 from proxy.quota.config_rules import ConfigRules
-from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, Resources
+from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, Resources
 from tests.support.config_rules import CONFIG_KEYS, KIND
 
 RULES = ConfigRules([KIND])

@@ -1,15 +1,15 @@
 import pytest
 
-from proxy.cluster.view import ClusterView, Node
-from proxy.quota.bucket import Bucket, Rule
+from proxy.quota.cluster_view import ClusterView, Node
 from proxy.quota.engine import QuotaEngine, QuotaEngines
 from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
-from proxy.quota.limits import ENFORCE, OBSERVE, Limits
+from proxy.quota.limits.limits import ENFORCE, OBSERVE, Limits
+from proxy.quota.measure.bucket import Bucket, Rule
 from proxy.quota.quota import LONG, PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 from proxy.quota.usage import UsageLedger
 from proxy.quota.verdict import PASS, Verdict
-from proxy.wire.fetch_answer import Watermarks
+from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import RequestView, ResponseView
 
 WHO = Identity("u", "c", "127.0.0.1")

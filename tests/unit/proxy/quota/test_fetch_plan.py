@@ -1,7 +1,7 @@
 import pytest
 
 from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
-from proxy.wire.fetch_answer import Watermarks
+from proxy.wire.fetch_rewrite import Watermarks
 
 
 def item(partition=0, max_bytes=1000, batch_bytes=0):

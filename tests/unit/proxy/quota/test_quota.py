@@ -3,7 +3,7 @@ import math
 import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
-from proxy.quota.limits import Limits
+from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import DOUBLE, INT, LONG, Quota, QuotaKey
 from proxy.quota.verdict import PASS
 from proxy.wire.views import RequestView, ResponseView

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from proxy.quota.bucket import Bucket, Rule
+from proxy.quota.measure.bucket import Bucket, Rule
 from proxy.quota.verdict import NO_BOUND, PASS, Verdict, combine
 
 

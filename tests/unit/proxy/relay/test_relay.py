@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.relay.errors import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from tests.support.exchanges import answered, fetch, opaque, produce, produced
 from tests.support.old_messages import fetch_request, fetch_response
 from tests.support.playbook import EVERYONE, START, new_relay

@@ -3,9 +3,9 @@
 import pytest
 
 from proxy.quota.identity import Identity
+from proxy.relay.inflight import Turns
 from proxy.relay.requests import Requests
 from proxy.relay.traffic import Traffic
-from proxy.relay.turns import Turns
 from proxy.wire.errors import FrameTooLarge, Malformed, UnsupportedVersion
 from proxy.wire.topic_names import TopicNames
 from tests.support.exchanges import fetch, opaque, produce

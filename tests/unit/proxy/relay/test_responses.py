@@ -3,9 +3,9 @@
 import pytest
 
 from proxy.relay.exchange import Client, Exchange
+from proxy.relay.inflight import Turns
 from proxy.relay.responses import HOLD_BYTES, Responses
 from proxy.relay.traffic import Traffic
-from proxy.relay.turns import Turns
 from proxy.wire.errors import FrameTooLarge, Malformed, Short
 from proxy.wire.registry import BY_KEY
 from proxy.wire.topic_names import TopicNames

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from proxy.config.settings import Settings, load
 from proxy.server import reload
 from proxy.server.reload import Reload
-from proxy.settings import Settings, load
 
 LISTENER = "listeners: [{upstream: {bootstrap: ['k:9092']}}]\n"
 QUOTA = "quotas: {{clients: [{{entity: {{user: a}}, producer_byte_rate: {rate}}}]{more}}}\n"

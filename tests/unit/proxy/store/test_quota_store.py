@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
-from proxy.quota.limits import UNLIMITED, Limits
+from proxy.quota.limits.limits import UNLIMITED, Limits
 from proxy.store.layers import SLICE, Temporary
 from proxy.store.quota_store import Change, QuotaStore, StoreOff
 from proxy.store.records import Place, Setting

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from proxy.quota.identity import DEFAULT, QuotaEntity
-from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.records import Place, Setting, Unreadable, decode, encode
 
 WHO = {"by": "alice", "client_id": "admin", "origin": "10.0.0.1", "at_ms": 1_767_225_600_000}

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from proxy.quota.identity import Identity, QuotaEntity
-from proxy.quota.limits import Limits
-from proxy.quota.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.quota_store import Change, ConfigChange, Conflict, QuotaStore, StoreOff
 from proxy.store.records import Place, Setting
 from tests.support.memory_store import MemoryLog, Wall, file_of, memory_store

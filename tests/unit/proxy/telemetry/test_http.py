@@ -4,8 +4,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.core import GaugeMetricFamily
 
-from proxy.quota.bucket import BucketState
 from proxy.quota.engine import ALL_BROKERS
+from proxy.quota.measure.bucket import BucketState
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.http import AdminSite
 

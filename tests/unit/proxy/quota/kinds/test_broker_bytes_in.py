@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from proxy.cluster.view import ClusterView, Partition
-from proxy.quota.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
+from proxy.quota.cluster_view import ClusterView, Partition
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import KIND, PRODUCE, conflict
-from proxy.quota.limits import OBSERVE, Limits
-from proxy.quota.resources import DEFAULT_RESOURCE, Resources
+from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
+from proxy.quota.limits.limits import OBSERVE, Limits
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.quota.verdict import PASS
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
 

@@ -3,7 +3,7 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds.client_bytes import KIND
-from proxy.quota.limits import PACE, WINDOW, Limits
+from proxy.quota.limits.limits import PACE, WINDOW, Limits
 from proxy.quota.verdict import NO_BOUND, PASS
 from proxy.wire.views import RequestView, ResponseView
 

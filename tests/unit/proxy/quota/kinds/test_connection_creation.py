@@ -3,7 +3,7 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds.connection_creation import KIND, MAX_WAIT_SECONDS
-from proxy.quota.limits import OBSERVE, PACE, WINDOW, Limits
+from proxy.quota.limits.limits import OBSERVE, PACE, WINDOW, Limits
 from proxy.quota.verdict import PASS
 
 ADDRESS = "10.0.0.1"

@@ -11,7 +11,7 @@ from proxy.quota.kinds.controller_mutation import (
     KIND,
     ControllerMutation,
 )
-from proxy.quota.limits import OBSERVE, WINDOW, Limits
+from proxy.quota.limits.limits import OBSERVE, WINDOW, Limits
 from proxy.quota.quota import DOUBLE, PER_CLUSTER
 from proxy.quota.verdict import PASS
 from proxy.wire.views import RequestView, ResponseView

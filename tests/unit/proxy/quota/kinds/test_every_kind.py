@@ -8,7 +8,7 @@ import proxy.quota.kinds
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
-from proxy.quota.limits import ENFORCE, OBSERVE, PACE, WINDOW, Limits
+from proxy.quota.limits.limits import ENFORCE, OBSERVE, PACE, WINDOW, Limits
 from proxy.quota.quota import DOUBLE, INT, LONG, PER_BROKER, PER_CLUSTER
 from proxy.quota.verdict import PASS
 from proxy.wire.edit import LENGTH_SIZE

@@ -4,7 +4,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds.client_bytes import KIND as CLIENT_BYTES
 from proxy.quota.kinds.request_percentage import KIND
-from proxy.quota.limits import PACE, WINDOW, Limits
+from proxy.quota.limits.limits import PACE, WINDOW, Limits
 from proxy.quota.verdict import PASS
 from proxy.wire.views import RequestView, ResponseView
 

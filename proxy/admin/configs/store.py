@@ -1,0 +1,104 @@
+"""ConfigsStore: the store of quotas, as the APIs about configs and topics need it."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from proxy.admin.mutations.mutations import Broker
+from proxy.admin.rejected import Refused
+from proxy.errors import UpstreamUnavailable
+from proxy.quota.identity import Identity
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.store.quota_store import ConfigChange, Conflict, QuotaStore, StoreOff, StoreUnavailable
+from proxy.wire.views import NO_ID
+
+log = logging.getLogger(__name__)
+
+
+class ConfigsStore:
+    """Stores changes, each topic's with its id."""
+
+    def __init__(self, store: QuotaStore) -> None:
+        self._store: Final = store
+
+    @property
+    def configs(self) -> Mapping[ConfigResource, Mapping[str, str]]:
+        """What is in force; changing under an await."""
+        return self._store.configs
+
+    @property
+    def off(self) -> str:
+        """Why nothing can ever be changed; empty when it can."""
+        return self._store.off
+
+    def has_set(self, resource: ConfigResource) -> bool:
+        """Whether the tools have set or removed any config of a topic's or a broker's."""
+        return self._store.has_set(resource)
+
+    def check_open(self) -> None:
+        """Raises Refused where it is known that nothing can be stored now."""
+        try:
+            self._store.check_open()
+        except (StoreUnavailable, StoreOff) as error:
+            raise _refusal(error) from error
+
+    def conflict(self, changes: Sequence[ConfigChange]) -> str:
+        """Why these cannot be made together, in a sentence; empty when they can."""
+        return self._store.conflict(changes)
+
+    async def alter(
+        self, changes: Sequence[ConfigChange], broker: Broker, who: Identity
+    ) -> list[Refused | None]:
+        """Make the changes; of each, why it could not be made."""
+        changes = await self._with_topic_ids(changes, broker)
+        try:
+            await self._store.alter_configs(changes, who)
+            return [None] * len(changes)
+        except Conflict:
+            # Others have been faster; it is rare, so each is tried alone.
+            return [await self._alter_one(change, who) for change in changes]
+        except (StoreUnavailable, StoreOff) as error:
+            return [_refusal(error)] * len(changes)
+
+    async def _alter_one(self, change: ConfigChange, who: Identity) -> Refused | None:
+        try:
+            await self._store.alter_configs([change], who)
+        except (Conflict, StoreUnavailable, StoreOff) as error:
+            return _refusal(error)
+        return None
+
+    async def _with_topic_ids(self, changes: Sequence[ConfigChange], broker: Broker) -> list[ConfigChange]:
+        names = [
+            change.entity.name
+            for change in changes
+            if change.entity.type == TOPIC
+            and change.entity.name != DEFAULT_RESOURCE
+            and change.topic_id is None
+        ]
+        if not names:
+            return list(changes)
+        try:
+            found = await broker.counts.topics(broker.node_id, names)
+        except UpstreamUnavailable as error:
+            log.warning("the ids of topics whose configs change are not known: %s", error)
+            return list(changes)
+        return [
+            replace(change, topic_id=found[change.entity.name].topic_id.hex())
+            if change.entity.type == TOPIC
+            and change.topic_id is None
+            and change.entity.name in found
+            and found[change.entity.name].topic_id != NO_ID
+            else change
+            for change in changes
+        ]
+
+
+def _refusal(error: Conflict | StoreUnavailable | StoreOff) -> Refused:
+    if isinstance(error, StoreUnavailable):
+        # Retriable, and it may be that the change was made after all.
+        return Refused(ErrorCode.request_timed_out, str(error))
+    code = ErrorCode.invalid_config if isinstance(error, Conflict) else ErrorCode.policy_violation
+    return Refused(code, str(error))

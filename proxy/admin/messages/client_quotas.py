@@ -1,0 +1,138 @@
+"""DescribeClientQuotas (48) and AlterClientQuotas (49), v0-1: v1 is flexible (KIP-546).
+
+Read and written entry by entry, so that a message of many thousand entities can be worked through in steps;
+and null is read where Kafka's schema has none, since it is answered with an error here.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.admin.messages.fields import frame, read_nullable, skip_tags, write_nullable, write_tags
+from proxy.wire.edit import count, i16, i32, string
+from proxy.wire.reader import Reader
+
+DESCRIBE_CLIENT_QUOTAS: Final = 48
+ALTER_CLIENT_QUOTAS: Final = 49
+FLEXIBLE_FROM: Final = 1
+
+Part = tuple[str | None, str | None]
+"""Type and name of a part of an entity; the name is None for the default entity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A filter of DescribeClientQuotas, for one type of entity part."""
+
+    type: str | None
+    match_type: int
+    match: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One quota to set or to remove."""
+
+    key: str | None
+    value: float
+    remove: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """An entry of AlterClientQuotas."""
+
+    parts: tuple[Part, ...]
+    ops: tuple[Op, ...]
+
+
+def read_describe(reader: Reader, flexible: bool) -> tuple[list[Component], bool]:
+    """The body of a DescribeClientQuotasRequest: the filters, and `strict`. Raises Malformed."""
+    components: list[Component] = []
+    for _ in range(reader.count(flexible)):
+        kind = read_nullable(reader, flexible)
+        match_type = reader.u8()
+        components.append(Component(kind, match_type, read_nullable(reader, flexible)))
+        skip_tags(reader, flexible)
+    strict = reader.u8() != 0
+    skip_tags(reader, flexible)
+    return components, strict
+
+
+def read_alterations(reader: Reader, flexible: bool) -> Iterator[Alteration]:
+    """The entries of an AlterClientQuotasRequest; read_validate_only() reads the rest. Raises Malformed."""
+    for _ in range(reader.count(flexible)):
+        parts = tuple(_read_part(reader, flexible) for _ in range(reader.count(flexible)))
+        ops = tuple(_read_op(reader, flexible) for _ in range(reader.count(flexible)))
+        skip_tags(reader, flexible)
+        yield Alteration(parts, ops)
+
+
+def read_validate_only(reader: Reader, flexible: bool) -> bool:
+    """The end of an AlterClientQuotasRequest."""
+    validate_only = reader.u8() != 0
+    skip_tags(reader, flexible)
+    return validate_only
+
+
+def _read_part(reader: Reader, flexible: bool) -> Part:
+    part = (read_nullable(reader, flexible), read_nullable(reader, flexible))
+    skip_tags(reader, flexible)
+    return part
+
+
+def _read_op(reader: Reader, flexible: bool) -> Op:
+    key = read_nullable(reader, flexible)
+    at = reader.take(8)
+    value: float = struct.unpack_from(">d", reader.data, at)[0]
+    op = Op(key, value, reader.u8() != 0)
+    skip_tags(reader, flexible)
+    return op
+
+
+def write_described(parts: Sequence[Part], values: Sequence[tuple[str, float]], flexible: bool) -> bytes:
+    """An entry of a DescribeClientQuotasResponse."""
+    pieces = [_write_parts(parts, flexible), count(len(values), flexible)]
+    for key, value in values:
+        pieces.append(string(key, flexible) + struct.pack(">d", value) + write_tags(flexible))
+    pieces.append(write_tags(flexible))
+    return b"".join(pieces)
+
+
+def describe_response(
+    correlation_id: int,
+    flexible: bool,
+    error_code: int,
+    error_message: str | None,
+    entries: list[bytes] | None,
+) -> bytes:
+    """The frame of a DescribeClientQuotasResponse; `entries` is None where there is an error."""
+    head = _head(correlation_id, flexible) + i16(error_code) + write_nullable(error_message, flexible)
+    number = count(-1 if entries is None else len(entries), flexible)
+    return frame([head, number, *(entries or []), write_tags(flexible)])
+
+
+def write_altered(parts: Sequence[Part], error_code: int, error_message: str | None, flexible: bool) -> bytes:
+    """An entry of an AlterClientQuotasResponse."""
+    result = i16(error_code) + write_nullable(error_message, flexible)
+    return result + _write_parts(parts, flexible) + write_tags(flexible)
+
+
+def alter_response(correlation_id: int, flexible: bool, entries: list[bytes]) -> bytes:
+    """The frame of an AlterClientQuotasResponse."""
+    head = _head(correlation_id, flexible)
+    return frame([head, count(len(entries), flexible), *entries, write_tags(flexible)])
+
+
+def _head(correlation_id: int, flexible: bool) -> bytes:
+    """The response's header, and throttle_time_ms: no quota is asked about these requests."""
+    return i32(correlation_id) + write_tags(flexible) + i32(0)
+
+
+def _write_parts(parts: Sequence[Part], flexible: bool) -> bytes:
+    pieces = [count(len(parts), flexible)]
+    for kind, name in parts:
+        # The type cannot be null in a response: a null that was asked about comes back as empty.
+        pieces.append(string(kind or "", flexible) + write_nullable(name, flexible) + write_tags(flexible))
+    return b"".join(pieces)

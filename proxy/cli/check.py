@@ -1,0 +1,89 @@
+"""What `quota-proxy check` prints: the settings as the proxy will take them, defaults filled in."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from proxy.config.explain import explain
+from proxy.config.settings import Listener, Settings, file_quotas
+from proxy.config.usage import Usage
+from proxy.quota.limits.limits import PACE
+from proxy.store.layers import ClientLayer, ConfigLayer
+
+
+def describe(settings: Settings) -> list[str]:
+    """Lines of plain text: the cluster, each listener with its ports, the admin port, the quotas."""
+    lines = [f"cluster   {settings.cluster}"]
+    for listener in settings.listeners:
+        lines += [f"listener  {_listener(settings, listener)}", *explain(settings, listener)]
+    lines.append(f"admin     {settings.admin.bind}:{_port(settings.admin.port)}")
+    lines.append(f"quotas    {_rule(settings)}")
+    lines.append(f"store     {_store(settings)}")
+    if settings.usage is not None:
+        lines.append(f"usage     {_usage(settings.usage)}")
+    file = file_quotas(settings)
+    quotas = [*_quotas(file.layer), *_configs(file.configs)]
+    return lines + (quotas or ["quota     none: nobody is held back"])
+
+
+def _quotas(layer: ClientLayer) -> Iterator[str]:
+    for entity, values in layer.lasting.items():
+        shown = [f"{key} {_number(value)}" for key, value in values.items() if value is not None]
+        yield f"quota     {entity}: {', '.join(shown)}"
+    for entity, temporaries in layer.temporary.items():
+        for key, temporary in temporaries.items():
+            until = datetime.fromtimestamp(temporary.until_ms / 1000, UTC).isoformat(timespec="seconds")
+            assert temporary.value is not None
+            yield f"quota     {entity}: {key} {_number(temporary.value)} until {until}"
+
+
+def _configs(layer: ConfigLayer) -> Iterator[str]:
+    for resource, values in layer.lasting.items():
+        yield f"quota     {resource}: {', '.join(f'{key} {value}' for key, value in values.items())}"
+
+
+def _store(settings: Settings) -> str:
+    store = settings.quotas.store
+    return "none: quotas cannot be changed with tools" if store == "none" else f"topic {store.topic}"
+
+
+def _usage(usage: Usage) -> str:
+    sinks = [f"topic {usage.kafka.topic}"] if usage.kafka is not None else []
+    if usage.files is not None:
+        sinks.append(f"files in {usage.files.folder} ({usage.files.keep} of {usage.files.max_bytes} bytes)")
+    return f"events every {usage.interval_seconds} s to {' and '.join(sinks)}"
+
+
+def _listener(settings: Settings, listener: Listener) -> str:
+    ports = settings.broker_ports(listener)
+    brokers = "any free port each"
+    if ports:
+        last = len(ports) - 1
+        brokers = (
+            f"ports {ports[0]} to {ports[-1]} for node ids 0 to {last}"
+            if last
+            else f"port {ports[0]} for node id 0"
+        )
+    if listener.replication:
+        at = ", ".join(f"{node_id} at {text}" for node_id, text in sorted(listener.upstream.brokers.items()))
+        return f"{listener.name}: replication on {listener.bind}, brokers {brokers}, upstream {at}"
+    if listener.sni is not None:
+        brokers = f"{listener.sni.broker_host} at the same port"
+    return (
+        f"{listener.name}: bootstrap {listener.bind}:{_port(listener.bootstrap_port)}, brokers {brokers}, "
+        f"advertised as {listener.advertised_host}, upstream {', '.join(listener.upstream.bootstrap)}"
+    )
+
+
+def _port(port: int) -> str:
+    return str(port) if port else "any free port"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() else str(value)
+
+
+def _rule(settings: Settings) -> str:
+    quotas = settings.quotas
+    if quotas.algorithm == PACE:
+        return f"{PACE}, {quotas.burst_seconds:g} s of burst"
+    return f"{quotas.algorithm}, {quotas.window_num} samples of {quotas.window_size_seconds} s"

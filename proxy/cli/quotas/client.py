@@ -1,0 +1,253 @@
+"""QuotaClient: AlterClientQuotas and DescribeClientQuotas (KIP-546), with patience for what passes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from kio.schema.alter_client_quotas.v1 import request as alter_request
+from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse
+from kio.schema.api_versions.v0.request import ApiVersionsRequest
+from kio.schema.api_versions.v0.response import ApiVersionsResponse
+from kio.schema.describe_client_quotas.v1.request import ComponentData, DescribeClientQuotasRequest
+from kio.schema.describe_client_quotas.v1.response import DescribeClientQuotasResponse
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import f64, i8
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from proxy.cli.quotas.batches import batches
+from proxy.cli.quotas.changes import Alteration
+from proxy.cli.quotas.entity import Entity, Quotas, make_entity
+from proxy.cli.quotas.expiry import EXPIRES_AT_MS
+from proxy.cli.quotas.servers import Servers
+from proxy.errors import BadAnswer, QuotaProxyError, UpstreamUnavailable
+from proxy.security.access import PLAINTEXT
+from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
+
+Response = TypeVar("Response", bound=ResponsePayload)
+CONNECT_SECONDS: Final = 10.0
+REQUEST_SECONDS: Final = 30.0
+PATIENCE_SECONDS: Final = 60.0
+"""A request is not tried again after so long, so a server that never answers is asked twice."""
+PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0)
+"""Seconds before each further attempt: a controller or a proxy's store may be away for some seconds."""
+VERSIONS: Final = {48: "DescribeClientQuotas", 49: "AlterClientQuotas"}
+VERSION: Final = 1
+"""Since Kafka 2.8."""
+_EXACT: Final = i8(0)
+_DEFAULT: Final = i8(1)
+_ANY: Final = i8(2)
+LASTING: Final = "lasting"
+"""The proxy's own type in filters: what holds without temporary values (docs/quotas-as-code.md)."""
+
+
+class QuotasRefused(QuotaProxyError):
+    """The server refuses a request as a whole; str() has its reason, `code` Kafka's code."""
+
+    def __init__(self, code: ErrorCode, reason: str) -> None:
+        super().__init__(reason)
+        self.code: Final = code
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An entity whose alteration the server did not take, with the server's reason."""
+
+    entity: Entity
+    reason: str
+
+
+class _NoAnswer(UpstreamUnavailable):
+    """A server took connections, but answered none of the attempts."""
+
+
+class QuotaClient:
+    """Client quotas of the server at one of these addresses (host, port): a proxy's or any broker's.
+
+    Raises UpstreamUnavailable where nobody can be asked.
+    """
+
+    def __init__(
+        self,
+        bootstrap: Sequence[tuple[str, int]],
+        *,
+        connect_seconds: float = CONNECT_SECONDS,
+        request_seconds: float = REQUEST_SECONDS,
+        pauses: Sequence[float] = PAUSES,
+    ) -> None:
+        self._bootstrap: Final = tuple(bootstrap)
+        self._access: Final = bootstrap.access if isinstance(bootstrap, Servers) else PLAINTEXT
+        self._connect_seconds: Final = connect_seconds
+        self._request_seconds: Final = request_seconds
+        self._pauses: Final = tuple(pauses)
+        self._broker: BrokerConnection | None = None
+        self._answered = False
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._connect()
+        except UpstreamUnavailable as error:
+            hint = "is --bootstrap the proxy's bootstrap port, or a broker's?"
+            raise UpstreamUnavailable(f"no server can be asked: {error}; {hint}") from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._disconnect()
+
+    async def describe(self, parts: Entity = (), *, exact: bool = False) -> Quotas:
+        """Quotas of the entities that have these parts among theirs; with `exact`, of the entity itself."""
+        components = tuple(
+            ComponentData(entity_type=kind, match_type=_DEFAULT if name is None else _EXACT, match=name)
+            for kind, name in parts
+        )
+        return await self._describe(DescribeClientQuotasRequest(components=components, strict=exact))
+
+    async def describe_lasting(self) -> Quotas:
+        """All quotas as they hold when nothing temporary does."""
+        lasting = ComponentData(entity_type=LASTING, match_type=_ANY, match=None)
+        try:
+            return await self._describe(DescribeClientQuotasRequest(components=(lasting,), strict=False))
+        except QuotasRefused as refused:
+            if refused.code not in (ErrorCode.unsupported_version, ErrorCode.invalid_request):
+                raise
+            # A plain broker, which has nothing temporary, knows no such type of entity.
+            return await self.describe()
+
+    async def _describe(self, request: DescribeClientQuotasRequest) -> Quotas:
+        for pause in (*self._pauses, None):
+            answer = await self._ask(request, DescribeClientQuotasResponse)
+            if pause is None or not answer.error_code.retriable:
+                break
+            await asyncio.sleep(pause)
+        if answer.error_code != ErrorCode.none:
+            raise QuotasRefused(answer.error_code, _reason(answer.error_code, answer.error_message))
+        return {
+            make_entity((part.entity_type, part.entity_name) for part in entry.entity): {
+                value.key: float(value.value) for value in entry.values
+            }
+            for entry in answer.entries or ()
+        }
+
+    async def alter(
+        self, entries: Sequence[Alteration], *, validate_only: bool = False
+    ) -> AsyncIterator[tuple[int, list[Refusal]]]:
+        """Sends them request by request; each time how many entities are settled, and which were refused.
+
+        A refusal does not keep the rest from being sent. The entities must differ.
+        """
+        settled = 0
+        for batch in batches(entries):
+            try:
+                refusals = await self._alter(batch, validate_only)
+            except _NoAnswer as error:
+                refusals = [Refusal(entry.entity, str(error)) for entry in batch]
+            except UpstreamUnavailable as error:
+                rest = f"{len(entries) - settled} of {len(entries)} entities were not sent"
+                raise UpstreamUnavailable(f"{error}; {rest}: run the same command again") from error
+            settled += len(batch)
+            yield settled, refusals
+
+    async def _alter(self, batch: Sequence[Alteration], validate_only: bool) -> list[Refusal]:
+        refusals: list[Refusal] = []
+        waiting = {entry.entity: entry for entry in batch}
+        for pause in (*self._pauses, None):
+            request = _alter_request(waiting.values(), validate_only)
+            answer = await self._ask(request, AlterClientQuotasResponse)
+            retriable: dict[Entity, Alteration] = {}
+            for result in answer.entries:
+                entity = make_entity((part.entity_type, part.entity_name) for part in result.entity)
+                entry = waiting.pop(entity, None)
+                if entry is None or result.error_code == ErrorCode.none:
+                    continue
+                if result.error_code.retriable and pause is not None:
+                    retriable[entity] = entry
+                else:
+                    refusals.append(Refusal(entity, _refusal(entry, result.error_code, result.error_message)))
+            refusals += [Refusal(entity, "the server's answer says nothing of it") for entity in waiting]
+            if not retriable or pause is None:
+                break
+            waiting = retriable
+            await asyncio.sleep(pause)
+        return refusals
+
+    async def _ask(self, request: RequestPayload, answer: type[Response]) -> Response:
+        """The answer. Where none comes, a server that has answered before is asked again."""
+        clock = asyncio.get_running_loop().time
+        give_up_at = clock() + PATIENCE_SECONDS
+        pauses = iter(self._pauses if self._answered else ())
+        while True:
+            try:
+                broker = self._broker or await self._connect()
+                async with asyncio.timeout(self._request_seconds):
+                    response = await broker.ask(request, answer)
+                self._answered = True
+                return response
+            except BadAnswer:
+                self._disconnect()
+                raise
+            except UpstreamUnavailable:
+                pause = next(pauses, None)
+                if pause is None:
+                    raise
+            except (OSError, EOFError) as error:
+                self._disconnect()
+                pause = next(pauses, None)
+                if pause is None or clock() > give_up_at:
+                    raise _NoAnswer(explain(error, self._request_seconds)) from error
+            await asyncio.sleep(pause)
+
+    async def _connect(self) -> BrokerConnection:
+        self._broker = await connect_to_any(self._bootstrap, self._access, self._connect_seconds, _check)
+        return self._broker
+
+    def _disconnect(self) -> None:
+        if self._broker is not None:
+            self._broker.close()
+            self._broker = None
+
+
+async def _check(broker: BrokerConnection) -> None:
+    answer = await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
+    known = {int(api.api_key): api for api in answer.api_keys}
+    for key, name in VERSIONS.items():
+        api = known.get(key)
+        if api is None or not api.min_version <= VERSION <= api.max_version:
+            raise BadAnswer(f"does not serve {name} v{VERSION}, which Kafka has since 2.8")
+
+
+def _alter_request(
+    entries: Iterable[Alteration], validate_only: bool
+) -> alter_request.AlterClientQuotasRequest:
+    return alter_request.AlterClientQuotasRequest(
+        validate_only=validate_only,
+        entries=tuple(
+            alter_request.EntryData(
+                entity=tuple(
+                    alter_request.EntityData(entity_type=kind, entity_name=name)
+                    for kind, name in entry.entity
+                ),
+                ops=tuple(
+                    alter_request.OpData(
+                        key=key, value=f64(0.0 if value is None else value), remove=value is None
+                    )
+                    for key, value in entry.values.items()
+                ),
+            )
+            for entry in entries
+        ),
+    )
+
+
+def _refusal(entry: Alteration, code: ErrorCode, message: str | None) -> str:
+    reason = _reason(code, message)
+    if EXPIRES_AT_MS in entry.values and f"configuration key {EXPIRES_AT_MS}" in (message or ""):
+        return f"{reason} (a plain Kafka broker has no temporary quotas; a quota proxy has)"
+    return reason
+
+
+def _reason(code: ErrorCode, message: str | None) -> str:
+    name = code.name.upper()
+    return f"{message} ({name})" if message else name

@@ -1,0 +1,135 @@
+"""export, import, diff: quotas as a file that lies in version control."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from proxy.cli.quotas.changes import Change, alterations, compare, summary
+from proxy.cli.quotas.client import QuotaClient
+from proxy.cli.quotas.entity import Quotas
+from proxy.cli.quotas.options import bootstrap_option, dry_run_option
+from proxy.cli.quotas.output import YAML, render
+from proxy.cli.quotas.quota_file import QuotaFile, read_quotas
+from proxy.cli.quotas.sending import send
+from proxy.errors import QuotaProxyError
+from proxy.store.yaml_file import EXPIRES
+
+Bootstrap = Sequence[tuple[str, int]]
+file_argument = click.argument("file", type=click.Path(path_type=Path))
+
+
+@click.command()
+@bootstrap_option
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="The file, instead of standard output."
+)
+def export(bootstrap: Bootstrap, out: Path | None) -> None:
+    """Write all quotas as YAML.
+
+    `import` and the proxy's configuration take it.
+
+    Temporary values are left out: of such a quota the file has what holds afterwards.
+    """
+    quotas = asyncio.run(_describe(bootstrap))
+    text, whole = render(quotas, YAML)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        _write(out, text)
+        click.echo(f"{out}: {len(quotas)} entities", err=True)
+    if not whole:
+        sys.exit(1)
+
+
+@click.command("import")
+@bootstrap_option
+@file_argument
+@click.option("--prune", is_flag=True, help="Remove the quotas that the file does not have.")
+@dry_run_option
+@click.option("--yes", is_flag=True, help="Do not ask before --prune removes something.")
+def import_(bootstrap: Bootstrap, file: Path, prune: bool, dry_run: bool, yes: bool) -> None:
+    """Set the quotas that a file has.
+
+    `diff` shows what that would do.
+
+    FILE is what `export` writes, or a proxy's configuration, of which only quotas.clients is read. Without
+    --prune, what the file does not have stays as it is; its entries with `expires` are left out in any case.
+    """
+    sys.exit(asyncio.run(_import(bootstrap, _read(file), prune, dry_run, yes)))
+
+
+@click.command()
+@bootstrap_option
+@file_argument
+@click.option(
+    "--prune/--no-prune",
+    default=True,
+    show_default=True,
+    help="Whether to show what `import --prune` would remove.",
+)
+def diff(bootstrap: Bootstrap, file: Path, prune: bool) -> None:
+    """Show what `import` would do.
+
+    + new, ~ changed, - removed with --prune.
+
+    Exit code 0 where nothing differs, 1 where something does.
+    """
+    want = _read(file)
+    have = asyncio.run(_describe(bootstrap))
+    changes = compare(have, want.lasting, prune=prune, apart=want.temporary)
+    for change in changes:
+        click.echo(str(change))
+    if changes:
+        click.echo(summary(changes), err=True)
+        sys.exit(1)
+
+
+async def _describe(bootstrap: Bootstrap) -> Quotas:
+    async with QuotaClient(bootstrap) as client:
+        return await client.describe_lasting()
+
+
+async def _import(bootstrap: Bootstrap, want: QuotaFile, prune: bool, dry_run: bool, yes: bool) -> int:
+    async with QuotaClient(bootstrap) as client:
+        changes = compare(await client.describe_lasting(), want.lasting, prune=prune, apart=want.temporary)
+        if dry_run:
+            for change in changes:
+                click.echo(str(change))
+        elif not yes:
+            _confirm(changes)
+        entries = alterations(changes)
+        refused = await send(client, entries, validate_only=dry_run)
+    equal = len(want.lasting.keys() - {entry.entity for entry in entries})
+    done = "would be altered" if dry_run else "altered"
+    click.echo(
+        f"{len(entries) - refused} entities {done}, {equal} equal already, {refused} refused", err=True
+    )
+    return 1 if refused else 0
+
+
+def _read(file: Path) -> QuotaFile:
+    # Tens of thousands of entities take PyYAML some seconds: a terminal sees what is going on.
+    with Console(stderr=True).status(f"reading {file}"):
+        read = read_quotas(file)
+    if read.temporary:
+        what = f"{len(read.temporary)} quotas with {EXPIRES} stay as they are"
+        click.echo(f"{file}: {what}; `quotas set --expires` sets temporary ones", err=True)
+    return read
+
+
+def _confirm(changes: Sequence[Change]) -> None:
+    removed = [change for change in changes if change.after is None]
+    if removed:
+        entities = len({change.entity for change in removed})
+        click.confirm(f"Remove {len(removed)} quotas of {entities} entities?", abort=True, err=True)
+
+
+def _write(out: Path, text: str) -> None:
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise QuotaProxyError(f"{out}: cannot be written: {error.strerror}") from error

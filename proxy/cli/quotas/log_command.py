@@ -1,0 +1,66 @@
+"""log: who changed which quota, when, and from where."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Final
+
+import click
+
+from proxy.cli.quotas.audit_log import AuditEntry, read_log
+from proxy.cli.quotas.entity import Entity, show_entity, show_name
+from proxy.cli.quotas.expiry import show_time
+from proxy.cli.quotas.number import show_number
+from proxy.cli.quotas.options import bootstrap_option, entity_options
+from proxy.cli.quotas.table import NOTHING, columns
+
+TOPIC: Final = "__quota_proxy_config"
+HEAD: Final = ("TIME", "BY", "CLIENT-ID", "FROM", "ENTITY", "QUOTA", "VALUE")
+
+
+@click.command()
+@bootstrap_option
+@entity_options(required=False)
+@click.option("--topic", default=TOPIC, show_default=True, help="The topic in which the proxies keep quotas.")
+@click.option("--format", "form", type=click.Choice(("table", "json")), default="table", show_default=True)
+def log(bootstrap: Sequence[tuple[str, int]], entity: Entity, topic: str, form: str) -> None:
+    """Show who changed which quota, when and from where, oldest first.
+
+    Reads the topic in which quota proxies keep what they are told. It is compacted: of a quota's older
+    changes only the last may be left. json is an object a line.
+    """
+    entries, unreadable = asyncio.run(read_log(bootstrap, topic))
+    shown = [entry for entry in entries if set(entity) <= set(entry.entity or ())]
+    if form == "json":
+        for entry in shown:
+            click.echo(json.dumps(to_json(entry), ensure_ascii=False))
+    else:
+        for line in columns(HEAD, map(to_row, shown)):
+            click.echo(line)
+    if unreadable:
+        click.echo(f"quota-proxy: {unreadable} records of {topic} cannot be read and are left out", err=True)
+
+
+def to_row(entry: AuditEntry) -> tuple[str, ...]:
+    """The entry's cells under HEAD."""
+    people = [show_name(name) if name else NOTHING for name in (entry.by, entry.client_id, entry.address)]
+    whom = entry.kind if entry.entity is None else show_entity(entry.entity)
+    return (show_time(entry.at_ms), *people, whom, entry.name, _show_value(entry))
+
+
+def _show_value(entry: AuditEntry) -> str:
+    value = entry.value
+    if entry.temporary and entry.expires_at_ms is None:
+        return "temporary value ended"
+    shown = "removed" if value is None else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        shown = show_name(value)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        shown = show_number(float(value))
+    return shown if entry.expires_at_ms is None else f"{shown} until {show_time(entry.expires_at_ms)}"
+
+
+def to_json(entry: AuditEntry) -> dict[str, object]:
+    """The entry's fields; the entity as a mapping, with null for Kafka's default entity."""
+    return {**asdict(entry), "entity": None if entry.entity is None else dict(entry.entity)}

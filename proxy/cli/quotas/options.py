@@ -1,0 +1,138 @@
+"""Options that the commands share: where the server is, and whom it is about."""
+
+import functools
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from proxy.cli.quotas.entity import Entity, make_entity
+from proxy.cli.quotas.expiry import parse_duration, parse_time
+from proxy.cli.quotas.servers import Servers, read_access
+from proxy.config.settings import split_address
+from proxy.errors import SettingsError
+from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
+from proxy.security.access import PLAINTEXT
+
+Command = Callable[..., None]
+NAMED: Final = {
+    USER: ("NAME", "The user of this name.", "user"),
+    CLIENT_ID: ("NAME", "The client id of this name.", "client id"),
+    IP: ("ADDRESS", "This IP address; at a quota proxy also a network such as 10.0.0.0/8.", "IP address"),
+}
+"""Each entity type with its metavar, its help, and its name in a sentence."""
+
+
+class Addresses(click.ParamType[list[tuple[str, int]]]):
+    """HOST:PORT, several with commas between them, as a list of (host, port)."""
+
+    name = "HOST:PORT"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[tuple[str, int]]:
+        try:
+            return [split_address(text.strip()) for text in value.split(",")]
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def bootstrap_option(command: Command) -> Command:
+    """Adds --bootstrap and --access; they come as one `bootstrap`, a Servers."""
+
+    @functools.wraps(command)
+    def wrapper(bootstrap: list[tuple[str, int]], access: Path | None, **values: Any) -> None:
+        try:
+            servers = Servers(bootstrap, PLAINTEXT if access is None else read_access(access))
+        except SettingsError as error:
+            raise click.BadParameter(str(error), param_hint="--access") from error
+        command(bootstrap=servers, **values)
+
+    decorated: Command = wrapper
+    decorated = click.option(
+        "--access",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="YAML with `tls` and `sasl` as below `upstream` in the proxy's configuration.",
+    )(decorated)
+    return click.option(
+        "--bootstrap",
+        type=Addresses(),
+        required=True,
+        help="The proxy, or a broker; several (HOST:PORT,HOST:PORT) are tried in turn.",
+    )(decorated)
+
+
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Have the server check it, and change nothing (validate_only)."
+)
+
+
+def expiry_options(command: Command) -> Command:
+    """Adds --expires and --for; they come as one `until`, in ms since the epoch or None."""
+
+    @functools.wraps(command)
+    def wrapper(expires: str | None, duration: str | None, **values: Any) -> None:
+        command(until=_until(expires, duration), **values)
+
+    decorated: Command = wrapper
+    only = "(quota proxies only)."
+    for_help = f"Only for so long, such as 2h {only}"
+    decorated = click.option("--for", "duration", metavar="DURATION", help=for_help)(decorated)
+    return click.option(
+        "--expires", metavar="TIME", help=f"Only until then, such as 2026-12-01T00:00Z {only}"
+    )(decorated)
+
+
+def entity_options(*, required: bool) -> Callable[[Command], Command]:
+    """Adds --user, --user-default and so on, as kafka-configs has them; they come as one `entity`."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapper(**values: Any) -> None:
+            named = {kind: values.pop(_variable(kind)) for kind in NAMED}
+            default = {kind: values.pop(f"{_variable(kind)}_default") for kind in NAMED}
+            entity = _entity(named, default)
+            if required and not entity:
+                options = ", ".join(f"--{kind}" for kind in NAMED)
+                raise click.UsageError(f"whose quota? Give {options}, or one of them with -default")
+            command(entity=entity, **values)
+
+        decorated: Command = wrapper
+        for kind, (metavar, named_help, what) in reversed(NAMED.items()):
+            default_help = f"Kafka's default {what}: every one that has no quota by name."
+            decorated = click.option(f"--{kind}-default", is_flag=True, help=default_help)(decorated)
+            decorated = click.option(f"--{kind}", metavar=metavar, help=named_help)(decorated)
+        return decorated
+
+    return decorate
+
+
+def _until(expires: str | None, duration: str | None) -> int | None:
+    if expires is not None and duration is not None:
+        raise click.UsageError("--expires and --for say the same; give one of them")
+    now = datetime.now(UTC)
+    try:
+        if expires is not None:
+            return parse_time(expires, now)
+        return None if duration is None else parse_duration(duration, now)
+    except ValueError as error:
+        raise click.UsageError(f"{'--for' if expires is None else '--expires'}: {error}") from error
+
+
+def _variable(kind: str) -> str:
+    return kind.replace("-", "_")
+
+
+def _entity(named: dict[str, str | None], default: dict[str, bool]) -> Entity:
+    parts: list[tuple[str, str | None]] = []
+    for kind, name in named.items():
+        if name is not None and default[kind]:
+            raise click.UsageError(f"--{kind} and --{kind}-default are two entities; give one of them")
+        if name in ("", DEFAULT_IN_YAML):
+            raise click.UsageError(f"--{kind} takes a name; Kafka's default entity is --{kind}-default")
+        if name is not None or default[kind]:
+            parts.append((kind, name))
+    return make_entity(parts)

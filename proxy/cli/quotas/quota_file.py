@@ -1,0 +1,163 @@
+"""Quotas as a file: `quotas: {clients: [{entity: {user: alice}, producer_byte_rate: 1048576}]}`.
+
+That is the proxy's own configuration, of which only quotas.clients is read here; JSON of that shape is YAML
+too. Keys and values are the server's to judge, so a file can hold those of any version.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from proxy.cli.quotas.entity import TYPES, Entity, Place, Quotas, make_entity, show_entity, sort_key
+from proxy.cli.quotas.expiry import EXPIRES_AT_MS
+from proxy.cli.quotas.number import parse_number, plain_number
+from proxy.config import document
+from proxy.config.convert import show
+from proxy.config.unknown_key import unknown
+from proxy.errors import Key, SettingsError, spell
+from proxy.quota.identity import DEFAULT_IN_YAML
+from proxy.store.yaml_file import ENTITY, EXPIRES
+
+CLIENTS: Final[Key] = ("quotas", "clients")
+_NOT_IN_YAML: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""What JSON allows in a text as it is, and YAML does not or takes for the end of a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaFile:
+    """What a file has: the lasting quotas, and for which quotas it has temporary values (with `expires`)."""
+
+    lasting: Quotas
+    temporary: frozenset[Place]
+
+
+def read_quotas(path: Path) -> QuotaFile:
+    """The file's quotas; SettingsError, with file, line and key, for what is not of that shape."""
+    file = document.read(path)
+    try:
+        return _read_clients(_clients(file.value))
+    except SettingsError as error:
+        raise file.locate(error) from error
+
+
+def to_yaml(quotas: Quotas) -> str:
+    """One entity after the other in a stable order, so that two exports differ only in what has changed."""
+    return yaml.dump(
+        _shape(quotas),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=False,
+        width=2**30,
+    )
+
+
+def to_json(quotas: Quotas) -> str:
+    """The same shape as `to_yaml` has, and YAML as well."""
+    text = json.dumps(_shape(quotas), indent=2, ensure_ascii=False)
+    return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+def has_shape(entity: Entity) -> bool:
+    """Whether a file can have it: nobody's real name may be `<default>` there."""
+    return all(name != DEFAULT_IN_YAML for _, name in entity)
+
+
+def _clients(root: object) -> list[object]:
+    value = root
+    for place, part in enumerate(CLIENTS):
+        if not isinstance(value, dict):
+            raise SettingsError(f"expected a mapping, got {show(value)}", CLIENTS[:place])
+        if part not in value:
+            raise SettingsError("has to be given; a file without quotas has `clients: []` there", CLIENTS)
+        value = value[part]
+    if not isinstance(value, list):
+        raise SettingsError(f"expected a list, got {show(value)}", CLIENTS)
+    return value
+
+
+def _read_clients(clients: list[object]) -> QuotaFile:
+    quotas: dict[bool, Quotas] = {False: {}, True: {}}
+    places: dict[tuple[Entity, bool], int] = {}
+    for place, entry in enumerate(clients):
+        at = (*CLIENTS, place)
+        if not isinstance(entry, dict):
+            raise SettingsError(f"expected a mapping, got {show(entry)}", at)
+        entity = _read_entity(entry, (*at, ENTITY))
+        temporary = EXPIRES in entry
+        first = places.setdefault((entity, temporary), place)
+        if first != place:
+            other = spell((*CLIENTS, first))
+            problem = f"{show_entity(entity)} has an entry already, {other}; put its quotas together"
+            raise SettingsError(problem, (*at, ENTITY))
+        quotas[temporary][entity] = _read_values(entry, at)
+    return QuotaFile(
+        quotas[False], frozenset((entity, key) for entity, values in quotas[True].items() for key in values)
+    )
+
+
+def _read_entity(entry: dict[object, object], at: Key) -> Entity:
+    if ENTITY not in entry:
+        raise SettingsError("has to be given", at)
+    parts = entry[ENTITY]
+    if not isinstance(parts, dict) or not parts:
+        raise SettingsError(f"expected a mapping of {', '.join(TYPES)}, got {show(parts)}", at)
+    named: list[tuple[str, str | None]] = []
+    for kind, name in parts.items():
+        if kind not in TYPES:
+            raise unknown((*at, str(kind)), TYPES)
+        if not isinstance(name, str) or not name:
+            advice = f"put the name in quotes, or write {DEFAULT_IN_YAML} for Kafka's default entity"
+            raise SettingsError(f"expected text, got {show(name)}; {advice}", (*at, kind))
+        named.append((kind, None if name == DEFAULT_IN_YAML else name))
+    return make_entity(named)
+
+
+def _read_values(entry: dict[object, object], at: Key) -> dict[str, float]:
+    values: dict[str, float] = {}
+    for key, value in entry.items():
+        if key in (ENTITY, EXPIRES):
+            continue
+        if not isinstance(key, str) or not key:
+            raise SettingsError(f"expected the name of a quota, got {show(key)}", at)
+        if key == EXPIRES_AT_MS:
+            raise SettingsError(f"is for the wire; a file has {EXPIRES}, with a time", (*at, key))
+        try:
+            values[key] = parse_number(value)
+        except ValueError as error:
+            raise SettingsError(f"{error}, got {show(value)}", (*at, key)) from error
+    if not values:
+        raise SettingsError("has no quota; remove the entry, or give it one such as producer_byte_rate", at)
+    return values
+
+
+class _Line(dict[str, str]):
+    """A mapping to be written on one line."""
+
+
+def _shape(quotas: Quotas) -> dict[str, Any]:
+    clients = [
+        {
+            ENTITY: _Line((kind, DEFAULT_IN_YAML if name is None else name) for kind, name in entity),
+            **{key: plain_number(value) for key, value in sorted(quotas[entity].items())},
+        }
+        for entity in sorted(quotas, key=sort_key)
+    ]
+    return {"quotas": {"clients": clients}}
+
+
+def _represent_line(dumper: yaml.SafeDumper, line: _Line) -> yaml.Node:
+    return dumper.represent_mapping("tag:yaml.org,2002:map", line, flow_style=True)
+
+
+_Dumper: Final[Any] = type(
+    "_Dumper",
+    # libyaml writes several times as fast, and is in every wheel of PyYAML.
+    (getattr(yaml, "CSafeDumper", yaml.SafeDumper),),
+    {"ignore_aliases": lambda self, data: True},
+)
+_Dumper.add_representer(_Line, _represent_line)

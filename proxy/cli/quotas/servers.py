@@ -1,0 +1,49 @@
+"""Servers: where the commands connect to, and how they get in there."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from proxy.config import document
+from proxy.config.convert import convert
+from proxy.errors import SettingsError
+from proxy.security.access import PLAINTEXT, Access
+from proxy.security.settings import UpstreamSasl, UpstreamTls, check_upstream, in_folder
+
+
+class Servers(tuple[tuple[str, int], ...]):
+    """Addresses (host, port), tried in turn."""
+
+    access: Access
+    """TLS and the login at all of them."""
+
+    def __new__(cls, addresses: Iterable[tuple[str, int]], access: Access = PLAINTEXT) -> "Servers":
+        made = super().__new__(cls, addresses)
+        made.access = access
+        return made
+
+
+class AccessFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """A file with the keys that `upstream` has in the proxy's configuration."""
+
+    tls: UpstreamTls | None = None
+    sasl: UpstreamSasl | None = None
+
+
+NOTHING: Final = AccessFile()
+
+
+def read_access(path: Path) -> Access:
+    """TLS and login out of a file. Raises SettingsError."""
+    file = document.read(path)
+    folder = path.absolute().parent
+    try:
+        given = NOTHING if file.value is None else convert(file.value, AccessFile)
+        check_upstream(given.tls, given.sasl, ())
+        tls = None if given.tls is None else in_folder(given.tls, folder)
+        sasl = None if given.sasl is None else in_folder(given.sasl, folder)
+        return Access(tls, sasl)
+    except SettingsError as error:
+        raise file.locate(error) from error

@@ -1,0 +1,143 @@
+"""`quota-proxy top`: what the buckets of a running proxy do now, those that hold somebody back first."""
+
+import json
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from proxy.cli.quotas.table import NOTHING, columns
+from proxy.errors import SettingsError, UpstreamUnavailable
+from proxy.upstream.broker_connection import explain
+
+Bucket = Mapping[str, Any]
+"""An object of /api/quotas."""
+PAGE: Final = "/api/quotas"
+SECONDS: Final = 5.0
+"""How long the admin port may take to answer."""
+HEAD: Final = ("QUOTA", "OF", "BROKER", "LIMIT/S", "NOW/S", "USED", "WAITED", "STATE")
+_AROUND: Final = 3
+"""Lines of the screen that are not buckets': the head, a summary, and the cursor's."""
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+class AdminPort:
+    """The admin port of a proxy."""
+
+    def __init__(self, url: str, token: str | None = None, ca: str | None = None) -> None:
+        """`url` is that of the port; `ca` a file with who signs its certificate, where it is another than the
+        system knows. Raises SettingsError.
+        """
+        self.url: Final = url.rstrip("/").removesuffix(PAGE)
+        self._headers: Final = {} if token is None else {"Authorization": f"Bearer {token}"}
+        try:
+            self._tls: Final = ssl.create_default_context(cafile=ca) if url.startswith("https:") else None
+        except OSError as error:
+            why = "expected PEM" if isinstance(error, ssl.SSLError) else error.strerror
+            raise SettingsError(f"--ca {ca} cannot be used: {why}") from error
+
+    def buckets(self) -> list[Bucket]:
+        """What there is now. Raises UpstreamUnavailable."""
+        request = urllib.request.Request(self.url + PAGE, headers=self._headers)  # noqa: S310
+        try:
+            # The command takes http and https alone.
+            with urllib.request.urlopen(request, timeout=SECONDS, context=self._tls) as answer:  # noqa: S310
+                found: list[Bucket] = json.load(answer)["quotas"]
+                return found
+        except urllib.error.HTTPError as error:
+            error.close()
+            hint = "; it wants a token: give --token-file" if error.code == 401 else ""
+            raise UpstreamUnavailable(f"{self.url} answers {error.code} {error.reason}{hint}") from error
+        except urllib.error.URLError as error:
+            reason = error.reason if isinstance(error.reason, Exception) else error
+            raise self._unreachable(explain(reason, SECONDS)) from error
+        except OSError as error:
+            raise self._unreachable(explain(error, SECONDS)) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._unreachable("what answers there is no quota proxy") from error
+
+    def _unreachable(self, why: str) -> UpstreamUnavailable:
+        return UpstreamUnavailable(f"{self.url}: {why}; --admin is the proxy's admin port (admin.port)")
+
+
+def lines(buckets: Sequence[Bucket], most: int | None = None) -> list[str]:
+    """The buckets as a table, at most so many of them, and a line about all."""
+    shown = sorted(buckets, key=_place)
+    held = sum(bool(bucket["throttled"]) for bucket in buckets)
+    rest = len(shown) - len(shown[:most])
+    summary = f"{len(buckets)} buckets, {held} of them hold somebody back"
+    return [*columns(HEAD, map(_row, shown[:most])), summary + (f"; {rest} are not shown" if rest else "")]
+
+
+def _row(bucket: Bucket) -> list[str]:
+    kind = bucket["kind"]
+    broker = bucket["broker"]
+    entity = ", ".join(f"{part} {name}" for part, name in bucket["entity"].items())
+    state = "throttled" if bucket["throttled"] else ""
+    if bucket["mode"] == "observe":
+        state = f"would be {state}" if state else "observed"
+    return [
+        kind,
+        entity or NOTHING,
+        NOTHING if broker is None else str(broker),
+        _amount(kind, bucket["limit"]),
+        _amount(kind, bucket["rate"]),
+        f"{_used(bucket):.0%}",
+        f"{bucket['throttle_seconds']:.1f} s",
+        state,
+    ]
+
+
+def _place(bucket: Bucket) -> tuple[bool, float, str]:
+    """Orders them: those that hold somebody back, then by how much of the limit is used."""
+    return not bucket["throttled"], -_used(bucket), str(bucket["entity"])
+
+
+def _used(bucket: Bucket) -> float:
+    """The rate as a part of the limit."""
+    limit = float(bucket["limit"])
+    return float(bucket["rate"]) / limit if limit > 0.0 else 0.0
+
+
+def _amount(kind: str, value: float) -> str:
+    """Bytes with their unit; what else is limited as a number."""
+    if "byte" not in kind and "replication" not in kind:
+        return f"{value:.4g}"
+    for unit in _UNITS[:-1]:
+        if value < 1024:
+            return f"{value:.4g} {unit}"
+        value /= 1024
+    return f"{value:.4g} {_UNITS[-1]}"
+
+
+def show(port: AdminPort, console: Console) -> None:
+    """Print them once. Raises UpstreamUnavailable."""
+    for line in lines(port.buckets()):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def follow(
+    port: AdminPort, console: Console, interval: float, pause: Callable[[float], None] = time.sleep
+) -> None:
+    """Show them on the whole screen, again every `interval` seconds, until `pause` raises KeyboardInterrupt.
+
+    Raises UpstreamUnavailable where the first question is not answered; after that it goes on asking.
+    """
+    text = "\n".join(lines(port.buckets(), console.height - _AROUND))
+    with Live(Text(text), console=console, screen=True, auto_refresh=False) as live:
+        try:
+            while True:
+                live.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)
+                pause(interval)
+                try:
+                    text = "\n".join(lines(port.buckets(), console.height - _AROUND))
+                except UpstreamUnavailable as error:
+                    text = f"{error}\nAsked again every {interval:g} s; Ctrl-C ends this."
+        except KeyboardInterrupt:
+            return

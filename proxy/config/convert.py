@@ -1,0 +1,107 @@
+"""Plain values to typed settings, through msgspec, with errors that name the key as it stands in the file."""
+
+import re
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from proxy.config.unknown_key import unknown
+from proxy.errors import Key, SettingsError
+
+T = TypeVar("T")
+
+_PLACE: Final = re.compile(r"^(?P<problem>.*?)(?: - at (?P<inside>`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL)
+_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+_NAMES: Final = {"object": "a mapping", "array": "a list", "null": "nothing", "str": "text"}
+"""msgspec speaks of JSON's types; the file is YAML."""
+
+
+def convert(value: object, kind: type[T]) -> T:
+    """The value as `kind` (a msgspec Struct); SettingsError with the key's path where it does not fit."""
+    try:
+        return msgspec.convert(value, kind, str_keys=True)
+    except msgspec.ValidationError as error:
+        raise _explain(str(error), value, kind) from error
+
+
+def show(value: object) -> str:
+    """A value of the file in a sentence: short, and containers only by their kind."""
+    if isinstance(value, dict | list):
+        return ("a " if value else "an empty ") + ("mapping" if isinstance(value, dict) else "list")
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _explain(message: str, value: object, kind: type) -> SettingsError:
+    match = _PLACE.match(message)
+    assert match is not None
+    problem = match["problem"]
+    key: Key = tuple(name or int(place) for name, place in _STEP.findall(match["path"] or ""))
+    found, shape = _follow(value, inspect.type_info(kind), key)
+    quoted = re.search(r"`(.*)`", problem)
+    if problem.startswith("Object contains unknown field") and quoted:
+        return unknown((*key, quoted[1]), _names(shape))
+    if problem.startswith("Object missing required field") and quoted:
+        return SettingsError("has to be given", (*key, quoted[1]))
+    if match["inside"]:
+        if isinstance(shape, inspect.DictType) and isinstance(shape.key_type, inspect.IntType):
+            return SettingsError(f"its keys are numbers; {_expected(problem)}", key)
+        return SettingsError("the names of keys have to be text; put them in quotes", key)
+    if isinstance(shape, inspect.UnionType):
+        expected = " or ".join(map(_alternative, shape.types))
+        return SettingsError(f"expected {expected}, got {show(found)}", key)
+    if isinstance(shape, inspect.LiteralType):
+        return SettingsError(f"expected one of {', '.join(map(str, shape.values))}, got {show(found)}", key)
+    hint = f"; in brackets: [{found}]" if problem.startswith("Expected `array`") and _is_one(found) else ""
+    return SettingsError(f"{_expected(problem)}, got {show(found)}{hint}", key)
+
+
+def _is_one(value: object) -> bool:
+    """Whether a value may be meant as the only one of a list."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _expected(problem: str) -> str:
+    """`Expected `array` of length >= 1` as `expected a list of length >= 1`."""
+    text = problem.split(", got ")[0]
+    text = re.sub(r"`(\w+)`", lambda quoted: _NAMES.get(quoted[1], quoted[1]), text)
+    return text[:1].lower() + text[1:]
+
+
+def _alternative(shape: inspect.Type) -> str:
+    """One of the values that a key takes."""
+    if isinstance(shape, inspect.LiteralType):
+        return " or ".join(map(str, shape.values))
+    return "a mapping"
+
+
+def _names(shape: inspect.Type) -> list[str]:
+    return [field.encode_name for field in shape.fields] if isinstance(shape, inspect.StructType) else []
+
+
+def _follow(value: Any, shape: inspect.Type, key: Key) -> tuple[object, inspect.Type]:
+    """The value at the key, and the type that it should have."""
+    for part in key:
+        value = value[part]
+        if isinstance(shape, inspect.StructType):
+            shape = next(field.type for field in shape.fields if field.encode_name == part)
+        elif isinstance(shape, inspect.VarTupleType):
+            shape = shape.item_type
+        elif isinstance(shape, inspect.DictType):
+            shape = shape.value_type
+        if isinstance(shape, inspect.UnionType):
+            shape = _member(shape, value)
+    return value, shape
+
+
+def _member(shape: inspect.UnionType, value: object) -> inspect.Type:
+    """The member that a value is meant for; the union itself where it could be several."""
+    members = [member for member in shape.types if not isinstance(member, inspect.NoneType)]
+    if isinstance(value, dict):
+        members = [member for member in members if isinstance(member, inspect.StructType | inspect.DictType)]
+    return members[0] if len(members) == 1 else shape

@@ -1,0 +1,138 @@
+"""PartitionBuckets: one topic config's buckets by topic and partition (KAFKA-16042)."""
+
+from typing import Final, final
+
+from proxy.quota.limits.config_keys import THROTTLE
+from proxy.quota.limits.limits import UNLIMITED
+from proxy.quota.limits.resources import NO_RESOURCES, TOPIC, ConfigKey, Resources
+from proxy.quota.measure.bucket import NO_PARTITION, Bucket, Rule
+
+PARTITIONS_AT_MOST: Final = 100_000
+"""Clients may make topics up: past so many partitions, all further ones share one bucket."""
+UNLIMITED_AT_MOST: Final = 100_000
+REST: Final = "<rest>"
+"""Their bucket's topic; no Kafka topic can be called so."""
+_INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_OUR_INTERNAL: Final = "__quota_proxy_"
+
+
+def internal(topic: str) -> bool:
+    """Whether a topic is Kafka's or the proxy's own; those are limited only by their names."""
+    return topic in _INTERNAL or topic.startswith(_OUR_INTERNAL)
+
+
+def topic_limit(resources: Resources, topic: str, key: ConfigKey) -> float:
+    """The limit of each of a topic's partitions: the topic's own, else that of the default topic."""
+    if internal(topic):
+        own = resources.own_number(TOPIC, topic, key.name)
+        return UNLIMITED if own is None else own
+    limit = resources.number(TOPIC, topic, key.name)
+    return UNLIMITED if limit is None else limit
+
+
+@final
+class LimitedPartition:
+    """A partition's bucket, and what happens when it is over."""
+
+    __slots__ = ("action", "bucket")
+
+    def __init__(self, bucket: Bucket, action: str) -> None:
+        self.bucket: Final = bucket
+        self.action = action
+
+
+@final
+class PartitionBuckets:
+    """The buckets of one config, on one broker.
+
+    A bucket that loses its limit keeps its history until it has been idle for an hour, as those of clients.
+    """
+
+    def __init__(self, key: ConfigKey, action_key: ConfigKey, rule: Rule) -> None:
+        self._key: Final = key
+        self._action_key: Final = action_key
+        self._resources: Resources = NO_RESOURCES
+        self._rule = rule
+        self._partitions: Final[dict[tuple[str, int], LimitedPartition]] = {}
+        self._unlimited: Final[set[str]] = set()
+        """Topics that are known to have no limit."""
+        self.any = False
+        """Whether any topic has this config."""
+        self.observed = rule.observed
+        self.least_limit = UNLIMITED
+        """The lowest that is configured."""
+        self.least_throttled = UNLIMITED
+        """The lowest of those whose clients wait."""
+
+    def find(self, topic: str, partition: int, now: float) -> LimitedPartition | None:
+        """A partition's bucket; None where it has no limit."""
+        if topic in self._unlimited:
+            return None
+        found = self._partitions.get((topic, partition))
+        if found is None:
+            return self._make(topic, partition, now)
+        return None if found.bucket.limit == UNLIMITED else found
+
+    def _make(self, topic: str, partition: int, now: float) -> LimitedPartition | None:
+        limit = topic_limit(self._resources, topic, self._key)
+        if limit == UNLIMITED:
+            if len(self._unlimited) >= UNLIMITED_AT_MOST:
+                self._unlimited.clear()
+            self._unlimited.add(topic)
+            return None
+        names = (topic, partition)
+        if len(self._partitions) >= PARTITIONS_AT_MOST:
+            names = (REST, NO_PARTITION)
+            limit = self.least_limit
+            found = self._partitions.get(names)
+            if found is not None:
+                return found
+        bucket = Bucket(self._key.name, "", "", limit, self._rule, now, topic=names[0], partition=names[1])
+        made = LimitedPartition(bucket, self._action(names[0]))
+        self._partitions[names] = made
+        return made
+
+    def _action(self, topic: str) -> str:
+        return self._resources.text(TOPIC, topic, self._action_key.name) or THROTTLE
+
+    def configure(self, resources: Resources, rule: Rule, now: float) -> None:
+        """Take what is configured now; every bucket gets its limit in place."""
+        same_rule = rule.same(self._rule)
+        if same_rule and resources is self._resources:
+            return
+        self._resources = resources
+        self._rule = rule
+        self.observed = rule.observed
+        values = resources.configured(TOPIC, self._key.name)
+        self.any = len(values) > 0
+        self.least_limit = min([float(value) for value in values.values()], default=UNLIMITED)
+        throttled = [float(value) for topic, value in values.items() if self._action(topic) == THROTTLE]
+        self.least_throttled = min(throttled, default=UNLIMITED)
+        self._unlimited.clear()
+        for names, limited in self._partitions.items():
+            rest = names[0] == REST
+            limit = self.least_limit if rest else topic_limit(resources, names[0], self._key)
+            limited.action = self._action(names[0])
+            if limit != limited.bucket.limit or not same_rule:
+                limited.bucket.configure(limit, rule, now)
+
+    def acts(self, action: str) -> bool:
+        """Whether any topic with this config may have this action."""
+        configured = self._resources.configured(TOPIC, self._action_key.name)
+        return self.any and action in configured.values()
+
+    def action(self, topic: str) -> str:
+        """What happens to a topic that is over; empty where it has no limit."""
+        limited = topic_limit(self._resources, topic, self._key) != UNLIMITED
+        return self._action(topic) if limited else ""
+
+    def live(self) -> list[Bucket]:
+        """Every bucket that has a limit now."""
+        limited = [limited.bucket for limited in self._partitions.values()]
+        return [bucket for bucket in limited if bucket.limit != UNLIMITED]
+
+    def forget_idle(self, now: float) -> None:
+        """Drop the buckets that nobody has used for an hour."""
+        idle = [names for names, limited in self._partitions.items() if limited.bucket.idle(now)]
+        for names in idle:
+            del self._partitions[names]

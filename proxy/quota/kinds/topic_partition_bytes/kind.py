@@ -1,0 +1,256 @@
+"""Bytes of records per second of each partition of a topic, on each broker (KAFKA-16042, KAFKA-16043).
+
+    pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q
+    window    wait = (rate - Q) / Q x window, Kafka's own (rate: SampledRate)
+
+The quotas are configs of topics: every partition of the topic has the rate as a limit of its own.
+producer.byte.rate charges the partition's record batches in a Produce request as it is read,
+consumer.byte.rate those in the response of a consumer's Fetch and of ShareFetch. Where a partition is over,
+the client waits, as long as the worst of its partitions asks for; client quotas hold as well, and the longest
+wait counts. A consumer's request is bounded so that one response cannot take it seconds over.
+
+The topic <default> gives every topic without its own a limit, but for internal topics. A topic that is named
+by an id which the proxy does not know yet passes.
+
+With producer.byte.rate.action=reject nobody waits: as long as a partition is over, what comes for it is
+refused with a retriable error, and the rest of the request goes on.
+"""
+
+from typing import Final, final
+
+from proxy.quota.fetch_plan import FetchPlan
+from proxy.quota.identity import Identity
+from proxy.quota.kinds.topic_partition_bytes.buckets import PartitionBuckets
+from proxy.quota.kinds.topic_partition_bytes.consumed_lately import ConsumedLately
+from proxy.quota.kinds.topic_partition_bytes.sourced_partitions import SourcedPartitions
+from proxy.quota.limits.config_keys import (
+    CONSUMER_BYTE_RATE,
+    CONSUMER_BYTE_RATE_ACTION,
+    OMIT,
+    PRODUCER_BYTE_RATE,
+    PRODUCER_BYTE_RATE_ACTION,
+    REJECT,
+    THROTTLE,
+)
+from proxy.quota.limits.limits import PACE, UNLIMITED, Limits
+from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
+from proxy.quota.verdict import PASS, Verdict, combine
+from proxy.wire.views import Item, RequestView, ResponseView
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+SHARE_FETCH: Final = 78
+API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
+
+_LEAST_FETCH_SECONDS: Final = 0.25
+"""What a consumer without tokens may still ask for, in seconds of its slowest partition's quota."""
+
+
+@final
+class TopicPartitionBytes(Quota):
+    """The byte rates of one broker's partitions."""
+
+    def __init__(self) -> None:
+        super().__init__(API_KEYS)
+        limits = Limits({})
+        rule = _rule(limits, PRODUCER_BYTE_RATE.name)
+        self._window_seconds = 0.0
+        self._produced: Final = PartitionBuckets(PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, rule)
+        self._consumed: Final = PartitionBuckets(CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, rule)
+        self._produced_by_source: Final = SourcedPartitions("producer_byte_rate")
+        self._consumed_by_source: Final = SourcedPartitions("consumer_byte_rate")
+        self._lately: Final = ConsumedLately()
+        self.configure(limits, 0.0)
+
+    def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
+        if request.api_key == PRODUCE:
+            verdict = self._produce(request.items, who, now)
+            return combine(verdict, _use(self._produced_by_source, request.items, who, now))
+        if request.replica_id >= 0 or not self._consumed.any or self._consumed.observed:
+            return PASS
+        return self._bound(request, who, now)
+
+    def refuse(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
+        for index, item in enumerate(items):
+            limited = self._produced.find(item.topic, item.partition, now) if item.topic else None
+            if limited is not None and limited.action == REJECT and limited.bucket.over(now):
+                over.setdefault(index, limited.bucket)
+
+    def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
+        if request.api_key == PRODUCE or request.replica_id >= 0:
+            return PASS
+        verdict = self._consume(request.api_key, response.items, who, now)
+        return combine(verdict, _use(self._consumed_by_source, response.items, who, now))
+
+    def pass_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
+        if request.api_key == PRODUCE:
+            verdict = self._produce(items, who, now)
+            return combine(verdict, _use(self._produced_by_source, items, who, now))
+        if request.replica_id >= 0:
+            return PASS
+        verdict = self._consume(request.api_key, items, who, now)
+        return combine(verdict, _use(self._consumed_by_source, items, who, now))
+
+    def _produce(self, items: list[Item], who: Identity, now: float) -> Verdict:
+        longest = 0.0
+        worst: Bucket | None = None
+        for item in items:
+            if item.size == 0 or not item.topic:
+                continue
+            limited = self._produced.find(item.topic, item.partition, now)
+            if limited is None:
+                continue
+            seconds = limited.bucket.record(item.size, now, who)
+            if seconds > longest and (limited.action == THROTTLE or limited.bucket.observed):
+                longest = seconds
+                worst = limited.bucket
+        return PASS if worst is None else Verdict(longest, bucket=worst)
+
+    def _consume(self, api_key: int, items: list[Item], who: Identity, now: float) -> Verdict:
+        longest = 0.0
+        worst: Bucket | None = None
+        for item in items:
+            if item.size == 0 or not item.topic:
+                continue
+            limited = self._consumed.find(item.topic, item.partition, now)
+            if limited is None:
+                self._lately.consumed(who, None, now)
+            elif limited.action == OMIT and api_key == FETCH:
+                self._lately.consumed(who, None, now)
+                _omit(limited.bucket, item.size, who, now)
+            else:
+                self._lately.consumed(who, limited.bucket, now)
+                seconds = limited.bucket.record(item.size, now, who)
+                if seconds > longest:
+                    longest = seconds
+                    worst = limited.bucket
+        return PASS if worst is None else Verdict(longest, bucket=worst)
+
+    def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
+        return replica_id < 0 and self._consumed.action(topic) == OMIT
+
+    def hold_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
+        if plan.replica_id >= 0:
+            return
+        for item in plan.items:
+            limited = self._consumed.find(item.topic, item.partition, now)
+            if limited is None or limited.action != OMIT:
+                continue
+            wait = limited.bucket.wait(now)
+            if wait > 0.0:
+                plan.hold(item, now + wait)
+            else:
+                plan.bound(item, int(self._allowed(limited.bucket, now)))
+
+    def _bound(self, request: RequestView, who: Identity, now: float) -> Verdict:
+        """The most that a response may bring: what the slowest partition may that this client consumes.
+
+        Nobody knows what a client consumes that has not had an answer yet: it begins with little.
+        """
+        bounding = self._lately.buckets(who, now)
+        if bounding is None:
+            least = self._consumed.least_throttled
+            if least == UNLIMITED:
+                return PASS
+            return Verdict(max_bytes=max(int(least * _LEAST_FETCH_SECONDS), 1))
+        most = UNLIMITED
+        slowest: Bucket | None = None
+        for bucket in bounding:
+            allowed = self._allowed(bucket, now)
+            if allowed < most:
+                most = allowed
+                slowest = bucket
+        if slowest is None or 0 <= request.max_bytes <= most:
+            return PASS
+        return Verdict(max_bytes=max(int(most), 1), bucket=slowest)
+
+    def _allowed(self, bucket: Bucket, now: float) -> float:
+        """What the tokens allow, or Kafka's whole window (KAFKA-9677)."""
+        tokens = bucket.tokens
+        if tokens is None:
+            return bucket.limit * self._window_seconds
+        return max(tokens.measure(now), bucket.limit * _LEAST_FETCH_SECONDS)
+
+    def configure(self, limits: Limits, now: float) -> None:
+        self._window_seconds = (limits.samples - 1) * limits.window_seconds
+        self._produced.configure(limits.resources, _rule(limits, PRODUCER_BYTE_RATE.name), now)
+        self._consumed.configure(limits.resources, _rule(limits, CONSUMER_BYTE_RATE.name), now)
+        self.refuses = self._produced.acts(REJECT) and not self._produced.observed
+        self._produced_by_source.configure(limits.source, _rule(limits, "producer_byte_rate"), now)
+        self._consumed_by_source.configure(limits.source, _rule(limits, "consumer_byte_rate"), now)
+        sourced = self._produced_by_source.any
+        self.active = self._produced.any or self._consumed.any or sourced
+        produce = (PRODUCE,) if self._produced.any or sourced else ()
+        consume = (FETCH, SHARE_FETCH) if self._consumed.any or sourced else ()
+        self.item_api_keys = produce + consume
+        self.holds_fetches = self._consumed.acts(OMIT) and not self._consumed.observed
+
+    def live(self) -> list[Bucket]:
+        sourced = self._produced_by_source.live() + self._consumed_by_source.live()
+        return self._produced.live() + self._consumed.live() + sourced
+
+    def forget_idle(self, now: float) -> None:
+        self._produced.forget_idle(now)
+        self._consumed.forget_idle(now)
+        self._produced_by_source.forget_idle(now)
+        self._consumed_by_source.forget_idle(now)
+        self._lately.forget(now)
+
+
+def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: float) -> Verdict:
+    """Charge partitions by the rules of the limits' source; the longest wait counts."""
+    if not sourced.any:
+        return PASS
+    longest = 0.0
+    worst: Bucket | None = None
+    for item in items:
+        bucket = sourced.find(item, who, now) if item.size > 0 and item.topic else None
+        if bucket is None:
+            continue
+        seconds = bucket.record(item.size, now, who)
+        if seconds > longest:
+            longest = seconds
+            worst = bucket
+    return PASS if worst is None else Verdict(longest, bucket=worst)
+
+
+def _omit(bucket: Bucket, size: int, who: Identity, now: float) -> None:
+    """Count records of a partition that stays out of fetches while it is over, and for how long it will."""
+    seconds = bucket.record(size, now)
+    if seconds <= 0.0:
+        return
+    if bucket.observed:
+        more = bucket.count_observed(seconds, now)
+    else:
+        until = now + seconds
+        more = max(until - max(bucket.throttled_until, now), 0.0)
+        bucket.count_throttle(more, 1, until)
+    if who.usage is not None:
+        who.usage.count_throttle(FETCH, bucket.quota, more, 1)
+
+
+def _rule(limits: Limits, key: str) -> Rule:
+    return Rule(
+        limits.burst_seconds if limits.algorithm == PACE else 0.0,
+        limits.samples,
+        limits.window_seconds,
+        limits.max_throttle_seconds,
+        mode=limits.mode(key),
+    )
+
+
+KIND: Final = QuotaKind(
+    name="topic_partition_bytes",
+    keys=(),
+    api_keys=API_KEYS,
+    scope=PER_BROKER,
+    build=TopicPartitionBytes,
+    help="Bytes of records per second that each partition of a topic may take and give on each broker.",
+    configs=(
+        PRODUCER_BYTE_RATE,
+        PRODUCER_BYTE_RATE_ACTION,
+        CONSUMER_BYTE_RATE,
+        CONSUMER_BYTE_RATE_ACTION,
+    ),
+)

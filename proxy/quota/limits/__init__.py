@@ -1,0 +1,1 @@
+"""Configured limits: which quota holds for which client, topic or broker."""

@@ -1,0 +1,145 @@
+"""The configs of topics and brokers that are quotas of ours. Kinds of quota name theirs in KIND.
+
+Native brokers have those of replication too (KIP-73); a broker without KAFKA-7983 does not know its switches,
+and no broker knows the others (KAFKA-16042, and the broker-side quota).
+"""
+
+from typing import Final
+
+from proxy.quota.limits.resources import (
+    BOOLEAN,
+    BROKER,
+    FALSE,
+    LIST,
+    LONG,
+    STRING,
+    TOPIC,
+    ConfigKey,
+    split_list,
+)
+
+THROTTLE: Final = "throttle"
+"""A request over the quota is done, and its client waits."""
+REJECT: Final = "reject"
+"""Partitions over the quota are refused with a retriable error."""
+OMIT: Final = "omit"
+"""Partitions over the quota are left out of the fetch."""
+ALL_REPLICAS: Final = "*"
+
+PRODUCER_BYTE_RATE: Final = ConfigKey(
+    "producer.byte.rate",
+    TOPIC,
+    LONG,
+    "Bytes of records per second that each partition of the topic takes from producers, on each broker.",
+    None,
+    least=1,
+)
+CONSUMER_BYTE_RATE: Final = ConfigKey(
+    "consumer.byte.rate",
+    TOPIC,
+    LONG,
+    "Bytes of records per second that each partition of the topic gives to consumers, on each broker.",
+    None,
+    least=1,
+)
+PRODUCER_BYTE_RATE_ACTION: Final = ConfigKey(
+    "producer.byte.rate.action",
+    TOPIC,
+    STRING,
+    "What happens to a producer whose partition is over producer.byte.rate: throttle does the request and "
+    "makes its client wait; reject refuses that partition with a retriable error and does the rest.",
+    THROTTLE,
+    choices=(THROTTLE, REJECT),
+)
+CONSUMER_BYTE_RATE_ACTION: Final = ConfigKey(
+    "consumer.byte.rate.action",
+    TOPIC,
+    STRING,
+    "What happens to a consumer whose partition is over consumer.byte.rate: throttle answers the request and "
+    "makes its client wait; omit leaves that partition out of the fetch and the others go on.",
+    THROTTLE,
+    choices=(THROTTLE, OMIT),
+)
+BYTES_IN_THRESHOLD: Final = ConfigKey(
+    "bytes.in.per.sec.threshold",
+    TOPIC,
+    LONG,
+    "The topic's share of total.bytes.in.per.sec.threshold on each broker, in bytes per second. Topics "
+    "without it have equal parts of what is left.",
+    None,
+    least=1,
+)
+TOTAL_BYTES_IN_THRESHOLD: Final = ConfigKey(
+    "total.bytes.in.per.sec.threshold",
+    BROKER,
+    LONG,
+    "Bytes per second that producers may bring to the broker. While they bring more, topics over their share "
+    "are refused.",
+    None,
+    least=1,
+)
+
+
+def check_throttled_replicas(text: str) -> str:
+    """Kafka's ThrottledReplicaListValidator: elements are `partition:broker` or empty, or all is `*`."""
+    elements = split_list(text)
+    if "".join(elements) == ALL_REPLICAS or all(_is_replica(element) for element in elements):
+        return ""
+    return (
+        "it must be the literal '*' or a list of replicas in the following format: "
+        "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+    )
+
+
+def _is_replica(element: str) -> bool:
+    partition, colon, broker = element.partition(":")
+    numbers = partition.isascii() and partition.isdigit() and broker.isascii() and broker.isdigit()
+    return not element or (colon == ":" and numbers)
+
+
+LEADER_THROTTLED_REPLICAS: Final = ConfigKey(
+    "leader.replication.throttled.replicas",
+    TOPIC,
+    LIST,
+    "Replicas, as partition:broker, whose leaders are throttled by leader.replication.throttled.rate; * for "
+    "all of the topic.",
+    "",
+    check=check_throttled_replicas,
+)
+FOLLOWER_THROTTLED_REPLICAS: Final = ConfigKey(
+    "follower.replication.throttled.replicas",
+    TOPIC,
+    LIST,
+    "Replicas, as partition:broker, that are throttled by follower.replication.throttled.rate; * for all of "
+    "the topic.",
+    "",
+    check=check_throttled_replicas,
+)
+LEADER_THROTTLED_RATE: Final = ConfigKey(
+    "leader.replication.throttled.rate",
+    BROKER,
+    LONG,
+    "Bytes per second that the broker, as a leader, sends of throttled replicas.",
+    None,
+)
+FOLLOWER_THROTTLED_RATE: Final = ConfigKey(
+    "follower.replication.throttled.rate",
+    BROKER,
+    LONG,
+    "Bytes per second that the broker, as a follower, fetches of throttled replicas.",
+    None,
+)
+LEADER_THROTTLED: Final = ConfigKey(
+    "leader.replication.throttled",
+    BROKER,
+    BOOLEAN,
+    "Whether all replicas that the broker leads are throttled, whatever the topics' lists say.",
+    FALSE,
+)
+FOLLOWER_THROTTLED: Final = ConfigKey(
+    "follower.replication.throttled",
+    BROKER,
+    BOOLEAN,
+    "Whether all replicas that the broker follows are throttled, whatever the topics' lists say.",
+    FALSE,
+)

@@ -1,0 +1,1 @@
+"""Rates, and the buckets that hold clients to them."""

@@ -1,0 +1,1 @@
+"""Partitions of Produce requests that are rejected, and what follows for their producer."""

@@ -1,0 +1,1 @@
+"""Fetch requests from which quotas may omit partitions."""

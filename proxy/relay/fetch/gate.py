@@ -1,0 +1,98 @@
+"""HeldFetch: what becomes of a connection's fetches while a quota may hold partitions of them back."""
+
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.exchange import Exchange
+from proxy.relay.fetch.sessions import ANSWER, WAIT, Fetch, Fetches
+from proxy.relay.inflight import Turns
+from proxy.wire.frames import Frame
+from proxy.wire.topic_names import TopicNames
+from proxy.wire.views import RequestView
+
+FETCH: Final = 1
+
+
+@final
+class HeldFetch:
+    """The fetch of which nothing is left now waits here; no request behind it is read meanwhile."""
+
+    def __init__(
+        self, engine: QuotaEngine, turns: Turns, names: TopicNames, between_brokers: bool = False
+    ) -> None:
+        self._engine: Final = engine
+        self._turns: Final = turns
+        self._names: Final = names
+        self._between_brokers: Final = between_brokers
+        self._fetches: Fetches | None = None
+        """None as long as no quota holds fetches back."""
+        self._fetch: Fetch | None = None
+        """The one that waits."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether fetches are more to us than their head."""
+        return self._engine.holds_fetches or self._fetches is not None or self._between_brokers
+
+    @property
+    def follower(self) -> tuple[int, int] | None:
+        """The node id of the follower that the client is, and how many messages it lacks."""
+        return None if self._fetches is None else self._fetches.follower
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a fetch waits."""
+        return self._fetch is not None
+
+    @property
+    def wake_at(self) -> float:
+        """When wake() is due; 0.0 for never."""
+        return 0.0 if self._fetch is None else self._fetch.wake_at
+
+    def passes(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
+        """Whether a fetch goes on to the broker, with the view's edits. One that does not waits here, or has
+        been answered.
+        """
+        fetches = self._fetches
+        if fetches is None:
+            fetches = self._fetches = Fetches(self._engine, self._names, self._between_brokers)
+        elif not fetches.needed:
+            self._fetches = None
+            return True
+        fetch = None if view.partial else fetches.start(frame, exchange, view, now)
+        return fetch is None or self._passes(fetches, fetch, now)
+
+    def _passes(self, fetches: Fetches, fetch: Fetch, now: float) -> bool:
+        outcome = fetches.go_on(fetch, now)
+        if outcome == WAIT:
+            self._fetch = fetch
+        elif outcome == ANSWER:
+            self._answer(fetch)
+        else:
+            return True
+        return False
+
+    def _answer(self, fetch: Fetch) -> None:
+        asked = fetch.exchange
+        exchange = Exchange(asked.correlation_id, asked.client, None, None, True, FETCH)
+        exchange.answer = fetch.answer
+        if asked.throttled_until > 0.0 and fetch.view.api_version == 0:
+            exchange.held_until = asked.throttled_until
+        self._turns.add(exchange)
+
+    def wake(self, now: float) -> Fetch | None:
+        """Something may be left by now of the fetch that waits: returns it where it goes on."""
+        fetch = self._fetch
+        fetches = self._fetches
+        if fetch is None or fetches is None:
+            return None
+        self._fetch = None
+        return fetch if self._passes(fetches, fetch, now) else None
+
+    def give_up(self, now: float) -> None:
+        """Answer the fetch that waits."""
+        fetch = self._fetch
+        if fetch is not None and self._fetches is not None:
+            self._fetch = None
+            self._fetches.give_up(fetch, now)
+            self._answer(fetch)

@@ -1,0 +1,329 @@
+"""FetchSession: what an incremental fetch stands for (KIP-227), and what is held back from it.
+
+The client's session has every partition that the client fetches; the broker's lacks those that a quota holds
+back. The client notices nothing: an incremental answer may always leave partitions out. A partition leaves
+the broker's session through forgotten_topics_data, and comes back with the latest entry that the client has
+sent for it, which is remembered here.
+
+The broker's session never becomes empty, because a broker drops an empty one and answers at once. A request
+of which nothing would be left is not sent at all, so each side has epochs of its own.
+
+Requests outside any session, and those that open one, name all their partitions, and their answers have to
+have each of them. A partition is left out of such a request where the broker has told its watermarks before,
+on the same connection and under the same leader epoch, and appears in the answer with these and without
+records: no high watermark is ever made up. Where it has not, the partition is asked for with a
+partition_max_bytes of 0, which brings its watermarks, and a batch at the most.
+"""
+
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
+from proxy.quota.identity import Identity
+from proxy.relay.fetch.omittable import HeldTopics
+from proxy.wire.edit import i32
+from proxy.wire.fetch_request import (
+    MAX_EPOCH,
+    FetchEntry,
+    FetchRequest,
+    Key,
+    with_max_bytes,
+    write_topics,
+)
+from proxy.wire.fetch_rewrite import UNKNOWN, FetchAnswer, Watermarks, empty_partition, write_partitions
+
+PROBE_BYTES: Final = 0
+"""The partition_max_bytes of a held partition that is asked for its watermarks only."""
+
+
+@final
+class SessionPartition:
+    """One partition of a client's session."""
+
+    __slots__ = ("at_broker", "entry", "item", "marks", "most")
+
+    def __init__(self, entry: FetchEntry) -> None:
+        self.entry = entry
+        """As the client has sent it last."""
+        self.marks: Watermarks | None = None
+        """What the broker has said of it; None where nobody wants to know."""
+        self.item: FetchItem | None = None
+        """None where no quota would hold it back."""
+        self.at_broker = False
+        """Whether the broker's session has it."""
+        self.most = NO_BOUND
+        """The partition_max_bytes with which the broker has it; NO_BOUND for the client's own."""
+
+    @property
+    def held(self) -> bool:
+        return self.item is not None and self.item.held
+
+    def raw(self, version: int) -> bytes:
+        """Its entry, as the broker is to get it now."""
+        if self.marks is not None:
+            _expect(self.marks, self.entry)
+        item = self.item
+        if item is not None:
+            self.most = PROBE_BYTES if item.held else item.most
+        else:
+            self.most = NO_BOUND
+        self.at_broker = True
+        raw = self.entry.raw
+        return raw if self.most == NO_BOUND else with_max_bytes(raw, version, self.most)
+
+
+def _expect(marks: Watermarks, entry: FetchEntry) -> None:
+    """The partition is asked for under this leader epoch: what was said under another no longer holds."""
+    if marks.leader_epoch != entry.leader_epoch:
+        marks.leader_epoch = entry.leader_epoch
+        marks.high_watermark = UNKNOWN
+
+
+@final
+class FetchSession:
+    """A client's session, or a request outside any: then it lives as long as that request."""
+
+    def __init__(
+        self, engine: QuotaEngine, topics: HeldTopics, who: Identity, version: int, replica_id: int
+    ) -> None:
+        self._engine: Final = engine
+        self._topics: Final = topics
+        self._who: Final = who
+        self.version: Final = version
+        self.replica_id: Final = replica_id
+        """The follower's node id; -1 for a consumer."""
+        self.client_id = 0
+        """The session's id as the client has it, and as the broker has it."""
+        self.broker_id = 0
+        self.client_epoch = 1
+        """The epoch that the client's next request has to have, and that of the next to the broker."""
+        self.broker_epoch = 1
+        self.broken = False
+        """Whether the broker has refused a request of this session: the client has to start a new one."""
+        self._partitions: Final[dict[Key, SessionPartition]] = {}
+        self._candidates: Final[dict[Key, SessionPartition]] = {}
+        """Those that a quota may hold back."""
+        self._unnamed: Final[dict[Key, SessionPartition]] = {}
+        """Those whose topics' names are not known yet, so that no quota could be asked."""
+        self._changed: Final[dict[Key, SessionPartition]] = {}
+        """Those of which the broker has no entry, or an old one."""
+        self._forgotten: Final[dict[Key, None]] = {}
+        """Those that the broker's session has, and the client's no more, in order."""
+        self.watched: Final[dict[bytes, dict[int, Watermarks]]] = {}
+        """The watermarks of the candidates, and of all that a follower fetches; see FetchAnswer."""
+        self._generation = engine.generation
+        self._turn = 0
+
+    # What the client says
+
+    def update(self, request: FetchRequest, known: "FetchSession | None" = None) -> None:
+        """Take a request of this session. `known` may have watermarks of the same partitions."""
+        for entry in request.entries:
+            key = (entry.topic, entry.partition)
+            partition = self._partitions.get(key)
+            if partition is None:
+                partition = SessionPartition(entry)
+                self._partitions[key] = partition
+                if key in self._forgotten:
+                    del self._forgotten[key]
+                    partition.at_broker = True
+                marks = None if known is None else known.marks(key)
+                if self.replica_id >= 0:
+                    self._watch(key, partition, marks)
+                self._classify(key, partition, marks)
+            else:
+                partition.entry = entry
+            item = partition.item
+            if item is not None:
+                item.fetch_offset = entry.fetch_offset
+                item.max_bytes = entry.max_bytes
+            self._changed[key] = partition
+        for key in request.forgotten:
+            self._forget(key)
+
+    def _forget(self, key: Key) -> None:
+        partition = self._partitions.pop(key, None)
+        if partition is None:
+            return
+        if partition.at_broker:
+            self._forgotten[key] = None
+        self._changed.pop(key, None)
+        self._unnamed.pop(key, None)
+        self._candidates.pop(key, None)
+        self._unwatch(key)
+
+    def lag(self) -> int:
+        """Messages that the client lacks, as far as its broker has told; nothing is known of a consumer's."""
+        lag = 0
+        for partition in self._partitions.values():
+            marks = partition.marks
+            if marks is not None:
+                lag += max(marks.high_watermark - partition.entry.fetch_offset, 0)
+        return lag
+
+    def marks(self, key: Key) -> Watermarks | None:
+        """What the broker has said of a partition, where somebody wanted to know."""
+        topic, number = key
+        partitions = self.watched.get(topic)
+        return None if partitions is None else partitions.get(number)
+
+    def _watch(self, key: Key, partition: SessionPartition, marks: Watermarks | None) -> Watermarks:
+        """Note what the broker says of a partition; `marks` is what it has said before."""
+        if partition.marks is not None:
+            return partition.marks
+        watched = Watermarks() if marks is None else marks
+        partition.marks = watched
+        self.watched.setdefault(key[0], {})[key[1]] = watched
+        return watched
+
+    def _unwatch(self, key: Key) -> None:
+        partitions = self.watched.get(key[0])
+        if partitions is not None:
+            partitions.pop(key[1], None)
+            if not partitions:
+                del self.watched[key[0]]
+
+    # Which partitions quotas are about
+
+    def _classify(self, key: Key, partition: SessionPartition, marks: Watermarks | None) -> None:
+        """Find out whether a quota may hold a partition back."""
+        topic = self._topics.find(key, self.version, self.replica_id, self._who)
+        if topic is None:
+            self._unnamed[key] = partition
+        elif topic:
+            item = FetchItem(topic, key[1], self.replica_id, self._watch(key, partition, marks))
+            item.fetch_offset = partition.entry.fetch_offset
+            item.max_bytes = partition.entry.max_bytes
+            partition.item = item
+            self._candidates[key] = partition
+
+    def _reclassify(self) -> None:
+        """Other limits, or topics whose names have become known, may concern other partitions."""
+        if self._unnamed:
+            unnamed = list(self._unnamed.items())
+            self._unnamed.clear()
+            for key, partition in unnamed:
+                self._classify(key, partition, None)
+        if self._generation == self._engine.generation:
+            return
+        self._generation = self._engine.generation
+        for key, partition in self._partitions.items():
+            item = partition.item
+            if key in self._unnamed:
+                continue
+            if item is None:
+                self._classify(key, partition, None)
+            elif not self._topics.find(key, self.version, self.replica_id, self._who):
+                del self._candidates[key]
+                partition.item = None
+                if self.replica_id < 0:
+                    partition.marks = None
+                    self._unwatch(key)
+                if partition.most != NO_BOUND or not partition.at_broker:
+                    self._changed[key] = partition
+
+    def awaits_names(self) -> bool:
+        """Whether the names of topics are on their way of which no quota could be asked without."""
+        return any(self._topics.awaits(key) for key in self._unnamed)
+
+    # What the broker gets
+
+    def plan(self, now: float) -> FetchPlan:
+        """Ask the quotas what has to stay out now."""
+        self._reclassify()
+        items = [partition.item for partition in self._candidates.values() if partition.item is not None]
+        turn = self._turn % len(items) if items else 0
+        plan = FetchPlan(self.replica_id, items[turn:] + items[:turn])
+        if items:
+            self._engine.hold_fetch(plan, self._who, now)
+        if plan.held:
+            self._turn = turn + _served(plan.items)
+        return plan
+
+    def nothing_left(self, plan: FetchPlan) -> bool:
+        """Whether the plan holds back everything that the client wants."""
+        return 0 < len(self._partitions) == plan.held
+
+    def incremental(self) -> bytes:
+        """The topics and forgotten_topics_data of a request that gives the broker what the last plan left in.
+
+        From now on the broker's session is taken to be so.
+        """
+        entries: dict[bytes, list[bytes]] = {}
+        forgotten: dict[bytes, list[bytes]] = {}
+        stay: list[Key] = []
+        for key, partition in self._candidates.items():
+            item = partition.item
+            if item is None or key in self._changed:
+                continue
+            if item.held:
+                stay.append(key)
+            elif partition.most != item.most:
+                entries.setdefault(key[0], []).append(partition.raw(self.version))
+        for key, partition in self._changed.items():
+            if partition.held:
+                stay.append(key)
+            else:
+                entries.setdefault(key[0], []).append(partition.raw(self.version))
+        self._changed.clear()
+        for key in stay:
+            partition = self._partitions[key]
+            self._changed[key] = partition
+            if partition.at_broker:
+                partition.at_broker = False
+                forgotten.setdefault(key[0], []).append(i32(key[1]))
+        for key in self._forgotten:
+            forgotten.setdefault(key[0], []).append(i32(key[1]))
+        self._forgotten.clear()
+        return write_topics(self.version, entries, forgotten)
+
+    def full(self, answer: FetchAnswer) -> bytes | None:
+        """The topics of a request that names all that the last plan left in, and of the rest what has to be
+        asked for its watermarks; None where that is nothing, though the client wants something.
+
+        What is left out goes into `answer`.
+        """
+        entries: dict[bytes, list[bytes]] = {}
+        added: dict[bytes, list[bytes]] = {}
+        self._changed.clear()
+        for key, partition in self._partitions.items():
+            item = partition.item
+            if item is not None and item.held and _known(item.marks, partition.entry):
+                partition.at_broker = False
+                self._changed[key] = partition
+                added.setdefault(key[0], []).append(empty_partition(self.version, key[1], item.marks))
+            else:
+                entries.setdefault(key[0], []).append(partition.raw(self.version))
+        answer.added_topics = len(added)
+        answer.added = write_partitions(self.version, added)
+        return write_topics(self.version, entries, {}) if entries or not added else None
+
+    def next_broker_epoch(self) -> int:
+        """The epoch of the request that goes to the broker now."""
+        epoch = self.broker_epoch
+        self.broker_epoch = _after(epoch)
+        return epoch
+
+    def advance_client(self) -> None:
+        """The client has sent the request whose turn it was."""
+        self.client_epoch = _after(self.client_epoch)
+
+
+def _known(marks: Watermarks, entry: FetchEntry) -> bool:
+    """Whether the watermarks that an empty partition needs are there."""
+    return marks.high_watermark != UNKNOWN and marks.leader_epoch == entry.leader_epoch
+
+
+def _after(epoch: int) -> int:
+    return 1 if epoch == MAX_EPOCH else epoch + 1
+
+
+def _served(items: list[FetchItem]) -> int:
+    """How many items it takes to get behind the last that was let in under a bound."""
+    at = len(items)
+    while at > 0:
+        item = items[at - 1]
+        if item.most != NO_BOUND and not item.held:
+            return at
+        at -= 1
+    return 0

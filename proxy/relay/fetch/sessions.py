@@ -1,0 +1,288 @@
+"""Fetches: the fetches of one connection, where a quota may hold partitions of them back.
+
+A session is taken over when it is opened with a full request that names a partition that some quota is about,
+or by a follower in any case: a throttle comes to it while it fetches. Its client then knows it under another
+id. So a session whose partitions are held back cannot go on past this
+connection, or past this proxy, where nobody would put them back: the broker does not know the id, and the
+client opens a new one. A session that was opened before a quota came is asked to do so as soon as it names
+such a partition (INVALID_FETCH_SESSION_EPOCH). All other fetches pass as they are.
+"""
+
+import math
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_plan import NO_BOUND, FetchPlan
+from proxy.quota.identity import Identity
+from proxy.relay.exchange import Exchange
+from proxy.relay.fetch.omittable import HeldTopics
+from proxy.relay.fetch.session import FetchSession
+from proxy.wire.api_01_fetch import after_bounds
+from proxy.wire.edit import Edit, i32, replace
+from proxy.wire.error_codes import INVALID_FETCH_SESSION_EPOCH
+from proxy.wire.fetch_request import (
+    NO_SESSION,
+    FetchRequest,
+    read_fetch_request,
+    replica_id,
+)
+from proxy.wire.fetch_rewrite import FetchAnswer, fetch_response
+from proxy.wire.frames import Frame
+from proxy.wire.topic_names import TopicNames
+from proxy.wire.views import RequestView
+
+SESSION_MASK: Final = 0x35A7C1E9
+"""By what the client's session ids differ from the broker's, which are random."""
+MAX_SESSIONS: Final = 64
+"""Sessions of one connection; a client has one. Of more, the oldest have to be opened anew."""
+LEAST_WAIT_SECONDS: Final = 0.01
+"""A fetch whose partitions are held back is not asked about more often than this."""
+NAMES_SECONDS: Final = 0.5
+"""So long a consumer's fetch waits for topics' names at the most."""
+
+PASS: Final = 0
+"""The request goes on as it is, but for the view's edits."""
+WAIT: Final = 1
+"""Nothing is left of it: it is asked about again at `wake_at`."""
+ANSWER: Final = 2
+"""It does not go on, and has its answer."""
+
+
+@final
+class Fetch:
+    """A fetch that may be held back, whole or in part."""
+
+    def __init__(
+        self, frame: Frame, exchange: Exchange, view: RequestView, request: FetchRequest, now: float
+    ) -> None:
+        self.frame: Final = frame
+        self.exchange: Final = exchange
+        self.view: Final = view
+        self.request: Final = request
+        self.answer_at: Final = now + max(view.max_wait_ms, 0) / 1000.0
+        """When it is answered, whether or not there is anything to fetch."""
+        self.names_by: Final = now + NAMES_SECONDS
+        """When it goes on, whether or not the cluster has said what its topics are called."""
+        self.wake_at = 0.0
+        self.answer = b""
+        """The proxy's own answer, a whole frame."""
+        self.session: FetchSession | None = None
+
+
+class SessionAnswer(FetchAnswer):
+    """The answer to a fetch of a session that the proxy has taken over, or to one outside any session."""
+
+    def __init__(self, fetches: "Fetches", session: FetchSession, request: FetchRequest) -> None:
+        super().__init__(request.version)
+        self.watched = session.watched
+        self.session_mask = SESSION_MASK
+        self._fetches: Final = fetches
+        self._session: Final = session
+        self._full: Final = request.full
+
+    def opened(self) -> None:
+        session = self._session
+        if self._full:
+            if self.error_code == 0 and self.session_id != NO_SESSION:
+                session.broker_id = self.session_id
+                session.client_id = self.session_id ^ SESSION_MASK
+                self._fetches.open(session)
+        elif self.error_code != 0:
+            session.broken = True
+        elif self.session_id == NO_SESSION:
+            self._fetches.close(session.client_id)
+
+
+@final
+class Fetches:
+    """Raises Malformed where a request does not parse."""
+
+    def __init__(self, engine: QuotaEngine, names: TopicNames, between_brokers: bool = False) -> None:
+        self._engine: Final = engine
+        self._between_brokers: Final = between_brokers
+        """Whether a client may be a follower. Anybody else who says so is a consumer."""
+        self._topics: Final = HeldTopics(engine, names)
+        self._sessions: Final[dict[int, FetchSession]] = {}
+        """By the id that the client knows."""
+        self._last: FetchSession | None = None
+        """What the last full request was about: clients without sessions send nothing else."""
+
+    @property
+    def needed(self) -> bool:
+        """Whether fetches of this connection have to be read."""
+        return self._between_brokers or self._engine.holds_fetches or len(self._sessions) > 0
+
+    @property
+    def follower(self) -> tuple[int, int] | None:
+        """The node id of the follower that the client is, and how many messages it lacks."""
+        last = self._last
+        return None if last is None or last.replica_id < 0 else (last.replica_id, last.lag())
+
+    def open(self, session: FetchSession) -> None:
+        """The broker has opened a session."""
+        if session.client_id == NO_SESSION:
+            return
+        for broken in [client_id for client_id, known in self._sessions.items() if known.broken]:
+            del self._sessions[broken]
+        if len(self._sessions) >= MAX_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        self._sessions[session.client_id] = session
+
+    def close(self, client_id: int) -> FetchSession | None:
+        """The session is over."""
+        return self._sessions.pop(client_id, None)
+
+    def start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> Fetch | None:
+        """Take a request that has been read; None where it is none of the quotas' business, and passes."""
+        whole = frame.pieces[0] if len(frame.pieces) == 1 else b"".join(frame.pieces)
+        request = read_fetch_request(whole, after_bounds(view), view.api_version)
+        if self._between_brokers:
+            view.replica_id = replica_id(whole, view.min_bytes_at, request)
+        # The frame and its pieces are used again for the next one.
+        kept = Frame(frame.pieces, frame.size, True)
+        fetch = Fetch(kept, exchange, view, request, now)
+        if request.full:
+            return fetch if self._start_full(fetch, exchange.client) else None
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            if not self._about_any(request, view, exchange.client):
+                return None
+            fetch.answer = self._refusal(fetch)
+        elif (
+            session.broken
+            or request.session_epoch != session.client_epoch
+            or request.version != session.version
+        ):
+            fetch.answer = self._refusal(fetch)
+        else:
+            session.advance_client()
+            session.update(request)
+            fetch.session = session
+        return fetch
+
+    def _refusal(self, fetch: Fetch) -> bytes:
+        """What makes a client open a new session, without any loss."""
+        view = fetch.view
+        return fetch_response(view.api_version, view.correlation_id, INVALID_FETCH_SESSION_EPOCH)
+
+    def _about_any(self, request: FetchRequest, view: RequestView, who: Identity) -> bool:
+        """Whether a quota is about any of the partitions that a request names, or may be: the names of some
+        topics are not known yet.
+        """
+        if not self._engine.holds_fetches:
+            return False
+        for entry in request.entries:
+            if self._topics.find((entry.topic, entry.partition), request.version, view.replica_id, who) != "":
+                return True
+        return False
+
+    def _start_full(self, fetch: Fetch, who: Identity) -> bool:
+        """Returns whether the request is any of the quotas' business."""
+        request = fetch.request
+        view = fetch.view
+        before = self.close(request.session_id)
+        last = self._last
+        self._last = None
+        follower = view.replica_id >= 0
+        if before is None and not follower and not self._about_any(request, view, who):
+            return False
+        session = FetchSession(self._engine, self._topics, who, request.version, view.replica_id)
+        known = last if last is not None and last.version == request.version else None
+        session.update(request, known if before is None else before)
+        if before is not None:
+            session.broker_id = before.broker_id
+        elif last is not None and last.client_id == NO_SESSION and last.broker_id != NO_SESSION:
+            # The broker has not heard of the request that closed it: nothing was left of that.
+            session.broker_id = last.broker_id
+        elif follower and request.session_id != NO_SESSION:
+            # One of an earlier connection, or an earlier proxy's: all of a follower's have been taken over.
+            session.broker_id = request.session_id ^ SESSION_MASK
+        fetch.session = session
+        self._last = session
+        return True
+
+    def go_on(self, fetch: Fetch, now: float) -> int:
+        """Decide what becomes of a request now: PASS, WAIT or ANSWER."""
+        session = fetch.session
+        if session is None:
+            return ANSWER
+        # A follower never waits: its topic counts as not throttled until the name is known.
+        if session.replica_id < 0 and now < fetch.names_by and session.awaits_names():
+            fetch.wake_at = min(now + LEAST_WAIT_SECONDS, fetch.names_by)
+            return WAIT
+        plan = session.plan(now)
+        answer = SessionAnswer(self, session, fetch.request)
+        full = fetch.request.full
+        topics: bytes | None = None
+        if full:
+            topics = session.full(answer)
+        elif not session.nothing_left(plan):
+            topics = session.incremental()
+        if topics is not None:
+            self._edit(fetch, session, plan, topics, now)
+            fetch.view.fetch_answer = answer
+            return PASS
+        if now >= fetch.answer_at:
+            self.give_up(fetch, now, answer)
+            return ANSWER
+        wake_at = max(plan.ask_again_at, now + LEAST_WAIT_SECONDS)
+        fetch.wake_at = min(wake_at, fetch.answer_at) if plan.ask_again_at > 0.0 else fetch.answer_at
+        return WAIT
+
+    def give_up(self, fetch: Fetch, now: float, answer: FetchAnswer | None = None) -> None:
+        """Make the answer to a request of which nothing is left: there is nothing new."""
+        session = fetch.session
+        view = fetch.view
+        if session is None:
+            return
+        if answer is None:
+            answer = SessionAnswer(self, session, fetch.request)
+            if fetch.request.full:
+                session.full(answer)
+        fetch.answer = fetch_response(
+            view.api_version,
+            view.correlation_id,
+            0,
+            NO_SESSION if fetch.request.full else session.client_id,
+            _milliseconds(fetch.exchange.throttled_until - now),
+            answer.added_topics,
+            answer.added,
+        )
+
+    def _edit(self, fetch: Fetch, session: FetchSession, plan: FetchPlan, topics: bytes, now: float) -> None:
+        request = fetch.request
+        view = fetch.view
+        edits = view.edits
+        if request.session_at >= 0 and session.broker_id != NO_SESSION:
+            epoch = request.session_epoch if request.full else session.next_broker_epoch()
+            new = i32(session.broker_id) + i32(epoch)
+            replace(edits, Edit(request.session_at, request.session_at + 8, new))
+            if request.full:
+                # Closed by this.
+                session.broker_id = NO_SESSION
+        replace(edits, Edit(request.topics_at, request.topics_end, topics))
+        least = NO_BOUND
+        for item in plan.items:
+            if item.most != NO_BOUND and not item.held and (least == NO_BOUND or item.most < least):
+                least = item.most
+        if least != NO_BOUND:
+            view.bounded = True
+            if view.min_bytes > least:
+                replace(edits, Edit(view.min_bytes_at, view.min_bytes_at + 4, i32(least)))
+        self._shorten_wait(fetch, plan, now)
+
+    def _shorten_wait(self, fetch: Fetch, plan: FetchPlan, now: float) -> None:
+        """Have the broker answer when what is held back may come again, or when the client expects it."""
+        view = fetch.view
+        until = fetch.answer_at
+        if plan.held and plan.ask_again_at > 0.0:
+            until = min(until, max(plan.ask_again_at, now + LEAST_WAIT_SECONDS))
+        wait_ms = _milliseconds(until - now)
+        if wait_ms < view.max_wait_ms:
+            at = view.min_bytes_at - 4
+            replace(view.edits, Edit(at, at + 4, i32(wait_ms)))
+
+
+def _milliseconds(seconds: float) -> int:
+    """Not less than so many seconds, but for what a double cannot tell; nothing where they are over."""
+    return max(math.ceil(seconds * 1000.0 - 1e-6), 0)

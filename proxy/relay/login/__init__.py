@@ -1,0 +1,1 @@
+"""SASL logins, watched as they pass."""

@@ -1,0 +1,197 @@
+"""Authentication: watches a client log in at its broker (KIP-43, KIP-152, KIP-368), and says who it is.
+
+Believed is only what the broker has agreed to: until then, and after a refusal, the client is who it was
+before. While a login's message awaits its answer nothing more is read, so that requests sent along with a
+right token are already the user's.
+
+SaslHandshake names a mechanism. After version 1 its messages come as SaslAuthenticate requests, after version
+0 as they are, each a bare frame: `raw` is set until that login is over.
+"""
+
+from typing import Final, final
+
+from proxy.relay.exchange import Client, Exchange
+from proxy.relay.inflight import Turns
+from proxy.relay.login.sasl import MECHANISMS, UNREADABLE, agreed, name_in, readable
+from proxy.relay.traffic import Traffic
+from proxy.wire.apis import RequestHeader
+from proxy.wire.edit import LENGTH_SIZE
+from proxy.wire.errors import Malformed, UnsupportedVersion
+from proxy.wire.frames import Frame
+from proxy.wire.reader import Reader
+from proxy.wire.sasl_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
+
+NO_ERROR: Final = 0
+UNSUPPORTED_MECHANISM: Final = 33
+AUTHENTICATION_FAILED: Final = 58
+EVERYBODY: Final[frozenset[str]] = frozenset()
+OTHER: Final = "other"
+"""The mechanism in metrics where it is none of Kafka's own."""
+HIGHEST_API_KEY: Final = 128
+"""A bare message of a mechanism that nobody reads starts with another number than a request does: GSSAPI's
+with 0x60, or 0x05 followed by 0x04.
+"""
+MIN_REQUEST_BYTES: Final = 10
+
+
+@final
+class Login:
+    """How a listener's clients log in: what the configuration says about it."""
+
+    def __init__(self, oauth_claim: str, unreadable: str, only: frozenset[str] = EVERYBODY) -> None:
+        self.oauth_claim: Final = oauth_claim
+        self.unreadable: Final = unreadable
+        """The principal where the broker agrees, and the name cannot be read."""
+        self.only: Final = only
+        """Who is served; empty: everybody."""
+
+
+@final
+class Authentication:
+    """One connection's logins. Raises ProtocolError where messages do not parse."""
+
+    def __init__(self, login: Login, traffic: Traffic, turns: Turns, address: str) -> None:
+        self.raw = False
+        """Whether the client's next frame is a bare message."""
+        self.done = False
+        """Whether the broker has agreed at least once."""
+        self.principal = ""
+        """Who the client is since then."""
+        self._login: Final = login
+        self._traffic: Final = traffic
+        self._turns: Final = turns
+        self._address: Final = address
+        self._waiting: Exchange | None = None
+        """The message of a login that awaits its answer."""
+        self._mechanism = ""
+        self._name = UNREADABLE
+        self._first = True
+        self._asked_mechanism = ""
+        self._asked_raw = False
+        self._handshake = False
+        self._flexible = False
+
+    # What the client sends
+
+    def takes(self, frame: Frame, header: RequestHeader, reader: Reader, client: Client) -> bool:
+        """Whether a request is part of a login; `reader` stands behind its header's client id."""
+        if header.api_key == SASL_HANDSHAKE.key:
+            api = SASL_HANDSHAKE
+        elif header.api_key == SASL_AUTHENTICATE.key:
+            api = SASL_AUTHENTICATE
+        else:
+            return False
+        if header.api_version > api.newest:
+            raise UnsupportedVersion(f"{api.name} v{header.api_version} is not supported")
+        self._await(Exchange(header.correlation_id, client, None, None, False, header.api_key), frame)
+        self._handshake = api is SASL_HANDSHAKE
+        if self._handshake:
+            self._asked_mechanism = reader.string(False)
+            self._asked_raw = header.api_version == 0
+            return True
+        self._flexible = header.api_version >= api.flexible_from
+        if self._flexible:
+            reader.skip_tags()
+        self._note(_bytes(reader, self._flexible))
+        return True
+
+    def takes_bare(self, frame: Frame, client: Client) -> bool:
+        """Whether a frame is a bare message."""
+        if not self.raw:
+            return False
+        token = b"".join(frame.pieces)[LENGTH_SIZE:]
+        if self._is_request(token):
+            self.raw = False
+            return False
+        self._await(Exchange(0, client, None, None, False, SASL_AUTHENTICATE.key), frame)
+        self._handshake = False
+        self._note(token)
+        return True
+
+    def _is_request(self, token: bytes) -> bool:
+        """Where nobody reads the mechanism, nobody knows how many messages it has."""
+        if readable(self._mechanism) or len(token) < MIN_REQUEST_BYTES:
+            return False
+        return (token[0] << 8) | token[1] < HIGHEST_API_KEY
+
+    def _await(self, exchange: Exchange, frame: Frame) -> None:
+        if not frame.complete:
+            raise Malformed(f"a message of a login has {frame.size} bytes")
+        self._waiting = exchange
+        self._turns.add(exchange)
+        self._turns.awaiting_answer = True
+
+    def _note(self, token: bytes) -> None:
+        if self._first:
+            self._first = False
+            self._name = name_in(self._mechanism, token, self._login.oauth_claim)
+
+    # What the broker answers
+
+    def takes_answer(self, frame: Frame) -> bool:
+        """Whether a frame is the answer to a message of a login."""
+        waiting = self._waiting
+        if waiting is None or waiting is not self._turns.first:
+            return False
+        if not frame.complete:
+            raise Malformed(f"the answer to a message of a login has {frame.size} bytes")
+        self._waiting = None
+        self._turns.awaiting_answer = False
+        client = waiting.client
+        client.traffic.bytes_out += frame.size
+        if client.usage is not None:
+            client.usage.count_out(waiting.api_key, frame.size)
+        if self.raw:
+            self._turns.answered_bare(waiting)
+            self._judge(NO_ERROR, b"".join(frame.pieces)[LENGTH_SIZE:])
+            return True
+        reader = Reader(frame.pieces, LENGTH_SIZE)
+        self._turns.answered(reader.i32())
+        if self._handshake:
+            self._take_handshake(reader.i16())
+            return True
+        if self._flexible:
+            reader.skip_tags()
+        error_code = reader.i16()
+        reader.skip_string(self._flexible)
+        self._judge(error_code, _bytes(reader, self._flexible))
+        return True
+
+    def _take_handshake(self, error_code: int) -> None:
+        if error_code == NO_ERROR:
+            self._mechanism = self._asked_mechanism
+            self._first = True
+            self.raw = self._asked_raw
+        elif error_code == UNSUPPORTED_MECHANISM:
+            self._traffic.count_failed_login(_known(self._asked_mechanism), self._address)
+
+    def _judge(self, error_code: int, token: bytes) -> None:
+        if error_code == NO_ERROR:
+            if not agreed(self._mechanism, token):
+                return
+            self.done = True
+            self.principal = self._name or self._login.unreadable
+            self.raw = self.raw and not readable(self._mechanism)
+        elif error_code == AUTHENTICATION_FAILED:
+            self._traffic.count_failed_login(_known(self._mechanism), self._address)
+        self._first = True
+
+    @property
+    def welcome(self) -> bool:
+        """Whether whoever has logged in is served."""
+        only = self._login.only
+        return not only or self.principal in only
+
+    def end(self) -> None:
+        """The connection is over: amid bare messages, that is how a broker refuses."""
+        if self.raw and self._waiting is not None:
+            self._traffic.count_failed_login(_known(self._mechanism), self._address)
+
+
+def _bytes(reader: Reader, flexible: bool) -> bytes:
+    size = reader.bytes_length(flexible)
+    return reader.peek(size) if size > 0 else b""
+
+
+def _known(mechanism: str) -> str:
+    return mechanism if mechanism in MECHANISMS else OTHER

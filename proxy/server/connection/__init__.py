@@ -1,0 +1,1 @@
+"""One client connection: its socket, the broker's socket, and the relay between them."""

@@ -1,0 +1,396 @@
+"""Connection: a client's socket, the broker's socket, and the relay between them.
+
+Four steps, the same on both sides: feed the relay, mute or unmute the client, flush what the relay has for
+each side, arm its timer. A side is not read from while the other cannot take more, so that memory stays
+bounded. The broker is connected when there is something to send to it.
+"""
+
+import asyncio
+import logging
+import ssl
+from typing import Final, cast, final
+
+from proxy.errors import UpstreamUnavailable
+from proxy.relay.close_reasons import (
+    BROKER_CLOSED,
+    BROKER_UNAVAILABLE,
+    CLIENT_CLOSED,
+    CLIENT_PROTOCOL_ERROR,
+    DRAIN_TIMEOUT,
+    DRAINED,
+    PRODUCE_REFUSED,
+    RelayError,
+)
+from proxy.relay.intercepted import Intercepted
+from proxy.relay.relay import Relay
+from proxy.server.connection.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
+from proxy.server.connection.broker_stream import BrokerStream
+from proxy.server.connection.direct import Direct, direct
+from proxy.server.connection.drain import Drain
+from proxy.server.connection.host import Owner
+from proxy.server.connection.pauses import (
+    BROKER_FULL,
+    CLIENT_FULL,
+    CONNECTING,
+    DRAINING,
+    HELD,
+    MUTED,
+    UNSERVED,
+    Pauses,
+)
+
+log = logging.getLogger(__name__)
+
+
+@final
+class Connection:
+    """The client's side is this protocol itself; the broker's is a BrokerSide.
+
+    Both are an asyncio.Protocol in all but the base class, which would keep mypyc from compiling them to
+    classes of its own.
+    """
+
+    def __init__(
+        self, owner: Owner, node_id: int | None, loop: asyncio.AbstractEventLoop, admitted: bool = False
+    ) -> None:
+        self.admitted: Final = admitted
+        """Whether it has been counted already, before its TLS handshake."""
+        self.node_id = node_id
+        """The broker behind the port; None for the bootstrap port, until a broker is chosen."""
+        self.address = ""
+        """The client's IP address; `peer` has the port too."""
+        self.peer = ""
+        self.opened_at = self.heard_at = loop.time()
+        self._owner: Final = owner
+        self._loop: Final = loop
+        self._time: Final = loop.time
+        self._client: asyncio.Transport | None = None
+        self._direct: Direct | None = None
+        self._broker: Final = BrokerSide(self, loop)
+        self._relay: Relay | None = None
+        self._unserved: list[bytes] = []
+        self._pauses: Final = Pauses()
+        self._due = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._serve_timer: asyncio.TimerHandle | None = None
+        self._question: asyncio.Future[bytes] | None = None
+        self._client_ended = False
+        self._drain: Final = Drain()
+        self._over = False
+
+    # The client's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        client = cast("asyncio.Transport", transport)
+        peer = client.get_extra_info("peername") or ("?", 0)
+        self.address = str(peer[0])
+        self.peer = f"{peer[0]}:{peer[1]}"
+        self._client = client
+        self._direct = direct(client)
+        high = WRITE_BUFFER_BYTES if self.tls is None else TLS_WRITE_BUFFER_BYTES
+        client.set_write_buffer_limits(high=high)
+        self._relay = self._owner.opened(self, self.address)
+        if self._relay is None:
+            self._over = True
+            client.abort()
+
+    @property
+    def tls(self) -> ssl.SSLObject | None:
+        """The client's TLS session; None without TLS."""
+        found: ssl.SSLObject | None = None
+        if self._client is not None:
+            found = self._client.get_extra_info("ssl_object")
+        return found
+
+    @property
+    def follower(self) -> tuple[int, int] | None:
+        """The node id of the follower that the client is, and how many messages its replicas lack."""
+        return None if self._relay is None else self._relay.follower
+
+    def serve_at(self, time: float) -> None:
+        """Leave what the client sends unread until then; said when the connection is opened."""
+        self.opened_at = self.heard_at = time
+        self._pause(UNSERVED, True)
+        self._serve_timer = self._loop.call_at(time, self._serve)
+
+    def _serve(self) -> None:
+        self._serve_timer = None
+        unserved, self._unserved = self._unserved, []
+        self._pause(UNSERVED, False)
+        if unserved or self._client_ended:
+            self.data_received(b"".join(unserved))
+
+    def data_received(self, data: bytes) -> None:
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        if self._pauses.has(UNSERVED) and self._client is not None:
+            # uvloop starts reading after connection_made(), whatever was said there.
+            self._unserved.append(data)
+            self._client.pause_reading()
+            return
+        now = self._time()
+        self.heard_at = now
+        try:
+            relay.receive_from_client(data, now)
+        except RelayError as error:
+            self.fail(error)
+            return
+        self._pump(relay)
+
+    def eof_received(self) -> bool:
+        """The client sends no more; what it has sent is still answered."""
+        relay = self._relay
+        if relay is None or self._over:
+            return False
+        if self.tls is not None:
+            # There is no half of a TLS connection.
+            self.give_up(CLIENT_CLOSED, "the client closed")
+            return False
+        if self._pauses.has(UNSERVED):
+            self._client_ended = True
+            return True
+        if relay.request_unfinished:
+            self.fail(RelayError(CLIENT_PROTOCOL_ERROR, "the client closed in the middle of a request"))
+            return False
+        self._client_ended = True
+        self._finish_if_idle(relay, CLIENT_CLOSED)
+        return not self._over
+
+    def pause_writing(self) -> None:
+        self._broker.pause(CLIENT_FULL, True)
+
+    def resume_writing(self) -> None:
+        self._broker.pause(CLIENT_FULL, False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.give_up(CLIENT_CLOSED, "the connection broke")
+        self._client = None
+        self._leave()
+
+    # The broker's side
+
+    def broker_connected(self) -> None:
+        if self._relay is not None:
+            self._relay.broker_reached(self._time())
+        self._pause(CONNECTING, False)
+
+    def broker_sent(self, data: bytes) -> None:
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        now = self._time()
+        self.heard_at = now
+        try:
+            relay.receive_from_broker(data, now)
+        except RelayError as error:
+            self.fail(error)
+            return
+        self._pump(relay)
+        if self._direct is not None and not self._over:
+            self._broker.follow(relay, self._direct)
+
+    def broker_streamed(self, data: memoryview, stream: BrokerStream) -> None:
+        """The broker's next bytes, in a buffer that is written over when this returns."""
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        if not stream.pass_by(data):
+            self.broker_sent(bytes(data))
+        else:
+            self.heard_at = self._time()
+
+    def broker_full(self, full: bool) -> None:
+        self._pause(BROKER_FULL, full)
+
+    def broker_lost(self) -> None:
+        relay = self._relay
+        if relay is not None and relay.answer_due:
+            self.fail(RelayError(BROKER_CLOSED, "the broker closed it and left a request unanswered"))
+        else:
+            self.close(BROKER_CLOSED)
+        self._leave()
+
+    async def reach_broker(self, broker: asyncio.Protocol) -> None:
+        """Connect the broker's side, or end the connection with the reason."""
+        try:
+            await self._owner.connect(self, broker)
+        except UpstreamUnavailable as error:
+            self._broker.failed()
+            self.fail(RelayError(BROKER_UNAVAILABLE, str(error)))
+            self._leave()
+
+    # Between them
+
+    def _pump(self, relay: Relay) -> None:
+        muted = relay.client_muted
+        if muted != self._pauses.has(MUTED):
+            self._pause(MUTED, muted)
+        out = relay.take_to_broker()
+        if out:
+            broker = self._broker.transport
+            if broker is not None:
+                broker.writelines(out)
+            elif self._broker.wait_with(out):
+                self._pause(CONNECTING, True)
+                self._owner.start_connecting(self, cast("asyncio.Protocol", self._broker))
+        out = relay.take_to_client()
+        if out and self._client is not None:
+            self._client.writelines(out)
+        for request in relay.take_intercepted():
+            self._owner.start_answering(self, request)
+        for payload in relay.take_broker_answers():
+            if self._question is not None and not self._question.done():
+                self._question.set_result(payload)
+        held = relay.holds_answers
+        if held != self._broker.pauses.has(HELD):
+            # What the broker has for a client that cannot be told to wait is not collected here.
+            self._broker.pause(HELD, held)
+        due = relay.next_timer()
+        if due != self._due:
+            self._arm(due)
+        if self._client_ended:
+            self._finish_if_idle(relay, CLIENT_CLOSED)
+
+    async def ask(self, request: Intercepted, frame: bytes) -> bytes:
+        """Ask the broker for the sake of a request that the proxy answers; header and body of the answer.
+
+        One question at a time. Is cancelled when the connection ends, and raises RelayError when it has.
+        """
+        relay = self._relay
+        if relay is None or self._over:
+            raise RelayError(CLIENT_CLOSED, "the client is gone")
+        self._question = self._loop.create_future()
+        relay.ask_broker(request.exchange, frame, self._time())
+        self._pump(relay)
+        return await self._question
+
+    def answer(
+        self, request: Intercepted, frame: bytes, throttle_seconds: float = 0.0, hold: bool = False
+    ) -> None:
+        """The answer to a request that the proxy answers itself; see Relay.answer()."""
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        try:
+            relay.answer(request.exchange, frame, self._time(), throttle_seconds, hold)
+        except RelayError as error:
+            self.fail(error)
+            return
+        self._pump(relay)
+
+    def _pause(self, why: int, on: bool) -> None:
+        if self._pauses.change(self._client, why, on):
+            self.heard_at = self._time()  # silence counts from now on
+
+    def _arm(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._due = due
+        if due > 0.0:
+            self._timer = self._loop.call_at(due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._due = 0.0
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        try:
+            # The loop's clock may be a little early for its own timers.
+            relay.handle_timer(max(self._time(), relay.next_timer()))
+        except RelayError as error:
+            self.fail(error)
+            return
+        self._pump(relay)
+
+    # The end
+
+    def drain(self, now: float) -> None:
+        """The proxy shuts down: close as soon as nothing is on its way; called every DRAIN_POLL_SECONDS.
+
+        What the client has sent is taken. One that goes on sending is read from for so many calls; those at
+        which the broker could not take more do not count.
+        """
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        drain = self._drain
+        drain.called(self._pauses.has(BROKER_FULL | CONNECTING))
+        if drain.read_enough and not relay.request_unfinished:
+            self._pause(DRAINING, True)
+        try:
+            relay.drain(now)
+        except RelayError as error:
+            self.fail(error)
+            return
+        self._pump(relay)
+        if self._pauses.has(DRAINING) or drain.quiet(now - self.heard_at):
+            self._finish_if_idle(relay, DRAINED)
+
+    @property
+    def waits_for_broker(self) -> bool:
+        """Whether the client cannot be blamed for silence: it is muted, or an answer is due."""
+        relay = self._relay
+        return relay is not None and (relay.client_muted or relay.answer_due)
+
+    @property
+    def greeted(self) -> bool:
+        """Whether the client has sent a whole request."""
+        return self._relay is not None and self._relay.greeted
+
+    def _finish_if_idle(self, relay: Relay, reason: str) -> None:
+        if relay.idle and not self._over:
+            self.close(reason)
+
+    def give_up(self, reason: str, what: str) -> None:
+        """End the connection of a client that is gone or silent; amid a request, say so in the log."""
+        if self._relay is not None and self._relay.request_unfinished:
+            self.fail(RelayError(reason, f"{what} in the middle of a request"))
+        else:
+            self.close(reason)
+
+    def fail(self, error: RelayError) -> None:
+        """End the connection, and say in the log why."""
+        if self._over:
+            return
+        # The log of refusals tells of these by topic, and not each time.
+        level = logging.DEBUG if error.reason == PRODUCE_REFUSED else logging.WARNING
+        log.log(level, "%s -> %s: connection closed: %s", self.peer, self._behind(), error)
+        self.close(error.reason)
+
+    def _behind(self) -> str:
+        return "bootstrap" if self.node_id is None else f"broker {self.node_id}"
+
+    def close(self, reason: str) -> None:
+        """End both sides once what has been written to them has left; later calls do nothing."""
+        if self._over:
+            return
+        self._over = True
+        self._arm(0.0)
+        if self._serve_timer is not None:
+            self._serve_timer.cancel()
+        if self._question is not None:
+            self._question.cancel()
+        if self._relay is not None:
+            self._relay.end()
+        if self._client is not None:
+            self._client.close()
+        self._broker.end()
+        self._owner.ended(self, reason)
+
+    def _leave(self) -> None:
+        if self._client is None and self._broker.gone:
+            self._owner.left(self)
+            # What knows each other lets go, so that all of it is freed now, and not by a collection.
+            self._relay = None
+            self._direct = None
+            self._broker.part()
+
+    def abort(self) -> None:
+        """Time is up: end both sides now."""
+        self.close(DRAIN_TIMEOUT)
+        for transport in (self._client, self._broker.transport):
+            if transport is not None:
+                transport.abort()

@@ -1,0 +1,1 @@
+"""One listener: its ports, its TLS, and the connections that it accepts."""

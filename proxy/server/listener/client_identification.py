@@ -1,0 +1,65 @@
+"""Reception: who a new client is and which broker it means, as far as its TLS hello and certificate tell."""
+
+from typing import Final
+
+from proxy.config.settings import Listener
+from proxy.quota.identity import ANONYMOUS
+from proxy.relay.close_reasons import NOT_A_BROKER
+from proxy.relay.login.authentication import Login
+from proxy.security.naming import Naming, NoPrincipal
+from proxy.security.tls import server_name
+from proxy.server.connection.connection import Connection
+from proxy.server.listener.bootstrap_router import Entrance
+from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.sni_hosts import UnknownHost
+
+NO_PRINCIPAL: Final = "no_principal"
+UNKNOWN_HOST: Final = "unknown_host"
+
+
+class NotServed(ValueError):
+    """A client cannot be served; `reason` is the metric's label, the message says why."""
+
+    def __init__(self, reason: str, why: str) -> None:
+        super().__init__(why)
+        self.reason: Final = reason
+
+
+class Reception:
+    """That of one listener."""
+
+    def __init__(self, listener: Listener, ports: BrokerPorts, entrance: Entrance) -> None:
+        principal = listener.principal
+        self.login: Final = (
+            Login(principal.oauth_claim, principal.unreadable, frozenset(principal.brokers))
+            if principal is not None and principal.source == "sasl"
+            else None
+        )
+        """How clients are named by their logins; None: they are not."""
+        self._naming: Final = Naming(principal)
+        self._brokers: Final = frozenset(() if principal is None else principal.brokers)
+        self._by_host: Final = listener.sni is not None
+        self._ports: Final = ports
+        self._entrance: Final = entrance
+
+    def receive(self, connection: Connection) -> tuple[str, int]:
+        """The client's principal, and its broker's node id. Raises NotServed."""
+        try:
+            principal = self._principal(connection)
+            node_id = connection.node_id
+            tls = connection.tls
+            if self._by_host and tls is not None:
+                node_id = self._ports.node_behind(server_name(tls))
+        except NoPrincipal as error:
+            raise NotServed(NO_PRINCIPAL, str(error)) from error
+        except UnknownHost as error:
+            raise NotServed(UNKNOWN_HOST, str(error)) from error
+        if self._brokers and self._naming.by_certificate and principal not in self._brokers:
+            raise NotServed(NOT_A_BROKER, f"it is {principal}, which is none of principal.brokers")
+        return principal, self._entrance.next() if node_id is None else node_id
+
+    def _principal(self, connection: Connection) -> str:
+        tls = connection.tls
+        if tls is None or not self._naming.by_certificate:
+            return ANONYMOUS
+        return self._naming.principal(tls.getpeercert(binary_form=True))

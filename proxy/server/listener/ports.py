@@ -1,0 +1,125 @@
+"""Ports: a listening port per broker, bound the moment that the broker is first heard of.
+
+Binding is synchronous, so that a port is there before the answer that tells a client of it; connections wait
+in the kernel's backlog until the event loop serves them.
+"""
+
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from proxy.config.settings import Listener
+from proxy.errors import PortInUse
+from proxy.wire.addresses import Address, Addresses
+
+log = logging.getLogger(__name__)
+BACKLOG: Final = 1024
+NO_PORT: Final = 0
+"""What clients are told where a broker has no port: they cannot connect, and never go round the proxy."""
+
+
+_WHY: Final = {
+    errno.EADDRINUSE: "it is in use; end the process that has it (`ss -ltnp` names it), or set another port",
+    errno.EADDRNOTAVAIL: "this machine has no such address; set bind to one that it has, or to 0.0.0.0",
+    errno.EACCES: "that takes the right to ports below 1024 (CAP_NET_BIND_SERVICE); set a higher one",
+}
+
+
+def bind(host: str, port: int, setting: str = "") -> socket.socket:
+    """A bound TCP socket; PortInUse says which port could not be had, why, and what to do.
+
+    `setting` is the one that has the port, for that sentence.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        why = _WHY.get(error.errno or 0, error.strerror)
+        raise PortInUse(f"{setting}port {port} on {host} cannot be bound: {why}") from error
+    bound.setblocking(False)
+    return bound
+
+
+class BrokerPorts(Addresses):
+    """The addresses at which clients reach the brokers; learns brokers and their own addresses from what
+    passes.
+
+    `learned` is called with the node id and own address of a broker that is new or has moved, `bound` with
+    the node id and listening socket of one that has got its port.
+    """
+
+    def __init__(
+        self,
+        listener: Listener,
+        allowed: range,
+        learned: Callable[[int, str, int], None],
+        bound: Callable[[int, socket.socket], None],
+    ) -> None:
+        self._listener: Final = listener
+        self._allowed: Final = allowed
+        self._learned: Final = learned
+        self._bound: Final = bound
+        self._advertised: Final[dict[int, Address]] = {}
+        self._upstream: Final[dict[int, tuple[str, int]]] = {}
+        self.without_port: Final[dict[int, str]] = {}
+        """By node id: why this broker has no port."""
+
+    def advertised(self, node_id: int, host: str, port: int) -> Address:
+        if self._upstream.get(node_id) != (host, port):
+            self._upstream[node_id] = (host, port)
+            self._learned(node_id, host, port)
+        address = self._advertised.get(node_id)
+        if address is None:
+            address = self._give_port(node_id)
+            self._advertised[node_id] = address
+        return address
+
+    def upstream(self, node_id: int) -> tuple[str, int] | None:
+        """The broker's own host and port, as heard last."""
+        return self._upstream.get(node_id)
+
+    @property
+    def known(self) -> set[int]:
+        """Node ids of the brokers that have been heard of."""
+        return set(self._upstream)
+
+    def retry(self) -> None:
+        """Give brokers without a port another chance."""
+        for node_id in list(self.without_port):
+            self._advertised[node_id] = self._give_port(node_id)
+
+    def _give_port(self, node_id: int) -> Address:
+        listener = self._listener
+        wanted = listener.broker_port_base + node_id if listener.broker_port_base else 0
+        if wanted and wanted not in self._allowed:
+            last = self._allowed[-1] if self._allowed else listener.broker_port_base
+            why = f"its port would be {wanted}, and brokers' ports end at {last}; raise broker_port_count"
+            return self._no_port(node_id, why)
+        try:
+            bound = bind(listener.bind, wanted)
+        except PortInUse as error:
+            return self._no_port(node_id, str(error))
+        bound.listen(BACKLOG)
+        self.without_port.pop(node_id, None)
+        self._bound(node_id, bound)
+        return Address(listener.advertised_host, bound.getsockname()[1])
+
+    def node_behind(self, server_name: str) -> int | None:
+        """The broker that a client means by the host in its TLS hello; None where any will do."""
+        return None
+
+    def _no_port(self, node_id: int, why: str) -> Address:
+        if self.without_port.get(node_id) != why:
+            log.error(
+                "%s: broker %d cannot be reached by clients: %s",
+                self._listener.name,
+                node_id,
+                why,
+            )
+        self.without_port[node_id] = why
+        return Address(self._listener.advertised_host, NO_PORT)

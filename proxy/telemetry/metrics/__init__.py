@@ -1,0 +1,1 @@
+"""`/metrics`: the families and their bounds."""

@@ -1,0 +1,298 @@
+"""Metrics: a collector that reads the counters when somebody scrapes; nothing is formatted per request."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
+
+from kio.schema.index import api_key_map
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+import proxy
+from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE
+from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
+from proxy.quota.measure.bucket import BucketState
+from proxy.quota.usage import REST
+from proxy.server.listener.gateway import Gateway
+from proxy.telemetry.metrics.series import MAX_SERIES, Series, add, bounded, bounded_steps
+from proxy.telemetry.usage.sink import Sink
+
+PREFIX: Final = "quota_proxy_"
+AT_A_TIME: Final = 50
+"""Buckets or series that are dealt with before the event loop may get a turn."""
+ENTITY: Final = ("quota", "user", "client_id")
+CLIENT: Final = ("direction", "user", "client_id")
+PARTITION: Final = ("direction", "topic", "partition")
+TENANT: Final = ("user", "client_id")
+PARTITION_QUOTAS: Final = {PRODUCER_BYTE_RATE.name: "in", CONSUMER_BYTE_RATE.name: "out"}
+"""The direction of the quotas of partitions."""
+
+
+class StoreState(Protocol):
+    """The state of the topic with the quotas set with tools."""
+
+    problem: str
+    """Why it cannot be followed; empty when it is."""
+    lag: int
+    """Records that are there and not read yet."""
+
+
+class ProxyCollector(Collector):
+    """Everything that /metrics shows."""
+
+    def __init__(
+        self,
+        gateways: Iterable[Gateway],
+        buckets: Callable[[], Iterable[tuple[int, BucketState]]],
+        store: Callable[[], StoreState | None],
+        file_refused: Callable[[], bool],
+        sinks: Sequence[Sink] = (),
+        certificates: Callable[[], Mapping[str, float]] = dict,
+        more: Callable[[], Iterable[Metric | None]] = tuple,
+    ) -> None:
+        """`buckets` gives every active quota bucket with its broker's node id; `store` None where there is
+        none; `file_refused` tells whether the configuration file, as it is now, is not in force; `sinks` take
+        usage events; `certificates` gives the days that are left of each file's first certificate;
+        `more` gives families of others, and None wherever there may be a turn for others.
+        """
+        self._gateways: Final = tuple(gateways)
+        self._buckets: Final = buckets
+        self._store: Final = store
+        self._file_refused: Final = file_refused
+        self._sinks: Final = sinks
+        self._certificates: Final = certificates
+        self._more: Final = more
+        self._left_out: dict[str, int] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        return (step for step in self.steps() if step is not None)
+
+    def steps(self) -> Iterator[Metric | None]:
+        """The families; None wherever so much has been done that others may want a turn.
+
+        Counters go on meanwhile. One pass at a time.
+        """
+        self._left_out = {}
+        build = GaugeMetricFamily(PREFIX + "build_info", "Always 1.", labels=("version", "compiled"))
+        build.add_metric((proxy.__version__, str(proxy.COMPILED).lower()), 1)
+        yield build
+        yield from self._listeners()
+        yield from self._clients()
+        yield from self._quotas()
+        yield from self._configuration()
+        yield from self._more()
+        if self._sinks:
+            yield from self._usage()
+        if any(gateway.traffic.topic_partitions for gateway in self._gateways):
+            yield from self._partitions()
+        left_out = GaugeMetricFamily(
+            PREFIX + "series_left_out", f"Series added up under {REST}, by family.", labels=("family",)
+        )
+        for family, count in self._left_out.items():
+            left_out.add_metric((family,), count)
+        yield left_out
+
+    def _listeners(self) -> Iterator[Metric]:
+        connections = GaugeMetricFamily(PREFIX + "connections", "Client connections.", labels=("listener",))
+        without_port = GaugeMetricFamily(
+            PREFIX + "brokers_without_port", "Brokers for which no port could be had.", labels=("listener",)
+        )
+        closed = CounterMetricFamily(
+            PREFIX + "connections_closed", "Client connections that ended.", labels=("listener", "reason")
+        )
+        requests = CounterMetricFamily(
+            PREFIX + "requests", "Requests, by Kafka API.", labels=("listener", "api")
+        )
+        sizes = CounterMetricFamily(
+            PREFIX + "bytes",
+            "Bytes from clients (in) and to clients (out).",
+            labels=("listener", "direction"),
+        )
+        unread = CounterMetricFamily(
+            PREFIX + "unread_fetches",
+            "Fetches between brokers of versions that the proxy cannot read: they pass without quotas.",
+            labels=("listener",),
+        )
+        failures = CounterMetricFamily(
+            PREFIX + "authentication_failures",
+            "Logins that brokers refused.",
+            labels=("listener", "mechanism", "ip"),
+        )
+        for gateway in self._gateways:
+            name = gateway.listener.name
+            for (mechanism, ip), count in gateway.traffic.failed_logins.items():
+                failures.add_metric((name, mechanism, ip), count)
+            if gateway.listener.replication:
+                unread.add_metric((name,), gateway.traffic.unread_fetches)
+            connections.add_metric((name,), len(gateway.connections))
+            without_port.add_metric((name,), len(gateway.ports.without_port))
+            for reason, count in gateway.closed.items():
+                closed.add_metric((name, reason), count)
+            for api_key, count in enumerate(gateway.traffic.requests):
+                if count:
+                    requests.add_metric((name, api_name(api_key)), count)
+            sizes.add_metric((name, "in"), gateway.traffic.total.bytes_in)
+            sizes.add_metric((name, "out"), gateway.traffic.total.bytes_out)
+        yield from (connections, without_port, closed, requests, sizes, unread, failures)
+
+    def _clients(self) -> Iterator[Metric | None]:
+        series: Series = {}
+        for gateway in self._gateways:
+            if gateway.listener.replication:
+                continue
+            for number, ((user, client_id), count) in enumerate(list(gateway.traffic.clients.items()), 1):
+                add(series, ("in", user, client_id), count.bytes_in)
+                add(series, ("out", user, client_id), count.bytes_out)
+                if number % AT_A_TIME == 0:
+                    yield None
+        text = "Bytes of requests (in) and responses (out)."
+        yield from self._large("client_bytes", text, CLIENT, series)
+
+    def _quotas(self) -> Iterator[Metric | None]:
+        requests: Series = {}
+        seconds: Series = {}
+        limits: Series = {}
+        connections: Series = {}
+        mutations: list[BucketState] = []
+        for number, (_, state) in enumerate(self._buckets(), 1):
+            if number % AT_A_TIME == 0:
+                yield None
+            if state.ip:
+                add(connections, (state.ip,), state.throttle_seconds)
+                continue
+            entity = (state.quota, state.user, state.client_id)
+            if state.topic:
+                # Their limits are in /api/quotas: these families have no topics.
+                add(requests, entity, state.throttled_requests)
+                add(seconds, entity, state.throttle_seconds)
+                continue
+            if state.quota == CONTROLLER_MUTATION_RATE:
+                mutations.append(state)
+            add(requests, entity, state.throttled_requests)
+            add(seconds, entity, state.throttle_seconds)
+            limits[entity] = state.limit
+        yield from self._large("throttled_requests", "Requests that had to wait.", ENTITY, requests)
+        yield from self._large("throttle_seconds", "Seconds that requests had to wait.", ENTITY, seconds)
+        text = "Seconds that new connections had to wait until they were served."
+        yield from self._large("connection_throttle_seconds", text, ("ip",), connections, kept=0)
+        limit = GaugeMetricFamily(
+            PREFIX + "quota_limit", "The limit of an active bucket, per broker and second.", labels=ENTITY
+        )
+        for labels, value in list(limits.items())[:MAX_SERIES]:
+            limit.add_metric(labels, value)
+        self._note("quota_limit", limits)
+        yield limit
+        yield from self._mutations(mutations)
+
+    def _mutations(self, states: Iterable[BucketState]) -> Iterator[Metric]:
+        """The controller mutation quota, by the names of Kafka's own metrics."""
+        rates: Series = {}
+        tokens: Series = {}
+        seconds: Series = {}
+        for state in states:
+            tenant = (state.user, state.client_id)
+            # Tokens given back may count for a moment though what they were taken for does no longer.
+            rates[tenant] = max(state.rate, 0.0)
+            tokens[tenant] = state.tokens or 0.0
+            seconds[tenant] = state.throttle_seconds
+        text = "Partitions created and deleted, per second."
+        rate = GaugeMetricFamily(PREFIX + "controller_mutation_rate", text, labels=TENANT)
+        self._note("controller_mutation_rate", rates)
+        for labels, value in bounded(rates, kept=0).items():
+            rate.add_metric(labels, value)
+        text = "Partitions that may be created and deleted now; below zero, none before the debt is refilled."
+        left = GaugeMetricFamily(PREFIX + "controller_mutation_tokens", text, labels=TENANT)
+        self._note("controller_mutation_tokens", tokens)
+        for labels, value in sorted(tokens.items(), key=lambda item: item[1])[:MAX_SERIES]:
+            left.add_metric(labels, value)
+        text = "Seconds that clients had to wait for their controller mutation quota."
+        waits = self._counter("controller_mutation_throttle_seconds", text, TENANT, seconds, kept=0)
+        yield from (rate, left, waits)
+
+    def _configuration(self) -> Iterator[Metric]:
+        text = "Whether the configuration file, as it is now, is in force."
+        taken = 0.0 if self._file_refused() else 1.0
+        yield GaugeMetricFamily(PREFIX + "config_last_reload_successful", text, value=taken)
+        days = GaugeMetricFamily(
+            PREFIX + "certificate_days_left", "Days until a certificate ends.", labels=("file",)
+        )
+        for file, left in self._certificates().items():
+            days.add_metric((file,), left)
+        yield days
+        state = self._store()
+        if state is not None:
+            text = "Whether the topic with the quotas set with tools is followed, and can be changed."
+            yield GaugeMetricFamily(PREFIX + "quota_store_reachable", text, value=float(not state.problem))
+            text = "Records in the topic that were not in force when they were counted last."
+            yield GaugeMetricFamily(PREFIX + "quota_store_lag", text, value=state.lag)
+
+    def _usage(self) -> Iterator[Metric]:
+        text = "Usage events that a sink has taken, or that are lost."
+        events = CounterMetricFamily(PREFIX + "usage_events", text, labels=("sink", "outcome"))
+        text = "Usage events that wait for a sink to take them."
+        waiting = GaugeMetricFamily(PREFIX + "usage_events_waiting", text, labels=("sink",))
+        for sink in self._sinks:
+            events.add_metric((sink.name, "delivered"), sink.delivered)
+            events.add_metric((sink.name, "lost"), sink.lost)
+            waiting.add_metric((sink.name,), sink.waiting)
+        text = f"Partitions in messages that usage events have under {REST}: too many in one interval."
+        left_out = CounterMetricFamily(PREFIX + "usage_partitions_left_out", text, labels=("listener",))
+        for gateway in self._gateways:
+            if gateway.usage is not None:
+                left_out.add_metric((gateway.listener.name,), gateway.usage.left_out)
+        yield from (events, waiting, left_out)
+
+    def _partitions(self) -> Iterator[Metric | None]:
+        series: Series = {}
+        for gateway in self._gateways:
+            view = gateway.known_by.view
+            counted = gateway.traffic.partitions
+            gateway.known_by.want_names(topic_id for topic, topic_id, _ in counted if not topic)
+            for number, ((topic, topic_id, partition), count) in enumerate(list(counted.items()), 1):
+                # Until the cluster has said what the topic is called, its id stands for it.
+                name = topic or view.topic_name(topic_id) or topic_id.hex()
+                add(series, ("in", name, str(partition)), count.bytes_in)
+                add(series, ("out", name, str(partition)), count.bytes_out)
+                if number % AT_A_TIME == 0:
+                    yield None
+        text = "Bytes of record batches produced (in) and fetched (out)."
+        yield from self._large("topic_partition_bytes", text, PARTITION, series)
+        waits: Series = {key: 0.0 for key in series if key[1] != REST}
+        for number, (_, state) in enumerate(self._buckets(), 1):
+            if number % AT_A_TIME == 0:
+                yield None
+            direction = PARTITION_QUOTAS.get(state.quota)
+            if direction is not None:
+                add(waits, (direction, state.topic, str(state.partition)), state.throttle_seconds)
+        text = "Seconds that clients had to wait for a partition's quota."
+        yield from self._large("topic_partition_throttle_seconds", text, PARTITION, waits)
+
+    def _counter(
+        self, name: str, text: str, labels: tuple[str, ...], series: Series, kept: int = 1
+    ) -> Metric:
+        """`kept`: how many of the first labels the added up rest keeps."""
+        family = CounterMetricFamily(PREFIX + name, text, labels=labels)
+        self._note(name, series)
+        for key, value in bounded(series, kept).items():
+            family.add_metric(key, value)
+        return family
+
+    def _large(
+        self, name: str, text: str, labels: tuple[str, ...], series: Series, kept: int = 1
+    ) -> Iterator[Metric | None]:
+        """_counter() of a family that may have any number of series, in steps."""
+        family = CounterMetricFamily(PREFIX + name, text, labels=labels)
+        self._note(name, series)
+        found = yield from bounded_steps(series, kept)
+        for key, value in found.items():
+            family.add_metric(key, value)
+        yield family
+
+    def _note(self, family: str, series: Mapping[tuple[str, ...], float]) -> None:
+        if len(series) > MAX_SERIES:
+            self._left_out[PREFIX + family] = len(series) - MAX_SERIES
+
+
+def api_name(api_key: int) -> str:
+    """Kafka's name of an API, such as ApiVersions; the key where it has none that is known."""
+    name = api_key_map.get(api_key)
+    return "".join(part.capitalize() for part in name.split("_")) if name else f"api_{api_key}"

@@ -1,0 +1,63 @@
+"""What producers were refused, and the rates of the broker-side quota, in /metrics."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from proxy.quota.engine import QuotaEngines
+from proxy.quota.kinds import broker_bytes_in
+from proxy.quota.kinds.broker_bytes_in import TOTAL, BrokerBytesIn
+from proxy.telemetry.metrics.series import Series, add, bounded
+
+PREFIX: Final = "quota_proxy_"
+REFUSED: Final = ("broker", "topic", "reason")
+TOPIC: Final = ("broker", "topic")
+
+
+def refusal_families(engines: QuotaEngines, now: float) -> Iterator[Metric]:
+    """The families, bounded like the others; `now` is on the clock of the quotas."""
+    requests: Series = {}
+    sizes: Series = {}
+    for node_id, engine in engines.engines().items():
+        for (topic, reason), refused in engine.refusals.topics.items():
+            labels = (str(node_id), topic, reason)
+            add(requests, labels, refused.requests)
+            add(sizes, labels, refused.bytes)
+    text = "Bytes of record batches that producers were refused."
+    yield _counter("rejected_bytes", text, sizes)
+    text = "Produce requests of which producers were refused a part, or all."
+    yield _counter("rejected_requests", text, requests)
+    yield from _rates(engines, now)
+
+
+def _counter(name: str, text: str, series: Series) -> Metric:
+    family = CounterMetricFamily(PREFIX + name, text, labels=REFUSED)
+    for labels, value in bounded(series).items():
+        family.add_metric(labels, value)
+    return family
+
+
+def _rates(engines: QuotaEngines, now: float) -> Iterator[Metric]:
+    """One-minute averages; none where there is no such quota."""
+    text = "Bytes of records per second into the broker: Kafka's one-minute moving average."
+    into_broker = GaugeMetricFamily(PREFIX + "broker_bytes_in_rate", text, labels=("broker",))
+    text = "Bytes of records per second into the topic on the broker: Kafka's one-minute moving average."
+    into_topic = GaugeMetricFamily(PREFIX + "topic_bytes_in_rate", text, labels=TOPIC)
+    text = "Bytes of record batches that the broker refused by itself."
+    errors = CounterMetricFamily(PREFIX + "broker_error_bytes", text, labels=("broker",))
+    rates: Series = {}
+    for quota in engines.of_kind(broker_bytes_in.KIND):
+        assert isinstance(quota, BrokerBytesIn)
+        if not quota.active:
+            continue
+        broker = str(quota.node_id)
+        errors.add_metric((broker,), quota.error_bytes)
+        for bucket in quota.live():
+            if bucket.quota == TOTAL:
+                into_broker.add_metric((broker,), bucket.measure(now))
+            else:
+                rates[broker, bucket.topic] = bucket.measure(now)
+    for labels, value in bounded(rates).items():
+        into_topic.add_metric(labels, value)
+    yield from (into_broker, into_topic, errors)

@@ -1,0 +1,1 @@
+"""Usage events, and the sinks that they go to."""

@@ -1,0 +1,211 @@
+"""UsageReporter: what was counted in each interval, as events to the sinks."""
+
+import asyncio
+import logging
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+from proxy.quota.usage import NO_PARTITION, ClientUsage, Tally, Usage, UsageLedger
+from proxy.telemetry.metrics.metrics import api_name
+from proxy.telemetry.usage.events import Encoded, UsageEvent, encode
+from proxy.telemetry.usage.sink import Sink
+from proxy.wire.views import NO_ID
+
+log = logging.getLogger(__name__)
+AT_A_TIME: Final = 200
+"""Clients, or events, that are taken before the event loop gets a turn."""
+NAMES_POLL_SECONDS: Final = 0.05
+NAMES_POLLS: Final = 20
+"""How long the cluster has to say what a topic is called that went by with its id alone."""
+FINISH_SECONDS: Final = 5.0
+"""How long the last events may take when the proxy ends."""
+
+
+class TopicNames(Protocol):
+    """What a cluster's topics are called."""
+
+    def topic_name(self, topic_id: bytes) -> str:
+        """Empty where that is not known (yet)."""
+
+    def want_names(self, topic_ids: Iterable[bytes]) -> None:
+        """Ask the cluster."""
+
+
+class Source:
+    """A listener's usage."""
+
+    def __init__(self, listener: str, ledger: UsageLedger, names: TopicNames) -> None:
+        self.listener: Final = listener
+        self.ledger: Final = ledger
+        self.names: Final = names
+
+
+_Place = tuple[int, str, str, int, str, int]
+"""Node id, user, client id, API key, topic, partition."""
+
+
+class UsageReporter:
+    """Intervals begin at multiples of their length, by the wall clock.
+
+    What is counted while an interval is being closed, or after a clock was set back, is in the interval that
+    is open then: no two have the same start, and nothing is in none.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        proxy: str,
+        interval_seconds: int,
+        sources: Sequence[Source],
+        sinks: Sequence[Sink],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`proxy` is name_of_this_run(); `clock` gives seconds since the epoch."""
+        self.sinks: Final = tuple(sinks)
+        self._cluster: Final = cluster
+        self._proxy: Final = proxy
+        self._interval_ms: Final = interval_seconds * 1000
+        self._sources: Final = tuple(sources)
+        self._clock: Final = clock
+        self._start_ms = self._aligned()
+        self._one_at_a_time: Final = asyncio.Lock()
+
+    def _aligned(self) -> int:
+        """The start of the interval that it is now."""
+        return int(self._clock() * 1000) // self._interval_ms * self._interval_ms
+
+    @property
+    def problems(self) -> list[str]:
+        """Which events wait, and why; nothing where all are delivered."""
+        return [f"usage events wait: {sink.problem}" for sink in self.sinks if sink.problem]
+
+    async def run(self) -> None:
+        """Report every interval for ever."""
+        while True:
+            left = (self._start_ms + self._interval_ms) / 1000 - self._clock()
+            if left > 0:
+                # A clock that was set back does not stop the reports.
+                await asyncio.sleep(min(left, self._interval_ms / 1000))
+            await self.report()
+
+    async def finish(self) -> None:
+        """The proxy ends: report what there is, and see it delivered."""
+        await self.report()
+        await asyncio.gather(*(sink.finish(FINISH_SECONDS) for sink in self.sinks))
+
+    async def report(self) -> None:
+        """Close the interval, and hand its events to the sinks."""
+        async with self._one_at_a_time:
+            start_ms = self._start_ms
+            self._start_ms = max(self._aligned(), start_ms + self._interval_ms)
+            length_ms = self._start_ms - start_ms
+            closed = [(source, source.ledger.close_interval()) for source in self._sources]
+            for source, clients in closed:
+                taken = await _taken(clients)
+                try:
+                    await self._report(source, taken, start_ms, length_ms)
+                except Exception as error:  # noqa: BLE001
+                    self._lose(len(taken), source, error)
+
+    async def _report(self, source: Source, taken: Sequence[Usage], start_ms: int, length_ms: int) -> None:
+        """One that cannot be made into an event does not cost the others theirs."""
+        tallies = await _named(source.names, taken)
+        events: list[Encoded] = []
+        failed: list[Exception] = []
+        for place, tally in tallies.items():
+            try:
+                events.append(encode(self._event(source.listener, place, tally, start_ms, length_ms)))
+            except Exception as error:  # noqa: BLE001
+                failed.append(error)
+            if len(events) == AT_A_TIME:
+                self._offer(events)
+                events = []
+                await asyncio.sleep(0)
+        self._offer(events)
+        if failed:
+            self._lose(len(failed), source, failed[0])
+
+    def _lose(self, count: int, source: Source, error: Exception) -> None:
+        """What was used so often is in no event, for an error that nobody has foreseen."""
+        log.error(
+            "usage events: %d of listener %s are lost, they could not be made: %r",
+            *(count, source.listener, error),
+            exc_info=error,
+        )
+        for sink in self.sinks:
+            sink.lost += count
+
+    def _offer(self, events: Sequence[Encoded]) -> None:
+        for sink in self.sinks:
+            sink.offer(events)
+
+    def _event(self, listener: str, place: _Place, tally: Tally, start_ms: int, length_ms: int) -> UsageEvent:
+        node_id, user, client_id, api_key, topic, partition = place
+        return UsageEvent(
+            cluster=self._cluster,
+            proxy=self._proxy,
+            broker=node_id,
+            listener=listener,
+            interval_start_ms=start_ms,
+            interval_ms=length_ms,
+            user=user,
+            client_id=client_id,
+            api=api_name(api_key),
+            topic=topic or None,
+            partition=None if partition == NO_PARTITION else partition,
+            requests=tally.requests,
+            bytes_in=tally.bytes_in,
+            bytes_out=tally.bytes_out,
+            throttled_requests=tally.throttled_requests,
+            throttle_ms=round(tally.throttle_seconds * 1000),
+            rejected_requests=tally.rejected_requests,
+            rejected_bytes=tally.rejected_bytes,
+            quota=tally.quota or None,
+        )
+
+
+def name_of_this_run() -> str:
+    """One run of the proxy, told from any other, so that what both say of one interval is added up."""
+    return f"{socket.gethostname()}-{secrets.token_hex(4)}"
+
+
+async def _taken(clients: Sequence[ClientUsage]) -> list[Usage]:
+    taken: list[Usage] = []
+    for number, client in enumerate(clients, 1):
+        taken.extend(client.take())
+        if number % AT_A_TIME == 0:
+            await asyncio.sleep(0)
+    return taken
+
+
+async def _named(names: TopicNames, taken: Sequence[Usage]) -> dict[_Place, Tally]:
+    """What was taken, by topic name; an id that the cluster does not know stands for itself."""
+    await _ask_names(names, {usage.topic_id for usage in taken if usage.topic_id != NO_ID})
+    tallies: dict[_Place, Tally] = {}
+    for number, usage in enumerate(taken, 1):
+        topic = usage.topic
+        if not topic and usage.topic_id != NO_ID:
+            topic = names.topic_name(usage.topic_id) or usage.topic_id.hex()
+        place = (usage.node_id, usage.user, usage.client_id, usage.api_key, topic, usage.partition)
+        known = tallies.get(place)
+        if known is None:
+            tallies[place] = usage.tally
+        else:
+            known.add(usage.tally)
+        if number % (AT_A_TIME * 10) == 0:
+            await asyncio.sleep(0)
+    return tallies
+
+
+async def _ask_names(names: TopicNames, topic_ids: set[bytes]) -> None:
+    unknown = {topic_id for topic_id in topic_ids if not names.topic_name(topic_id)}
+    if not unknown:
+        return
+    names.want_names(unknown)
+    for _ in range(NAMES_POLLS):
+        await asyncio.sleep(NAMES_POLL_SECONDS)
+        if all(names.topic_name(topic_id) for topic_id in unknown):
+            return

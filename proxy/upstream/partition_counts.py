@@ -1,0 +1,192 @@
+"""What the proxy asks brokers to know how many partitions a request is about, on connections of its own."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, TypeVar
+from uuid import UUID
+
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseTopic
+from kio.schema.types import TopicName
+from kio.static.primitive import i8
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from proxy.admin.messages.topics import Key
+from proxy.errors import UpstreamUnavailable
+from proxy.security.access import PLAINTEXT, Access
+from proxy.upstream.broker_connection import BrokerConnection
+from proxy.upstream.partitions import Partitions
+from proxy.wire.views import NO_ID
+
+log = logging.getLogger(__name__)
+Response = TypeVar("Response", bound=ResponsePayload)
+BROKER_RESOURCE: Final = i8(4)
+NUM_PARTITIONS: Final = "num.partitions"
+KAFKAS_NUM_PARTITIONS: Final = 1
+DEFAULT_SECONDS: Final = 60.0
+"""How long a broker's num.partitions is taken for known; changing it takes a restart."""
+TOPICS_AT_A_TIME: Final = 500
+
+
+class BrokerLine:
+    """The proxy's own connection to one broker, opened when there is a question, and kept."""
+
+    def __init__(self, host: str, port: int, seconds: float, access: Access = PLAINTEXT) -> None:
+        """`seconds`: how long connecting, and each answer, may take."""
+        self.address: Final = (host, port)
+        self._access: Final = access
+        self._seconds: Final = seconds
+        self._one_at_a_time: Final = asyncio.Lock()
+        self._connection: BrokerConnection | None = None
+
+    async def ask(self, request: RequestPayload, answer: type[Response]) -> Response:
+        """Ask once more, on a new connection, where the old one has ended. Raises UpstreamUnavailable."""
+        async with self._one_at_a_time:
+            if self._connection is not None:
+                with suppress(OSError, EOFError):
+                    return await self._ask(request, answer)
+            try:
+                return await self._ask(request, answer)
+            except (OSError, EOFError) as error:
+                host, port = self.address
+                why = str(error) or type(error).__name__
+                raise UpstreamUnavailable(f"{host}:{port}: {why}") from error
+
+    async def _ask(self, request: RequestPayload, answer: type[Response]) -> Response:
+        done = False
+        try:
+            async with asyncio.timeout(self._seconds):
+                if self._connection is None:
+                    self._connection = await BrokerConnection.open(*self.address, self._access)
+                response = await self._connection.ask(request, answer)
+            done = True
+            return response
+        finally:
+            if not done:
+                # An answer that nobody has read would be taken for the next question's.
+                self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class PartitionCounts:
+    """Asks the broker to which a client has sent its request."""
+
+    def __init__(
+        self,
+        address: Callable[[int], tuple[str, int] | None],
+        seconds: float,
+        access: Access = PLAINTEXT,
+    ) -> None:
+        """`address` gives a broker's own host and port; `seconds`, how long it may take to answer."""
+        self._address: Final = address
+        self._seconds: Final = seconds
+        self._access: Final = access
+        self._lines: Final[dict[int, BrokerLine]] = {}
+        self._defaults: Final[dict[int, tuple[int, float]]] = {}
+        """num.partitions by node id, and until when it is taken for known."""
+
+    async def topics(self, node_id: int, keys: Sequence[Key]) -> dict[Key, Partitions]:
+        """The topics of these that the broker knows. Raises UpstreamUnavailable."""
+        found: dict[Key, Partitions] = {}
+        names = [key for key in keys if isinstance(key, str)]
+        ids = [key for key in keys if isinstance(key, bytes)]
+        wanted = [MetadataRequestTopic(name=TopicName(name), topic_id=None) for name in names]
+        for topic in await self._metadata(node_id, wanted):
+            found[str(topic.name)] = _partitions(topic)
+        wanted = [MetadataRequestTopic(name=None, topic_id=UUID(bytes=topic_id)) for topic_id in ids]
+        for topic in await self._metadata(node_id, wanted):
+            partitions = _partitions(topic)
+            found[partitions.topic_id] = partitions
+        return found
+
+    async def topic_ids(self, node_id: int, names: Sequence[str]) -> dict[str, bytes | None]:
+        """The topics' ids, None where the broker says that there is no such topic; without those of which it
+        says neither. Raises UpstreamUnavailable.
+        """
+        wanted = [MetadataRequestTopic(name=TopicName(name), topic_id=None) for name in names]
+        ids: dict[str, bytes | None] = {}
+        for topic in await self._all_metadata(node_id, wanted):
+            if topic.error_code == ErrorCode.unknown_topic_or_partition:
+                ids[str(topic.name)] = None
+            elif topic.error_code == ErrorCode.none and topic.topic_id is not None:
+                ids[str(topic.name)] = topic.topic_id.bytes
+        return ids
+
+    async def _metadata(
+        self, node_id: int, wanted: Sequence[MetadataRequestTopic]
+    ) -> list[MetadataResponseTopic]:
+        """Without topics that have an error."""
+        return [topic for topic in await self._all_metadata(node_id, wanted) if topic.error_code == 0]
+
+    async def _all_metadata(
+        self, node_id: int, wanted: Sequence[MetadataRequestTopic]
+    ) -> list[MetadataResponseTopic]:
+        topics: list[MetadataResponseTopic] = []
+        for start in range(0, len(wanted), TOPICS_AT_A_TIME):
+            request = MetadataRequest(
+                topics=tuple(wanted[start : start + TOPICS_AT_A_TIME]),
+                allow_auto_topic_creation=False,
+                include_topic_authorized_operations=False,
+            )
+            answer = await self._line(node_id).ask(request, MetadataResponse)
+            topics += answer.topics
+        return topics
+
+    async def default(self, node_id: int, now: float) -> int:
+        """The broker's num.partitions, and Kafka's own where the broker does not say it.
+
+        The controller's is the one that counts, and cannot be asked for; brokers of one cluster are taken to
+        agree with it.
+        """
+        count, known_until = self._defaults.get(node_id, (KAFKAS_NUM_PARTITIONS, 0.0))
+        if now < known_until:
+            return count
+        try:
+            count = await self._num_partitions(node_id)
+        except UpstreamUnavailable as error:
+            log.warning("broker %d does not say its num.partitions, %d is assumed: %s", node_id, count, error)
+        self._defaults[node_id] = (count, now + DEFAULT_SECONDS)
+        return count
+
+    async def _num_partitions(self, node_id: int) -> int:
+        resource = DescribeConfigsResource(
+            resource_type=BROKER_RESOURCE, resource_name=str(node_id), configuration_keys=(NUM_PARTITIONS,)
+        )
+        answer = await self._line(node_id).ask(
+            DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse
+        )
+        for result in answer.results:
+            for config in result.configs:
+                if config.name == NUM_PARTITIONS and config.value:
+                    return int(config.value)
+        why = [result.error_message or result.error_code.name for result in answer.results]
+        raise UpstreamUnavailable(", ".join(why) or "an empty answer")
+
+    def _line(self, node_id: int) -> BrokerLine:
+        address = self._address(node_id)
+        if address is None:
+            raise UpstreamUnavailable(f"broker {node_id} is not known")
+        line = self._lines.get(node_id)
+        if line is None or line.address != address:
+            if line is not None:
+                line.close()
+            line = BrokerLine(*address, self._seconds, self._access)
+            self._lines[node_id] = line
+        return line
+
+    def close(self) -> None:
+        for line in self._lines.values():
+            line.close()
+
+
+def _partitions(topic: MetadataResponseTopic) -> Partitions:
+    return Partitions(len(topic.partitions), topic.topic_id.bytes if topic.topic_id else NO_ID)

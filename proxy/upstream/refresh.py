@@ -1,0 +1,224 @@
+"""ClusterRefresh: keeps the view of a cluster fresh, over a connection of the proxy's own."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+from kio.schema.api_versions.v0.request import ApiVersionsRequest
+from kio.schema.api_versions.v0.response import ApiVersionsResponse
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v12.response import MetadataResponse
+
+from proxy.errors import BadAnswer, UpstreamUnavailable
+from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView, Node, Partition
+from proxy.security.access import PLAINTEXT, Access
+from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
+
+log = logging.getLogger(__name__)
+REFRESH_SECONDS: Final = 5.0
+PARTITIONS_SECONDS: Final = 1.0
+"""How often partitions are asked for: what is known of them is never two seconds old."""
+PARTITIONS_AT_A_TIME: Final = 1000
+RETRY_SECONDS: Final = 0.5
+METADATA: Final = 3
+METADATA_VERSION: Final = 12
+"""Since Kafka 3.1; the first that can be asked by topic id."""
+
+
+class ClusterRefresh:
+    """Asks one broker after another for the cluster's brokers, every few seconds and when poked."""
+
+    def __init__(
+        self,
+        name: str,
+        bootstrap: Sequence[tuple[str, int]],
+        connect_seconds: float,
+        changed: Callable[[ClusterView], None],
+        seen: Callable[[ClusterView], None] = lambda view: None,
+        access: Access = PLAINTEXT,
+        may_ask: bool = True,
+    ) -> None:
+        """`name` is for the log; `changed` gets each view that differs in its brokers from the one before,
+        `seen` every view. `may_ask`: whether brokers tell the proxy anything; where they do not, it only sees
+        whether one answers, and `changed` gets the empty view each time that one does again.
+        """
+        self.view: ClusterView = NOTHING_KNOWN
+        self.problem = "the cluster has not been asked yet"
+        """Why the cluster could not be asked the last time; empty when it answered."""
+        self._name: Final = name
+        self._bootstrap: Final = tuple(bootstrap)
+        self._connect_seconds: Final = connect_seconds
+        self._changed: Final = changed
+        self._seen: Final = seen
+        self._access: Final = access
+        self._may_ask: Final = may_ask
+        self._want_partitions = False
+        self._want_all_names = False
+        self.want_topics = False
+        """Whether views have the names of all topics; with the partitions they have them anyway."""
+        self.answered: Final = asyncio.Event()
+        """Set once the cluster has answered, and been seen."""
+        self._poked: Final = asyncio.Event()
+        self._broker: BrokerConnection | None = None
+        self._topic_names: Final[dict[bytes, str]] = {}
+        self._wanted_ids: Final[set[bytes]] = set()
+
+    def poke(self) -> None:
+        """Ask again now: something that passed by says that the view is stale."""
+        self._poked.set()
+
+    @property
+    def want_partitions(self) -> bool:
+        """Whether views have all of the cluster's partitions, and the names of all topics."""
+        return self._want_partitions
+
+    @want_partitions.setter
+    def want_partitions(self, want: bool) -> None:
+        if want and not self._want_partitions:
+            self._poked.set()
+        self._want_partitions = want
+
+    def topic_name(self, topic_id: bytes) -> str:
+        """What a topic is called, by the newest view; empty where that is not known (yet)."""
+        return self.view.topic_name(topic_id)
+
+    def want_all_names(self) -> None:
+        """Have the names of all topics that there are now in the next view."""
+        self._want_all_names = True
+        self._poked.set()
+
+    def want_names(self, topic_ids: Iterable[bytes]) -> None:
+        """Have the names of these topics in a later view, where the cluster has them."""
+        unknown = [topic_id for topic_id in topic_ids if topic_id not in self._topic_names]
+        if unknown:
+            self._wanted_ids.update(unknown)
+            self._poked.set()
+
+    def awaits_name(self, topic_id: bytes) -> bool:
+        """Whether a cluster that answers is about to say what the topic is called."""
+        return self._may_ask and not self.problem and topic_id in self._wanted_ids
+
+    async def run(self) -> None:
+        """Ask for ever."""
+        while True:
+            try:
+                await self._ask()
+            except (OSError, EOFError, UpstreamUnavailable) as error:
+                self._disconnect()
+                problem = str(error) or type(error).__name__
+                if problem != self.problem:
+                    log.warning("%s: the cluster does not say what brokers it has: %s", self._name, problem)
+                self.problem = problem
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            await self._wait()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(PARTITIONS_SECONDS if self._want_partitions else REFRESH_SECONDS):
+                await self._poked.wait()
+        except TimeoutError:
+            pass
+
+    async def _ask(self) -> None:
+        self._poked.clear()
+        if not self._may_ask:
+            await self._look()
+            return
+        all_topics = self._want_partitions or self.want_topics or self._want_all_names
+        wanted = tuple(self._wanted_ids)
+        topics = tuple(MetadataRequestTopic(topic_id=UUID(bytes=topic_id), name=None) for topic_id in wanted)
+        request = MetadataRequest(
+            topics=None if all_topics else topics,
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+        async with asyncio.timeout(self._connect_seconds * 2):
+            broker = await self._connected()
+            as_of = asyncio.get_running_loop().time()
+            answer = await broker.ask(request, MetadataResponse)
+        self._wanted_ids.difference_update(wanted)
+        if all_topics:
+            self._want_all_names = False
+        for topic in answer.topics:
+            if topic.topic_id is not None and topic.name is not None and topic.error_code == 0:
+                self._topic_names[topic.topic_id.bytes] = topic.name
+        if not answer.brokers:
+            raise BadAnswer("the broker knows of no brokers")
+        self._take(answer, await _partitions(answer) if all_topics else None, as_of)
+
+    async def _look(self) -> None:
+        """See whether a broker answers; before a login it does so once."""
+        await self._connected()
+        self._disconnect()
+        if self.problem:
+            self.problem = ""
+            self._changed(self.view)
+
+    def _take(
+        self,
+        answer: MetadataResponse,
+        partitions: dict[tuple[str, int], Partition] | None,
+        as_of: float,
+    ) -> None:
+        nodes = {int(node.node_id): Node(int(node.node_id), node.host, node.port) for node in answer.brokers}
+        before = self.view
+        self.view = ClusterView(answer.cluster_id or "", nodes, self._topic_names, partitions, as_of)
+        if self.problem:
+            log.info("%s: cluster %s has brokers %s", self._name, answer.cluster_id, sorted(nodes))
+        self.problem = ""
+        if _addresses(before) != _addresses(self.view):
+            self._changed(self.view)
+        self._seen(self.view)
+        self.answered.set()
+
+    async def _connected(self) -> BrokerConnection:
+        if self._broker is not None:
+            return self._broker
+        known = [(node.host, node.port) for node in self.view.nodes.values()]
+        addresses = (*known, *self._bootstrap)
+        self._broker = await connect_to_any(addresses, self._access, self._connect_seconds, _check)
+        return self._broker
+
+    def _disconnect(self) -> None:
+        if self._broker is not None:
+            self._broker.close()
+            self._broker = None
+
+    def close(self) -> None:
+        self._disconnect()
+
+
+async def _check(broker: BrokerConnection) -> None:
+    """The broker has to know the version of Metadata that the proxy asks with."""
+    answer = await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
+    newest = max((api.max_version for api in answer.api_keys if api.api_key == METADATA), default=-1)
+    if newest < METADATA_VERSION:
+        raise BadAnswer(f"the broker knows Metadata up to v{newest}; Kafka 3.1 or newer knows v12")
+
+
+async def _partitions(answer: MetadataResponse) -> dict[tuple[str, int], Partition]:
+    """Every partition of the topics that the broker can tell about. Of many, others get their turn in
+    between.
+    """
+    found: dict[tuple[str, int], Partition] = {}
+    done = 0
+    for topic in answer.topics:
+        if topic.error_code != 0 or topic.name is None:
+            continue
+        for partition in topic.partitions:
+            # kio's node ids are plain ints.
+            found[topic.name, partition.partition_index] = Partition(
+                partition.leader_id, partition.replica_nodes, frozenset(partition.isr_nodes)
+            )
+        done += len(topic.partitions)
+        if done >= PARTITIONS_AT_A_TIME:
+            done = 0
+            await asyncio.sleep(0)
+    return found
+
+
+def _addresses(view: ClusterView) -> dict[int, tuple[str, int]]:
+    return {node.node_id: (node.host, node.port) for node in view.nodes.values()}

@@ -1,0 +1,127 @@
+"""FetchAnswer: what is read from a FetchResponse and put into it, where the request was not the client's own.
+
+Used for requests from which partitions were left out: see proxy.relay.fetch.session.
+"""
+
+from typing import Final, final
+
+from proxy.wire.edit import Edit, count, i16, i32, i64
+from proxy.wire.fetch_request import FLEXIBLE_FROM, NO_SESSION, NO_TAGS, SESSIONS_FROM, topic_bytes
+from proxy.wire.reader import Reader
+
+UNKNOWN: Final = -1
+
+
+@final
+class Watermarks:
+    """What a broker has said last of a partition's log; UNKNOWN until it has."""
+
+    __slots__ = ("batch_bytes", "high_watermark", "last_stable_offset", "leader_epoch", "log_start_offset")
+
+    def __init__(self) -> None:
+        self.high_watermark = UNKNOWN
+        self.last_stable_offset = UNKNOWN
+        """From v4 on."""
+        self.log_start_offset = UNKNOWN
+        """From v5 on."""
+        self.leader_epoch = UNKNOWN
+        """The current_leader_epoch with which the partition was asked for."""
+        self.batch_bytes = 0
+        """The size of the batch of which the last answer had only a part; 0 where it ended with a whole one,
+        or where that is not known.
+        """
+
+
+class FetchAnswer:
+    """Made with the request; filled as the answer is read."""
+
+    def __init__(self, version: int) -> None:
+        self.version: Final = version
+        self.session_mask = 0
+        """By what (exclusive or) the client's session id differs from the broker's."""
+        self.watched: dict[bytes, dict[int, Watermarks]] = {}
+        """What to learn: by topic (name or id, as in the request) and partition."""
+        self.added_topics = 0
+        self.added = b""
+        """Topics to put before the broker's own: partitions that the client expects to see."""
+        self.error_code = 0
+        self.session_id = NO_SESSION
+        """The broker's, as it came; NO_SESSION where there is none."""
+
+    def opened(self) -> None:
+        """The answer has been read up to its partitions; called once."""
+
+    def read_head(self, reader: Reader, edits: list[Edit]) -> int:
+        """Read from the error_code (v7) on, and return how many topics follow. May be called again."""
+        if self.version >= SESSIONS_FROM:
+            self.error_code = reader.i16()
+            at = reader.offset
+            self.session_id = reader.i32()
+            if self.session_mask and self.session_id != NO_SESSION:
+                edits.append(Edit(at, at + 4, i32(self.session_id ^ self.session_mask)))
+        flexible = self.version >= FLEXIBLE_FROM
+        at = reader.offset
+        topics = reader.count(flexible)
+        # Without any topic, it is an error or a throttled answer: a client that gets a part of what it asked
+        # for, instead of nothing, takes it for a broken one.
+        if self.added_topics and topics > 0 and self.error_code == 0:
+            edits.append(Edit(at, reader.offset, count(topics + self.added_topics, flexible) + self.added))
+        return topics
+
+    def marks(self, topic: bytes, partition: int) -> Watermarks | None:
+        """Where to note what the answer says of a partition; None where nobody wants to know."""
+        partitions = self.watched.get(topic)
+        return None if partitions is None else partitions.get(partition)
+
+
+def empty_partition(version: int, partition: int, marks: Watermarks) -> bytes:
+    """A partition of a FetchResponse that has no records, with what the broker has said of it before."""
+    out = i32(partition) + i16(0) + i64(marks.high_watermark)
+    if version >= 4:
+        out += i64(marks.last_stable_offset)
+    if version >= 5:
+        out += i64(marks.log_start_offset)
+    flexible = version >= FLEXIBLE_FROM
+    if version >= 4:
+        out += count(-1, flexible)  # aborted_transactions: null, as brokers have it for most consumers
+    if version >= 11:
+        out += i32(-1)  # preferred_read_replica
+    # Empty records are no null: not every client takes that.
+    return out + (b"\1" + NO_TAGS if flexible else i32(0))
+
+
+def write_partitions(version: int, partitions: dict[bytes, list[bytes]]) -> bytes:
+    """Topics of a FetchResponse, without the number in front of them."""
+    flexible = version >= FLEXIBLE_FROM
+    out: list[bytes] = []
+    for topic, elements in partitions.items():
+        out.append(topic_bytes(version, topic))
+        out.append(count(len(elements), flexible))
+        out.extend(elements)
+        if flexible:
+            out.append(NO_TAGS)
+    return b"".join(out)
+
+
+def fetch_response(
+    version: int,
+    correlation_id: int,
+    error_code: int = 0,
+    session_id: int = NO_SESSION,
+    throttle_time_ms: int = 0,
+    topics: int = 0,
+    written: bytes = b"",
+) -> bytes:
+    """A whole FetchResponse, as a frame; `written` are the topics."""
+    flexible = version >= FLEXIBLE_FROM
+    body = i32(correlation_id)
+    if flexible:
+        body += NO_TAGS
+    if version >= 1:
+        body += i32(throttle_time_ms)
+    if version >= SESSIONS_FROM:
+        body += i16(error_code) + i32(session_id)
+    body += count(topics, flexible) + written
+    if flexible:
+        body += NO_TAGS
+    return i32(len(body)) + body

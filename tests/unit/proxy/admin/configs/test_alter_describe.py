@@ -1,0 +1,323 @@
+"""Requests that alter configs of topics and brokers: ours, the broker's, and the one answer to both."""
+
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.admin.configs.alter_describe import ResourceConfigs
+from proxy.admin.configs.store import ConfigsStore
+from proxy.quota.config_rules import ConfigRules
+from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
+from proxy.quota.limits.resources import ConfigResource
+from proxy.relay.close_reasons import RelayError
+from proxy.store.quota_store import StoreUnavailable
+from proxy.wire.errors import Malformed
+from tests.support.config_rules import CONFIG_RULES, KIND, PASSED_ON
+from tests.support.configs import (
+    APPEND,
+    BROKER,
+    DELETE,
+    INCREMENTAL,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    alter_request,
+    describe_request,
+    incremental_request,
+)
+from tests.support.configs_broker import FakeBroker
+from tests.support.configs_kit import (
+    ACTION,
+    BROKER_1,
+    DEFAULT_BROKER,
+    DEFAULT_TOPIC,
+    EXPIRES,
+    FLAG,
+    INVALID_CONFIG,
+    INVALID_REQUEST,
+    LOGGER,
+    NONE,
+    PART,
+    RATE,
+    REFUSED,
+    REPLICAS,
+    THEIRS,
+    TOTAL,
+    WALL_MS,
+    Kit,
+    T,
+    U,
+)
+from tests.support.memory_store import memory_store
+from tests.support.messages import request_frame, versions
+from tests.support.mutations import intercepted, topic_id
+from tests.support.rights import FixedRights
+
+every_incremental = pytest.mark.parametrize("version", versions(INCREMENTAL))
+
+
+class TestIncremental:
+    @every_incremental
+    async def test_ours_are_stored_and_theirs_go_to_the_broker(self, version: int) -> None:
+        kit = Kit()
+        ops = [(RATE, SET, " 05"), (THEIRS, SET, "60000"), (ACTION, SET, "reject")]
+        done = await kit.set((T, ops), (BROKER_1, [(FLAG, SET, "TRUE")]), version=version)
+        assert done == [(T, NONE, None), (BROKER_1, NONE, None)]
+        assert kit.configs == {"topic t": {RATE: "5", ACTION: "reject"}, "broker 1": {FLAG: "true"}}
+        assert kit.asked() == [(T, {THEIRS: "60000"}), (BROKER_1, {})]
+        assert [setting.topic_id for _, setting in kit.log.records] == [topic_id("t").hex] * 2 + [None]
+
+    async def test_what_is_not_ours_goes_on_as_it_came(self) -> None:
+        kit = Kit()
+        resources = [(T, [(THEIRS, SET, "5"), ("x", APPEND, "y")]), (LOGGER, [(RATE, SET, "y")])]
+        request = incremental_request(resources, validate_only=True)
+        frame = request_frame(request)
+        await kit.alter(request)
+        assert kit.broker.frames == [frame]
+        assert kit.configs == {}
+
+    async def test_deleting_is_fine_whether_there_is_a_value_or_not(self) -> None:
+        kit = Kit()
+        await kit.set((T, [(RATE, SET, "5")]))
+        assert await kit.set((T, [(RATE, DELETE, None), (PART, DELETE, "x")])) == [(T, NONE, None)]
+        assert kit.configs == {}
+
+    async def test_lists_grow_and_shrink(self) -> None:
+        kit = Kit()
+        assert await kit.set((T, [(REPLICAS, APPEND, "0:1, 1:2")])) == [(T, NONE, None)]
+        await kit.set((T, [(REPLICAS, APPEND, "1:2,2:3")]))
+        assert kit.configs == {"topic t": {REPLICAS: "0:1,1:2,2:3"}}
+        await kit.set((T, [(REPLICAS, SUBTRACT, "0:1,2:3,7:7")]))
+        assert kit.configs == {"topic t": {REPLICAS: "1:2"}}
+        await kit.set((T, [(REPLICAS, SUBTRACT, "1:2")]))
+        assert kit.configs == {"topic t": {REPLICAS: ""}}
+
+    @every_incremental
+    @pytest.mark.parametrize(
+        ("ops", "code", "message"),
+        [
+            (
+                [(RATE, SET, "0")],
+                INVALID_CONFIG,
+                "Invalid value 0 for configuration producer.byte.rate: Value",
+            ),
+            (
+                [(RATE, SET, "x")],
+                INVALID_CONFIG,
+                "Invalid value x for configuration producer.byte.rate: Not a",
+            ),
+            ([(ACTION, SET, "omit")], INVALID_CONFIG, "String must be one of: throttle, reject"),
+            ([(REPLICAS, SET, "0")], INVALID_CONFIG, "[partitionId]:[brokerId]"),
+            ([(REPLICAS, APPEND, "*"), (RATE, SET, "5")], INVALID_CONFIG, "must be the literal '*'"),
+            ([(RATE, SET, None)], INVALID_REQUEST, "Null value not supported for : producer.byte.rate"),
+            ([(RATE, SET, "5"), (RATE, SET, "6")], INVALID_REQUEST, "duplicate config keys"),
+            (
+                [(RATE, APPEND, "5")],
+                INVALID_CONFIG,
+                "Can't APPEND to key producer.byte.rate because its type",
+            ),
+            ([(RATE, SUBTRACT, "5")], INVALID_CONFIG, "Can't SUBTRACT from key producer.byte.rate"),
+            ([(RATE, 9, "5")], INVALID_REQUEST, "operation 9 of producer.byte.rate is not known"),
+        ],
+    )
+    async def test_what_kafka_would_refuse(
+        self, version: int, ops: list[tuple[str, int, str | None]], code: ErrorCode, message: str
+    ) -> None:
+        kit = Kit({ConfigResource(TOPIC_RESOURCE, "t"): {REPLICAS: "0:1"}})
+        done = await kit.set((T, [(THEIRS, SET, "1"), *ops]), (U, [(RATE, SET, "6")]), version=version)
+        [(first, first_code, said), second] = done
+        assert (first, first_code) == (T, code)
+        assert said is not None
+        assert message in said
+        assert second == (U, NONE, None)
+        assert kit.asked() == [(U, {})], "a resource that is refused is refused whole"
+        assert kit.configs == {"topic t": {REPLICAS: "0:1"}, "topic u": {RATE: "6"}}
+
+    async def test_what_the_broker_refuses_is_not_stored(self) -> None:
+        kit = Kit(refuses={T: REFUSED})
+        done = await kit.set((U, [(RATE, SET, "5")]), (T, [(RATE, SET, "5"), (THEIRS, SET, "5")]))
+        assert done == [(U, NONE, None), (T, REFUSED, "because")]
+        assert kit.configs == {"topic u": {RATE: "5"}}
+
+    async def test_who_may_not_change_quotas_changes_nothing(self) -> None:
+        kit = Kit()
+        kit.broker.rights = FixedRights(may=False)
+        done = await kit.set(
+            (T, [(RATE, SET, "5"), (THEIRS, SET, "5")]),
+            (U, [(THEIRS, SET, "5")]),
+            (BROKER_1, [(FLAG, SET, "true")]),
+            (DEFAULT_TOPIC, [(RATE, SET, "5")]),
+        )
+        assert {resource: code for resource, code, _ in done} == {
+            T: ErrorCode.topic_authorization_failed,
+            U: NONE,
+            BROKER_1: ErrorCode.cluster_authorization_failed,
+            DEFAULT_TOPIC: ErrorCode.topic_authorization_failed,
+        }
+        assert kit.asked() == [(U, {THEIRS: "5"})]
+        assert kit.configs == {}
+
+    async def test_a_resource_that_is_there_twice_is_the_brokers_to_refuse(self) -> None:
+        kit = Kit(refuses={T: INVALID_REQUEST})
+        done = await kit.set((T, [(RATE, SET, "5")]), (U, [(RATE, SET, "5")]), (T, [(THEIRS, SET, "5")]))
+        assert done == [(T, INVALID_REQUEST, "because"), (U, NONE, None), (T, INVALID_REQUEST, "because")]
+        assert kit.configs == {"topic u": {RATE: "5"}}
+
+    async def test_the_default_topic_is_no_brokers(self) -> None:
+        kit = Kit()
+        assert await kit.set((DEFAULT_TOPIC, [(RATE, SET, "5")])) == [(DEFAULT_TOPIC, NONE, None)]
+        assert kit.broker.asked == []
+        done = await kit.set((DEFAULT_TOPIC, [(THEIRS, SET, "5")]), (T, [(THEIRS, SET, "5")]))
+        assert [code for _, code, _ in done] == [INVALID_CONFIG, NONE]
+        assert "Unknown topic config name: retention.ms" in str(done[0][2])
+        done = await kit.set((DEFAULT_TOPIC, [(RATE, SET, "6")]), (DEFAULT_TOPIC, [(RATE, SET, "7")]))
+        assert [code for _, code, _ in done] == [INVALID_REQUEST] * 2
+        assert kit.configs == {"topic <default>": {RATE: "5"}}
+
+    async def test_validate_only_changes_nothing(self) -> None:
+        kit = Kit()
+        done = await kit.set((T, [(RATE, SET, "5")]), (U, [(RATE, SET, "0")]), validate_only=True)
+        assert [code for _, code, _ in done] == [NONE, INVALID_CONFIG]
+        assert kit.broker.asked[-1].validate_only
+        assert kit.log.records == []
+
+    async def test_brokers_are_named_by_number_and_the_default_is_empty(self) -> None:
+        kit = Kit(refuses={(BROKER, "x"): INVALID_REQUEST})
+        done = await kit.set(
+            (DEFAULT_BROKER, [(FLAG, SET, "true")]),
+            ((BROKER, "01"), [(FLAG, SET, "true")]),
+            ((BROKER, "x"), [(FLAG, SET, "true")]),
+        )
+        assert [code for _, code, _ in done] == [NONE, NONE, INVALID_REQUEST]
+        assert kit.configs == {"broker <default>": {FLAG: "true"}, "broker 1": {FLAG: "true"}}
+
+    async def test_what_cannot_be_together(self) -> None:
+        kit = Kit()
+        done = await kit.set(
+            (DEFAULT_BROKER, [(TOTAL, SET, "10")]),
+            (T, [(PART, SET, "6")]),
+            (U, [(PART, SET, "5"), (THEIRS, SET, "1")]),
+        )
+        assert done == [
+            (DEFAULT_BROKER, NONE, None),
+            (T, NONE, None),
+            (U, INVALID_CONFIG, "11 is more than 10"),
+        ]
+        assert kit.asked() == [(DEFAULT_BROKER, {}), (T, {})]
+        assert (await kit.set((DEFAULT_BROKER, [(TOTAL, SET, "5")])))[0][1] == INVALID_CONFIG
+        assert kit.configs == {"broker <default>": {TOTAL: "10"}, "topic t": {PART: "6"}}
+
+    async def test_while_the_store_is_away(self) -> None:
+        kit = Kit(refuses={(TOPIC, "v"): REFUSED})
+        kit.log.failure = StoreUnavailable("it is away; try again")
+        done = await kit.set(
+            (T, [(RATE, SET, "5")]),
+            (U, [(RATE, SET, "5"), (THEIRS, SET, "5")]),
+            ((TOPIC, "v"), [(RATE, SET, "5")]),
+            (DEFAULT_TOPIC, [(RATE, SET, "5")]),
+            (BROKER_1, [(THEIRS, SET, "5")]),
+        )
+        away = ErrorCode.request_timed_out
+        assert done == [
+            (T, away, "it is away; try again"),
+            (U, away, "Kafka's own configs of the resource are set; it is away; try again"),
+            ((TOPIC, "v"), REFUSED, "because"),
+            (DEFAULT_TOPIC, away, "it is away; try again"),
+            (BROKER_1, NONE, None),
+        ]
+        assert kit.configs == {}
+
+    async def test_without_a_store(self) -> None:
+        kit = Kit({ConfigResource(TOPIC_RESOURCE, "t"): {RATE: "5"}})
+        kit.store.log = None
+        done = await kit.set(
+            (T, [(RATE, SET, "6")]), (U, [(THEIRS, SET, "6")]), (DEFAULT_TOPIC, [(RATE, DELETE, "")])
+        )
+        assert [code for _, code, _ in done] == [ErrorCode.policy_violation, NONE, NONE]
+        assert "configuration file alone" in str(done[0][2])
+        assert kit.asked() == [(U, {THEIRS: "6"})]
+        assert await kit.set((T, [(RATE, SET, "5")])) == [(T, NONE, None)], "it is so"
+        assert await kit.replace((T, {THEIRS: "5"})) == [(T, NONE, None)], "nothing of the file's is erased"
+
+    async def test_for_a_time(self) -> None:
+        kit = Kit({ConfigResource(TOPIC_RESOURCE, "t"): {RATE: "5"}})
+        until = (EXPIRES, SET, str(WALL_MS + 100))
+        assert await kit.set((T, [(RATE, SET, "50"), until]), (BROKER_1, [(FLAG, SET, "true"), until])) == [
+            (T, NONE, None),
+            (BROKER_1, NONE, None),
+        ]
+        assert kit.configs == {"topic t": {RATE: "50"}, "broker 1": {FLAG: "true"}}
+        assert [setting.expires_at_ms for _, setting in kit.log.records] == [WALL_MS + 100] * 2
+        assert kit.asked() == [(T, {}), (BROKER_1, {})]
+        assert EXPIRES not in await kit.shown(T)
+        assert await kit.set((T, [(EXPIRES, DELETE, None)])) == [(T, NONE, None)]
+        assert kit.configs["topic t"] == {RATE: "5"}
+        kit.store.close()
+
+    @pytest.mark.parametrize(
+        ("ops", "code"),
+        [
+            ([(EXPIRES, SET, str(WALL_MS))], INVALID_CONFIG),
+            ([(EXPIRES, SET, str(WALL_MS + 1))], INVALID_CONFIG),
+            ([(RATE, SET, "5"), (EXPIRES, SET, str(WALL_MS))], INVALID_CONFIG),
+            ([(RATE, SET, "5"), (EXPIRES, SET, "9" * 5000)], INVALID_CONFIG),
+            ([(RATE, SET, "5"), (EXPIRES, SET, "soon")], INVALID_CONFIG),
+            ([(RATE, SET, "5"), (EXPIRES, SET, None)], INVALID_REQUEST),
+            ([(RATE, SET, "5"), (EXPIRES, APPEND, "5")], INVALID_REQUEST),
+            ([(RATE, SET, "5"), (EXPIRES, DELETE, None), (EXPIRES, DELETE, None)], INVALID_REQUEST),
+        ],
+    )
+    async def test_for_no_time(self, ops: list[tuple[str, int, str | None]], code: ErrorCode) -> None:
+        kit = Kit()
+        [(_, refused, message)] = await kit.set((T, ops))
+        assert refused == code
+        assert EXPIRES in str(message)
+        [(_, refused, _)] = await kit.replace((T, {RATE: "5", EXPIRES: str(WALL_MS + 100)}))
+        assert refused == INVALID_CONFIG
+        assert kit.log.records == []
+
+    async def test_what_brokers_enforce_too(self) -> None:
+        kit = Kit(rules=ConfigRules([KIND], passed_on=frozenset([REPLICAS]), unenforced=frozenset([FLAG])))
+        done = await kit.set((T, [(REPLICAS, SET, "*"), (RATE, SET, "5")]), (BROKER_1, [(FLAG, SET, "true")]))
+        assert [code for _, code, _ in done] == [NONE, INVALID_CONFIG]
+        assert "is enforced where the proxy has a replication listener" in str(done[1][2])
+        assert kit.asked() == [(T, {REPLICAS: "*"})]
+        assert kit.configs == {"topic t": {REPLICAS: "*", RATE: "5"}}
+        until = (EXPIRES, SET, str(WALL_MS + 100))
+        done = await kit.set((U, [(REPLICAS, SET, "*"), until]), (BROKER_1, [(FLAG, DELETE, None)]))
+        assert [code for _, code, _ in done] == [INVALID_CONFIG, NONE]
+        assert "where nothing would end it" in str(done[0][2])
+
+    async def test_no_resource_at_all(self) -> None:
+        assert await Kit().set() == []
+
+
+class TestGarbage:
+    @pytest.mark.parametrize(
+        "request_", [alter_request([(T, {RATE: "5"})]), incremental_request([(T, [(RATE, SET, "5")])])]
+    )
+    async def test_a_request_that_does_not_parse(self, request_: Any) -> None:
+        apis = ResourceConfigs(ConfigsStore(memory_store({})[0]), CONFIG_RULES)
+        with pytest.raises(Malformed):
+            await apis.alter(intercepted(request_frame(request_)[:-3]), FakeBroker().broker())
+
+    async def test_an_answer_that_does_not_parse(self) -> None:
+        apis = ResourceConfigs(ConfigsStore(memory_store({})[0]), CONFIG_RULES)
+        broker = FakeBroker().broker()
+
+        async def ask(frame: bytes) -> bytes:
+            return b"\0\0\0\1\0"
+
+        broken = type(broker)(broker.cluster_id, broker.node_id, broker.counts, ask, broker.rights)
+        with pytest.raises(RelayError, match="the answer to IncrementalAlterConfigs"):
+            await apis.alter(intercepted(request_frame(incremental_request([(T, [])]))), broken)
+        with pytest.raises(RelayError, match="the answer to DescribeConfigs"):
+            await apis.describe(intercepted(request_frame(describe_request([(T, None)]))), broken)
+
+
+async def test_what_is_passed_on_is_set_here_and_at_the_broker() -> None:
+    kit = Kit(rules=PASSED_ON)
+    assert await kit.set((T, [(RATE, SET, "7")])) == [(T, NONE, None)]
+    assert kit.configs == {"topic t": {RATE: "7"}}
+    assert kit.asked() == [(T, {RATE: "7"})]

@@ -1,0 +1,115 @@
+"""DescribeConfigs: our configs of topics and brokers beside the broker's."""
+
+import pytest
+
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
+from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
+from tests.support.configs import (
+    DESCRIBE,
+    SET,
+    Shown,
+    describe_request,
+    described,
+)
+from tests.support.configs_kit import (
+    ACTION,
+    BROKER_1,
+    DEFAULT_BROKER,
+    DEFAULT_TOPIC,
+    FLAG,
+    LOGGER,
+    PART,
+    RATE,
+    REFUSED,
+    REPLICAS,
+    THEIRS,
+    TOTAL,
+    Kit,
+    T,
+    U,
+)
+from tests.support.messages import request_frame, versions
+
+every_describe = pytest.mark.parametrize("version", versions(DESCRIBE))
+
+
+class TestDescribing:
+    @every_describe
+    async def test_ours_are_beside_the_brokers(self, version: int) -> None:
+        kit = Kit({ConfigResource(TOPIC_RESOURCE, DEFAULT_RESOURCE): {RATE: "7", PART: "8"}})
+        await kit.set((T, [(RATE, SET, "5"), (REPLICAS, SET, "0:1")]), (BROKER_1, [(FLAG, SET, "true")]))
+        configs = await kit.shown(T, version=version)
+        assert {name: shown.value for name, shown in configs.items()} == {
+            THEIRS: "5",
+            RATE: "5",
+            ACTION: "throttle",
+            "consumer.byte.rate.action": "throttle",
+            PART: "8",
+            REPLICAS: "0:1",
+            "follower.replication.throttled.replicas": "",
+        }
+        if version >= 1:
+            assert configs[RATE] == Shown("5", 1, (("5", 1), ("7", 3)))
+            assert configs[PART] == Shown("8", 3, (("8", 3),))
+            assert configs[REPLICAS] == Shown("0:1", 1, (("0:1", 1), ("", 5)))
+            assert configs[ACTION] == Shown("throttle", 5, (("throttle", 5),))
+            assert (await kit.shown(BROKER_1, FLAG, version=version))[FLAG].source == 2
+            assert (await kit.shown(T, RATE, version=version, synonyms=False))[RATE].synonyms == ()
+
+    async def test_types_and_documentation(self) -> None:
+        kit = Kit()
+        await kit.set((T, [(RATE, SET, "5")]), (BROKER_1, [(FLAG, SET, "true")]))
+        for wanted in (True, False):
+            asked = [(T, [RATE, REPLICAS, ACTION]), (BROKER_1, [FLAG])]
+            answer = await kit.describe(describe_request(asked, documentation=wanted))
+            configs = [config for result in answer.results for config in result.configs]
+            types = {config.name: config.config_type for config in configs}
+            assert types == {RATE: 5, REPLICAS: 7, ACTION: 2, FLAG: 1}
+            assert all(bool(config.documentation) == wanted for config in configs if config.name != REPLICAS)
+            assert not any(config.read_only or config.is_sensitive for config in configs)
+
+    async def test_only_what_is_asked_for(self) -> None:
+        kit = Kit()
+        await kit.set((T, [(RATE, SET, "5")]))
+        assert set(await kit.shown(T, THEIRS)) == {THEIRS}
+        assert set(await kit.shown(T, THEIRS, RATE)) == {THEIRS, RATE}
+        assert await kit.shown(T, PART) == {PART: Shown(None, 5)}, "no value, shown to who asks for it"
+        assert PART not in await kit.shown(T)
+
+    async def test_the_request_goes_on_as_it_came(self) -> None:
+        kit = Kit()
+        request = describe_request([(T, [RATE]), (LOGGER, None)])
+        await kit.describe(request)
+        assert kit.broker.frames == [request_frame(request)]
+
+    async def test_the_default_topic_is_ours_alone(self) -> None:
+        kit = Kit()
+        await kit.set((DEFAULT_TOPIC, [(RATE, SET, "5")]))
+        answer = await kit.describe(describe_request([(T, None), (DEFAULT_TOPIC, None), (U, None)]))
+        shown = described(answer)
+        assert list(shown) == [T, DEFAULT_TOPIC, U]
+        assert [resource.resource_name for resource in kit.broker.asked[-1].resources] == ["t", "u"]
+        assert shown[DEFAULT_TOPIC][RATE] == Shown("5", 1, (("5", 1),))  # type: ignore[index]
+        assert shown[T][RATE] == Shown("5", 3, (("5", 3),))  # type: ignore[index]
+        before = len(kit.broker.asked)
+        assert RATE in await kit.shown(DEFAULT_TOPIC)
+        assert len(kit.broker.asked) == before
+
+    async def test_of_the_default_broker_only_what_is_set(self) -> None:
+        kit = Kit()
+        assert set(await kit.shown(DEFAULT_BROKER, FLAG, TOTAL)) == {FLAG, TOTAL}
+        assert FLAG not in await kit.shown(DEFAULT_BROKER)
+        await kit.set((DEFAULT_BROKER, [(FLAG, SET, "true")]))
+        assert (await kit.shown(DEFAULT_BROKER))[FLAG] == Shown("true", 3, (("true", 3),))
+        assert (await kit.shown(BROKER_1))[FLAG] == Shown("true", 3, (("true", 3), ("false", 5)))
+
+    async def test_what_the_broker_refuses_is_not_shown(self) -> None:
+        kit = Kit(refuses={T: REFUSED})
+        await kit.set((U, [(RATE, SET, "5")]))
+        assert described(await kit.describe(describe_request([(T, None)]))) == {T: REFUSED}
+
+    async def test_other_resources_have_none_of_ours(self) -> None:
+        assert set(await Kit().shown(LOGGER)) == {THEIRS, REPLICAS}
+
+    async def test_nothing_asked_for(self) -> None:
+        assert described(await Kit().describe(describe_request([]))) == {}

@@ -1,0 +1,74 @@
+"""AlterConfigs, which replaces all configs of a resource: ours and the broker's."""
+
+import pytest
+
+from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
+from proxy.quota.limits.resources import ConfigResource
+from proxy.store.layers import Temporary
+from tests.support.configs import (
+    ALTER,
+    SET,
+    alter_request,
+)
+from tests.support.configs_kit import (
+    BROKER_1,
+    FLAG,
+    INVALID_CONFIG,
+    INVALID_REQUEST,
+    NONE,
+    PART,
+    RATE,
+    REFUSED,
+    REPLICAS,
+    THEIRS,
+    Kit,
+    T,
+    U,
+)
+from tests.support.messages import request_frame, versions
+
+every_alter = pytest.mark.parametrize("version", versions(ALTER))
+
+
+class TestReplacing:
+    @every_alter
+    async def test_what_is_not_named_is_erased_ours_as_kafkas(self, version: int) -> None:
+        file = {ConfigResource(TOPIC_RESOURCE, "t"): {PART: "3"}}
+        kit = Kit(file)
+        await kit.set((T, [(RATE, SET, "5"), (REPLICAS, SET, "*")]), (U, [(RATE, SET, "5")]))
+        done = await kit.replace((T, {REPLICAS: "0:1", THEIRS: "60000"}), version=version)
+        assert done == [(T, NONE, None)]
+        assert kit.asked() == [(T, {THEIRS: "60000"})]
+        assert kit.configs == {"topic t": {REPLICAS: "0:1"}, "topic u": {RATE: "5"}}
+        assert await kit.replace((T, {}), version=version) == [(T, NONE, None)]
+        assert kit.asked() == [(T, {})]
+        assert kit.configs == {"topic u": {RATE: "5"}}
+
+    async def test_ours_need_not_be_named_where_there_are_none(self) -> None:
+        kit = Kit()
+        request = alter_request([(T, {THEIRS: "5"}), (BROKER_1, {"x": "y"})])
+        await kit.alter(request)
+        assert kit.broker.frames == [request_frame(request)]
+        assert kit.log.records == []
+
+    @every_alter
+    async def test_what_kafka_would_refuse(self, version: int) -> None:
+        kit = Kit()
+        done = await kit.replace((T, {RATE: None}), (BROKER_1, {FLAG: "maybe"}), version=version)
+        assert [code for _, code, _ in done] == [INVALID_REQUEST, INVALID_CONFIG]
+        assert kit.broker.asked == []
+
+    async def test_what_an_old_tool_has_read_it_may_write_back(self) -> None:
+        """kafka-configs up to 3.9 does with brokers: no temporary value becomes a lasting one by it."""
+        kit = Kit()
+        resource = ConfigResource(TOPIC_RESOURCE, "t")
+        kit.store._configs.layers.tools.set_temporary(resource, RATE, Temporary("5", 2_000_000))
+        kit.store._configs.layers.refresh(resource, RATE, 0)
+        assert await kit.replace((T, {RATE: "5", THEIRS: "1"})) == [(T, NONE, None)]
+        assert kit.log.records == []
+
+    async def test_refused_by_the_broker(self) -> None:
+        kit = Kit(refuses={T: REFUSED})
+        await kit.set((U, [(RATE, SET, "5")]))
+        assert await kit.replace((T, {RATE: "5"}), (U, {})) == [(T, REFUSED, "because"), (U, NONE, None)]
+        assert kit.configs == {}

@@ -1,0 +1,185 @@
+"""Both APIs' messages, against kio's reading and writing of the same at every version."""
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import f64, i8
+
+from proxy.admin.messages.client_quotas import (
+    ALTER_CLIENT_QUOTAS,
+    DESCRIBE_CLIENT_QUOTAS,
+    FLEXIBLE_FROM,
+    Alteration,
+    Component,
+    Op,
+    alter_response,
+    describe_response,
+    read_alterations,
+    read_describe,
+    read_validate_only,
+    write_altered,
+    write_described,
+)
+from proxy.wire.errors import Malformed, Short
+from proxy.wire.reader import Reader
+from tests.support.messages import encode, read_frame, request_type, response_type, versions
+
+VERSIONS = [0, 1]
+NAMES = ["alice", "", None, "a" * 200, "grün", "<default>"]
+
+
+def module_of(message: type) -> Any:
+    """The module with a message's nested types."""
+    return sys.modules[message.__module__]
+
+
+def entries(seed: int) -> Iterator[tuple[list[tuple[str, str | None]], list[tuple[str, float, bool]]]]:
+    """Parts and ops of some entries."""
+    choice = random.Random(seed)
+    for _ in range(choice.randrange(6)):
+        parts = [(kind, choice.choice(NAMES)) for kind in choice.sample(["user", "client-id", "ip"], 2)]
+        ops = [
+            (f"key-{n}", choice.uniform(-1e18, 1e18), choice.random() < 0.5)
+            for n in range(choice.randrange(3))
+        ]
+        yield parts, ops
+
+
+def test_kio_has_no_further_versions() -> None:
+    assert versions(DESCRIBE_CLIENT_QUOTAS) == VERSIONS
+    assert versions(ALTER_CLIENT_QUOTAS) == VERSIONS
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("seed", range(8))
+def test_alter_request(version: int, seed: int) -> None:
+    message = request_type(ALTER_CLIENT_QUOTAS, version)
+    kio = module_of(message)
+    wanted = list(entries(seed))
+    body = encode(
+        message(
+            entries=tuple(
+                kio.EntryData(
+                    entity=tuple(kio.EntityData(entity_type=kind, entity_name=name) for kind, name in parts),
+                    ops=tuple(
+                        kio.OpData(key=key, value=f64(value), remove=remove) for key, value, remove in ops
+                    ),
+                )
+                for parts, ops in wanted
+            ),
+            validate_only=seed % 2 == 0,
+        )
+    )
+    reader = Reader([body])
+    flexible = version >= FLEXIBLE_FROM
+    assert list(read_alterations(reader, flexible)) == [
+        Alteration(tuple(parts), tuple(Op(*op) for op in ops)) for parts, ops in wanted
+    ]
+    assert read_validate_only(reader, flexible) is (seed % 2 == 0)
+    assert reader.offset == len(body)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_describe_request(version: int) -> None:
+    message = request_type(DESCRIBE_CLIENT_QUOTAS, version)
+    kio = module_of(message)
+    wanted = [("user", 0, "alice"), ("client-id", 1, None), ("", 2, ""), ("other", 7, None)]
+    components = tuple(
+        kio.ComponentData(entity_type=kind, match_type=i8(match_type), match=match)
+        for kind, match_type, match in wanted
+    )
+    body = encode(message(components=components, strict=True))
+    reader = Reader([body])
+    found, strict = read_describe(reader, version >= FLEXIBLE_FROM)
+    assert found == [Component(*component) for component in wanted]
+    assert strict
+    assert reader.offset == len(body)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_describe_response(version: int) -> None:
+    message = response_type(DESCRIBE_CLIENT_QUOTAS, version)
+    kio = module_of(message)
+    flexible = version >= FLEXIBLE_FROM
+    described = [([("user", "alice"), ("client-id", None)], [("a", 1.5), ("b", 2e18)]), ([("ip", "::1")], [])]
+    written = [write_described(parts, values, flexible) for parts, values in described]
+    assert read_frame(message, describe_response(7, flexible, 0, None, written)) == message(
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.none,
+        error_message=None,
+        entries=tuple(
+            kio.EntryData(
+                entity=tuple(kio.EntityData(entity_type=kind, entity_name=name) for kind, name in parts),
+                values=tuple(kio.ValueData(key=key, value=f64(value)) for key, value in values),
+            )
+            for parts, values in described
+        ),
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_describe_error(version: int) -> None:
+    message = response_type(DESCRIBE_CLIENT_QUOTAS, version)
+    frame = describe_response(7, version >= FLEXIBLE_FROM, 42, "no", None)
+    assert frame[4:8] == (7).to_bytes(4, "big")
+    assert read_frame(message, frame) == message(
+        throttle_time=timedelta(0), error_code=ErrorCode.invalid_request, error_message="no", entries=None
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_alter_response(version: int) -> None:
+    message = response_type(ALTER_CLIENT_QUOTAS, version)
+    kio = module_of(message)
+    flexible = version >= FLEXIBLE_FROM
+    altered = [([("user", "alice"), ("client-id", None)], 0, None), ([], 42, "empty")]
+    written = [write_altered(parts, code, text, flexible) for parts, code, text in altered]
+    assert read_frame(message, alter_response(7, flexible, written)) == message(
+        throttle_time=timedelta(0),
+        entries=tuple(
+            kio.EntryData(
+                error_code=ErrorCode(code),
+                error_message=text,
+                entity=tuple(kio.EntityData(entity_type=kind, entity_name=name) for kind, name in parts),
+            )
+            for parts, code, text in altered
+        ),
+    )
+
+
+def test_null_where_kafka_has_none_is_read() -> None:
+    """v1: one entry with one part of null type and name, one op with a null key."""
+    body = bytes([2, 2, 0, 0, 0, 2, 0]) + bytes(8) + bytes([0, 0, 0, 1, 0])
+    reader = Reader([body])
+    assert list(read_alterations(reader, True)) == [Alteration(((None, None),), (Op(None, 0.0, False),))]
+    assert read_validate_only(reader, True)
+
+
+def test_null_type_is_written_as_empty() -> None:
+    message = response_type(ALTER_CLIENT_QUOTAS, 1)
+    frame = alter_response(1, True, [write_altered([(None, "a")], 42, "null", True)])
+    assert read_frame(message, frame).entries[0].entity[0].entity_type == ""
+
+
+@pytest.mark.parametrize("flexible", [False, True])
+def test_garbage_is_malformed(flexible: bool) -> None:
+    choice = random.Random(3)
+    for _ in range(2000):
+        body = choice.randbytes(choice.randrange(1, 40))
+        for read in (
+            lambda reader: list(read_alterations(reader, flexible)),
+            lambda reader: read_describe(reader, flexible),
+        ):
+            with suppress(Malformed):
+                read(Reader([body]))
+
+
+def test_a_count_of_more_than_is_there_ends_at_once() -> None:
+    with pytest.raises(Short):
+        list(read_alterations(Reader([b"\x7f\xff\xff\xff"]), False))

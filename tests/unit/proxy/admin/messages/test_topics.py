@@ -1,0 +1,238 @@
+"""Messages taken apart and put together again say what they said; kio judges, where it has the version."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from proxy.admin.messages.topic_apis import APIS
+from proxy.admin.messages.topics import NO_COUNT, STEPS, Pace, read_answer, read_request, write_answer
+from proxy.wire.errors import Malformed
+from proxy.wire.views import NO_ID
+from tests.support.exchanges import milliseconds
+from tests.support.messages import (
+    LENGTH,
+    read_frame,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+    versions,
+)
+from tests.support.mutations import (
+    CREATE,
+    DELETE,
+    GROW,
+    create_topics,
+    created,
+    frame_of,
+    intercepted,
+    old_answer,
+    old_create_topics,
+    old_delete_topics,
+    payload_of,
+    to_end,
+)
+from tests.support.random_messages import messages
+
+EACH = [(key, version) for key in APIS for version in versions(key)]
+each_version = pytest.mark.parametrize(("api_key", "version"), EACH, ids=[f"{key}v{v}" for key, v in EACH])
+FEW = settings(max_examples=15, deadline=None)
+TOPICS = {CREATE: "topics", DELETE: "responses", GROW: "results"}
+
+
+def taken(frame):
+    """A request in parts."""
+    given_out = intercepted(frame)
+    api = APIS[given_out.header.api_key]
+    return to_end(read_request(api, given_out.header, given_out.frame, Pace()))
+
+
+def answer(request, frame):
+    return to_end(read_answer(request, frame[LENGTH:], Pace()))
+
+
+def request_of(api_key, version):
+    """Any request at this version; its topics do not matter."""
+    empty = {"topics": ()} if hasattr(request_type(api_key, version), "topics") else {"topic_names": ()}
+    more = {"validate_only": False} if hasattr(request_type(api_key, version), "validate_only") else {}
+    schema = request_type(api_key, version)
+    return taken(request_frame(schema(timeout=create_topics({}).timeout, **empty, **more)))
+
+
+def asked_for(message):
+    """What the topics of a request say, by kio."""
+    if hasattr(message, "topic_names"):
+        return [(name, NO_ID, NO_COUNT) for name in message.topic_names]
+    if message.__api_key__ == DELETE:
+        return [(t.name, t.topic_id.bytes if t.topic_id else NO_ID, NO_COUNT) for t in message.topics]
+    if message.__api_key__ == GROW:
+        return [(topic.name, NO_ID, topic.count) for topic in message.topics]
+    return [(t.name, NO_ID, len(t.assignments) or t.num_partitions) for t in message.topics]
+
+
+def with_topics(message, places):
+    field = "topic_names" if hasattr(message, "topic_names") else "topics"
+    topics = getattr(message, field)
+    return replace(message, **{field: tuple(topics[place] for place in places)})
+
+
+@each_version
+@FEW
+@given(data=st.data())
+def test_requests(api_key, version, data):
+    message = data.draw(messages(request_type(api_key, version)))
+    frame = request_frame(message, 7)
+    request = taken(frame)
+    said = [(t.fields.name, t.fields.topic_id, t.fields.partitions) for t in request.topics]
+    assert said == asked_for(message)
+    assert (request.correlation_id, request.version) == (7, version)
+    assert request.validate_only == getattr(message, "validate_only", False)
+    assert request.frame(request.topics) == frame
+    places = data.draw(st.sets(st.integers(0, max(len(said) - 1, 0)))) if said else set()
+    some = request.frame([request.topics[place] for place in sorted(places)])
+    assert some == request_frame(with_topics(message, sorted(places)), 7)
+
+
+@each_version
+@FEW
+@given(data=st.data())
+def test_answers(api_key, version, data):
+    message = data.draw(messages(response_type(api_key, version)))
+    request = request_of(api_key, version)
+    read = answer(request, response_frame(message, 1))
+    native = getattr(message, TOPICS[api_key])
+    assert [(t.fields.name, t.fields.error_code) for t in read.topics] == [
+        (topic.name, topic.error_code.value) for topic in native
+    ]
+    for topic, same in zip(read.topics, native, strict=True):
+        own_id = getattr(same, "topic_id", None)
+        assert topic.fields.topic_id == (own_id.bytes if own_id else NO_ID)
+        assert topic.fields.partitions == getattr(same, "num_partitions", NO_COUNT)
+    told = getattr(message, "throttle_time", None)
+    assert read.throttle_time_ms == (told // milliseconds(1) if told is not None else 0)
+    again = write_answer(request, read.topics[::-1], 1234)
+    changed = {TOPICS[api_key]: native[::-1]}
+    if told is not None:
+        changed["throttle_time"] = milliseconds(1234)
+    assert again == response_frame(replace(message, **changed), 1)
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version"), [(key, v) for key, v in EACH if v >= APIS[key].strict_from], ids=str
+)
+def test_a_refusal_is_what_brokers_say(api_key, version):
+    request = request_of(api_key, version)
+    [topic] = answer(request, response_frame(some_answer(api_key, version))).topics
+    frame = write_answer(request, [request.refuse(topic, 89)], 1500)
+    message = read_frame(response_type(api_key, version), frame)
+    [refused] = getattr(message, TOPICS[api_key])
+    assert (refused.name, refused.error_code) == ("a", ErrorCode.throttling_quota_exceeded)
+    assert refused.error_message is None
+    assert message.throttle_time.total_seconds() == 1.5
+    if api_key == CREATE:
+        assert (refused.num_partitions, refused.replication_factor, refused.configs) == (-1, -1, ())
+        assert getattr(refused, "topic_id", None) is None
+
+
+def some_answer(api_key, version):
+    schema = response_type(api_key, version)
+    kind = schema.__annotations__[TOPICS[api_key]].__args__[0]
+    fields = {"topic_id": None} if hasattr(kind, "topic_id") else {}
+    if api_key == CREATE:
+        fields |= {"configs": (), "error_message": None}
+    topic = kind(name="a", error_code=ErrorCode.none, **fields)
+    return schema(throttle_time=created({}).throttle_time, **{TOPICS[api_key]: (topic,)})
+
+
+def test_a_topic_that_goes_by_its_id_is_refused_without_a_name():
+    request = request_of(DELETE, 6)
+    frame = write_answer(request, [], 0)
+    assert read_frame(response_type(DELETE, 6), frame).responses == ()
+    named = answer(request, response_frame(some_answer(DELETE, 6))).topics[0]
+    unnamed = replace(named, fields=replace(named.fields, name=None, topic_id=b"i" * 16))
+    frame = write_answer(request, [request.refuse(unnamed, 89)], 0)
+    [refused] = read_frame(response_type(DELETE, 6), frame).responses
+    assert (refused.name, refused.topic_id.bytes) == (None, b"i" * 16)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_the_oldest_creations(version):
+    frame = old_create_topics({"a": 3, "b": -1}, version, 5)
+    request = taken(frame)
+    assert [(t.key, t.fields.partitions) for t in request.topics] == [("a", 3), ("b", -1)]
+    assert (request.strict, request.tells_throttle, request.validate_only) == (False, False, False)
+    assert request.frame(request.topics) == frame
+    assert request.frame(request.topics[1:]) == old_create_topics({"b": -1}, version, 5)
+    read = answer(request, old_answer({"a": 0, "b": 36}, messages=version == 1))
+    assert [(t.key, t.fields.error_code) for t in read.topics] == [("a", 0), ("b", 36)]
+    again = write_answer(request, read.topics, 1234)
+    assert again == old_answer({"a": 0, "b": 36}, messages=version == 1, correlation_id=5)
+
+
+def test_the_oldest_deletions():
+    frame = old_delete_topics(["a", "b"])
+    request = taken(frame)
+    assert [topic.key for topic in request.topics] == ["a", "b"]
+    assert request.frame(request.topics[:1]) == old_delete_topics(["a"])
+    read = answer(request, old_answer({"a": 0, "b": 3}))
+    assert write_answer(request, read.topics, 1234) == old_answer({"a": 0, "b": 3})
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.versions.name)
+def test_versions_are_kafkas(api):
+    assert api.versions.newest == versions(api.versions.key)[-1]
+    for version in versions(api.versions.key):
+        request, response = (schema(api.versions.key, version) for schema in (request_type, response_type))
+        assert request.__name__ == f"{api.versions.name}Request"
+        assert api.flexible(version) is request.__flexible__ is response.__flexible__
+        assert api.flexible(version) is response.__header_schema__.__flexible__
+        assert (version >= api.throttle_from) is hasattr(response, "throttle_time")
+        assert (version >= api.validate_only_from) is hasattr(request, "validate_only")
+
+
+def test_what_is_not_known_is_kept():
+    """Unknown tagged fields, of a topic and of the request, go with them."""
+    frame = frame_of(create_topics({"a": 1, "b": 2}))
+    # The last bytes: topic b's tags, timeout, validate_only, the request's tags.
+    tags = b"\x01\x63\x02hi"
+    body = frame[LENGTH:-7] + tags + frame[-6:-1] + tags
+    request = taken(len(body).to_bytes(LENGTH, "big") + body)
+    assert [topic.key for topic in request.topics] == ["a", "b"]
+    kept = request.frame(request.topics[1:])
+    assert kept.count(tags) == 2
+    assert kept.endswith(frame[-6:-1] + tags)
+
+
+@pytest.mark.parametrize("size", [*range(10, 56, 5)])
+def test_what_ends_early_is_malformed(size):
+    whole = frame_of(create_topics({"a": 1, "b": [[1], [1, 2]]}))
+    given_out = intercepted(whole)
+    with pytest.raises(Malformed):
+        to_end(read_request(APIS[CREATE], given_out.header, given_out.frame[:size], Pace()))
+
+
+def test_an_answer_that_ends_early_is_malformed():
+    request = taken(frame_of(create_topics({"a": 1})))
+    whole = payload_of(created({"a": 0}))
+    with pytest.raises(Malformed):
+        to_end(read_answer(request, whole[:-4], Pace()))
+
+
+async def test_others_have_their_turn_while_a_long_request_is_read():
+    given_out = intercepted(frame_of(create_topics({f"topic-{n}": 1 for n in range(STEPS)})))
+    turns = 0
+
+    async def count():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.get_running_loop().create_task(count())
+    await read_request(APIS[CREATE], given_out.header, given_out.frame, Pace())
+    counting.cancel()
+    assert turns >= 2

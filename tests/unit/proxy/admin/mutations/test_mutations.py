@@ -1,0 +1,291 @@
+"""The controller mutation quota between a client and a broker: who is refused, charged, and made to wait."""
+
+import pytest
+
+from proxy.admin.mutations.mutations import MAX_REQUEST_BYTES
+from proxy.quota.limits.limits import OBSERVE
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
+from proxy.wire.errors import Malformed, UnsupportedVersion
+from tests.support.messages import framed, request_frame, response_frame
+from tests.support.mutation_story import (
+    EXISTS,
+    FORBIDDEN,
+    NOT_THERE,
+    THROTTLED,
+    TIMED_OUT,
+    Story,
+    throttle_ms,
+)
+from tests.support.mutations import (
+    create_partitions,
+    create_topics,
+    created,
+    delete_topics,
+    old_answer,
+    old_create_topics,
+    old_delete_topics,
+    payload_of,
+    topic_id,
+)
+
+INVALID = 42
+TWO = {"a": 30, "b": 30}
+
+
+def three_ways():
+    """Two topics of 30 partitions each, at the first strict version and the last permissive one."""
+    story = Story()
+    yield story, create_topics(TWO, 6), create_topics(TWO, 5)
+    story = Story()
+    story.counts.known = dict(TWO)
+    yield story, delete_topics(TWO, 5), delete_topics(TWO, 4)
+    story = Story()
+    story.counts.known = {"a": 10, "b": 10}
+    yield story, create_partitions({"a": 40, "b": 40}, 3), create_partitions({"a": 40, "b": 40}, 2)
+
+
+@pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
+def test_strict_one_is_done_and_one_refused(way):
+    story, strict, _ = list(three_ways())[way]
+    answer = story.send(strict)
+    assert story.sent_on == [["a"]]
+    assert story.tokens == -8.0
+    assert throttle_ms(answer) == 4000
+    assert story.wait == (4.0, False)
+
+
+@pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
+def test_strict_answers_name_both_in_order(way):
+    story, strict, _ = list(three_ways())[way]
+    assert story.codes(strict) == [("a", 0), ("b", THROTTLED)]
+
+
+@pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
+def test_permissive_both_are_done_and_the_client_waits(way):
+    story, _, permissive = list(three_ways())[way]
+    answer = story.send(permissive)
+    assert story.sent_on == [["a", "b"]]
+    assert story.tokens == -38.0
+    assert throttle_ms(answer) == 19_000
+    assert story.wait == (19.0, False)
+
+
+def test_after_the_wait_the_rest_is_done():
+    story = Story()
+    story.codes(create_topics(TWO))
+    story.now += 3.999
+    assert story.codes(create_topics({"b": 30})) == [("b", THROTTLED)]
+    story.now += 0.001
+    assert story.codes(create_topics({"b": 30})) == [("b", 0)]
+    assert story.wait == (0.0, False), "what crosses is done, and nobody waits before the next"
+
+
+def test_all_refused_is_answered_without_the_broker():
+    story = Story()
+    story.send(create_topics({"a": 30}))
+    assert story.codes(create_topics({"b": 1, "c": 1})) == [("b", THROTTLED), ("c", THROTTLED)]
+    assert story.sent_on == [["a"]]
+
+
+def test_partial_batches_keep_the_clients_order():
+    """Topics are looked at one by one: a cheap one that the broker refuses anyway makes no difference."""
+    story = Story()
+    story.refuses = {"c": EXISTS}
+    sizes = {"e": 10, "d": 20, "c": 5, "b": 1, "a": 1}
+    wanted = [("e", 0), ("d", 0), ("c", THROTTLED), ("b", THROTTLED), ("a", THROTTLED)]
+    assert story.codes(create_topics(sizes)) == wanted
+
+
+def test_what_costs_nothing_goes_on_and_keeps_its_place():
+    story = Story()
+    story.counts.known = dict(TWO)
+    story.refuses = {"never": NOT_THERE}
+    wanted = [("a", 0), ("b", THROTTLED), ("never", NOT_THERE)]
+    assert story.codes(delete_topics(["a", "b", "never"], 5)) == wanted
+    assert story.sent_on == [["a", "never"]]
+
+
+def test_what_the_broker_answers_in_one_piece_is_as_it_was():
+    story = Story(100.0)
+    request = create_topics(TWO, 7)
+    answer = created({"b": 0, "a": EXISTS}, partitions={"b": 30})
+    story.answers = [payload_of(answer)]
+    assert story.send_frame(request_frame(request)) == response_frame(answer)
+    assert story.asked == [request_frame(request)]
+    assert story.tokens == 1100.0 - 30
+
+
+def test_what_the_broker_refuses_gets_its_tokens_back():
+    story = Story(100.0)
+    story.counts.known = {"c": 10, "d": 10}
+    story.refuses = dict.fromkeys("acd", FORBIDDEN)
+    story.send(create_topics({"a": 30}))
+    story.send(delete_topics(["c"]))
+    story.send(create_partitions({"d": 40}))
+    assert story.tokens == 1100.0
+    story.send(create_topics({"b": 30}))
+    assert story.tokens == 1070.0
+
+
+def test_what_is_given_back_makes_room_for_those_that_were_refused():
+    story = Story()
+    story.refuses = {"a": EXISTS, "b": EXISTS}
+    sizes = {"a": 30, "b": 30, "c": 30, "d": 30}
+    assert story.codes(create_topics(sizes)) == [("a", EXISTS), ("b", EXISTS), ("c", 0), ("d", THROTTLED)]
+    assert story.sent_on == [["a"], ["b"], ["c"]]
+    assert story.wait == (4.0, False)
+
+
+def test_what_may_have_been_done_stays_charged():
+    story = Story()
+    story.refuses = {"a": TIMED_OUT}
+    assert story.codes(create_topics({"a": 30, "b": 1})) == [("a", TIMED_OUT), ("b", THROTTLED)]
+    assert story.tokens == -8.0
+
+
+def test_permissive_without_any_success_nobody_waits():
+    story = Story()
+    story.send(create_topics({"a": 30}, 5))
+    story.refuses = {"b": EXISTS}
+    answer = story.send(create_topics({"b": 30}, 5))
+    assert throttle_ms(answer) == 0
+    assert story.wait == (0.0, False)
+
+
+def test_validate_only_is_charged_as_the_controller_does():
+    story = Story()
+    assert story.codes(create_topics({"a": 30}, validate_only=True)) == [("a", 0)]
+    assert story.tokens == -8.0
+    story.counts.known = {"a": 10}
+    assert story.codes(create_partitions({"a": 11}, validate_only=True)) == [("a", THROTTLED)]
+
+
+def test_the_longer_of_two_waits_is_told():
+    story = Story()
+    story.throttle_ms = 9000
+    answer = story.send(create_topics(TWO))
+    assert throttle_ms(answer) == 9000
+    assert story.wait == (4.0, False)
+    story.throttle_ms = 10
+    story.now += 100.0
+    assert throttle_ms(story.send(create_topics(TWO))) == 4000
+
+
+def test_the_brokers_own_quota_is_passed_on_and_costs_nothing():
+    story = Story(100.0)
+    story.refuses = {"b": THROTTLED}
+    story.throttle_ms = 700
+    answer = story.send(create_topics(TWO))
+    assert [topic.error_code.value for topic in answer.topics] == [0, THROTTLED]
+    assert throttle_ms(answer) == 700
+    assert story.tokens == 1070.0
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_the_oldest_clients_get_the_answer_after_the_wait(version):
+    story = Story()
+    story.answers = [old_answer({"a": 0, "b": 0}, messages=version == 1)[4:]]
+    frame = old_create_topics(TWO, version)
+    assert story.send_frame(frame) == old_answer({"a": 0, "b": 0}, messages=version == 1)
+    assert story.asked == [frame]
+    assert story.wait == (19.0, True)
+
+
+def test_the_oldest_deletions():
+    story = Story()
+    story.counts.known = dict(TWO)
+    story.answers = [old_answer({"a": 0, "b": NOT_THERE})[4:]]
+    assert story.send_frame(old_delete_topics(["a", "b"])) == old_answer({"a": 0, "b": NOT_THERE})
+    assert story.wait == (4.0, True)
+
+
+def test_a_topic_that_is_twice_in_a_request_costs_nothing():
+    """Brokers refuse it before they ask the quota, and answer it once."""
+    story = Story()
+    request = create_topics({"a": 30})
+    request = type(request)(
+        topics=request.topics * 2 + create_topics({"b": 30, "c": 1}).topics,
+        timeout=request.timeout,
+        validate_only=False,
+    )
+    story.refuses = {"a": INVALID}
+    assert story.codes(request) == [("a", INVALID), ("b", 0), ("c", THROTTLED)]
+    assert story.tokens == -8.0
+
+
+def test_a_request_without_topics_goes_to_the_broker():
+    story = Story()
+    assert story.codes(create_topics({})) == []
+    assert story.codes(delete_topics([])) == []
+    assert story.sent_on == [[], []]
+
+
+def test_of_clients_without_a_quota_nothing_is_asked_or_charged():
+    story = Story()
+    story.counts.known = {"c": 1}
+    assert story.codes(create_topics(TWO), user="v") == [("a", 0), ("b", 0)]
+    assert story.codes(delete_topics(["c"]), user="v") == [("c", 0)]
+    assert story.counts.questions == []
+    assert story.quota.live() == []
+
+
+def test_observed_all_is_done():
+    story = Story(mode=OBSERVE)
+    assert story.codes(create_topics(TWO)) == [("a", 0), ("b", 0)]
+    assert story.wait == (0.0, False)
+    assert story.codes(create_topics(TWO, 5)) == [("a", 0), ("b", 0)]
+    assert story.wait == (0.0, False)
+
+
+def test_by_topic_id():
+    story = Story()
+    story.counts.known = dict(TWO)
+    answer = story.send(delete_topics(ids=[topic_id("b"), topic_id("a")]))
+    assert [(topic.topic_id, topic.error_code.value) for topic in answer.responses] == [
+        (topic_id("b"), 0),
+        (topic_id("a"), THROTTLED),
+    ]
+    assert answer.responses[1].name is None
+    assert story.sent_on == [["b"]]
+    assert story.tokens == -8.0
+
+
+@pytest.mark.parametrize(("api_key", "newest"), [(19, 7), (20, 6), (37, 3)])
+def test_a_version_that_was_never_offered_is_refused(api_key, newest):
+    header = api_key.to_bytes(2, "big") + (newest + 1).to_bytes(2, "big")
+    with pytest.raises(UnsupportedVersion, match=f"v{newest + 1} is not supported.* up to v{newest}"):
+        Story().send_frame(framed(header + bytes(30)))
+
+
+def test_a_request_that_is_too_large_is_refused():
+    frame = request_frame(delete_topics(["a"]))
+    with pytest.raises(Malformed, match="a DeleteTopics request has"):
+        Story().send_frame(framed(frame[4:] + bytes(MAX_REQUEST_BYTES)))
+
+
+def test_a_request_that_does_not_parse_is_the_clients_fault():
+    frame = request_frame(create_topics(TWO))
+    with pytest.raises(Malformed):
+        Story().send_frame(frame[:-20])
+
+
+def test_an_answer_that_does_not_parse_is_the_brokers_fault():
+    story = Story()
+    story.answers = [payload_of(created({"a": 0}))[:-4]]
+    with pytest.raises(RelayError, match="the answer to CreateTopics v7") as caught:
+        story.send(create_topics({"a": 1}))
+    assert caught.value.reason == BROKER_PROTOCOL_ERROR
+    assert story.tokens == 21.0, "it may have been done"
+
+
+@pytest.mark.parametrize("mode", ["enforce", OBSERVE])
+def test_a_wait_is_in_the_clients_usage(mode):
+    story = Story(mode=mode)
+    story.send(create_topics({"a": 30, "b": 30}, 5))
+    [bucket] = story.quota.live()
+    [client] = story.usage.close_interval()
+    [used] = client.take()
+    assert bucket.throttle_seconds > 0
+    assert (used.api_key, used.tally.quota) == (19, "controller_mutation_rate")
+    assert used.tally.throttled_requests == bucket.throttled_requests
+    assert used.tally.throttle_seconds == bucket.throttle_seconds

@@ -1,0 +1,92 @@
+"""Records of the proxy's topic as entries of an audit trail."""
+
+import json
+
+import pytest
+
+from proxy.cli.quotas.audit_log import AuditEntry, parse
+
+KEY = {"kind": "client-quota", "entity": {"client-id": None, "user": "alice"}, "name": "producer_byte_rate"}
+VALUE = {
+    "v": 1,
+    "value": 1048576.0,
+    "by": "admin",
+    "client_id": "adminclient-1",
+    "from": "10.0.0.7",
+    "at_ms": 1_796_040_000_000,
+}
+ENTRY = AuditEntry(
+    at_ms=1_796_040_000_000,
+    by="admin",
+    client_id="adminclient-1",
+    address="10.0.0.7",
+    kind="client-quota",
+    entity=(("user", "alice"), ("client-id", None)),
+    name="producer_byte_rate",
+    value=1048576.0,
+    temporary=False,
+    expires_at_ms=None,
+)
+
+
+def record(key: object, value: object) -> AuditEntry | None:
+    return parse(json.dumps(key).encode(), None if value is None else json.dumps(value).encode(), 5)
+
+
+def test_a_quota_that_was_set() -> None:
+    assert record(KEY, VALUE) == ENTRY
+
+
+def test_the_default_may_be_spelt() -> None:
+    key = {**KEY, "entity": {"user": "alice", "client-id": "<default>"}}
+    assert record(key, VALUE) == ENTRY
+
+
+def test_a_temporary_quota() -> None:
+    entry = record({**KEY, "temporary": True}, {**VALUE, "expires_at_ms": 1_796_040_000_001})
+    assert entry is not None
+    assert (entry.temporary, entry.expires_at_ms) == (True, 1_796_040_000_001)
+
+
+def test_removals_by_value_and_by_tombstone() -> None:
+    by_value = record(KEY, {**VALUE, "value": None})
+    assert by_value is not None
+    assert (by_value.value, by_value.by) == (None, "admin")
+    tombstone = record(KEY, None)
+    assert tombstone is not None
+    assert (tombstone.value, tombstone.by, tombstone.at_ms) == (None, "", 5)
+
+
+def test_configs_of_topics_and_brokers() -> None:
+    key = {"kind": "config", "entity": {"topic": None}, "name": "producer.byte.rate"}
+    entry = record(key, {**VALUE, "value": "5"})
+    assert entry is not None
+    assert (entry.entity, entry.name, entry.value) == ((("topic", None),), "producer.byte.rate", "5")
+
+
+def test_other_kinds_are_shown_by_their_key() -> None:
+    entry = record({"kind": "topic-config", "topic": "orders", "name": "x"}, VALUE)
+    assert entry is not None
+    assert (entry.kind, entry.entity, entry.name) == (
+        "topic-config",
+        None,
+        '{"topic": "orders", "name": "x"}',
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, b"{}"),
+        (b"\xff", b"{}"),
+        (b"[]", b"{}"),
+        (b"{}", b"{}"),
+        (b'{"kind": "client-quota"}', b"{}"),
+        (b'{"kind": "client-quota", "entity": [], "name": "x"}', b"{}"),
+        (b'{"kind": "other"}', b"7"),
+        (b'{"kind": "other"}', b"not json"),
+        (b'{"kind": "other"}', b'{"at_ms": "noon"}'),
+    ],
+)
+def test_what_is_no_record_of_ours(key: bytes | None, value: bytes | None) -> None:
+    assert parse(key, value, 5) is None

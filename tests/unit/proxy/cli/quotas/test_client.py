@@ -1,0 +1,197 @@
+"""QuotaClient against a broker with faults at will."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.cli.quotas.changes import Alteration
+from proxy.cli.quotas.client import QuotaClient, QuotasRefused, Refusal
+from proxy.cli.quotas.entity import Entity
+from proxy.errors import UpstreamUnavailable
+from tests.unit.proxy.cli.quotas.fake_broker import ALTER, DESCRIBE, FakeBroker, Fault
+
+ALICE: Entity = (("user", "alice"), ("client-id", None))
+BOB: Entity = (("user", "bob"),)
+PAUSES = (0.0, 0.0)
+
+
+def client_of(broker: FakeBroker, request_seconds: float = 10.0) -> QuotaClient:
+    return QuotaClient([("127.0.0.1", broker.port)], request_seconds=request_seconds, pauses=PAUSES)
+
+
+async def alter(client: QuotaClient, entries: Sequence[Alteration]) -> list[Refusal]:
+    return [refusal async for _, refusals in client.alter(entries) for refusal in refusals]
+
+
+def many(count: int) -> list[Alteration]:
+    return [Alteration((("user", f"user-{number}"),), {"producer_byte_rate": 1.0}) for number in range(count)]
+
+
+async def test_sets_and_removes(broker: FakeBroker) -> None:
+    broker.quotas = {ALICE: {"consumer_byte_rate": 1.0}}
+    async with client_of(broker) as client:
+        entries = [
+            Alteration(ALICE, {"consumer_byte_rate": None, "request_percentage": 12.5}),
+            Alteration(BOB, {"producer_byte_rate": 2.0}),
+        ]
+        assert await alter(client, entries) == []
+        assert await client.describe() == {
+            ALICE: {"request_percentage": 12.5},
+            BOB: {"producer_byte_rate": 2.0},
+        }
+
+
+async def test_what_lasts_is_asked_for_by_a_filter(broker: FakeBroker) -> None:
+    broker.quotas = {ALICE: {"producer_byte_rate": 5.0}}
+    async with client_of(broker) as client:
+        # A plain broker is asked again, without the filter that it does not know.
+        assert await client.describe_lasting() == broker.quotas
+        broker.lasting = {ALICE: {"producer_byte_rate": 9.0}}
+        assert await client.describe_lasting() == broker.lasting
+        assert await client.describe() == broker.quotas
+    assert [len(request.components) for request in broker.describes] == [1, 0, 1, 0]
+
+
+async def test_a_refusal_to_say_what_lasts_is_told(broker: FakeBroker) -> None:
+    broker.describe_faults.append((ErrorCode.cluster_authorization_failed, None))
+    async with client_of(broker) as client:
+        with pytest.raises(QuotasRefused, match="CLUSTER_AUTHORIZATION_FAILED"):
+            await client.describe_lasting()
+
+
+async def test_describes_by_parts_or_exactly(broker: FakeBroker) -> None:
+    user: Entity = (("user", "alice"),)
+    broker.quotas = {entity: {"producer_byte_rate": 1.0} for entity in (ALICE, BOB, user)}
+    async with client_of(broker) as client:
+        assert set(await client.describe(user)) == {ALICE, user}
+        assert set(await client.describe(user, exact=True)) == {user}
+        assert set(await client.describe(ALICE)) == {ALICE}
+    matches = [(part.match_type, part.match) for part in broker.describes[-1].components]
+    assert matches == [(0, "alice"), (1, None)]
+
+
+async def test_a_refusal_does_not_keep_the_rest_from_being_sent(broker: FakeBroker) -> None:
+    entries = many(2500)
+    refused = {entries[0].entity, entries[1700].entity}
+    broker.fault = lambda entity: (ErrorCode.invalid_request, "no such key") if entity in refused else None
+    async with client_of(broker) as client:
+        steps = [step async for step in client.alter(entries)]
+    assert [settled for settled, _ in steps] == [1000, 2000, 2500]
+    reason = "no such key (INVALID_REQUEST)"
+    assert [refusals for _, refusals in steps] == [
+        [Refusal(entries[0].entity, reason)],
+        [Refusal(entries[1700].entity, reason)],
+        [],
+    ]
+    assert len(broker.quotas) == 2498
+
+
+async def test_what_may_pass_is_sent_again_alone(broker: FakeBroker) -> None:
+    faults: list[Fault] = [(ErrorCode.not_controller, None)]
+    broker.fault = lambda entity: faults.pop() if faults and entity == BOB else None
+    entries = [Alteration(ALICE, {"producer_byte_rate": 1.0}), Alteration(BOB, {"producer_byte_rate": 2.0})]
+    async with client_of(broker) as client:
+        assert await alter(client, entries) == []
+    assert set(broker.quotas) == {ALICE, BOB}
+    assert [len(request.entries) for request in broker.alterations] == [2, 1]
+
+
+async def test_what_does_not_pass_is_refused_in_the_end(broker: FakeBroker) -> None:
+    broker.fault = lambda entity: (ErrorCode.coordinator_not_available, "the store is away")
+    async with client_of(broker) as client:
+        refusals = await alter(client, [Alteration(BOB, {"producer_byte_rate": 2.0})])
+    assert refusals == [Refusal(BOB, "the store is away (COORDINATOR_NOT_AVAILABLE)")]
+    assert len(broker.alterations) == 1 + len(PAUSES)
+
+
+async def test_an_entity_that_the_answer_leaves_out_is_not_taken_for_done(broker: FakeBroker) -> None:
+    broker.forget = {BOB}
+    async with client_of(broker) as client:
+        entries = [
+            Alteration(ALICE, {"producer_byte_rate": 1.0}),
+            Alteration(BOB, {"producer_byte_rate": 2.0}),
+        ]
+        assert await alter(client, entries) == [Refusal(BOB, "the server's answer says nothing of it")]
+
+
+async def test_a_lost_connection_is_made_again(broker: FakeBroker) -> None:
+    drops = [True]
+    broker.drop = lambda api_key: api_key == ALTER and bool(drops) and drops.pop()
+    async with client_of(broker) as client:
+        await client.describe()
+        assert await alter(client, [Alteration(BOB, {"producer_byte_rate": 2.0})]) == []
+    assert broker.quotas == {BOB: {"producer_byte_rate": 2.0}}
+    assert broker.connections == 2
+
+
+async def test_requests_that_a_server_never_answers_are_given_up_one_by_one(broker: FakeBroker) -> None:
+    broker.drop = lambda api_key: api_key == ALTER
+    async with client_of(broker) as client:
+        await client.describe()
+        refusals = await alter(client, many(1001))
+    assert len(refusals) == 1001
+    assert "closed the connection without an answer" in refusals[0].reason
+
+
+async def test_a_server_that_goes_away_leaves_a_count_of_what_was_not_sent(broker: FakeBroker) -> None:
+    def drop(api_key: int) -> bool:
+        if api_key == ALTER and len(broker.alterations) == 1:
+            broker.stop()
+            return True
+        return False
+
+    broker.drop = drop
+    async with client_of(broker) as client:
+        await client.describe()
+        with pytest.raises(UpstreamUnavailable, match="1500 of 2500 entities were not sent"):
+            await alter(client, many(2500))
+    assert len(broker.quotas) == 1000
+
+
+async def test_a_server_that_has_never_answered_is_not_waited_for(broker: FakeBroker) -> None:
+    broker.drop = lambda api_key: api_key == DESCRIBE
+    async with client_of(broker) as client:
+        with pytest.raises(UpstreamUnavailable, match="a listener with TLS or SASL"):
+            await client.describe()
+    assert broker.connections == 1
+
+
+async def test_a_server_that_is_silent_is_not_waited_for_for_ever(broker: FakeBroker) -> None:
+    release = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        await release.wait()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    client = QuotaClient([("127.0.0.1", port), ("127.0.0.1", broker.port)], connect_seconds=0.05)
+    async with server, client:
+        assert await client.describe() == {}
+        release.set()
+
+
+async def test_a_description_that_may_come_later_is_asked_for_again(broker: FakeBroker) -> None:
+    broker.describe_faults.append((ErrorCode.coordinator_load_in_progress, "reading the topic"))
+    async with client_of(broker) as client:
+        assert await client.describe() == {}
+
+
+async def test_a_description_that_is_refused(broker: FakeBroker) -> None:
+    broker.describe_faults.append((ErrorCode.cluster_authorization_failed, None))
+    async with client_of(broker) as client:
+        with pytest.raises(QuotasRefused, match="CLUSTER_AUTHORIZATION_FAILED"):
+            await client.describe()
+
+
+async def test_nobody_there(broker: FakeBroker) -> None:
+    broker.newest_version = 0
+    closed = broker.port
+    client = QuotaClient([("127.0.0.1", 1), ("127.0.0.1", closed)])
+    with pytest.raises(UpstreamUnavailable) as error:
+        await client.__aenter__()
+    assert "127.0.0.1:1: Connection refused" in str(error.value)
+    assert f"127.0.0.1:{closed}: does not serve DescribeClientQuotas v1" in str(error.value)

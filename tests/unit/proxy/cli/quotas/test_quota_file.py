@@ -1,0 +1,177 @@
+"""Quotas as YAML: what an export writes is what an import reads, and mistakes have a line."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.cli.quotas.entity import Entity, Quotas, make_entity
+from proxy.cli.quotas.quota_file import has_shape, read_quotas, to_json, to_yaml
+from proxy.errors import SettingsError
+
+QUOTAS: Quotas = {
+    (("user", "alice"), ("client-id", "billing")): {"producer_byte_rate": 1048576.0},
+    (("ip", None),): {"connection_creation_rate": 100.0},
+    (("user", "42"),): {"request_percentage": 12.5, "consumer_byte_rate": 1.0},
+}
+YAML = """\
+quotas:
+  clients:
+  - entity: {user: '42'}
+    consumer_byte_rate: 1
+    request_percentage: 12.5
+  - entity: {user: alice, client-id: billing}
+    producer_byte_rate: 1048576
+  - entity: {ip: <default>}
+    connection_creation_rate: 100
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "quotas.yaml"
+
+
+def test_written_in_a_stable_order_with_text_as_text() -> None:
+    assert to_yaml(QUOTAS) == YAML
+    assert to_yaml(dict(reversed(QUOTAS.items()))) == YAML
+
+
+def test_read(file: Path) -> None:
+    file.write_text(YAML)
+    assert read_quotas(file).lasting == QUOTAS
+
+
+def test_json_has_the_same_shape(file: Path) -> None:
+    file.write_text(to_json(QUOTAS))
+    assert json.loads(file.read_text()) == yaml.safe_load(YAML)
+    assert read_quotas(file).lasting == QUOTAS
+
+
+def test_nobody(file: Path) -> None:
+    file.write_text(to_yaml({}))
+    assert read_quotas(file).lasting == {}
+
+
+def test_of_a_whole_configuration_only_the_quotas_of_clients_are_read(file: Path) -> None:
+    file.write_text(
+        "listeners: [{no: matter}]\nquotas:\n  algorithm: pace\n  topics: {a: {b: 1}}\n  clients: []\n"
+    )
+    assert read_quotas(file).lasting == {}
+
+
+def test_numbers_may_be_text(file: Path) -> None:
+    """YAML 1.1 takes 1e6 for text."""
+    file.write_text(
+        "quotas: {clients: [{entity: {user: a}, producer_byte_rate: 1e6, consumer_byte_rate: '7'}]}"
+    )
+    assert read_quotas(file).lasting == {
+        (("user", "a"),): {"producer_byte_rate": 1e6, "consumer_byte_rate": 7.0}
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["null", "yes", "1e6", "~", "a: b", "#x", "- x", "{}", " ", "'", '"', "\n", "é", "\x85"]
+)
+def test_names_that_yaml_would_misread(name: str, file: Path) -> None:
+    quotas: Quotas = {(("user", name),): {"producer_byte_rate": 1.0}}
+    file.write_text(to_yaml(quotas), encoding="utf-8")
+    assert read_quotas(file).lasting == quotas
+
+
+_name = st.none() | st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(
+    lambda name: name != "<default>"
+)
+_entity = st.dictionaries(st.sampled_from(["user", "client-id", "ip"]), _name, min_size=1)
+_value = st.floats(allow_nan=False, allow_infinity=False)
+_keys = st.sampled_from(["producer_byte_rate", "request_percentage", "a key: of the future"])
+
+
+@given(entities=st.lists(st.tuples(_entity, st.dictionaries(_keys, _value, min_size=1))))
+def test_what_is_written_is_what_is_read(
+    entities: list[tuple[dict[str, str | None], dict[str, float]]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    quotas = {make_entity(parts.items()): values for parts, values in entities}
+    file = tmp_path_factory.getbasetemp() / "written.yaml"
+    for write in (to_yaml, to_json):
+        file.write_text(write(quotas), encoding="utf-8")
+        assert read_quotas(file).lasting == quotas
+
+
+def test_temporary_quotas_stand_apart(file: Path) -> None:
+    """As in the proxy's configuration, where an entity may have both."""
+    file.write_text(
+        "quotas:\n  clients:\n    - {entity: {user: a}, producer_byte_rate: 1}\n"
+        "    - {entity: {user: a}, producer_byte_rate: 2, consumer_byte_rate: 3, expires: 2030-12-31}\n"
+    )
+    read = read_quotas(file)
+    assert read.lasting == {(("user", "a"),): {"producer_byte_rate": 1.0}}
+    assert read.temporary == {
+        ((("user", "a"),), "producer_byte_rate"),
+        ((("user", "a"),), "consumer_byte_rate"),
+    }
+
+
+def test_a_real_name_that_the_file_would_take_for_the_default() -> None:
+    assert has_shape((("user", None),))
+    literal: Entity = (("user", "<default>"),)
+    assert not has_shape(literal)
+
+
+ENTRY = "quotas:\n  clients:\n    - entity: {user: a}\n      producer_byte_rate: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "expected a mapping, got nothing"),
+        ("listeners: []", "quotas.clients: has to be given"),
+        ("quotas: {topics: {}}", ":1: quotas.clients: has to be given"),
+        ("quotas:\n", ":1: quotas: expected a mapping, got nothing"),
+        ("quotas:\n  clients: {}\n", ":2: quotas.clients: expected a list, got an empty mapping"),
+        ("quotas:\n  clients:\n    - a\n", ":3: quotas.clients[0]: expected a mapping, got 'a'"),
+        (f"{ENTRY}    - producer_byte_rate: 1\n", ":5: quotas.clients[1].entity: has to be given"),
+        (
+            f"{ENTRY}    - entity: {{}}\n",
+            ":5: quotas.clients[1].entity: expected a mapping of user, client-id, ip",
+        ),
+        (
+            f"{ENTRY}    - entity: {{usr: b}}\n",
+            ":5: quotas.clients[1].entity.usr: unknown key; did you mean user?",
+        ),
+        (
+            f"{ENTRY}    - entity: {{user: 42}}\n",
+            ":5: quotas.clients[1].entity.user: expected text, got 42; put",
+        ),
+        (
+            f"{ENTRY}    - entity: {{user: ''}}\n",
+            ":5: quotas.clients[1].entity.user: expected text, got ''; put",
+        ),
+        (f"{ENTRY}    - entity: {{user: b}}\n", ":5: quotas.clients[1]: has no quota"),
+        (
+            f"{ENTRY}    - entity:\n        user: a\n      b: 1\n",
+            ":5: quotas.clients[1].entity: user a has an entry",
+        ),
+        (
+            f"{ENTRY}      consumer_byte_rate: fast\n",
+            ":5: quotas.clients[0].consumer_byte_rate: expected a number",
+        ),
+        (f"{ENTRY}      consumer_byte_rate:\n", "consumer_byte_rate: expected a number, got nothing"),
+        (f"{ENTRY}      producer_byte_rate: 2\n", ":5: quotas.clients[0].producer_byte_rate: given twice"),
+        (f"{ENTRY}      7: 2\n", ":3: quotas.clients[0]: expected the name of a quota, got 7"),
+        (
+            f"{ENTRY}      expires_at_ms: 9\n",
+            ":5: quotas.clients[0].expires_at_ms: is for the wire",
+        ),
+        ("quotas: [", "is no YAML"),
+    ],
+)
+def test_mistakes_have_their_place(text: str, problem: str, file: Path) -> None:
+    file.write_text(text)
+    with pytest.raises(SettingsError) as error:
+        read_quotas(file)
+    assert str(file) in str(error.value)
+    assert problem in str(error.value)

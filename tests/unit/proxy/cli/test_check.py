@@ -1,0 +1,68 @@
+"""`check` prints the settings as the proxy takes them."""
+
+from pathlib import Path
+
+from proxy.cli.check import describe
+from proxy.config.settings import load
+
+
+def described(tmp_path: Path, text: str) -> list[str]:
+    file = tmp_path / "proxy.yaml"
+    file.write_text(text)
+    return [line for line in describe(load(file)) if not line.startswith("  ")]
+
+
+def test_defaults_are_filled_in(tmp_path: Path) -> None:
+    assert described(tmp_path, "listeners: [{upstream: {bootstrap: ['k:9092']}}]") == [
+        "cluster   kafka",
+        "listener  clients: bootstrap 127.0.0.1:29092, brokers ports 29100 to 65535 for node ids 0 to 36435, "
+        "advertised as 127.0.0.1, upstream k:9092",
+        "admin     127.0.0.1:9644",
+        "quotas    pace, 1 s of burst",
+        "store     topic __quota_proxy_config",
+        "quota     none: nobody is held back",
+    ]
+
+
+def test_what_the_file_says(tmp_path: Path) -> None:
+    text = """
+cluster: local
+listeners:
+  - {name: a, broker_port_base: 0, bootstrap_port: 0, upstream: {bootstrap: ['k:9092', 'l:9092']}}
+  - {name: b, broker_port_count: 1, advertised_host: h, upstream: {bootstrap: ['k:9092']}}
+quotas:
+  algorithm: window
+  clients:
+    - {entity: {client-id: <default>}, producer_byte_rate: 20971520, consumer_byte_rate: 1}
+    - {entity: {client-id: <default>}, producer_byte_rate: 5, expires: 2030-12-31T00:00:00+01:00}
+  topics: {orders: {producer.byte.rate: 5, action: reject}}
+  brokers: {<default>: {total.bytes.in.per.sec.threshold: 7}}
+  store: none
+"""
+    assert described(tmp_path, text) == [
+        "cluster   local",
+        "listener  a: bootstrap 127.0.0.1:any free port, brokers any free port each, "
+        "advertised as 127.0.0.1, upstream k:9092, l:9092",
+        "listener  b: bootstrap 127.0.0.1:29092, brokers port 29100 for node id 0, "
+        "advertised as h, upstream k:9092",
+        "admin     127.0.0.1:9644",
+        "quotas    window, 11 samples of 1 s",
+        "store     none: quotas cannot be changed with tools",
+        "quota     client-id <default>: producer_byte_rate 20971520, consumer_byte_rate 1",
+        "quota     client-id <default>: producer_byte_rate 5 until 2030-12-30T23:00:00+00:00",
+        "quota     topic orders: producer.byte.rate 5, producer.byte.rate.action reject",
+        "quota     broker <default>: total.bytes.in.per.sec.threshold 7",
+    ]
+
+
+def test_a_replication_listener(tmp_path: Path) -> None:
+    text = """
+listeners:
+  - {upstream: {bootstrap: ['k:9092']}}
+  - {name: r, replication: true, broker_port_base: 29200, broker_port_count: 5,
+     upstream: {brokers: {2: 'k:9095', 1: 'k:9094'}}}
+"""
+    assert described(tmp_path, text)[2] == (
+        "listener  r: replication on 127.0.0.1, brokers ports 29200 to 29204 for node ids 0 to 4, "
+        "upstream 1 at k:9094, 2 at k:9095"
+    )

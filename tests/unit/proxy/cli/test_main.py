@@ -1,0 +1,154 @@
+"""The command line: exit codes, what is printed where, and no traceback for a mistake of the operator's."""
+
+import logging
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+import proxy
+from proxy.cli.main import allow_files, main
+from proxy.config.settings import Settings, load
+from proxy.errors import QuotaProxyError
+from proxy.telemetry import log
+
+SMALLEST = "listeners: [{upstream: {bootstrap: ['127.0.0.1:19092']}}]\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "proxy.yaml"
+    path.write_text(SMALLEST)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def log_set_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The levels that a command set the log up with, in place of doing it."""
+    levels: list[str] = []
+    monkeypatch.setattr(log, "set_up", levels.append)
+    return levels
+
+
+def serve_with(monkeypatch: pytest.MonkeyPatch, run: object) -> None:
+    """Puts a stand-in in the place of proxy.server.app."""
+    monkeypatch.setitem(sys.modules, "proxy.server.app", SimpleNamespace(run=run))
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_run_serves_the_settings_and_ends_with_the_servers_code(
+    monkeypatch: pytest.MonkeyPatch, file: Path, log_set_up: list[str], code: int
+) -> None:
+    served: list[tuple[Settings, Path]] = []
+
+    def run(settings: Settings, path: Path) -> int:
+        served.append((settings, path))
+        return code
+
+    serve_with(monkeypatch, run)
+    result = CliRunner().invoke(main, ["run", "--config", str(file), "--log-level", "debug"])
+    assert result.exit_code == code
+    assert served == [(load(file), file)]
+    assert log_set_up == ["debug"]
+
+
+def test_run_tells_a_failure_in_one_line(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    def run(settings: Settings, path: Path) -> int:
+        raise QuotaProxyError("port 29092 is taken")
+
+    serve_with(monkeypatch, run)
+    result = CliRunner().invoke(main, ["run", "--config", str(file)])
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "quota-proxy: port 29092 is taken\n")
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_wrong_configuration_exits_2_with_one_line(command: str, file: Path) -> None:
+    file.write_text(SMALLEST + "admin: {port: abc}\n")
+    result = CliRunner().invoke(main, [command, "--config", str(file)])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"quota-proxy: {file}:2: admin.port: expected int, got 'abc'\n"
+
+
+def test_missing_file_exits_2(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["check", "--config", str(tmp_path / "none.yaml")])
+    assert result.exit_code == 2
+    assert (
+        result.stderr == f"quota-proxy: {tmp_path / 'none.yaml'}: cannot be read: No such file or directory\n"
+    )
+
+
+def test_check_describes(file: Path) -> None:
+    result = CliRunner().invoke(main, ["check", "--config", str(file)])
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "listener  clients: bootstrap 127.0.0.1:29092" in result.stdout
+
+
+def test_version_says_which_build_runs() -> None:
+    result = CliRunner().invoke(main, ["version"])
+    build = "compiled" if proxy.COMPILED else "interpreted"
+    assert result.stdout.startswith(f"quota-proxy {proxy.__version__} (")
+    assert result.stdout.endswith(f", {build})\n")
+
+
+def test_compiled_is_what_the_loaded_rings_are() -> None:
+    from proxy.quota.measure import rates
+
+    assert rates.__file__ is not None
+    assert proxy.COMPILED is not rates.__file__.endswith(".py")
+
+
+@pytest.mark.parametrize("name", ["COMPILE", "__path"])
+def test_package_has_nothing_else_to_look_up(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
+        getattr(proxy, name)
+
+
+def test_demo_ends_with_the_demos_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "proxy.demo.demo", SimpleNamespace(main=lambda: 3))
+    assert CliRunner().invoke(main, ["demo"]).exit_code == 3
+
+
+def test_python_m_proxy_is_the_command(file: Path) -> None:
+    file.write_text("nonsense\n")
+    command = [sys.executable, "-m", "proxy", "check", "--config", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"quota-proxy: {file}: expected a mapping, got 'nonsense'\n"
+
+
+class TestOpenFiles:
+    @pytest.fixture
+    def limits(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """Soft and hard limit, in place of the process's own."""
+        limits = [1024, 5000]
+        monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limits))
+        monkeypatch.setattr(resource, "setrlimit", lambda _, new: limits.__setitem__(slice(None), new))
+        return limits
+
+    def test_soft_limit_is_lifted(self, limits: list[int], caplog: pytest.LogCaptureFixture) -> None:
+        allow_files(4000)
+        assert limits == [4000, 5000]
+        assert caplog.messages == []
+
+    def test_enough_is_left_alone(self, limits: list[int]) -> None:
+        allow_files(1000)
+        assert limits == [1024, 5000]
+
+    def test_no_hard_limit(self, limits: list[int], caplog: pytest.LogCaptureFixture) -> None:
+        limits[1] = resource.RLIM_INFINITY
+        allow_files(40000)
+        assert limits == [40000, resource.RLIM_INFINITY]
+        assert caplog.messages == []
+
+    def test_hard_limit_that_is_too_low_is_told(
+        self, limits: list[int], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with caplog.at_level(logging.WARNING):
+            allow_files(40256)
+        assert limits == [5000, 5000]
+        [message] = caplog.messages
+        assert message.startswith("at most 5000 files may be open, fewer than the 40256 ")

@@ -1,0 +1,163 @@
+"""`quota-proxy top`, before an admin port that is made up."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from proxy.cli.main import main
+from proxy.cli.top import AdminPort, follow, lines
+from proxy.errors import UpstreamUnavailable
+
+
+def bucket(kind: str = "producer_byte_rate", **values: Any) -> dict[str, Any]:
+    made = {
+        "kind": kind,
+        "broker": 1,
+        "entity": {"user": "alice"},
+        "mode": "enforce",
+        "limit": 1048576.0,
+        "rate": 524288.0,
+        "throttled": False,
+        "throttled_requests": 0,
+        "throttle_seconds": 0.0,
+    }
+    assert values.keys() <= made.keys()
+    return {**made, **values}
+
+
+class Server:
+    """Says what `answer` is, to who shows `token` where there is one."""
+
+    def __init__(self) -> None:
+        self.answer: object = {"quotas": []}
+        self.token = ""
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                allowed = not server.token or self.headers["Authorization"] == f"Bearer {server.token}"
+                body = json.dumps(server.answer).encode()
+                self.send_response(200 if allowed and self.path == "/api/quotas" else 401)
+                self.end_headers()
+                self.wfile.write(body if allowed else b"")
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self.http = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    thread = threading.Thread(target=server.http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.http.shutdown()
+    thread.join()
+    server.http.server_close()
+
+
+def test_the_table() -> None:
+    found = lines(
+        [
+            bucket(),
+            bucket("request_percentage", entity={"client-id": "c"}, limit=50, rate=12.5),
+            bucket("controller_mutation_rate", broker=None, limit=5, rate=60, mode="observe", throttled=True),
+            bucket("consumer.byte.rate", entity={"topic": "t", "partition": 3}, limit=0, rate=7),
+            bucket(entity={}, rate=1048576 * 2, throttled=True, throttle_seconds=1.25),
+        ]
+    )
+    assert [" ".join(line.split()) for line in found] == [
+        "QUOTA OF BROKER LIMIT/S NOW/S USED WAITED STATE",
+        "controller_mutation_rate user alice - 5 60 1200% 0.0 s would be throttled",
+        "producer_byte_rate - 1 1 MiB 2 MiB 200% 1.2 s throttled",
+        "producer_byte_rate user alice 1 1 MiB 512 KiB 50% 0.0 s",
+        "request_percentage client-id c 1 50 12.5 25% 0.0 s",
+        "consumer.byte.rate topic t, partition 3 1 0 B 7 B 0% 0.0 s",
+        "5 buckets, 2 of them hold somebody back",
+    ]
+
+
+def test_what_does_not_fit_is_counted() -> None:
+    assert lines([bucket()] * 5, 2)[-1] == "5 buckets, 0 of them hold somebody back; 3 are not shown"
+    assert len(lines([bucket()] * 5, 2)) == 4
+
+
+def test_once(server: Server) -> None:
+    server.answer = {"quotas": [bucket(throttled=True)]}
+    result = CliRunner().invoke(main, ["top", "--admin", server.url])
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "alice" in result.stdout
+    assert "throttled" in result.stdout
+
+
+def test_a_token(server: Server, tmp_path: Path) -> None:
+    server.token = "secret"
+    result = CliRunner().invoke(main, ["top", "--once", "--admin", server.url])
+    assert result.exit_code == 1
+    assert "it wants a token: give --token-file" in result.stderr
+    (tmp_path / "token").write_text("secret\n")
+    result = CliRunner().invoke(
+        main, ["top", "--once", "--admin", server.url, "--token-file", str(tmp_path / "token")]
+    )
+    assert result.exit_code == 0
+
+
+def test_no_proxy_there(server: Server) -> None:
+    server.answer = ["something else"]
+    for url, says in (
+        (server.url, "is no quota proxy"),
+        ("http://127.0.0.1:1", "127.0.0.1:1: Connection refused"),
+    ):
+        result = CliRunner().invoke(main, ["top", "--once", "--admin", url])
+        assert result.exit_code == 1
+        assert says in result.stderr
+        assert "--admin is the proxy's admin port" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--admin", "localhost:9644"], "expected http://HOST:PORT"),
+        (
+            ["--admin", "https://localhost:1", "--ca", "nowhere.pem"],
+            "nowhere.pem cannot be used: No such file",
+        ),
+    ],
+)
+def test_wrong_usage(options: list[str], says: str) -> None:
+    result = CliRunner().invoke(main, ["top", *options])
+    assert result.exit_code == 2
+    assert says in result.stderr
+
+
+def test_it_goes_on_asking(server: Server) -> None:
+    looks = 0
+
+    def pause(seconds: float) -> None:
+        nonlocal looks
+        looks += 1
+        server.answer = {1: ["away"], 2: {"quotas": [bucket(entity={"user": "bob"})]}}.get(looks)
+        if looks == 3:
+            raise KeyboardInterrupt
+
+    console = Console(force_terminal=True, width=120, height=20)
+    with console.capture() as shown:
+        follow(AdminPort(server.url), console, 2.0, pause)
+    assert "0 buckets" in shown.get()
+    assert "is no quota proxy" in shown.get()
+    assert "user bob" in shown.get()
+
+
+def test_it_does_not_begin_where_nobody_answers() -> None:
+    with pytest.raises(UpstreamUnavailable):
+        follow(AdminPort("http://127.0.0.1:1"), Console(), 1.0)

@@ -1,0 +1,48 @@
+"""Conversion: msgspec's errors, told with the key as it stands in the file."""
+
+import msgspec
+import pytest
+
+from proxy.config.convert import convert, show
+from proxy.errors import SettingsError
+
+
+class Inner(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    number: int = 0
+
+
+class Outer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    inners: tuple[Inner, ...] = ()
+    maybe: Inner | None = None
+    numbered: dict[int, str] = {}
+
+
+def test_fitting_value() -> None:
+    assert convert({"inners": [{"number": 3}]}, Outer) == Outer(inners=(Inner(number=3),))
+    assert convert({"numbered": {1: "a", "2": "b"}}, Outer).numbered == {1: "a", 2: "b"}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"inners": [{}, {"number": "x"}]}, "inners[1].number: expected int, got 'x'"),
+        ({"inners": {}}, "inners: expected a list, got an empty mapping"),
+        ({"inners": "one"}, "inners: expected a list, got 'one'; in brackets: [one]"),
+        ({"inners": [{"nunber": 1}]}, "inners[0].nunber: unknown key; did you mean number?"),
+        ({"maybe": {"number": []}}, "maybe.number: expected int, got an empty list"),
+        ({"maybe": {"x": 1}}, "maybe.x: unknown key; expected one of number"),
+        ({"numbered": {"x": "a"}}, "numbered: its keys are numbers; expected int"),
+        ({1: 2}, "the names of keys have to be text; put them in quotes"),
+    ],
+)
+def test_error_has_key_and_value(value: object, expected: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        convert(value, Outer)
+    assert str(caught.value) == expected
+
+
+def test_values_are_shown_short() -> None:
+    assert show("x" * 1000) == "'" + "x" * 56 + "..."
+    assert [show(value) for value in (None, True, 1.5, [1], {"a": 1})] == [
+        "nothing", "true", "1.5", "a list", "a mapping",
+    ]  # fmt: skip

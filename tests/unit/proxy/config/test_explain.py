@@ -1,0 +1,67 @@
+"""What `check` says about the listeners of a file."""
+
+from pathlib import Path
+
+from proxy.cli.check import describe
+from proxy.config.settings import load
+
+FILE = """
+listeners:
+  - {name: plain, upstream: {bootstrap: ['k:9092']}, bootstrap_port: 1000, broker_port_base: 1100}
+  - name: mutual
+    bootstrap_port: 2000
+    broker_port_base: 2100
+    tls: {certificate: p.pem, key: p.key, client_ca: ca.pem, client_auth: required}
+    principal: {from: tls, rules: "RULE:^CN=(.*)$/$1/"}
+    upstream: {bootstrap: ['k:9093'], tls: {certificate: c.pem, key: c.key}}
+  - name: logins
+    bootstrap_port: 3000
+    broker_port_base: 3100
+    principal: {from: sasl}
+    upstream: {bootstrap: ['k:9094']}
+  - name: hosts
+    sni: {port: 4000, bootstrap_host: k.example, broker_host: b-$(node_id).example}
+    tls: {certificate: p.pem, key: p.key, client_ca: ca.pem, client_auth: requested}
+    principal: {from: tls}
+    upstream:
+      bootstrap: ['k:9095']
+      tls: {}
+      sasl: {mechanism: PLAIN, username: proxy, password_env: SECRET}
+quotas: {changes: {admins: [root], without_authorizer: nobody}}
+"""
+
+
+def explained(tmp_path: Path) -> dict[str, dict[str, str]]:
+    """By listener: what is said, by its heading."""
+    file = tmp_path / "proxy.yaml"
+    file.write_text(FILE)
+    told: dict[str, dict[str, str]] = {}
+    for line in describe(load(file)):
+        if line.startswith("listener"):
+            about = told.setdefault(line.split()[1].rstrip(":"), {"": line})
+        elif line.startswith("  "):
+            heading, _, text = line.strip().partition(" ")
+            about[heading] = text.strip().replace(str(tmp_path) + "/", "")
+    return told
+
+
+def test_each_listener(tmp_path: Path) -> None:
+    told = explained(tmp_path)
+    plain, mutual, logins, hosts = (told[name] for name in ("plain", "mutual", "logins", "hosts"))
+    assert plain["clients"] == "anybody who reaches the port; not encrypted"
+    assert plain["named"] == "nobody: each is ANONYMOUS"
+    assert plain["quotas"].startswith("those of user ANONYMOUS, ")
+    assert plain["changes"] == "whoever the cluster lets; root where it has no authorizer"
+    assert plain["proxy"] == "does not log in; not encrypted"
+    assert mutual["clients"] == "whoever has a certificate of ca.pem; TLS"
+    assert mutual["named"] == "by the certificate, RULE:^CN=(.*)$/$1/"
+    assert mutual["quotas"].startswith("those of the user, ")
+    assert mutual["changes"] == "root: brokers take these clients for the proxy"
+    assert mutual["proxy"] == "does not log in; TLS with c.pem"
+    assert logins["clients"] == "anybody who reaches the port, and logs in at the broker; not encrypted"
+    assert logins["named"].endswith("OAUTHBEARER's claim sub); ANONYMOUS where it cannot be read")
+    assert logins["proxy"].startswith("does not log in, and learns brokers from ")
+    assert hosts["clients"] == "anybody who reaches the port; TLS"
+    assert hosts["named"] == "by the certificate, DEFAULT; ANONYMOUS without one"
+    assert hosts["proxy"] == "logs in as proxy by PLAIN; TLS"
+    assert "brokers b-$(node_id).example at the same port, advertised as k.example" in hosts[""]

@@ -1,0 +1,371 @@
+"""Replication quotas on followers that catch up: see tests/support/move.py."""
+
+import statistics
+from itertools import pairwise
+
+import pytest
+
+from proxy.quota.cluster_view import ClusterView, Node
+from proxy.quota.fetch_plan import FetchPlan
+from proxy.quota.identity import Identity
+from proxy.quota.limits.limits import OBSERVE, PACE, WINDOW, Limits
+from proxy.quota.limits.resources import Resources
+from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from tests.support.move import (
+    MEBIBYTE,
+    START,
+    TOPIC,
+    Fetcher,
+    by_second,
+    cluster,
+    copies,
+    quotas,
+    run,
+    throttled,
+)
+
+RATE = 4 * MEBIBYTE
+SECONDS = 20
+PLENTY = 10**10
+WHO = Identity("ANONYMOUS", "", "127.0.0.1")
+
+
+def steady(came, seconds=SECONDS):
+    """Bytes of each second after the first two."""
+    return by_second(came, seconds)[2:]
+
+
+def paced(came, rate=RATE, variation=0.15):
+    sizes = steady(came)
+    assert statistics.mean(sizes) == pytest.approx(rate, rel=0.05)
+    assert statistics.pstdev(sizes) / statistics.mean(sizes) < variation
+
+
+@pytest.mark.parametrize("limits", [throttled(RATE), throttled(None, RATE), throttled(RATE, RATE)])
+@pytest.mark.parametrize("batch", [1000, 16_000, 200_000])
+def test_a_move_is_even(limits, batch):
+    fetcher = Fetcher(quotas(limits, [1])[1], 2, copies(2, 8, PLENTY, batch))
+    came = run([fetcher], SECONDS)
+    paced(came)
+    assert max(by_second(came, 1)) <= 2.1 * RATE
+    assert max(copy.longest_wait for copy in fetcher.copies) < 3.0
+
+
+def test_replicas_begin_one_by_one():
+    """A follower takes long over the first bytes of each, and fetches nothing else meanwhile."""
+    fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 20, PLENTY), seconds_to_begin=0.04)
+    paced(run([fetcher], SECONDS))
+    assert len(fetcher.began) == 20
+    pauses = [after - before for before, after in pairwise(fetcher.began)]
+    assert min(pauses) >= 0.08
+    assert max(fetcher.began) < START + 3.0
+    assert max(copy.longest_wait for copy in fetcher.copies) < 3.0
+
+
+def test_a_replica_of_which_nothing_comes_does_not_stop_others_from_beginning():
+    behind = copies(2, 10, PLENTY)
+    for copy in behind[:5]:
+        copy.size = 0
+        copy.item.marks.high_watermark = 1000
+        copy.broken = True
+    came = run([Fetcher(quotas(throttled(RATE), [1])[1], 2, behind)], SECONDS)
+    paced(came)
+    assert all(copy.offset > 0 for copy in behind[5:])
+
+
+def test_windows_let_all_begin_at_once():
+    fetcher = Fetcher(quotas(throttled(RATE, algorithm=WINDOW), [1])[1], 2, copies(2, 5, PLENTY))
+    run([fetcher], 1)
+    assert max(fetcher.began) - min(fetcher.began) < 0.01
+
+
+@pytest.mark.parametrize("rate", [100_000, 50 * MEBIBYTE])
+def test_slow_and_fast_limits(rate):
+    came = run([Fetcher(quotas(throttled(rate), [1])[1], 2, copies(2, 8, PLENTY))], SECONDS)
+    paced(came, rate)
+
+
+def test_a_follower_is_limited_over_all_its_leaders():
+    brokers = quotas(throttled(None, RATE), [1, 2, 3])
+    fetchers = [Fetcher(brokers[leader], 3, copies(3, 50, PLENTY, first=50 * leader)) for leader in (1, 2)]
+    paced(run(fetchers, SECONDS))
+    one, other = (sum(copy.offset for copy in fetcher.copies) for fetcher in fetchers)
+    assert one == pytest.approx(other, rel=0.3)
+
+
+def test_a_leader_is_limited_over_all_its_followers():
+    broker = quotas(throttled(RATE), [1])[1]
+    fetchers = [Fetcher(broker, node_id, copies(node_id, 20, PLENTY)) for node_id in (2, 3, 4)]
+    paced(run(fetchers, SECONDS))
+    shares = [sum(copy.offset for copy in fetcher.copies) for fetcher in fetchers]
+    assert max(shares) < 1.5 * min(shares), "the first has the second that was saved up"
+
+
+def test_each_broker_has_its_own_limits():
+    brokers = quotas(throttled(RATE), [1, 2])
+    fetchers = [Fetcher(brokers[leader], 3, copies(3, 4, PLENTY, first=10 * leader)) for leader in (1, 2)]
+    paced(run(fetchers, SECONDS), 2 * RATE)
+
+
+def test_no_partition_starves_over_a_minute():
+    fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 100, PLENTY, 100_000))
+    run([fetcher], 60)
+    assert max(copy.longest_wait for copy in fetcher.copies) < 10.0
+    assert min(copy.offset for copy in fetcher.copies) > 0
+
+
+def test_large_batches_are_not_overtaken_by_small_ones():
+    quota = quotas(throttled(RATE), [1])[1]
+    large = copies(2, 2, PLENTY, 900_000, first=20)
+    fetcher = Fetcher(quota, 2, [*copies(2, 20, PLENTY, 10_000), *large])
+    run([fetcher], 30)
+    assert max(copy.longest_wait for copy in large) < 5.0
+    assert min(copy.offset for copy in large) > 0
+
+
+def test_partitions_take_turns_whatever_the_size_of_their_batches():
+    """Here each batch is all that a fetch may bring of a partition."""
+    fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 8, PLENTY, 900_000, max_bytes=900_000))
+    run([fetcher], SECONDS)
+    shares = [copy.offset for copy in fetcher.copies]
+    assert max(shares) < 2 * min(shares)
+
+
+def test_a_move_ends_and_nothing_is_held_at_its_end():
+    fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 4, 10_000_000))
+    came = run([fetcher], SECONDS)
+    assert sum(size for _, size in came) == 40_000_000
+    assert came[-1][0] == pytest.approx(40_000_000 / RATE - 1, abs=0.3)
+
+
+def test_a_changed_limit_holds_within_a_second():
+    brokers = quotas(throttled(RATE), [1])
+    fetcher = Fetcher(brokers[1], 2, copies(2, 8, PLENTY))
+    run([fetcher], 10)
+    brokers[1].configure(throttled(RATE / 4), fetcher.wakes_at)
+    sizes = by_second(run([fetcher], 20), 20)[11:]
+    assert statistics.mean(sizes) == pytest.approx(RATE / 4, rel=0.1)
+
+
+def test_kafkas_window_moves_in_bursts():
+    came = run([Fetcher(quotas(throttled(RATE, algorithm=WINDOW), [1])[1], 2, copies(2, 8, PLENTY))], 60)
+    assert sum(size for _, size in came) / 60 == pytest.approx(RATE, rel=0.2)
+    assert by_second(came, 60).count(0) > 10
+
+
+def test_a_limit_of_zero_stops_the_move():
+    assert run([Fetcher(quotas(throttled(0), [1])[1], 2, copies(2, 8, PLENTY))], 5) == []
+
+
+def plan_of(
+    quota,
+    now=START,
+    *,
+    view_at=None,
+    isr=frozenset([1]),
+    offset=0,
+    watermark=-1,
+    follower=2,
+    batch=0,
+    who=WHO,
+):
+    """One plan for one partition, after its leader has spent what it may."""
+    if view_at is not None:
+        quota.see_cluster(cluster(1, view_at, isr), now)
+    (copy,) = copies(follower, 1, PLENTY)
+    copy.item.fetch_offset = offset
+    copy.item.marks.high_watermark = watermark
+    copy.item.marks.batch_bytes = batch
+    plan = FetchPlan(follower, [copy.item])
+    quota.hold_fetch(plan, who, now)
+    return plan
+
+
+def spend(quota, size=100 * MEBIBYTE, now=START, follower=2, partition=0):
+    request = RequestView(1, 17, 1, "", 100)
+    request.replica_id = follower
+    response = ResponseView(17, True, 100, True)
+    response.items.append(Item(TOPIC, NO_ID, partition, size))
+    quota.charge(request, response, WHO, now)
+
+
+@pytest.fixture
+def spent():
+    """A leader's quota that is far over."""
+    quota = quotas(throttled(RATE), [1])[1]
+    spend(quota)
+    return quota
+
+
+def limited(quota, now):
+    """What is shown of the sides that have a limit."""
+    return [state for state in quota.shared.report(now) if state.limited]
+
+
+def test_what_is_not_in_sync_is_held(spent):
+    plan = plan_of(spent, view_at=START)
+    assert plan.held == 1
+    assert plan.ask_again_at > START + 1
+
+
+def test_what_the_cluster_says_to_be_in_sync_is_not_held(spent):
+    assert plan_of(spent, view_at=START, isr=frozenset([1, 2])).held == 0
+
+
+def test_what_has_come_to_its_high_watermark_is_not_held(spent):
+    assert plan_of(spent, view_at=START, offset=50, watermark=50).held == 0
+    assert plan_of(spent, view_at=START, offset=49, watermark=50).held == 1
+
+
+@pytest.mark.parametrize(("age", "held"), [(1.9, 1), (2.1, 0)])
+def test_what_nobody_has_said_lately_is_in_sync(spent, age, held):
+    assert plan_of(spent, view_at=START - age).held == held
+
+
+def test_what_its_leader_has_told_lately_does_without_the_cluster(spent):
+    plan_of(spent, view_at=START, offset=10, watermark=50)
+    spend(spent, 1)
+    assert plan_of(spent, START + 1.9, view_at=START - 10, offset=10, watermark=50).held == 1
+    assert plan_of(spent, START + 2.1, offset=10, watermark=50).held == 0
+
+
+@pytest.mark.parametrize(("age", "held"), [(0.1, 1), (2.5, 0)])
+def test_what_a_follower_was_told_before_it_went_away_does_not_count(spent, age, held):
+    """It was in sync, and has a new session; the cluster says that it is not any more, or nothing lately."""
+    assert plan_of(spent, view_at=START, offset=100, watermark=100).held == 0
+    later = START + 1
+    spend(spent, now=later)
+    assert plan_of(spent, later, view_at=later - age, offset=100).held == held
+
+
+def test_before_the_cluster_has_said_anything_all_is_in_sync(spent):
+    assert plan_of(spent).held == 0
+    spent.see_cluster(ClusterView("c", {}, {}), START)
+    assert plan_of(spent).held == 0
+
+
+def test_replicas_in_sync_count_for_those_that_are_not():
+    quota = quotas(throttled(RATE), [1])[1]
+    plan_of(quota, view_at=START, isr=frozenset([1, 2]))
+    spend(quota)
+    (state,) = limited(quota, START)
+    assert (state.rate, state.inbound, state.total_bytes) == (100 * MEBIBYTE,) * 3
+    assert plan_of(quota, view_at=START, follower=3).held == 1
+
+
+def test_a_consumer_is_nobody_s_follower(spent):
+    assert not spent.may_hold(TOPIC, 0, -1, WHO)
+    assert spent.may_hold(TOPIC, 0, 2, WHO)
+    spend(spent, follower=-1)
+    assert limited(spent, START)[0].total_bytes == 100 * MEBIBYTE
+
+
+def test_only_what_is_listed_or_switched_on_is_held():
+    limits = throttled(RATE, topics={"u": {"leader.replication.throttled.replicas": "0:1"}})
+    quota = quotas(limits, [1])[1]
+    assert quota.may_hold("u", 0, 2, WHO)
+    assert not quota.may_hold("u", 1, 2, WHO)
+    assert not quota.may_hold(TOPIC, 0, 2, WHO)
+    switched = quotas(
+        throttled(RATE, topics={}, brokers={"1": {"leader.replication.throttled": "true"}}), [1, 2]
+    )
+    assert [switched[node_id].may_hold(TOPIC, 0, 3, WHO) for node_id in (1, 2)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits({}),
+        throttled(RATE, topics={}),
+        Limits({}, resources=Resources({TOPIC: {"leader.replication.throttled.replicas": "*"}})),
+    ],
+)
+def test_it_is_not_in_force_without_a_rate_or_without_replicas(limits):
+    quota = quotas(limits, [1])[1]
+    assert not quota.active
+    assert not quota.wants_partitions
+    assert not quota.holds_fetches
+
+
+def test_what_a_broken_connection_was_granted_is_given_back():
+    """A batch that takes this limit a quarter of an hour."""
+    quota = quotas(throttled(1000), [1])[1]
+    assert plan_of(quota, view_at=START, batch=MEBIBYTE).held == 0
+    later = START + 61
+    other = Identity("ANONYMOUS", "", "127.0.0.1")
+    assert plan_of(quota, later, view_at=later, who=other).held == 1
+    quota.forget_idle(later)
+    assert plan_of(quota, later, view_at=later, who=other).held == 0
+
+
+def test_observed_it_only_counts():
+    resources = throttled(RATE).resources
+    quota = quotas(Limits({}, PACE, mode=OBSERVE, resources=resources), [1])[1]
+    assert not quota.may_hold(TOPIC, 0, 2, WHO)
+    spend(quota)
+    assert limited(quota, START)[0].total_bytes == 100 * MEBIBYTE
+
+
+def test_each_side_may_be_observed_alone():
+    resources = throttled(RATE, RATE).resources
+    modes = {"follower.replication.throttled.rate": OBSERVE}
+    quota = quotas(Limits({}, PACE, modes=modes, resources=resources), [1])[1]
+    spend(quota)
+    assert plan_of(quota, view_at=START).held == 1
+    (replica,) = quota.shared.replicas.values()
+    assert [throttle.role for throttle in replica.throttles] == ["leader"]
+    assert {state.role: state.enforced for state in limited(quota, START)} == {
+        "leader": True,
+        "follower": False,
+    }
+    assert {state.total_bytes for state in limited(quota, START)} == {100 * MEBIBYTE}
+
+
+def test_what_was_only_observed_is_no_debt():
+    resources = throttled(RATE).resources
+    quota = quotas(Limits({}, PACE, mode=OBSERVE, resources=resources), [1])[1]
+    spend(quota)
+    quota.configure(Limits({}, PACE, resources=resources), START)
+    assert plan_of(quota, view_at=START).held == 0
+
+
+def test_what_is_shown_of_a_move():
+    quota = quotas(throttled(RATE), [1])[1]
+    fetcher = Fetcher(quota, 2, copies(2, 4, 50 * MEBIBYTE))
+    run([fetcher], 30)
+    now = fetcher.wakes_at
+    (state,) = limited(quota, now)
+    assert (state.role, state.node_id, state.limit) == ("leader", 1, RATE)
+    assert state.behind == 4
+    assert state.omitted > 10
+    assert state.rate == pytest.approx(RATE, rel=0.1)
+    assert state.since == pytest.approx(START, abs=0.1)
+    assert state.lag == sum(copy.left for copy in fetcher.copies) // 100
+    assert not state.endless
+    quota.forget_idle(now + 61)
+    assert quota.shared.replicas == {}
+
+
+def test_every_broker_is_shown_from_the_start():
+    quota = quotas(throttled(None, RATE), [1])[1]
+    quota.see_cluster(ClusterView("c", {1: Node(1, "h", 1), 2: Node(2, "h", 2)}, {}, {}, START), START)
+    shown = {(state.role, state.node_id): state.limited for state in quota.shared.report(START)}
+    assert shown == {("leader", 1): False, ("follower", 1): True, ("leader", 2): False, ("follower", 2): True}
+
+
+def test_a_limit_below_what_is_produced_never_ends():
+    quota = quotas(throttled(RATE), [1])[1]
+    fetcher = Fetcher(quota, 2, copies(2, 4, 50 * MEBIBYTE))
+
+    def produce(seconds):
+        came = []
+        for second in range(seconds):
+            for copy in fetcher.copies:
+                copy.size += RATE // 2
+            came = run([fetcher], second + 1)
+        return came
+
+    produce(40)
+    (state,) = limited(quota, fetcher.wakes_at)
+    assert state.inbound == pytest.approx(2 * RATE, rel=0.2)
+    assert state.endless

@@ -1,0 +1,92 @@
+import pytest
+
+from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.kinds.replication.replica import Replica
+from proxy.quota.kinds.replication.throttle import LEADER, Throttle
+from proxy.wire.fetch_rewrite import Watermarks
+
+KEY = (2, "t", 0)
+
+
+def item(offset, watermark=-1, batch=0):
+    made = FetchItem("t", 0, 2, Watermarks())
+    made.fetch_offset = offset
+    made.marks.high_watermark = watermark
+    made.marks.batch_bytes = batch
+    return made
+
+
+def test_lag_is_unknown_before_its_leader_has_spoken():
+    replica = Replica(KEY, 0.0)
+    replica.see(item(10), 0.0)
+    assert replica.lag == 0
+    replica.see(item(10, 25), 1.0)
+    assert replica.lag == 15
+    replica.see(item(30, 25), 2.0)
+    assert replica.lag == 0
+
+
+@pytest.mark.parametrize(("size", "fits"), [(100, 300), (300, 300), (899, 600), (900, 900)])
+def test_a_size_is_fit_to_whole_batches(size, fits):
+    replica = Replica(KEY, 0.0)
+    assert replica.fit(size) == size
+    replica.batch_bytes = 300
+    assert replica.fit(size) == fits
+
+
+def test_something_is_asked_for_at_any_rate():
+    assert Replica(KEY, 0.0).fit(0.3) == 1
+
+
+def test_batches_are_learned_from_what_comes():
+    replica = Replica(KEY, 0.0)
+    replica.granted = 100
+    replica.came(500, 0.0)
+    assert replica.batch_bytes == 500, "one batch came, though it is larger than what was granted"
+    replica.granted = 500
+    replica.came(400, 0.0)
+    assert replica.batch_bytes == 400, "a batch is no larger than what has come"
+    replica.came(500, 0.0)
+    assert replica.batch_bytes == 400
+    replica.came_in_vain()
+    assert replica.batch_bytes == 1000
+    replica.see(item(0, 10, 700), 1.0)
+    assert replica.batch_bytes == 700, "the leader's own answer has told"
+
+
+def test_what_comes_unbounded_tells_no_batch():
+    replica = Replica(KEY, 0.0)
+    replica.came(500, 0.0)
+    assert replica.batch_bytes == 0
+
+
+def test_growth_is_measured_over_ten_seconds():
+    replica = Replica(KEY, 0.0)
+    replica.see(item(0, 1000), 0.0)
+    replica.came(5000, 0.0)
+    replica.see(item(50, 1500), 5.0)
+    assert replica.message_bytes == 100.0
+    assert replica.inbound == 0.0
+    replica.see(item(50, 2000), 10.0)
+    assert replica.inbound == 100.0 * 100.0
+
+
+def test_a_log_that_is_cut_off_is_measured_anew():
+    replica = Replica(KEY, 0.0)
+    replica.see(item(0, 1000), 0.0)
+    replica.came(5000, 0.0)
+    replica.see(item(50, 2000), 20.0)
+    assert replica.inbound > 0.0
+    replica.see(item(10, 100), 40.0)
+    assert (replica.message_bytes, replica.inbound) == (0.0, 0.0)
+
+
+def test_each_time_that_it_is_left_out_counts_once():
+    throttle = Throttle(LEADER, 1)
+    replica = Replica(KEY, 0.0)
+    replica.hold([throttle], 1.0)
+    replica.hold([throttle], 1.1)
+    assert (throttle.omitted, replica.held_since) == (1, 1.0)
+    replica.held_since = 0.0
+    replica.hold([throttle], 2.0)
+    assert throttle.omitted == 2

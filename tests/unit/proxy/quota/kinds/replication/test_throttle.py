@@ -1,0 +1,116 @@
+import math
+
+import pytest
+
+from proxy.quota.kinds.replication.throttle import LEADER, Throttle
+from proxy.quota.limits.limits import PACE, UNLIMITED, WINDOW, Limits
+
+RATE = 1000.0
+
+
+def throttle(limit=RATE, algorithm=PACE, now=0.0, **settings):
+    made = Throttle(LEADER, 1)
+    made.configure(limit, Limits({}, algorithm, **settings), now)
+    return made
+
+
+def test_a_second_may_come_at_once_and_then_the_limit():
+    one = throttle()
+    assert one.allowance(0.0) == RATE
+    one.record(1000, False, 0.0)
+    assert one.over(0.0)
+    ready_at = one.ready_at(100.0, 0, 0.0)
+    assert ready_at == pytest.approx(0.1, abs=1e-5)
+    assert one.lacks(100.0, 0, 0.099)
+    assert not one.lacks(100.0, 0, ready_at)
+
+
+def test_what_is_more_than_can_be_saved_up_comes_when_half_of_that_is_there():
+    one = throttle()
+    one.record(1000, False, 0.0)
+    assert one.lacks(1e6, 0, 0.49)
+    assert not one.lacks(1e6, 0, 0.5)
+
+
+def test_a_turn_is_left_for_those_who_have_waited_longer():
+    one = throttle()
+    one.record(850, False, 0.0)
+    assert not one.lacks(100.0, 1, 0.0)
+    assert one.lacks(100.0, 2, 0.0)
+    assert one.for_others(2) == 100.0
+    assert one.for_others(100) == 400.0, "somebody who waits for ever does not stop the others"
+
+
+def test_what_is_reserved_counts_until_it_is_given_back():
+    one = throttle()
+    one.reserve(1000, 0.0)
+    assert one.over(0.0)
+    assert (one.total_bytes, one.rate(0.0)) == (0, 0.0)
+    one.reserve(-1000, 0.0)
+    one.record(300, False, 0.0)
+    assert one.allowance(0.0) == 700.0
+    assert one.total_bytes == 300
+
+
+def test_a_debt_is_forgotten_beyond_the_windows():
+    one = throttle()
+    one.record(10**9, True, 0.0)
+    assert one.allowance(0.0) == -11 * RATE
+    assert one.in_sync_rate(0.0) == 1e9
+
+
+def test_the_rate_is_kafkas_simple_rate():
+    one = throttle()
+    for at in range(10):
+        one.record(500, False, float(at))
+    assert one.rate(10.0) == 500.0
+    assert one.in_sync_rate(10.0) == 0.0
+
+
+def test_a_new_limit_counts_at_once():
+    one = throttle()
+    one.record(1500, False, 0.0)
+    one.configure(100.0, Limits({}), 0.0)
+    assert one.ready_at(10.0, 0, 0.0) == pytest.approx(5.1, abs=1e-4)
+    one.configure(10_000.0, Limits({}), 0.0)
+    assert one.ready_at(1000.0, 0, 0.0) == pytest.approx(0.15, abs=1e-4)
+
+
+def test_a_limit_of_zero_stops():
+    one = throttle(0.0)
+    assert one.lacks(1.0, 0, 1e6)
+    assert one.ready_at(1.0, 0, 7.0) > 7.0
+    window = throttle(0.0, WINDOW)
+    assert window.lacks(1.0, 0, 1e6)
+
+
+def test_no_limit():
+    one = throttle(UNLIMITED)
+    one.record(10**9, False, 0.0)
+    assert one.allowance(0.0) == math.inf
+    assert not one.lacks(1e9, 5, 0.0)
+
+
+def test_kafkas_window_lets_all_in_until_it_is_over():
+    one = throttle(algorithm=WINDOW)
+    assert one.allowance(0.0) == math.inf
+    one.record(4000, False, 0.0)
+    assert one.over(0.0)
+    assert one.lacks(1.0, 0, 3.9)
+    assert 0.0 < one.ready_at(1.0, 0, 0.0) <= 0.5
+    assert not one.lacks(1.0, 0, 4.0), "4000 bytes in 4 seconds are the limit"
+
+
+def test_other_windows():
+    one = throttle(algorithm=WINDOW, replication_samples=2, replication_window_seconds=2.0)
+    one.record(3000, False, 0.0)
+    assert one.over(1.0)
+    assert not one.over(4.0), "forgotten after two windows of two seconds"
+
+
+def test_held_time_is_counted_while_somebody_asks():
+    one = throttle(now=100.0)
+    for at in (100.0, 100.1, 100.2):
+        one.hold(at)
+    one.hold(200.0)
+    assert one.throttled_seconds == pytest.approx(0.5 + 0.1 + 0.1 + 0.5)

@@ -1,0 +1,116 @@
+"""The buckets of a topic config, by topic and partition."""
+
+import pytest
+
+from proxy.quota.kinds.topic_partition_bytes import buckets as partition_buckets
+from proxy.quota.kinds.topic_partition_bytes.buckets import REST, PartitionBuckets, internal, topic_limit
+from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT, THROTTLE
+from proxy.quota.limits.limits import OBSERVE, UNLIMITED
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, NO_RESOURCES, Resources
+from proxy.quota.measure.bucket import Rule
+
+RULE = Rule(1.0, 11, 1.0)
+KEY = PRODUCER_BYTE_RATE.name
+ACTION = PRODUCER_BYTE_RATE_ACTION.name
+ORDERS = Resources({"orders": {KEY: "1000"}})
+ALL = Resources({DEFAULT_RESOURCE: {KEY: "50"}, "orders": {KEY: "1000", ACTION: REJECT}})
+
+
+def buckets(resources=ORDERS, now=0.0):
+    made = PartitionBuckets(PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, RULE)
+    made.configure(resources, RULE, now)
+    return made
+
+
+def shown(made):
+    return sorted((bucket.topic, bucket.partition, bucket.limit) for bucket in made.live())
+
+
+def test_each_partition_has_the_topics_rate_for_itself():
+    made = buckets()
+    one, other = made.find("orders", 0, 0.0), made.find("orders", 1, 0.0)
+    assert one is not other
+    assert made.find("orders", 0, 0.0) is one
+    assert shown(made) == [("orders", 0, 1000.0), ("orders", 1, 1000.0)]
+
+
+def test_a_topic_without_a_limit_has_no_bucket():
+    made = buckets()
+    assert made.find("others", 0, 0.0) is None
+    assert made.find("others", 0, 0.0) is None
+    assert made.live() == []
+    assert buckets(NO_RESOURCES).any is False
+
+
+def test_the_default_is_for_topics_without_their_own_but_for_internal_ones():
+    assert topic_limit(ALL, "others", PRODUCER_BYTE_RATE) == 50
+    assert topic_limit(ALL, "orders", PRODUCER_BYTE_RATE) == 1000
+    for name in ("__consumer_offsets", "__transaction_state", "__share_group_state", "__quota_proxy_usage"):
+        assert internal(name)
+        assert topic_limit(ALL, name, PRODUCER_BYTE_RATE) == UNLIMITED
+        assert topic_limit(Resources({name: {KEY: "7"}}), name, PRODUCER_BYTE_RATE) == 7
+    assert not internal("__mine")
+
+
+def test_the_action_is_the_topics_own():
+    made = buckets(ALL)
+    assert made.find("orders", 0, 0.0).action == REJECT
+    assert made.find("others", 0, 0.0).action == THROTTLE
+    assert made.acts(REJECT)
+    assert not buckets().acts(REJECT)
+
+
+def test_a_change_applies_at_once_and_keeps_the_history():
+    made = buckets(ALL)
+    bucket = made.find("orders", 0, 0.0).bucket
+    bucket.record(3000, 0.0)
+    made.find("others", 3, 0.0)
+    made.configure(Resources({"orders": {KEY: "500"}}), RULE, 0.0)
+    assert made.find("orders", 0, 0.0).bucket is bucket
+    assert made.find("orders", 0, 0.0).action == THROTTLE
+    assert bucket.record(0, 0.0) == pytest.approx(4.0)
+    assert shown(made) == [("orders", 0, 500.0)]
+    assert made.find("others", 3, 0.0) is None
+    made.configure(NO_RESOURCES, RULE, 0.0)
+    assert (made.any, made.find("orders", 0, 0.0), made.live()) == (False, None, [])
+    made.configure(ORDERS, RULE, 0.0)
+    assert made.find("orders", 0, 0.0).bucket is bucket
+
+
+def test_a_topic_that_gets_a_limit_later_has_one():
+    made = buckets(NO_RESOURCES)
+    assert made.find("orders", 0, 0.0) is None
+    made.configure(ORDERS, RULE, 0.0)
+    assert made.find("orders", 0, 0.0).bucket.limit == 1000
+
+
+def test_a_new_rule_reaches_every_bucket():
+    made = buckets()
+    bucket = made.find("orders", 0, 0.0).bucket
+    made.configure(ORDERS, Rule(1.0, 11, 1.0, mode=OBSERVE), 0.0)
+    assert bucket.observed
+    assert made.observed
+
+
+def test_the_lowest_limit_is_known():
+    assert buckets(ALL).least_limit == 50
+    assert buckets(NO_RESOURCES).least_limit == UNLIMITED
+
+
+def test_made_up_partitions_share_a_bucket_in_the_end():
+    made = buckets(ALL)
+    for partition in range(partition_buckets.PARTITIONS_AT_MOST):
+        made.find("orders", partition, 0.0)
+    one = made.find("made-up", 0, 0.0)
+    assert one is made.find("orders", -5, 0.0)
+    assert (one.bucket.topic, one.bucket.limit) == (REST, 50)
+    made.configure(ORDERS, RULE, 0.0)
+    assert one.bucket.limit == 1000
+
+
+def test_the_idle_are_forgotten():
+    made = buckets()
+    made.find("orders", 0, 0.0)
+    made.find("orders", 1, 10.0)
+    made.forget_idle(3600.0)
+    assert shown(made) == [("orders", 1, 1000.0)]

@@ -1,0 +1,303 @@
+"""Bytes of each partition: produced and consumed."""
+
+import pytest
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
+from proxy.quota.identity import Identity
+from proxy.quota.kinds.topic_partition_bytes.kind import FETCH, KIND, PRODUCE, SHARE_FETCH
+from proxy.quota.limits.config_keys import (
+    CONSUMER_BYTE_RATE,
+    CONSUMER_BYTE_RATE_ACTION,
+    OMIT,
+    PRODUCER_BYTE_RATE,
+    PRODUCER_BYTE_RATE_ACTION,
+    REJECT,
+)
+from proxy.quota.limits.limits import OBSERVE, PACE, WINDOW, Limits
+from proxy.quota.limits.resources import Resources
+from proxy.quota.verdict import PASS
+from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+
+WHO = Identity("u", "c", "127.0.0.1")
+IN, OUT = PRODUCER_BYTE_RATE.name, CONSUMER_BYTE_RATE.name
+MAX_BYTES = 50 << 20
+
+
+def limits(algorithm=PACE, topics=None, **settings):
+    topics = topics or {"orders": {IN: "1000", OUT: "1000"}}
+    return Limits({}, algorithm, resources=Resources(topics), **settings)
+
+
+def quota(configured=None):
+    made = KIND.build()
+    made.configure(configured or limits(), 0.0)
+    return made
+
+
+def items(*sizes, topic="orders"):
+    """Items of the partitions from 0 on."""
+    return [Item(topic, NO_ID, partition, size) for partition, size in enumerate(sizes)]
+
+
+def produce(of, *sizes, now=0.0, topic="orders"):
+    request = RequestView(PRODUCE, 9, 1, "c", 10_000)
+    request.items = items(*sizes, topic=topic)
+    return of.admit(request, WHO, now)
+
+
+def fetch(of, now=0.0, api_key=FETCH, who=WHO, replica_id=-1):
+    request = RequestView(api_key, 12, 1, "c", 100)
+    request.max_bytes = MAX_BYTES
+    request.replica_id = replica_id
+    return of.admit(request, who, now)
+
+
+def answer(of, *sizes, now=0.0, api_key=FETCH, topic="orders", replica_id=-1):
+    request = RequestView(api_key, 12, 1, "c", 100)
+    request.replica_id = replica_id
+    response = ResponseView(12, True, 10_000)
+    response.items = items(*sizes, topic=topic)
+    return of.charge(request, response, WHO, now)
+
+
+def test_a_producer_waits_for_its_worst_partition():
+    made = quota()
+    assert produce(made, 1000, 1000, 1000) is PASS
+    verdict = produce(made, 500, 2000, 0)
+    assert verdict.throttle_seconds == pytest.approx(2.0)
+    assert (verdict.bucket.topic, verdict.bucket.partition) == ("orders", 1)
+
+
+def test_a_window_is_kafkas():
+    made = quota(limits(WINDOW))
+    assert produce(made, 10_000) is PASS
+    assert produce(made, 1000).throttle_seconds == pytest.approx(1.0)
+
+
+def test_other_topics_and_topics_of_unknown_name_pass():
+    made = quota()
+    assert produce(made, 99_000, topic="others") is PASS
+    assert produce(made, 99_000, topic="") is PASS
+    assert answer(made, 99_000, topic="") is PASS
+    assert made.live() == []
+
+
+@pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])
+def test_a_consumer_waits_for_what_its_answer_brought(api_key):
+    made = quota()
+    verdict = answer(made, 3000, 1000, api_key=api_key)
+    assert verdict.throttle_seconds == pytest.approx(2.0)
+    assert (verdict.bucket.quota, verdict.bucket.partition) == (OUT, 0)
+
+
+def test_producers_and_consumers_have_buckets_of_their_own():
+    made = quota()
+    assert produce(made, 1000) is PASS
+    assert answer(made, 1000) is PASS
+    assert sorted(bucket.quota for bucket in made.live()) == [OUT, IN]
+
+
+def test_followers_pass():
+    made = quota()
+    assert fetch(made, replica_id=2) is PASS
+    assert answer(made, 99_000, replica_id=2) is PASS
+    request = RequestView(FETCH, 12, 1, "c", 100)
+    request.replica_id = 2
+    assert made.pass_items(request, items(99_000), WHO, 0.0) is PASS
+
+
+def test_a_fetch_may_bring_what_the_slowest_partition_may_that_was_consumed():
+    made = quota(limits(topics={"orders": {OUT: "1000"}, "others": {OUT: "50"}}))
+    assert fetch(made).max_bytes == 12, "nothing is known yet"
+    answer(made, 600)
+    assert fetch(made).max_bytes == 400
+    answer(made, 2000)
+    assert fetch(made).max_bytes == 250
+    answer(made, 10, topic="others")
+    verdict = fetch(made)
+    assert verdict.max_bytes == 40
+    assert verdict.bucket.topic == "others"
+    assert fetch(made, now=61.0).max_bytes == 12
+
+
+def test_a_consumer_of_other_topics_is_not_bounded():
+    made = quota()
+    answer(made, 600, topic="others")
+    assert fetch(made) is PASS
+
+
+def test_a_fetch_that_asks_for_less_stays_as_it_is():
+    made = quota()
+    answer(made, 600)
+    request = RequestView(FETCH, 12, 1, "c", 100)
+    request.max_bytes = 400
+    assert made.admit(request, WHO, 0.0) is PASS
+
+
+def test_with_windows_an_answer_may_bring_a_whole_window():
+    made = quota(limits(WINDOW))
+    answer(made, 1)
+    assert fetch(made).max_bytes == 10_000
+
+
+def test_partitions_that_are_left_out_make_nobody_wait():
+    topics = {"orders": {OUT: "1000", CONSUMER_BYTE_RATE_ACTION.name: OMIT}}
+    made = quota(limits(topics=topics))
+    assert answer(made, 5000) is PASS
+    assert made.live()[0].tokens.measure(0.0) == -4000
+
+
+OMITTING = {"orders": {OUT: "1000", CONSUMER_BYTE_RATE_ACTION.name: OMIT}}
+
+
+def plan(of, *partitions, now=0.0, topic="orders", replica_id=-1):
+    found = []
+    for partition in partitions:
+        item = FetchItem(topic, partition, replica_id, Watermarks())
+        item.max_bytes = 1 << 20
+        found.append(item)
+    made = FetchPlan(replica_id, found)
+    of.hold_fetch(made, WHO, now)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("topics", "topic", "replica_id", "may"),
+    [
+        (OMITTING, "orders", -1, True),
+        (OMITTING, "orders", 2, False),
+        (OMITTING, "others", -1, False),
+        ({"orders": {OUT: "1000"}}, "orders", -1, False),
+        ({"orders": {CONSUMER_BYTE_RATE_ACTION.name: OMIT}}, "orders", -1, False),
+        ({"<default>": OMITTING["orders"]}, "others", -1, True),
+        ({"<default>": OMITTING["orders"]}, "__consumer_offsets", -1, False),
+    ],
+)
+def test_partitions_of_which_topics_may_stay_out(topics, topic, replica_id, may):
+    assert quota(limits(topics=topics)).may_hold(topic, 0, replica_id, WHO) is may
+
+
+def test_a_partition_that_is_over_stays_out_until_its_debt_is_paid():
+    made = quota(limits(topics=OMITTING))
+    assert made.holds_fetches
+    answer(made, 3000, 500)
+    over, fine = plan(made, 0, 1).items
+    assert (over.held, fine.held, fine.most) == (True, False, 500)
+    assert plan(made, 0).ask_again_at == pytest.approx(2.0)
+    (back,) = plan(made, 0, now=2.0).items
+    # Without tokens: a quarter of a second's worth.
+    assert (back.held, back.most) == (False, 250)
+    assert plan(made, 0, topic="others").items[0].most == NO_BOUND
+    assert plan(made, 0, replica_id=1).held == 0
+
+
+def test_by_kafkas_window_a_partition_stays_out_as_long_as_its_client_would_wait():
+    made = quota(limits(WINDOW, OMITTING))
+    answer(made, 11_000)
+    made_plan = plan(made, 0)
+    assert (made_plan.held, made_plan.ask_again_at) == (1, pytest.approx(1.0))
+    assert plan(made, 1).items[0].most == 10_000
+
+
+def test_what_stays_out_is_counted_once():
+    made = quota(limits(topics=OMITTING))
+    answer(made, 3000)
+    answer(made, 1000, now=1.0)
+    (bucket,) = made.live()
+    assert (bucket.throttled_requests, bucket.throttle_seconds) == (2, pytest.approx(3.0))
+
+
+def test_share_groups_have_no_fetch_to_stay_out_of_and_wait():
+    made = quota(limits(topics=OMITTING))
+    assert answer(made, 3000, api_key=SHARE_FETCH).throttle_seconds == pytest.approx(2.0)
+
+
+def test_consumers_whose_partitions_stay_out_may_fetch_as_much_as_they_want():
+    made = quota(limits(topics=OMITTING))
+    assert fetch(made) is PASS
+    answer(made, 3000)
+    assert fetch(made) is PASS
+    both = quota(limits(topics=OMITTING | {"slow": {OUT: "4000"}}))
+    assert fetch(both).max_bytes == 1000
+
+
+def test_observed_nothing_stays_out():
+    made = quota(limits(topics=OMITTING, modes={OUT: OBSERVE}))
+    assert not made.holds_fetches
+    answer(made, 3000)
+    (bucket,) = made.live()
+    assert bucket.throttle_seconds == pytest.approx(2.0)
+
+
+def test_what_comes_later_of_a_large_frame_counts():
+    made = quota()
+    assert produce(made, 1000) is PASS
+    request = RequestView(PRODUCE, 9, 1, "c", 5 << 20)
+    assert made.pass_items(request, items(500), WHO, 0.0).throttle_seconds == pytest.approx(0.5)
+    fetching = RequestView(FETCH, 12, 1, "c", 100)
+    assert made.pass_items(fetching, items(1500), WHO, 0.0).throttle_seconds == pytest.approx(0.5)
+
+
+def test_items_are_wanted_where_there_is_a_quota():
+    assert quota(Limits({})).item_api_keys == ()
+    assert not quota(Limits({})).active
+    assert quota(limits(topics={"orders": {IN: "1"}})).item_api_keys == (PRODUCE,)
+    assert quota(limits(topics={"orders": {OUT: "1"}})).item_api_keys == (FETCH, SHARE_FETCH)
+    assert produce(quota(Limits({})), 99_000) is PASS
+    assert fetch(quota(Limits({}))) is PASS
+
+
+def test_observed_it_bounds_nothing_and_nobody_waits():
+    engine = QuotaEngine([KIND.build()])
+    engine.configure(limits(mode=OBSERVE), 0.0)
+    assert produce(engine, 3000) is PASS
+    assert fetch(engine) is PASS
+    assert answer(engine, 3000) is PASS
+    assert [state.throttle_seconds for state in engine.buckets(0.0)] == [2.0, 2.0]
+
+
+def test_the_idle_are_forgotten():
+    made = quota()
+    produce(made, 10)
+    answer(made, 10)
+    made.forget_idle(3599.0)
+    assert len(made.live()) == 2
+    made.forget_idle(3600.0)
+    assert made.live() == []
+
+
+def rejecting(algorithm=PACE, **settings):
+    topics = {"orders": {IN: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}, "others": {IN: "1000"}}
+    return quota(limits(algorithm, topics, **settings))
+
+
+@pytest.mark.parametrize(("algorithm", "burst"), [(PACE, 1000), (WINDOW, 10_000)])
+def test_a_rejecting_topics_partitions_are_refused_while_they_are_over(algorithm, burst):
+    made = rejecting(algorithm)
+    assert made.refuses
+    assert produce(made, burst + 500, burst) is PASS, "nobody waits"
+    over = {}
+    made.refuse(items(10, 10), over, 0.0)
+    assert {place: bucket.partition for place, bucket in over.items()} == {0: 0}
+    over.clear()
+    made.refuse(items(10), over, 0.4)
+    assert 0 in over
+    made.refuse(items(10), over := {}, 1.5)
+    assert over == {}
+
+
+def test_topics_that_throttle_are_not_refused():
+    made = rejecting()
+    assert produce(made, 3000, topic="others").throttle_seconds == 2.0
+    over = {}
+    made.refuse([*items(10, topic="others"), *items(10, topic="")], over, 0.0)
+    assert over == {}
+    assert not quota().refuses
+
+
+def test_a_rejecting_topic_that_is_only_observed_counts_waits():
+    made = rejecting(mode=OBSERVE)
+    assert not made.refuses
+    assert produce(made, 3000).throttle_seconds == 2.0

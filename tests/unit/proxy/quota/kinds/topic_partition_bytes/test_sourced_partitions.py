@@ -1,0 +1,91 @@
+"""Buckets of partitions by somebody else's rules."""
+
+import pytest
+
+from proxy.quota.identity import Identity
+from proxy.quota.kinds.topic_partition_bytes.sourced_partitions import SourcedPartitions
+from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
+from proxy.quota.limits.limits import UNLIMITED
+from proxy.quota.measure.bucket import Rule
+from proxy.wire.views import NO_ID, Item
+
+WHO = Identity("alice", "app", "127.0.0.1")
+RULE = Rule(1.0, 11, 1.0)
+
+
+class Rules(LimitSource):
+    """Each user has a bucket for each partition of orders; others are unlimited."""
+
+    def __init__(self, limit=1000.0, keep=True, by_partition=True):
+        super().__init__(by_partition)
+        self.limit = limit
+        self.keep = keep
+        self.asked = 0
+
+    def find(self, key, user, client_id, topic="", partition=-1):
+        self.asked += 1
+        if topic != "orders":
+            return None
+        return SourcedLimit(f"{user} {partition}", "", self.limit, self.keep)
+
+
+def partitions(source):
+    made = SourcedPartitions("producer_byte_rate")
+    made.configure(source, RULE, 0.0)
+    return made
+
+
+def item(topic="orders", partition=0):
+    return Item(topic, NO_ID, partition, 10)
+
+
+def test_it_is_asked_once():
+    source = Rules()
+    made = partitions(source)
+    bucket = made.find(item(), WHO, 0.0)
+    assert made.find(item(), WHO, 0.0) is bucket
+    assert made.find(item(partition=1), WHO, 0.0) is not bucket
+    assert [made.find(item("others"), WHO, 0.0) for _ in range(3)] == [None] * 3
+    assert source.asked == 3
+    assert (bucket.user, bucket.limit) == ("alice 0", 1000.0)
+
+
+def test_what_does_not_hold_for_good_is_asked_for_again():
+    source = Rules(keep=False)
+    made = partitions(source)
+    bucket = made.find(item(), WHO, 0.0)
+    source.limit = 500.0
+    assert made.find(item(), WHO, 0.0) is bucket
+    assert (bucket.limit, source.asked) == (500.0, 2)
+
+
+def test_no_limit_is_no_bucket():
+    assert partitions(Rules(UNLIMITED)).find(item(), WHO, 0.0) is None
+
+
+@pytest.mark.parametrize("source", [None, Rules(by_partition=False)])
+def test_sources_that_do_not_want_to_know_partitions(source):
+    made = partitions(source)
+    assert not made.any
+    assert made.find(item(), WHO, 0.0) is None
+    assert made.live() == []
+
+
+def test_a_new_source_keeps_the_history():
+    made = partitions(Rules())
+    bucket = made.find(item(), WHO, 0.0)
+    bucket.record(3000, 0.0)
+    made.configure(Rules(500.0), RULE, 0.0)
+    assert made.find(item(), WHO, 0.0) is bucket
+    assert bucket.record(0, 0.0) == pytest.approx(4.0)
+    assert made.live() == [bucket]
+
+
+def test_the_idle_are_forgotten():
+    source = Rules()
+    made = partitions(source)
+    made.find(item(), WHO, 0.0)
+    made.forget_idle(3600.0)
+    assert made.live() == []
+    made.find(item(), WHO, 3600.0)
+    assert source.asked == 2

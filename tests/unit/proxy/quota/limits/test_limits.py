@@ -1,0 +1,285 @@
+import pytest
+
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.limits.limits import ENFORCE, OBSERVE, UNLIMITED, WINDOW, Limits
+from proxy.quota.limits.resources import NO_RESOURCES, Resources
+
+KEY = "producer_byte_rate"
+# the entity of each level of precedence, and the bucket of user u with client id c
+LEVELS = [
+    (QuotaEntity("u", "c"), ("u", "c")),
+    (QuotaEntity("u", DEFAULT), ("u", "c")),
+    (QuotaEntity("u", None), ("u", "")),
+    (QuotaEntity(DEFAULT, "c"), ("u", "c")),
+    (QuotaEntity(DEFAULT, DEFAULT), ("u", "c")),
+    (QuotaEntity(DEFAULT, None), ("u", "")),
+    (QuotaEntity(None, "c"), ("", "c")),
+    (QuotaEntity(None, DEFAULT), ("", "c")),
+]
+
+
+def limits_of(entities):
+    return Limits({entity: {KEY: float(value)} for entity, value in entities.items()})
+
+
+def resolve(limits, user, client_id, key=KEY):
+    """The bucket's names and its limit; None where nothing limits."""
+    names = limits.bucket(key, user, client_id)
+    return None if names is None else (names, limits.limit(key, *names))
+
+
+@pytest.mark.parametrize("level", range(8))
+def test_the_first_level_that_has_a_quota_wins(level):
+    limits = limits_of({entity: 1 + index for index, (entity, _) in enumerate(LEVELS) if index >= level})
+    assert resolve(limits, "u", "c") == (LEVELS[level][1], 1 + level)
+
+
+@pytest.mark.parametrize("level", range(8))
+def test_each_level_alone(level):
+    entity, names = LEVELS[level]
+    assert resolve(limits_of({entity: 5}), "u", "c") == (names, 5)
+
+
+# entity, then the buckets of (u, c), (u, d), (v, c), (v, d): a letter is a bucket, - is no limit
+SHARING = [
+    (QuotaEntity("u", "c"), "a---"),
+    (QuotaEntity("u", DEFAULT), "ab--"),
+    (QuotaEntity("u", None), "aa--"),
+    (QuotaEntity(DEFAULT, "c"), "a-b-"),
+    (QuotaEntity(DEFAULT, DEFAULT), "abcd"),
+    (QuotaEntity(DEFAULT, None), "aabb"),
+    (QuotaEntity(None, "c"), "a-a-"),
+    (QuotaEntity(None, DEFAULT), "abab"),
+]
+
+
+@pytest.mark.parametrize(("entity", "expected"), SHARING, ids=[str(row[0]) for row in SHARING])
+def test_who_shares_a_bucket(entity, expected):
+    limits = limits_of({entity: 5})
+    letters = {None: "-"}
+    drawn = ""
+    for client in [("u", "c"), ("u", "d"), ("v", "c"), ("v", "d")]:
+        names = limits.bucket(KEY, *client)
+        drawn += letters.setdefault(names, "abcd"[len(letters) - 1])
+    assert drawn == expected
+
+
+# what is configured, what a client of user u with an empty client id gets
+EMPTY_CLIENT_ID = [
+    ({QuotaEntity("u", DEFAULT): 2}, None),
+    ({QuotaEntity("u", DEFAULT): 2, QuotaEntity("u", None): 3}, (("u", ""), 3)),
+    ({QuotaEntity("u", DEFAULT): 2, QuotaEntity(DEFAULT, None): 6}, (("u", ""), 6)),
+    ({QuotaEntity("u", None): 3}, (("u", ""), 3)),
+    ({QuotaEntity(DEFAULT, DEFAULT): 5}, None),
+    ({QuotaEntity(DEFAULT, DEFAULT): 5, QuotaEntity(None, DEFAULT): 8}, None),
+    ({QuotaEntity(DEFAULT, None): 6}, (("u", ""), 6)),
+    ({QuotaEntity(None, "c"): 7, QuotaEntity(None, DEFAULT): 8}, None),
+]
+
+
+@pytest.mark.parametrize(("entities", "expected"), EMPTY_CLIENT_ID)
+def test_an_empty_client_id_is_no_name(entities, expected):
+    assert resolve(limits_of(entities), "u", "") == expected
+
+
+def test_each_key_resolves_on_its_own():
+    limits = Limits(
+        {QuotaEntity("u", "c"): {KEY: 1.0}, QuotaEntity("u", None): {KEY: 3.0, "consumer_byte_rate": 33.0}}
+    )
+    assert resolve(limits, "u", "c") == (("u", "c"), 1.0)
+    assert resolve(limits, "u", "c", "consumer_byte_rate") == (("u", ""), 33.0)
+    assert resolve(limits, "u", "c", "request_percentage") is None
+
+
+def test_a_user_called_default_in_kafkas_way_is_not_the_default():
+    limits = limits_of({QuotaEntity("<default>", None): 1})
+    assert resolve(limits, "u", "c") is None
+    assert resolve(limits, "<default>", "c") == (("<default>", ""), 1)
+
+
+def test_after_the_last_quota_of_a_kind_is_deleted_nothing_of_it_is_left():
+    client_only = limits_of({QuotaEntity(None, DEFAULT): 8})
+    both = limits_of({QuotaEntity(None, DEFAULT): 8, QuotaEntity("u", None): 3})
+    assert resolve(both, "u", "c") == (("u", ""), 3)
+    assert resolve(client_only, "u", "c") == (("", "c"), 8)
+    assert resolve(both, "v", "c") == resolve(client_only, "v", "c")
+
+
+@pytest.mark.parametrize(
+    ("user", "client_id", "address", "exempt"),
+    [
+        ("u", "c", "10.0.0.1", False),
+        ("admin", "c", "10.0.0.1", True),
+        ("monitor", "admin", "10.0.0.1", False),
+        ("u", "monitor", "10.0.0.1", True),
+        ("u", "c", "192.168.7.1", True),
+        ("u", "c", "::ffff:192.168.7.1", True),
+        ("u", "c", "172.16.0.1", True),
+        ("u", "c", "172.16.0.2", False),
+    ],
+)
+def test_who_is_exempt(user, client_id, address, exempt):
+    limits = Limits(
+        {},
+        exempt_users=["admin"],
+        exempt_client_ids=["monitor"],
+        exempt_cidrs=["192.168.0.0/16", "172.16.0.1"],
+    )
+    who = Identity(user, client_id, address)
+    assert limits.exempt(who) == exempt
+    assert limits.with_changes({}).exempt(who) == exempt
+    assert not Limits({}).exempt(who)
+
+
+def test_which_addresses_are_exempt():
+    limits = Limits({}, exempt_cidrs=["192.168.0.0/16"])
+    assert limits.exempt_address("192.168.0.1")
+    assert not limits.exempt_address("10.0.0.1")
+    assert not Limits({}, exempt_users=["admin"]).exempt_address("192.168.0.1")
+
+
+def test_a_network_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="'localhost' is no IPv4 or IPv6 network"):
+        Limits({}, exempt_cidrs=["localhost"])
+
+
+def test_a_change_of_what_it_was_made_from_does_not_reach_it():
+    quotas = {QuotaEntity("u", None): {KEY: 1.0}}
+    limits = Limits(quotas)
+    quotas[QuotaEntity("u", None)][KEY] = 2.0
+    quotas.clear()
+    assert resolve(limits, "u", "c") == (("u", ""), 1.0)
+    assert limits.configured(KEY) == {QuotaEntity("u", None): 1.0}
+
+
+def test_without_quotas_nothing_limits():
+    limits = Limits({})
+    assert limits.bucket(KEY, "u", "c") is None
+    assert limits.limit(KEY, "u", "c") == UNLIMITED
+    assert limits.configured(KEY) == {}
+
+
+def test_the_rules_settings_are_kafkas_unless_given():
+    limits = Limits({})
+    assert (limits.algorithm, limits.burst_seconds, limits.samples, limits.window_seconds) == (
+        "pace",
+        1,
+        11,
+        1,
+    )
+    limits = Limits({}, WINDOW, 0.5, 3, 2)
+    assert (limits.algorithm, limits.burst_seconds, limits.samples, limits.window_seconds) == (
+        WINDOW,
+        0.5,
+        3,
+        2,
+    )
+
+
+def test_an_unknown_algorithm_is_refused():
+    with pytest.raises(ValueError, match="algorithm is 'wind'; it is pace or window"):
+        Limits({}, "wind")
+
+
+# entities that have a quota, and what it is for an address in 10.1.0.0/16
+ADDRESSES = [
+    ([], UNLIMITED),
+    (["10.1.2.3", "10.1.2.3/32", "10.1.0.0/16", "10.0.0.0/8", DEFAULT], 1),
+    (["10.1.2.3/32", "10.1.0.0/16", "10.0.0.0/8", DEFAULT], 1),
+    (["10.0.0.0/8", "10.1.0.0/16", DEFAULT], 2),
+    (["10.2.0.0/16", "10.0.0.0/8"], 2),
+    (["10.2.0.0/16", DEFAULT], 2),
+    (["0.0.0.0/0", DEFAULT], 1),
+    (["::/0"], UNLIMITED),
+    (["10.1.2.4"], UNLIMITED),
+]
+
+
+@pytest.mark.parametrize(("names", "limit"), ADDRESSES)
+def test_the_address_then_the_smallest_network_then_the_default(names, limit):
+    quotas = {QuotaEntity(None, None, name): {KEY: 1.0 + index} for index, name in enumerate(names)}
+    assert Limits(quotas).ip_limit(KEY, "10.1.2.3") == limit
+    assert Limits({}).with_changes(quotas).ip_limit(KEY, "10.1.2.3") == limit
+
+
+def test_quotas_of_clients_and_of_addresses_do_not_meet():
+    limits = limits_of({QuotaEntity("10.0.0.1", None): 1, QuotaEntity(None, DEFAULT): 2})
+    assert limits.ip_limit(KEY, "10.0.0.1") == UNLIMITED
+    limits = limits_of({QuotaEntity(None, None, DEFAULT): 1})
+    assert limits.bucket(KEY, "u", "c") is None
+    assert limits.limit(KEY, "u", "c") == UNLIMITED
+
+
+ALICE, BOB, NET = QuotaEntity("alice", None), QuotaEntity("bob", None), QuotaEntity(None, None, "10.0.0.0/8")
+OTHER = "consumer_byte_rate"
+
+
+def test_changes_set_and_remove():
+    old = Limits({ALICE: {KEY: 1.0, OTHER: 2.0}, BOB: {KEY: 3.0}})
+    new = old.with_changes({ALICE: {KEY: None, OTHER: 20.0}, NET: {KEY: 5.0}, BOB: {OTHER: None, "q": None}})
+    assert new.configured(KEY) == {BOB: 3.0, NET: 5.0}
+    assert new.configured(OTHER) == {ALICE: 20.0}
+    assert new.configured("q") == {}
+    assert new.ip_limit(KEY, "10.1.1.1") == 5.0
+    assert new.with_changes({NET: {KEY: None}}).ip_limit(KEY, "10.1.1.1") == UNLIMITED
+
+
+def test_changes_leave_the_old_limits_alone():
+    old = Limits({ALICE: {KEY: 1.0}})
+    old.with_changes({ALICE: {KEY: 2.0}, BOB: {KEY: 2.0}, NET: {KEY: 2.0}})
+    assert old.configured(KEY) == {ALICE: 1.0}
+    assert old.ip_limit(KEY, "10.1.1.1") == UNLIMITED
+
+
+def test_quotas_of_other_keys_are_shared_with_the_old_limits():
+    old = Limits({ALICE: {KEY: 1.0, OTHER: 2.0}})
+    new = old.with_changes({ALICE: {KEY: 2.0}})
+    assert new.configured(OTHER) is old.configured(OTHER)
+    assert new.configured(KEY) is not old.configured(KEY)
+
+
+def test_what_a_change_made_different_is_known_to_the_next():
+    old = Limits({ALICE: {KEY: 1.0, OTHER: 2.0}})
+    new = old.with_changes({ALICE: {KEY: 2.0}, BOB: {KEY: 2.0}})
+    change = new.change_since(old, KEY)
+    assert (change.entities, change.moved) == ([ALICE, BOB], {BOB})
+    assert new.change_since(old, OTHER).entities == []
+    assert new.change_since(old, "q").entities == []
+    assert new.change_since(Limits({ALICE: {KEY: 1.0}}), KEY) is None
+    assert old.change_since(new, KEY) is None
+    assert new.with_changes({BOB: {KEY: None}}).change_since(old, KEY) is None
+
+
+def test_changes_keep_the_settings():
+    old = Limits({}, WINDOW, 0.5, 3, 2.0, ["admin"], ["m"], ["10.0.0.0/8"], OBSERVE, {KEY: ENFORCE}, 7.0)
+    new = old.with_changes({ALICE: {KEY: 2.0}})
+    for limits in (old, new):
+        assert (limits.algorithm, limits.burst_seconds) == (WINDOW, 0.5)
+        assert (limits.samples, limits.window_seconds, limits.max_throttle_seconds) == (3, 2.0, 7.0)
+        assert (limits.mode(KEY), limits.mode(OTHER)) == (ENFORCE, OBSERVE)
+        assert limits.exempt_address("10.0.0.1")
+
+
+def test_configs_of_topics_and_brokers_change_apart_from_quotas_of_clients():
+    topics, others = Resources({"t": {"rate": "5"}}), Resources({"t": {"rate": "6"}})
+    old = Limits({ALICE: {KEY: 1.0}, NET: {KEY: 5.0}}, WINDOW, resources=topics)
+    new = old.with_changes({ALICE: {KEY: 2.0}}).with_resources(others)
+    assert Limits({}).resources is NO_RESOURCES
+    assert old.resources is old.with_changes({}).resources is topics
+    assert new.resources is others
+    assert new.configured(KEY) == {ALICE: 2.0, NET: 5.0}
+    assert (new.algorithm, new.ip_limit(KEY, "10.1.1.1")) == (WINDOW, 5.0)
+
+
+def test_all_is_enforced_and_no_wait_is_cut_short_unless_it_says_so():
+    assert Limits({}).mode(KEY) == ENFORCE
+    assert Limits({}).max_throttle_seconds == UNLIMITED
+    assert Limits({}, modes={KEY: OBSERVE}).mode(KEY) == OBSERVE
+    assert Limits({}, modes={KEY: OBSERVE}).mode(OTHER) == ENFORCE
+    assert Limits({}, mode=OBSERVE).mode(KEY) == OBSERVE
+
+
+@pytest.mark.parametrize("settings", [{"mode": "watch"}, {"modes": {KEY: "watch"}}])
+def test_an_unknown_mode_is_refused(settings):
+    with pytest.raises(ValueError, match="mode is 'watch'; it is enforce or observe"):
+        Limits({}, **settings)

@@ -1,0 +1,65 @@
+import pytest
+
+from proxy.quota.identity import DEFAULT
+from proxy.quota.limits.table import EMPTY, Table
+
+ALICE, BOB, PAIR, IP = (
+    ("alice", None, None),
+    ("bob", None, None),
+    ("bob", "c", None),
+    (None, None, "10.0.0.1"),
+)
+
+
+def test_values_are_set_and_removed_and_the_old_table_stays():
+    old = Table({ALICE: 1.0, BOB: 2.0})
+    new = old.with_changes({ALICE: None, BOB: 3.0, PAIR: 4.0, IP: None})
+    assert new.values == {BOB: 3.0, PAIR: 4.0}
+    assert old.values == {ALICE: 1.0, BOB: 2.0}
+    assert EMPTY.with_changes({ALICE: 1.0}).values == {ALICE: 1.0}
+    assert EMPTY.values == {}
+
+
+def test_a_change_is_known():
+    old = Table({ALICE: 1.0, BOB: 2.0})
+    change = old.with_changes({ALICE: None, BOB: 3.0, PAIR: 4.0, IP: None}).change_since(old)
+    assert set(change.entities) == {ALICE, BOB, PAIR, IP}
+    assert change.moved == {ALICE, PAIR}
+
+
+def test_from_a_table_to_itself_nothing_changes():
+    table = Table({ALICE: 1.0})
+    change = table.change_since(table)
+    assert (change.entities, change.moved) == ([], set())
+
+
+def test_any_other_table_may_differ_in_anything():
+    old = Table({ALICE: 1.0})
+    new = old.with_changes({BOB: 1.0})
+    assert old.change_since(new) is None
+    assert new.change_since(Table({ALICE: 1.0})) is None
+    assert new.with_changes({BOB: 2.0}).change_since(old) is None
+    assert Table({}).change_since(Table({})) is None
+
+
+@pytest.mark.parametrize(
+    "entity",
+    [
+        (DEFAULT, None, None),
+        (None, DEFAULT, None),
+        ("bob", DEFAULT, None),
+        (DEFAULT, "c", None),
+        (None, None, DEFAULT),
+        (None, None, "10.0.0.0/8"),
+    ],
+)
+def test_what_holds_for_several_may_change_anything(entity):
+    old = Table({})
+    assert old.with_changes({ALICE: 1.0, entity: 2.0}).change_since(old) is None
+
+
+def test_so_may_many_changes_at_once():
+    old = Table({})
+    few = {(f"user-{index}", None, None): 1.0 for index in range(1000)}
+    assert old.with_changes(few).change_since(old) is not None
+    assert old.with_changes(few | {ALICE: 1.0}).change_since(old) is None

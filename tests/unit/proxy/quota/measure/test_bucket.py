@@ -1,0 +1,282 @@
+import pytest
+
+from proxy.quota.identity import Identity
+from proxy.quota.limits.limits import ENFORCE, OBSERVE, UNLIMITED
+from proxy.quota.measure.bucket import IDLE_SECONDS, Bucket, Rule
+
+PACE = Rule(1.0, 11, 1.0)
+WINDOW = Rule(0.0, 11, 1.0)
+OBSERVED = Rule(1.0, 11, 1.0, mode=OBSERVE)
+OBSERVED_WINDOW = Rule(0.0, 11, 1.0, mode=OBSERVE)
+SHORT = Rule(1.0, 11, 1.0, max_throttle_seconds=2.0)
+SHORT_WINDOW = Rule(0.0, 11, 1.0, max_throttle_seconds=2.0)
+
+
+def bucket(rule=PACE, limit=1000.0):
+    return Bucket("producer_byte_rate", "u", "", limit, rule, 10.0)
+
+
+# rule, size of one use at 10.0, seconds to wait
+WAITS = [
+    (PACE, 1000, 0.0),
+    (PACE, 1500, 0.5),
+    (Rule(2.0, 11, 1.0), 2000, 0.0),
+    (Rule(2.0, 11, 1.0), 2500, 0.5),
+    (Rule(0.25, 11, 1.0), 500, 0.25),
+    (WINDOW, 10_000, 0.0),
+    (WINDOW, 15_000, 5.0),
+    (Rule(0.0, 3, 2.0), 6000, 2.0),
+    (Rule(0.25, 11, 1.0, least_burst=400.0), 500, 0.1),
+    (Rule(0.0, 11, 1.0, least_burst=400.0), 500, 0.1),
+    (SHORT, 3000, 2.0),
+    (SHORT, 9000, 2.0),
+    (SHORT_WINDOW, 12_000, 2.0),
+    (SHORT_WINDOW, 90_000, 2.0),
+    (OBSERVED, 1500, 0.5),
+    (OBSERVED_WINDOW, 15_000, 5.0),
+]
+
+
+@pytest.mark.parametrize(("rule", "size", "wait"), WAITS)
+def test_the_rule_decides_the_wait(rule, size, wait):
+    assert bucket(rule).record(size, 10.0) == pytest.approx(wait)
+
+
+@pytest.mark.parametrize("rule", [PACE, WINDOW])
+def test_the_shown_rate_is_kafkas_whatever_limits(rule):
+    used = bucket(rule)
+    used.record(500, 10.0)
+    assert used.state(10.0).rate == pytest.approx(50.0)
+
+
+def test_state_tells_all():
+    used = bucket()
+    used.count_throttle(2.0, 1, 22.0)
+    used.count_throttle(0.5, 1, 21.5)
+    used.count_throttle(0.25, 0, 21.25)
+    state = used.state(22.0)
+    assert (state.quota, state.user, state.client_id, state.limit) == ("producer_byte_rate", "u", "", 1000.0)
+    assert (state.throttled_until, state.throttled_requests, state.throttle_seconds) == (22.0, 2, 2.75)
+    assert (state.mode, state.ip) == (ENFORCE, "")
+    assert bucket(OBSERVED).state(22.0).mode == OBSERVE
+    assert Bucket("q", "", "", 1.0, PACE, 0.0, "10.0.0.1").state(0.0).ip == "10.0.0.1"
+
+
+@pytest.mark.parametrize("rule", [PACE, WINDOW])
+def test_a_lower_limit_throttles_at_once_for_what_was_used_before(rule):
+    used = bucket(rule)
+    used.record(1000, 10.0)
+    used.configure(10.0, rule, 10.0)
+    assert used.limit == 10.0
+    assert used.record(0, 10.0) == pytest.approx(0.0 if rule is PACE else 90.0)
+    used.record(1000, 10.0)
+    assert used.record(0, 10.0) > 90.0
+
+
+def test_a_debt_stays_and_is_paid_at_the_new_limit():
+    used = bucket()
+    used.record(2000, 10.0)
+    used.configure(500.0, PACE, 10.0)
+    assert used.record(0, 10.0) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("rule", [PACE, WINDOW])
+def test_a_limit_that_goes_and_comes_back_finds_the_history(rule):
+    used = bucket(rule)
+    before = used.record(20_000, 10.0)
+    assert before > 0
+    used.configure(UNLIMITED, rule, 10.0)
+    used.configure(1000.0, rule, 11.0)
+    assert used.record(0, 11.0) == pytest.approx(before - 1.0, abs=1.0)
+    assert used.record(0, 11.0) > 0
+
+
+def test_from_pace_to_window_the_rate_carries_over():
+    used = bucket()
+    used.record(20_000, 10.0)
+    used.configure(1000.0, WINDOW, 10.0)
+    assert used.record(0, 10.0) == pytest.approx(10.0)
+
+
+def test_from_window_to_pace_starts_without_debt():
+    used = bucket(WINDOW)
+    used.record(20_000, 10.0)
+    used.configure(1000.0, PACE, 10.0)
+    assert used.record(1000, 10.0) == 0.0
+    assert used.record(1000, 10.0) == pytest.approx(1.0)
+
+
+def test_another_window_starts_the_rate_anew():
+    used = bucket(WINDOW)
+    used.record(20_000, 10.0)
+    used.configure(1000.0, Rule(0.0, 3, 1.0), 10.0)
+    assert used.state(10.0).rate == 0.0
+    assert used.record(3000, 10.0) == pytest.approx(1.0)
+
+
+def test_idle_after_an_hour_without_a_record():
+    used = bucket()
+    assert not used.idle(10.0 + IDLE_SECONDS - 0.001)
+    assert used.idle(10.0 + IDLE_SECONDS)
+    used.record(1, 100.0)
+    used.state(3000.0)
+    assert not used.idle(100.0 + IDLE_SECONDS - 0.001)
+    assert used.idle(100.0 + IDLE_SECONDS)
+
+
+# rule, what is used at 10.0 to owe 20 s
+CUT_SHORT = [(SHORT, 21_000), (SHORT_WINDOW, 30_000)]
+
+
+@pytest.mark.parametrize(("rule", "size"), CUT_SHORT)
+def test_what_was_not_waited_for_stays_as_a_debt(rule, size):
+    used = bucket(rule)
+    waited = 10.0
+    for _ in range(10):
+        assert used.record(size if waited == 10.0 else 0, waited) == pytest.approx(2.0)
+        waited += 2.0
+    assert used.record(0, waited) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(("rule", "size"), CUT_SHORT)
+def test_a_debt_is_paid_at_the_new_limit(rule, size):
+    used = bucket(rule)
+    used.record(size, 10.0)
+    used.configure(10_000.0, rule, 12.0)
+    assert used.record(0, 12.0) == pytest.approx(1.8)
+
+
+@pytest.mark.parametrize(("rule", "size"), CUT_SHORT)
+def test_a_debt_grows_by_what_is_used_in_it(rule, size):
+    used = bucket(rule)
+    used.record(size, 10.0)
+    used.record(3000, 12.0)
+    assert used.record(0, 31.0) == pytest.approx(2.0)
+    assert used.record(0, 32.5) == pytest.approx(0.5)
+
+
+def test_a_wait_that_is_not_cut_short_leaves_the_window_its_own_memory():
+    used = bucket(SHORT_WINDOW)
+    assert used.record(11_500, 10.0) == pytest.approx(1.5)
+    assert used.record(0, 10.5) == pytest.approx(1.0)
+    assert used.record(0, 22.0) == 0.0
+
+
+def test_no_more_debt_is_remembered_than_the_rule_says():
+    used = bucket(Rule(1.0, 11, 1.0, 2.0, 5.0))
+    for _ in range(100):
+        assert used.record(50_000, 10.0) == 2.0
+    assert used.record(0, 13.5) == pytest.approx(1.5)
+    assert used.record(0, 15.0) == pytest.approx(0.0)
+
+
+def test_an_observed_debt_is_paid_at_once():
+    used = bucket(OBSERVED)
+    used.record(1000, 10.0)
+    for _ in range(100):
+        assert used.record(500, 10.0) == pytest.approx(0.5)
+    used.configure(1000.0, PACE, 10.0)
+    assert used.record(500, 10.5) == pytest.approx(0.0)
+
+
+def test_observing_forgives_what_was_owed():
+    used = bucket(SHORT_WINDOW)
+    used.record(90_000, 10.0)
+    used.configure(1000.0, OBSERVED_WINDOW, 10.0)
+    assert used.record(0, 22.0) == 0.0
+
+
+@pytest.mark.parametrize("rule", [OBSERVED, OBSERVED_WINDOW])
+def test_observed_waits_count_as_if_one_client_had_waited(rule):
+    """At ten times the quota a client would be waiting nine tenths of the time, or nearly always."""
+    used = bucket(rule)
+    longest = 0.0
+    for step in range(2000):
+        now = 10.0 + step * 0.01
+        seconds = used.record(100, now)
+        longest = max(longest, seconds)
+        if seconds > 0.0:
+            used.count_observed(seconds, now)
+    assert 1000 < used.throttled_requests < 2000
+    assert 15.0 < used.throttle_seconds < 20.0 + longest
+
+
+def test_an_observed_wait_counts_as_far_as_it_goes_beyond_the_one_before():
+    used = bucket(OBSERVED)
+    for seconds, now in [(2.0, 10.0), (2.0, 11.0), (0.5, 11.0), (1.0, 20.0)]:
+        used.count_observed(seconds, now)
+    state = used.state(20.0)
+    assert (state.throttled_requests, state.throttle_seconds, state.throttled_until) == (4, 4.0, 21.0)
+
+
+@pytest.mark.parametrize("rule", [PACE, WINDOW])
+@pytest.mark.parametrize(
+    "other",
+    [
+        Rule(2.0, 11, 1.0),
+        Rule(1.0, 3, 1.0),
+        Rule(1.0, 11, 2.0),
+        SHORT,
+        Rule(1.0, 11, 1.0, max_debt_seconds=5.0),
+        Rule(1.0, 11, 1.0, least_burst=1.0),
+        OBSERVED,
+    ],
+)
+def test_rules_differ_in_every_part(rule, other):
+    assert rule.same(rule)
+    assert not rule.same(other)
+    assert not other.same(rule)
+
+
+def connections(count):
+    return [Identity("u", "c", "127.0.0.1") for _ in range(count)]
+
+
+def test_each_connection_waits_for_its_own_part_of_a_debt():
+    large, small = connections(2)
+    used = bucket()
+    assert used.record(11_000, 10.0, large) == pytest.approx(10.0)
+    assert used.record(100, 10.0, small) == pytest.approx(10.1)
+    assert used.record(100, 11.0, small) == pytest.approx(0.2)
+    assert used.record(0, 11.0) == pytest.approx(9.2)
+
+
+def test_what_tokens_cover_is_nobodys_debt():
+    one, other = connections(2)
+    used = bucket()
+    assert used.record(1500, 10.0, one) == pytest.approx(0.5)
+    assert used.record(500, 10.0, other) == pytest.approx(1.0)
+    assert used.record(1000, 12.0, one) == pytest.approx(0.0)
+    assert used.record(500, 12.0, other) == pytest.approx(0.5)
+
+
+def test_without_a_debt_nobodys_is_left():
+    """What a connection owed is forgotten with the debt, whatever rounding left of it."""
+    one, other = connections(2)
+    used = bucket()
+    used.record(3000, 10.0, one)
+    used.record(0, 12.0, other)
+    assert used.record(1000, 13.5, other) == pytest.approx(0.0)
+    assert used.record(500, 13.5, other) == pytest.approx(0.5)
+    assert used.record(500, 13.5, one) == pytest.approx(1.0)
+
+
+def test_debts_of_connections_are_paid_at_the_new_limit():
+    large, small = connections(2)
+    used = bucket()
+    used.record(11_000, 10.0, large)
+    used.record(1000, 10.0, small)
+    used.configure(500.0, PACE, 11.0)
+    assert used.record(0, 11.0, small) == pytest.approx(2.0)
+    assert used.record(0, 11.0, large) == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("rule", [OBSERVED, WINDOW])
+def test_another_rule_forgets_whose_debt_it_was(rule):
+    (one,) = connections(1)
+    used = bucket()
+    used.record(3000, 10.0, one)
+    used.configure(1000.0, rule, 10.0)
+    used.record(0, 10.0, one)
+    used.configure(1000.0, PACE, 10.0)
+    assert used.record(1500, 11.0, one) == pytest.approx(0.5)

@@ -1,0 +1,231 @@
+import pytest
+
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket import Rule
+from proxy.quota.measure.buckets import BUCKETS_AT_MOST, Buckets
+
+KEY = "producer_byte_rate"
+RULE = Rule(1.0, 11, 1.0)
+EACH_USER = {QuotaEntity(DEFAULT, None): {KEY: 1000.0}}
+
+
+def buckets(quotas):
+    return Buckets(KEY, Limits(quotas), RULE)
+
+
+CONNECTIONS = {}
+
+
+@pytest.fixture(autouse=True)
+def _new_connections():
+    CONNECTIONS.clear()
+
+
+def who(user="u", client_id="c"):
+    """The same connection, whenever it asks."""
+    return CONNECTIONS.setdefault((user, client_id), Identity(user, client_id, "127.0.0.1"))
+
+
+def names(found):
+    return sorted((bucket.user, bucket.client_id, bucket.limit) for bucket in found.live())
+
+
+def test_a_client_without_a_quota_has_no_bucket():
+    found = buckets({QuotaEntity("v", None): {KEY: 1000.0}})
+    assert found.find(who("u"), 0.0) is None
+    assert found.find(who("u"), 0.0) is None
+    assert buckets({}).find(who("u"), 0.0) is None
+    assert found.live() == []
+
+
+def test_a_bucket_is_one_object_however_it_is_found():
+    found = buckets(EACH_USER)
+    bucket = found.find(who("u", "c"), 0.0)
+    assert (bucket.quota, bucket.user, bucket.client_id, bucket.limit) == (KEY, "u", "", 1000.0)
+    assert found.find(who("u", "c"), 1.0) is bucket
+    assert found.find(Identity("u", "c", "127.0.0.2"), 1.0) is bucket
+    assert found.find(who("u", "d"), 1.0) is bucket
+    assert found.find(who("v", "c"), 1.0) is not bucket
+    assert names(found) == [("u", "", 1000.0), ("v", "", 1000.0)]
+
+
+def test_each_quota_has_a_bucket_of_its_own_for_a_connection():
+    quotas = [buckets(EACH_USER) for _ in range(3)]
+    found = [each.find(who(), 0.0) for each in quotas]
+    assert len(set(map(id, found))) == 3
+    assert [each.find(who(), 1.0) for each in quotas] == found
+
+
+def test_a_changed_limit_applies_in_place():
+    found = buckets(EACH_USER)
+    bucket = found.find(who(), 0.0)
+    bucket.record(3000, 0.0)
+    found.configure(Limits({QuotaEntity(DEFAULT, None): {KEY: 500.0}}), RULE, 0.0)
+    assert names(found) == [("u", "", 500.0)]
+    assert found.find(who(), 0.0) is bucket
+    assert bucket.record(0, 0.0) == 4.0
+
+
+def test_a_new_rule_reaches_buckets_old_and_new():
+    found = buckets(EACH_USER)
+    found.find(who("u"), 0.0)
+    found.configure(Limits(EACH_USER), Rule(0.0, 11, 1.0), 0.0)
+    assert found.find(who("u"), 0.0).tokens is None
+    assert found.find(who("v"), 0.0).tokens is None
+
+
+def test_another_level_is_another_bucket_and_going_back_finds_the_old_one():
+    found = buckets(EACH_USER)
+    old = found.find(who(), 0.0)
+    old.record(3000, 0.0)
+    pair = {QuotaEntity("u", "c"): {KEY: 10.0}}
+    found.configure(Limits(EACH_USER | pair), RULE, 0.0)
+    new = found.find(who(), 0.0)
+    assert (new.user, new.client_id, new.limit) == ("u", "c", 10.0)
+    assert new.record(0, 0.0) == 0.0
+    assert found.find(who("u", "d"), 0.0) is old
+    found.configure(Limits(EACH_USER), RULE, 0.0)
+    assert found.find(who(), 0.0) is old
+    assert old.record(0, 0.0) == 2.0
+    assert names(found) == [("u", "", 1000.0)]
+
+
+def test_a_deleted_quota_limits_nobody_and_shows_nothing():
+    found = buckets(EACH_USER)
+    bucket = found.find(who(), 0.0)
+    found.configure(Limits({}), RULE, 0.0)
+    assert found.find(who(), 0.0) is None
+    assert found.live() == []
+    found.configure(Limits(EACH_USER), RULE, 0.0)
+    assert found.find(who(), 0.0) is bucket
+
+
+def test_a_new_quota_reaches_a_client_that_had_none():
+    found = buckets({QuotaEntity("v", None): {KEY: 1000.0}})
+    assert found.find(who("u"), 0.0) is None
+    found.configure(Limits(EACH_USER), RULE, 0.0)
+    assert found.find(who("u"), 0.0) is not None
+
+
+def test_the_idle_are_forgotten_and_the_used_are_not():
+    found = buckets(EACH_USER)
+    idle, used = found.find(who("u"), 0.0), found.find(who("v"), 0.0)
+    used.record(1, 1000.0)
+    found.forget_idle(3600.0)
+    assert names(found) == [("v", "", 1000.0)]
+    assert found.find(who("v"), 3600.0) is used
+    assert found.find(who("u"), 3600.0) is not idle
+
+
+def test_another_quotas_change_leaves_all_as_it_is():
+    limits = Limits(EACH_USER)
+    found = Buckets(KEY, limits, RULE)
+    bucket = found.find(who(), 0.0)
+    bucket.limit = 1.0
+    found.configure(limits.with_changes({QuotaEntity("u", None): {"another": 5.0}}), RULE, 0.0)
+    assert bucket.limit == 1.0, "the bucket was configured anew"
+    assert found.find(who(), 0.0) is bucket
+    found.configure(limits.with_changes({QuotaEntity("v", None): {KEY: 5.0}}), RULE, 0.0)
+    assert bucket.limit == 1.0, "the bucket was configured anew"
+    found.configure(Limits(EACH_USER), RULE, 0.0)
+    assert bucket.limit == 1000.0
+
+
+# a change, and the buckets of (u, c), (u, d) and (v, c) after it: user, client id, limit
+CHANGES = [
+    ({QuotaEntity("u", None): 5.0}, [("u", "", 5.0), ("u", "", 5.0), ("v", "", 1000.0)]),
+    ({QuotaEntity("u", "c"): 5.0}, [("u", "c", 5.0), ("u", "", 1000.0), ("v", "", 1000.0)]),
+    ({QuotaEntity(None, "c"): 5.0}, [("u", "", 1000.0), ("u", "", 1000.0), ("v", "", 1000.0)]),
+    ({QuotaEntity(DEFAULT, None): 5.0}, [("u", "", 5.0), ("u", "", 5.0), ("v", "", 5.0)]),
+    ({QuotaEntity(DEFAULT, None): None}, [None, None, None]),
+    (
+        {QuotaEntity(DEFAULT, None): None, QuotaEntity(None, "c"): 5.0},
+        [("", "c", 5.0), None, ("", "c", 5.0)],
+    ),
+    ({QuotaEntity("u", DEFAULT): 5.0}, [("u", "c", 5.0), ("u", "d", 5.0), ("v", "", 1000.0)]),
+]
+
+
+@pytest.mark.parametrize(("change", "expected"), CHANGES)
+def test_a_change_reaches_whom_it_concerns_and_goes_back(change, expected):
+    asks = [who("u", "c"), who("u", "d"), who("v", "c")]
+    before = Limits(EACH_USER)
+    found = Buckets(KEY, before, RULE)
+    old = [found.find(client, 0.0) for client in asks]
+    after = before.with_changes({entity: {KEY: value} for entity, value in change.items()})
+    found.configure(after, RULE, 0.0)
+    got = [found.find(client, 0.0) for client in asks]
+    assert [bucket and (bucket.user, bucket.client_id, bucket.limit) for bucket in got] == expected
+    back = {entity: {KEY: EACH_USER.get(entity, {}).get(KEY)} for entity in change}
+    found.configure(after.with_changes(back), RULE, 0.0)
+    assert [found.find(client, 0.0) for client in asks] == old
+    assert {bucket.limit for bucket in old} == {1000.0}
+
+
+@pytest.mark.parametrize("entity", [("u", "c"), ("u", None), (None, "c")])
+def test_one_entitys_quota_takes_over_at_once_from_the_default(entity):
+    each_client = Limits({QuotaEntity(None, DEFAULT): {KEY: 1.0}})
+    found = Buckets(KEY, each_client, RULE)
+    assert found.find(who(), 0.0).limit == 1.0
+    found.configure(each_client.with_changes({QuotaEntity(*entity): {KEY: 5.0}}), RULE, 0.0)
+    assert found.find(who(), 0.0).limit == 5.0
+
+
+def test_addresses_have_buckets_of_their_own():
+    quotas = {QuotaEntity(None, None, DEFAULT): {KEY: 1.0}, QuotaEntity(None, None, "10.0.0.0/8"): {KEY: 2.0}}
+    found = buckets(quotas | EACH_USER)
+    one, other = found.find_ip("10.0.0.1", 0.0), found.find_ip("10.0.0.2", 0.0)
+    assert (one.user, one.client_id, one.ip, one.limit) == ("", "", "10.0.0.1", 2.0)
+    assert other is not one
+    assert found.find_ip("10.0.0.1", 1.0) is one
+    assert found.find_ip("192.168.0.1", 0.0).limit == 1.0
+    assert found.find(who("10.0.0.1"), 0.0).limit == 1000.0
+    found.configure(Limits(EACH_USER), RULE, 0.0)
+    assert found.find_ip("10.0.0.1", 0.0) is None
+    assert names(found) == [("10.0.0.1", "", 1000.0)]
+
+
+def test_any_says_whether_anybody_has_the_quota():
+    found = buckets({})
+    assert not found.any
+    found.configure(Limits(EACH_USER), RULE, 0.0)
+    assert found.any
+    found.configure(Limits({}), RULE, 0.0)
+    assert not found.any
+
+
+def test_clients_that_are_not_idle_are_still_found_at_once_after_the_sweep():
+    """A sweep that made every client look its quota up anew would cost all of them each minute."""
+    found = buckets(EACH_USER)
+    found.find(who("u"), 0.0)
+    used = found.find(who("v"), 0.0)
+    used.record(1, 1000.0)
+    found.forget_idle(3600.0)
+    assert list(found._resolved.values()) == [used]
+
+
+def test_names_that_clients_make_up_are_bounded():
+    each = buckets({QuotaEntity(None, DEFAULT): {KEY: 1000.0}, QuotaEntity(None, None, DEFAULT): {KEY: 5.0}})
+    kept = each.find(who(client_id="kept"), 0.0)
+    idle = each.find(who(client_id="idle"), 0.0)
+    for number in range(BUCKETS_AT_MOST + 10):
+        now = float(number)
+        each.find_ip(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", now)
+        if number % 1000 == 0:
+            kept.record(1.0, now)
+    found = each.live()
+    assert BUCKETS_AT_MOST // 2 < len(found) <= BUCKETS_AT_MOST
+    # Those that are in use stay, and so does what they have used.
+    assert each.find(who(client_id="kept"), now) is kept
+    assert each.find(who(client_id="idle"), now) is not idle
+    assert {bucket.ip for bucket in found} >= {"10.1.255.255", "10.2.0.5"}
+    assert "10.0.0.5" not in {bucket.ip for bucket in found}
+
+
+def test_room_is_made_among_buckets_of_one_moment():
+    each = buckets({QuotaEntity(None, None, DEFAULT): {KEY: 5.0}})
+    for number in range(BUCKETS_AT_MOST + 1):
+        each.find_ip(str(number), 0.0)
+    assert len(each.live()) <= BUCKETS_AT_MOST
+    assert each.find_ip(str(number), 0.0) in each.live()

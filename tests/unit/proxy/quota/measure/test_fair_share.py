@@ -1,0 +1,86 @@
+import pytest
+
+from proxy.quota.identity import Identity
+from proxy.quota.measure.fair_share import Shares
+
+RATE = 100.0
+
+
+def connections(count):
+    return [Identity("u", "c", "127.0.0.1") for _ in range(count)]
+
+
+def test_one_alone_waits_for_its_own_debt():
+    (one,) = connections(1)
+    shares = Shares(10.0)
+    assert shares.owe(one, 50.0, RATE, 10.0) == pytest.approx(0.5)
+    assert shares.owe(one, 50.0, RATE, 10.25) == pytest.approx(0.75)
+    assert shares.owe(one, 50.0, RATE, 11.0) == pytest.approx(0.5)
+
+
+def test_equal_debts_are_paid_together():
+    shares = Shares(10.0)
+    waits = [shares.owe(one, 50.0, RATE, 10.0) for one in connections(4)]
+    assert waits == pytest.approx([0.5, 1.0, 1.5, 2.0])
+
+
+def test_who_comes_new_waits_for_all_that_is_owed():
+    large, small, late = connections(3)
+    shares = Shares(10.0)
+    assert shares.owe(large, 1000.0, RATE, 10.0) == pytest.approx(10.0)
+    assert shares.owe(small, 10.0, RATE, 10.0) == pytest.approx(10.1)
+    assert shares.owe(late, 10.0, RATE, 11.0) == pytest.approx(9.2)
+
+
+def test_then_a_small_debt_does_not_wait_for_a_large_one():
+    large, small = connections(2)
+    shares = Shares(10.0)
+    shares.owe(large, 1000.0, RATE, 10.0)
+    shares.owe(small, 10.0, RATE, 10.0)
+    assert shares.owe(small, 10.0, RATE, 11.0) == pytest.approx(0.2)
+    assert shares.owe(small, 10.0, RATE, 11.2) == pytest.approx(0.2)
+    assert shares.owe(small, 10.0, RATE, 11.3) == pytest.approx(0.3)
+    assert shares.owe(large, 0.0, RATE, 11.3) == pytest.approx(9.1)
+
+
+def test_what_one_does_not_need_goes_to_the_others():
+    large, small = connections(2)
+    shares = Shares(0.0)
+    shares.owe(large, 100.0, RATE, 0.0)
+    shares.owe(small, 10.0, RATE, 0.0)
+    assert shares.owe(large, 0.0, RATE, 0.5) == pytest.approx(0.6)
+    assert shares.owe(small, 0.0, RATE, 0.5) == pytest.approx(0.0)
+
+
+def test_who_has_waited_as_told_owes_nothing():
+    one, other = connections(2)
+    shares = Shares(0.0)
+    shares.owe(one, 30.0, RATE, 0.0)
+    shares.owe(other, 70.0, RATE, 0.0)
+    assert shares.owe(one, 10.0, RATE, 0.6) == pytest.approx(0.2)
+    assert shares.owe(other, 0.0, RATE, 1.1) == pytest.approx(0.0)
+
+
+def test_a_clock_that_goes_back_pays_nothing():
+    (one,) = connections(1)
+    shares = Shares(10.0)
+    shares.owe(one, 50.0, RATE, 10.0)
+    assert shares.owe(one, 0.0, RATE, 9.0) == pytest.approx(0.5)
+    assert shares.owe(one, 0.0, RATE, 10.1) == pytest.approx(0.4)
+
+
+def test_until_a_change_of_the_rate_the_old_one_paid():
+    (one,) = connections(1)
+    shares = Shares(0.0)
+    shares.owe(one, 100.0, RATE, 0.0)
+    shares.pay(RATE, 0.5)
+    assert shares.owe(one, 0.0, 10.0, 0.5) == pytest.approx(5.0)
+
+
+def test_connections_that_come_and_go_leave_nothing_behind():
+    last = Identity("u", "c", "127.0.0.1")
+    shares = Shares(0.0)
+    shares.owe(last, 1e9, RATE, 0.0)
+    for step, one in enumerate(connections(10_000)):
+        shares.owe(one, 1.0, RATE, step * 0.02)
+    assert len(shares._end_of) < 2000

@@ -1,0 +1,64 @@
+"""What becomes of a fetch; tests/relay has the stories in which one waits."""
+
+from kio.schema.errors import ErrorCode
+
+from proxy.quota.identity import Identity
+from proxy.relay.exchange import Exchange, new_client
+from proxy.relay.fetch.gate import HeldFetch
+from proxy.relay.inflight import Turns
+from proxy.relay.traffic import Traffic
+from proxy.wire.apis import read_request_header
+from proxy.wire.edit import LENGTH_SIZE
+from proxy.wire.frames import Frame
+from proxy.wire.reader import Reader
+from proxy.wire.registry import BY_KEY
+from proxy.wire.views import RequestView
+from tests.support.fetching import COLD, FETCH, HOT, Story, fetch
+from tests.support.messages import read_frame, response_type
+from tests.support.playbook import START
+
+VERSION = 12
+WHO = Identity("ANONYMOUS", "", "127.0.0.1")
+
+
+class Asking:
+    """A client whose fetches meet what `story` holds back."""
+
+    def __init__(self):
+        self.story = Story()
+        self.traffic = Traffic()
+        self.turns = Turns(self.traffic.total)
+        self.held = HeldFetch(self.story.engine, self.turns, self.story.names)
+
+    def passes(self, partitions, session=(0, -1)):
+        data = fetch(1, partitions, VERSION, session=session)
+        reader = Reader([data], LENGTH_SIZE)
+        header = read_request_header(reader)
+        reader.skip_tags()
+        client = new_client(WHO, header.raw_client_id, self.traffic, -1)
+        view = RequestView(FETCH, VERSION, 1, client.client_id, len(data) - LENGTH_SIZE, True)
+        BY_KEY[FETCH].read_request(reader, view)
+        exchange = Exchange(1, client, BY_KEY[FETCH], view, False, FETCH)
+        return self.held.passes(Frame([data], len(data), True), exchange, view, START)
+
+
+def test_fetches_are_read_where_a_quota_may_hold_them():
+    asking = Asking()
+    assert asking.held.reads
+    asking.story.quota.holds_fetches = False
+    asking.story.new_limits()
+    assert not asking.held.reads
+
+
+def test_what_no_quota_is_about_passes():
+    asking = Asking()
+    assert asking.passes({(COLD, 0): 1})
+    assert (asking.held.waiting, asking.held.wake_at, asking.held.wake(START)) == (False, 0.0, None)
+
+
+def test_one_that_cannot_go_on_is_answered():
+    asking = Asking()
+    assert not asking.passes({(HOT, 0): 1}, session=(77, 3))
+    answer = read_frame(response_type(FETCH, VERSION), b"".join(asking.turns.take()))
+    assert answer.error_code == ErrorCode.invalid_fetch_session_epoch
+    assert (asking.held.waiting, asking.turns.empty) == (False, True)

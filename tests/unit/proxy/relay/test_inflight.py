@@ -1,0 +1,151 @@
+import pytest
+
+from proxy.relay.exchange import Client, Exchange
+from proxy.relay.inflight import MAX_IN_FLIGHT, Turns
+from proxy.relay.traffic import Bytes
+from proxy.wire.errors import Malformed
+
+
+def turns():
+    return Turns(Bytes())
+
+
+def client():
+    return Client("u", "c", "a", Bytes(), b"c")
+
+
+def brokers(number):
+    return Exchange(number, client())
+
+
+def own(number):
+    return Exchange(number, client(), own=True)
+
+
+def answered_at_once(number, answer):
+    exchange = own(number)
+    exchange.answer = answer
+    return exchange
+
+
+def test_answers_come_in_the_order_of_requests():
+    order = turns()
+    first, second = brokers(1), brokers(2)
+    order.add(first)
+    order.add(second)
+    assert order.answered(1) is first
+    with pytest.raises(Malformed, match="correlation_id 3; it is the turn of request 2"):
+        order.answered(3)
+
+
+def test_an_answer_to_nothing():
+    with pytest.raises(Malformed, match=r"correlation_id 5\) to no request"):
+        turns().answered(5)
+
+
+def test_an_answer_while_the_proxys_own_is_due():
+    order = turns()
+    order.add(own(5))
+    with pytest.raises(Malformed, match="to no request"):
+        order.answered(5)
+
+
+def test_an_own_answer_is_awaited_and_leaves_in_its_turn():
+    order = turns()
+    mine = own(2)
+    order.add(brokers(1))
+    order.add(mine)
+    assert order.awaiting_answer
+    order.answer_own(mine, b"mine")
+    assert not order.awaiting_answer
+    assert order.take() == []
+    order.answered(1)
+    order.send([b"brokers"])
+    order.send_own()
+    assert order.take() == [b"brokers", b"mine"]
+    assert order.empty
+    assert order.take() == []
+
+
+def test_an_own_answer_that_is_there_already_is_not_awaited():
+    order = turns()
+    order.add(answered_at_once(1, b"mine"))
+    assert not order.awaiting_answer
+    assert order.take() == [b"mine"]
+
+
+def test_an_own_answer_is_counted():
+    total = Bytes()
+    order = Turns(total)
+    mine = answered_at_once(1, b"mine")
+    order.add(mine)
+    assert (total.bytes_out, mine.client.traffic.bytes_out) == (4, 4)
+
+
+def test_nothing_comes_between_the_parts_of_an_answer():
+    order = turns()
+    order.passing = True
+    assert not order.empty
+    order.add(answered_at_once(1, b"mine"))
+    assert order.take() == []
+    order.passing = False
+    order.send_own()
+    assert order.take() == [b"mine"]
+    assert order.empty
+
+
+def test_a_hold_keeps_all_that_comes_after_it():
+    order = turns()
+    order.send([b"before"])
+    order.hold(5.0)
+    order.hold(3.0)
+    order.send([b"after"])
+    order.add(answered_at_once(1, b"mine"))
+    assert order.take() == [b"before"]
+    assert (order.held_until, order.empty) == (5.0, False)
+    order.release()
+    order.send([b"later"])
+    assert order.take() == [b"after", b"mine", b"later"]
+    assert (order.held_until, order.empty) == (0.0, True)
+
+
+def test_the_longest_mute_holds():
+    order = turns()
+    order.mute(5.0)
+    order.mute(3.0)
+    assert order.muted_until == 5.0
+    order.mute(6.0)
+    assert order.muted_until == 6.0
+
+
+def test_so_many_requests_and_no_more():
+    order = turns()
+    for number in range(MAX_IN_FLIGHT):
+        assert not order.full
+        order.add(brokers(number))
+    assert order.full
+    order.answered(0)
+    assert not order.full
+
+
+def test_an_answer_to_what_the_proxy_asked_leaves_its_own_still_due():
+    order = turns()
+    mine = own(2)
+    order.add(brokers(1))
+    order.add(mine)
+    order.asked = mine
+    assert order.answered(1).correlation_id == 1
+    assert order.answered(2) is mine
+    assert order.awaiting_answer
+    with pytest.raises(Malformed, match="to no request"):
+        order.answered(2)
+    order.answer_own(mine, b"mine")
+    assert order.take() == [b"mine"]
+
+
+def test_an_answer_to_what_the_proxy_asked_has_its_correlation_id():
+    order = turns()
+    order.asked = own(2)
+    order.add(order.asked)
+    with pytest.raises(Malformed, match="correlation_id 3; it is the turn of request 2"):
+        order.answered(3)

@@ -1,0 +1,237 @@
+"""A large answer on real sockets: past the relay, whole, and in order, whatever the client's pace is."""
+
+import asyncio
+import gc
+import hashlib
+import os
+import random
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+import pytest
+import uvloop
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.server.connection import broker_stream
+from proxy.server.connection.connection import Connection
+from proxy.server.connection.splice import SPLICE
+from tests.support.exchanges import answered, fetch, fetch_response, fetched, opaque
+from tests.support.messages import Ports, response_frame
+
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.new_event_loop,
+    "uvloop": uvloop.new_event_loop,
+}
+ANSWER = response_frame(fetch_response(12, bytes(range(256)) * (20 << 12)), 1)
+"""20 MiB, more than sockets hold."""
+
+
+@pytest.fixture(params=LOOPS)
+def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
+    loop = LOOPS[request.param]()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture(params=["spliced", "copied"])
+def ways(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both ways past the relay: with the system's help, and as where it has none to give."""
+    SPLICE.open()
+    if request.param == "copied":
+        SPLICE.works = False
+    yield
+    SPLICE.close()
+
+
+class Owner:
+    """Knows one broker."""
+
+    def __init__(self, broker_port: int) -> None:
+        self.traffic = Traffic()
+        self.ended_with: list[str] = []
+        self.left_by = asyncio.Event()
+        self._open = 0
+        self._broker_port = broker_port
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def opened(self, connection: Connection, address: str) -> Relay:
+        self._open += 1
+        return Relay(QuotaEngine([]), Ports(), self.traffic, "user", address, 1 << 20)
+
+    def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(connection.reach_broker(broker)))
+
+    async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        await asyncio.get_running_loop().create_connection(lambda: broker, "127.0.0.1", self._broker_port)
+
+    def ended(self, connection: Connection, reason: str) -> None:
+        self.ended_with.append(reason)
+
+    def left(self, connection: Connection) -> None:
+        self._open -= 1
+        if self._open == 0:
+            self.left_by.set()
+
+
+async def served(
+    answer: bytes | Sequence[bytes], client: Callable[[int], Awaitable[bytes | None]], cut_short: bool = False
+) -> tuple[bytes | None, Owner]:
+    """What the client makes of a broker that answers its first bytes so, and closes when the client has.
+
+    In pieces: each is on its way before the next. `cut_short`: the broker closes right behind them.
+    """
+
+    async def broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1 << 16)
+        for piece in [answer] if isinstance(answer, bytes) else answer:
+            writer.write(piece)
+            await asyncio.sleep(0)
+        if not cut_short:
+            await reader.read()
+        writer.close()
+
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(30), await asyncio.start_server(broker, "127.0.0.1", 0) as upstream:
+        owner = Owner(upstream.sockets[0].getsockname()[1])
+        async with await loop.create_server(lambda: Connection(owner, 1, loop), "127.0.0.1", 0) as server:
+            told = await client(server.sockets[0].getsockname()[1])
+            await owner.left_by.wait()
+    return told, owner
+
+
+TWO_REQUESTS = fetch(1, version=12) + opaque(2)
+
+
+async def all_of(
+    port: int, size: int, pause: Callable[[int], float], requests: bytes = TWO_REQUESTS
+) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
+    writer.write(requests)
+    got = b""
+    while len(got) < size:
+        got += await reader.read(1 << 20)
+        await asyncio.sleep(pause(len(got)))
+    writer.close()
+    return got
+
+
+@pytest.mark.usefixtures("ways")
+@pytest.mark.parametrize("pause", [0.0, 0.002], ids=["fast", "slow"])
+def test_a_large_answer_and_what_follows_it(loop: asyncio.AbstractEventLoop, pause: float) -> None:
+    answer = ANSWER + answered(2)
+    got, owner = loop.run_until_complete(
+        served(answer, lambda port: all_of(port, len(answer), lambda size: pause))
+    )
+    assert isinstance(got, bytes)
+    assert hashlib.sha256(got).digest() == hashlib.sha256(answer).digest()
+    assert owner.traffic.total.bytes_out == len(answer)
+    assert owner.ended_with == ["client_closed"]
+
+
+@pytest.mark.usefixtures("ways")
+def test_on_uvloop_most_of_it_is_spliced_or_read_into_our_own_buffer() -> None:
+    loop = uvloop.new_event_loop()
+    size = len(broker_stream.BUFFER)
+    broker_stream.BUFFER[:] = bytes(size)
+    answer = ANSWER + answered(2)
+    loop.run_until_complete(served(answer, lambda port: all_of(port, len(answer), lambda size: 0.0)))
+    loop.close()
+    assert bytes(broker_stream.BUFFER[:512]) != bytes(512)
+    rest = bytes(broker_stream.BUFFER[broker_stream.HEAD_BYTES :])
+    assert (rest == bytes(len(rest))) == SPLICE.works
+
+
+@pytest.mark.usefixtures("ways")
+@pytest.mark.parametrize("seed", range(4))
+def test_answers_large_and_small_that_come_in_any_pieces(loop: asyncio.AbstractEventLoop, seed: int) -> None:
+    """Requests sent ahead; an answer begins and ends anywhere in what is read."""
+    chance = random.Random(seed)
+    sizes = [chance.choice([200, 7_000, 40_000, 70_000, 300_000, 1_000_000, 1_500_000]) for _ in range(12)]
+    requests = b"".join(fetch(number, version=12) for number in range(len(sizes)))
+    answer = b"".join(fetched(number, size, version=12) for number, size in enumerate(sizes))
+    pieces, at = [], 0
+    while at < len(answer):
+        size = chance.choice([1, 100, 4_096, 8_192, 8_193, 50_000, 400_000])
+        pieces.append(answer[at : at + size])
+        at += size
+    got, owner = loop.run_until_complete(
+        served(pieces, lambda port: all_of(port, len(answer), lambda size: 0.0, requests))
+    )
+    assert isinstance(got, bytes)
+    assert hashlib.sha256(got).digest() == hashlib.sha256(answer).digest()
+    assert owner.traffic.total.bytes_out == len(answer)
+
+
+@pytest.mark.usefixtures("ways")
+@pytest.mark.parametrize("size", [3_000_000, len(ANSWER) - 1])
+def test_a_broker_that_closes_in_the_middle(loop: asyncio.AbstractEventLoop, size: int) -> None:
+    """What it has sent is delivered, and then the client's connection ends too."""
+
+    async def until_its_end(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(fetch(1, version=12))
+        got = await reader.read()
+        writer.close()
+        return got
+
+    got, owner = loop.run_until_complete(served(ANSWER[:size], until_its_end, cut_short=True))
+    assert got == ANSWER[:size]
+    assert owner.ended_with == ["broker_closed"]
+
+
+@pytest.mark.usefixtures("ways")
+def test_a_client_that_does_not_read_holds_up_nobody(loop: asyncio.AbstractEventLoop) -> None:
+    answer = ANSWER + answered(2)
+
+    async def two(port: int) -> bytes:
+        idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 12)
+        idle_writer.write(TWO_REQUESTS)
+        got = await idle_reader.readexactly(100)
+        assert await all_of(port, len(answer), lambda size: 0.0) == answer
+        got += await idle_reader.readexactly(len(answer) - 100)
+        idle_writer.close()
+        return got
+
+    got, owner = loop.run_until_complete(served(answer, two))
+    assert got == answer
+    assert owner.traffic.total.bytes_out == 2 * len(answer)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc")
+def test_no_more_files_are_open_afterwards(loop: asyncio.AbstractEventLoop) -> None:
+    """One pipe serves all connections."""
+    answer = ANSWER + answered(2)
+    opened = set()
+    for _ in range(3):
+        loop.run_until_complete(served(answer, lambda port: all_of(port, len(answer), lambda size: 0.0)))
+        opened.add(len(os.listdir("/proc/self/fd")))
+    assert len(opened) == 1
+
+
+@pytest.mark.usefixtures("ways")
+def test_a_client_that_goes_in_the_middle(loop: asyncio.AbstractEventLoop) -> None:
+    async def impatient(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(fetch(1, version=12))
+        await reader.readexactly(1 << 20)
+        writer.transport.abort()
+
+    _, owner = loop.run_until_complete(served(ANSWER, impatient))
+    assert len(owner.ended_with) == 1
+
+
+def test_a_connection_that_is_over_leaves_nothing_to_collect(loop: asyncio.AbstractEventLoop) -> None:
+    answer = ANSWER + answered(2)
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        loop.run_until_complete(served(answer, lambda port: all_of(port, len(answer), lambda size: 0.0)))
+        gc.collect()
+        left = {type(each).__module__ for each in gc.garbage}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not [module for module in left if module.startswith("proxy.")]

@@ -1,0 +1,155 @@
+"""Connection on real sockets: served late where it has to wait, and answered where the proxy answers."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import uvloop
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.intercepted import Intercepted
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.server.connection.connection import Connection
+from tests.support.messages import Ports, framed, request_frame, request_type
+
+OWN: int = 49
+REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)
+ANSWER = framed(b"an answer")
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.new_event_loop,
+    "uvloop": uvloop.new_event_loop,
+}
+
+
+class Owner:
+    """Takes connections, and answers what is intercepted; there is no broker."""
+
+    def __init__(self, wait: float = 0.0, answers_in: float = 0.0) -> None:
+        self.ended_with: list[str] = []
+        self.intercepted: list[tuple[Connection, Intercepted]] = []
+        self.asked = threading.Event()
+        self.opened_at = 0.0
+        self.over = asyncio.Event()
+        self._wait = wait
+        self._answers_in = answers_in
+
+    def opened(self, connection: Connection, address: str) -> Relay:
+        self.opened_at = time.monotonic()
+        if self._wait:
+            connection.serve_at(asyncio.get_running_loop().time() + self._wait)
+        return Relay(QuotaEngine([]), Ports(), Traffic(), "user", address, 1 << 20, frozenset([OWN]))
+
+    def start_answering(self, connection: Connection, request: Intercepted) -> None:
+        self.intercepted.append((connection, request))
+        self.asked.set()
+        asyncio.get_running_loop().call_later(self._answers_in, connection.answer, request, ANSWER)
+
+    async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        raise AssertionError("no broker is asked")
+
+    def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        raise AssertionError("no broker is asked")
+
+    def ended(self, connection: Connection, reason: str) -> None:
+        self.ended_with.append(reason)
+        self.over.set()
+
+    def left(self, connection: Connection) -> None:
+        """The loop may be closed before."""
+
+
+@pytest.fixture(params=LOOPS)
+def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
+    loop = LOOPS[request.param]()
+    yield loop
+    loop.close()
+
+
+def run(loop: asyncio.AbstractEventLoop, owner: Owner, client: Callable[[int], Any]) -> Any:
+    """What a blocking client, which gets the port, returns."""
+
+    async def serve() -> Any:
+        server = await loop.create_server(lambda: Connection(owner, 1, loop), "127.0.0.1", 0)
+        async with server:
+            async with asyncio.timeout(30):
+                done = await loop.run_in_executor(None, client, server.sockets[0].getsockname()[1])
+                # What the client's end has brought about is still on its way.
+                await owner.over.wait()
+            return done
+
+    return loop.run_until_complete(serve())
+
+
+def ask(port: int, *, shut_down: bool = False) -> tuple[bytes, float]:
+    """Sends a request at once; the answer, and when it was there."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+        client.sendall(REQUEST)
+        if shut_down:
+            client.shutdown(socket.SHUT_WR)
+        answer = client.recv(100)
+        return answer, time.monotonic()
+
+
+def test_what_the_proxy_answers(loop: asyncio.AbstractEventLoop) -> None:
+    owner = Owner()
+    assert run(loop, owner, ask)[0] == ANSWER
+    [(_, request)] = owner.intercepted
+    assert request.header.api_key == OWN
+    assert request.frame == REQUEST[4:]
+    assert owner.ended_with == ["client_closed"]
+
+
+def test_a_connection_that_waits_is_served_then(loop: asyncio.AbstractEventLoop) -> None:
+    owner = Owner(wait=0.4)
+    answer, at = run(loop, owner, ask)
+    assert answer == ANSWER
+    assert at - owner.opened_at >= 0.4
+    assert owner.ended_with == ["client_closed"]
+
+
+def test_one_that_sends_no_more_is_served_too(loop: asyncio.AbstractEventLoop) -> None:
+    owner = Owner(wait=0.3)
+    answer, at = run(loop, owner, lambda port: ask(port, shut_down=True))
+    assert answer == ANSWER
+    assert at - owner.opened_at >= 0.3
+
+
+def test_what_it_sends_meanwhile_stays_where_it_is(loop: asyncio.AbstractEventLoop) -> None:
+    """A connection that waits costs no memory: what does not fit into the sockets' buffers is not taken."""
+    owner = Owner(wait=2)
+
+    def flood(port: int) -> int:
+        with socket.create_connection(("127.0.0.1", port), timeout=0.5) as client:
+            sent = 0
+            with suppress(TimeoutError):
+                while sent < 100 << 20:
+                    sent += client.send(bytes(1 << 16))
+            return sent
+
+    assert run(loop, owner, flood) < 32 << 20
+
+
+def test_one_that_goes_while_it_waits_is_over(loop: asyncio.AbstractEventLoop) -> None:
+    owner = Owner(wait=0.2)
+    run(loop, owner, lambda port: socket.create_connection(("127.0.0.1", port)).close())
+    assert owner.ended_with == ["client_closed"]
+
+
+def test_an_answer_to_one_that_has_gone_is_dropped(loop: asyncio.AbstractEventLoop) -> None:
+    owner = Owner(answers_in=0.2)
+
+    def leave(port: int) -> None:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(REQUEST)
+            # The end is a reset, which the proxy learns of when it writes.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+            assert owner.asked.wait(20)
+
+    run(loop, owner, leave)
+    assert owner.ended_with == ["client_closed"]

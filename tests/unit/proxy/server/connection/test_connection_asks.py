@@ -1,0 +1,212 @@
+"""The proxy asks the broker on a client's connection, for the sake of a request that it answers itself."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.close_reasons import RelayError
+from proxy.relay.intercepted import Intercepted
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.server.connection.connection import Connection
+from tests.support.exchanges import answered, opaque
+from tests.support.messages import LENGTH, Ports
+
+OWN: int = 49
+OTHER: int = 42
+QUESTION = opaque(7, OWN, body=b"a question")
+Work = Callable[[Connection, Intercepted], Awaitable[None]]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(2000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not come to be")
+
+
+class Owner:
+    """Does some work for each request of API OWN, and knows a broker."""
+
+    def __init__(self, work: Work, broker_port: int) -> None:
+        self.ended_with: list[str] = []
+        self.tasks: list[asyncio.Task[Any]] = []
+        self.broker: asyncio.Transport | None = None
+        self._work = work
+        self._broker_port = broker_port
+
+    def opened(self, connection: Connection, address: str) -> Relay:
+        return Relay(QuotaEngine([]), Ports(), Traffic(), "user", address, 1 << 20, frozenset([OWN]))
+
+    def start_answering(self, connection: Connection, request: Intercepted) -> None:
+        self._start(self._work(connection, request))
+
+    def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        self._start(connection.reach_broker(broker))
+
+    def _start(self, work: Any) -> None:
+        self.tasks.append(asyncio.get_running_loop().create_task(work))
+
+    async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        loop = asyncio.get_running_loop()
+        self.broker, _ = await loop.create_connection(lambda: broker, "127.0.0.1", self._broker_port)
+
+    def ended(self, connection: Connection, reason: str) -> None:
+        self.ended_with.append(reason)
+
+
+class Broker:
+    """Keeps what it gets, and answers when told to."""
+
+    def __init__(self) -> None:
+        self.got = b""
+        self.here = asyncio.Event()
+        self.writer: asyncio.StreamWriter | None = None
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writer = writer
+        while data := await reader.read(1 << 16):
+            self.got += data
+            self.here.set()
+        writer.close()
+
+    async def wait_for(self, data: bytes) -> None:
+        while self.got != data:
+            self.here.clear()
+            await self.here.wait()
+
+    def send(self, data: bytes) -> None:
+        assert self.writer is not None
+        self.writer.write(data)
+
+    def hang_up(self) -> None:
+        assert self.writer is not None
+        self.writer.close()
+
+
+class Stage:
+    """A client, the connection, and a broker."""
+
+    def __init__(self, work: Work) -> None:
+        self.broker = Broker()
+        self._work = work
+
+    async def __aenter__(self) -> "Stage":
+        loop = asyncio.get_running_loop()
+        self._upstream = await asyncio.start_server(self.broker.serve, "127.0.0.1", 0)
+        self.owner = Owner(self._work, self._upstream.sockets[0].getsockname()[1])
+        self._server = await loop.create_server(lambda: Connection(self.owner, 1, loop), "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", port)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.writer.close()
+        await until(lambda: self.owner.ended_with != [])
+        await asyncio.gather(*self.owner.tasks, return_exceptions=True)
+        if self.broker.writer is not None:
+            self.broker.hang_up()
+            await until(lambda: self.owner.broker is not None and self.owner.broker.is_closing())
+            await self.broker.writer.wait_closed()
+        await self.writer.wait_closed()
+        self._server.close()
+        self._upstream.close()
+
+    async def receive(self) -> bytes:
+        size = await self.reader.readexactly(LENGTH)
+        return size + await self.reader.readexactly(int.from_bytes(size, "big"))
+
+
+async def ask_and_answer(connection: Connection, request: Intercepted) -> None:
+    """The broker's answer, said once more."""
+    payload = await connection.ask(request, QUESTION)
+    connection.answer(request, answered(7, payload[LENGTH:] * 2))
+
+
+async def test_the_brokers_answer_comes_to_who_asks() -> None:
+    async with asyncio.timeout(20), Stage(ask_and_answer) as stage:
+        stage.writer.write(opaque(7, OWN) + opaque(8, OTHER))
+        await stage.broker.wait_for(QUESTION)
+        stage.broker.send(answered(7, b"no"))
+        assert await stage.receive() == answered(7, b"nono")
+        await stage.broker.wait_for(QUESTION + opaque(8, OTHER))
+        stage.broker.send(answered(8))
+        assert await stage.receive() == answered(8)
+
+
+async def ask_twice(connection: Connection, request: Intercepted) -> None:
+    first = await connection.ask(request, QUESTION)
+    second = await connection.ask(request, QUESTION)
+    connection.answer(request, answered(7, first[LENGTH:] + second[LENGTH:]))
+
+
+async def test_one_question_after_the_other() -> None:
+    async with asyncio.timeout(20), Stage(ask_twice) as stage:
+        stage.writer.write(opaque(7, OWN))
+        await stage.broker.wait_for(QUESTION)
+        stage.broker.send(answered(7, b"first"))
+        await stage.broker.wait_for(QUESTION * 2)
+        stage.broker.send(answered(7, b"second"))
+        assert await stage.receive() == answered(7, b"firstsecond")
+
+
+async def test_who_asks_gets_the_answer_though_the_client_has_gone() -> None:
+    """What the broker has done is known, and can be charged."""
+    async with asyncio.timeout(20), Stage(ask_and_answer) as stage:
+        stage.writer.write(opaque(7, OWN))
+        await stage.broker.wait_for(QUESTION)
+        stage.writer.transport.abort()
+        stage.broker.send(answered(7, b"no"))
+        await stage.owner.tasks[0]
+        await until(lambda: stage.owner.ended_with == ["client_closed"])
+
+
+async def test_who_asks_is_cancelled_when_the_broker_goes() -> None:
+    async with asyncio.timeout(20), Stage(ask_and_answer) as stage:
+        stage.writer.write(opaque(7, OWN))
+        await stage.broker.wait_for(QUESTION)
+        stage.broker.hang_up()
+        assert await stage.reader.read() == b""
+        asking = stage.owner.tasks[0]
+        await asyncio.wait([asking])
+        assert asking.cancelled()
+        assert stage.owner.ended_with == ["broker_closed"]
+
+
+async def ask_when_it_is_over(connection: Connection, request: Intercepted) -> None:
+    connection.close("over")
+    await connection.ask(request, QUESTION)
+
+
+async def test_nobody_can_ask_when_the_connection_is_over() -> None:
+    async with asyncio.timeout(20), Stage(ask_when_it_is_over) as stage:
+        stage.writer.write(opaque(7, OWN))
+        assert await stage.reader.read() == b""
+        with pytest.raises(RelayError, match="the client is gone"):
+            await stage.owner.tasks[0]
+        assert stage.broker.got == b""
+
+
+async def answer_late(connection: Connection, request: Intercepted) -> None:
+    connection.answer(request, answered(7), throttle_seconds=0.2, hold=request.header.api_version == 0)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_a_wait_and_an_answer_that_waits_as_well(version: int) -> None:
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(20), Stage(answer_late) as stage:
+        started = loop.time()
+        stage.writer.write(opaque(7, OWN, version) + opaque(8, OTHER))
+        assert await stage.receive() == answered(7)
+        if version == 0:
+            assert loop.time() - started >= 0.19
+        else:
+            assert stage.broker.got == b"", "muted"
+        await stage.broker.wait_for(opaque(8, OTHER))
+        assert loop.time() - started >= 0.19
+        stage.broker.send(answered(8))
+        assert await stage.receive() == answered(8)

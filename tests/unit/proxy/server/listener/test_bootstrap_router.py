@@ -1,0 +1,70 @@
+"""Which broker a bootstrap connection gets, by what is known of the cluster."""
+
+import socket
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from proxy.config.settings import Listener, Upstream
+from proxy.quota.cluster_view import ClusterView, Node
+from proxy.server.listener.bootstrap_router import STAND_IN, Entrance
+from proxy.server.listener.ports import BrokerPorts
+from proxy.upstream.refresh import ClusterRefresh
+
+BOOTSTRAP = (("a", 1), ("b", 2))
+LISTENER = Listener(upstream=Upstream(bootstrap=("a:1", "b:2")), broker_port_base=0)
+
+
+class Kit:
+    def __init__(self) -> None:
+        self.cluster = ClusterRefresh("test", BOOTSTRAP, 1.0, lambda view: None)
+        self.bound: list[socket.socket] = []
+        self.ports = BrokerPorts(LISTENER, range(0), lambda node_id, host, port: None, self._bound)
+        self.entrance = Entrance(BOOTSTRAP, self.cluster, self.ports)
+
+    def _bound(self, node_id: int, bound: socket.socket) -> None:
+        self.bound.append(bound)
+
+    def close(self) -> None:
+        for bound in self.bound:
+            bound.close()
+
+    def turns(self, count: int) -> Counter[int]:
+        return Counter(self.entrance.next() for _ in range(count))
+
+
+@pytest.fixture
+def kit() -> Iterator[Kit]:
+    kit = Kit()
+    yield kit
+    kit.close()
+
+
+def test_the_brokers_of_the_view_take_turns(kit: Kit) -> None:
+    nodes = {node_id: Node(node_id, "host", node_id) for node_id in (1, 2, 3)}
+    kit.cluster.view = ClusterView("cluster", nodes, {}, None, 0.0)
+    assert kit.turns(9) == {1: 3, 2: 3, 3: 3}
+
+
+def test_where_none_is_known_the_addresses_of_the_settings_take_turns(kit: Kit) -> None:
+    turns = kit.turns(4)
+    assert turns == {STAND_IN: 2, STAND_IN - 1: 2}
+    assert {kit.entrance.address(node_id) for node_id in turns} == set(BOOTSTRAP)
+
+
+def test_brokers_that_clients_answers_have_told_of(kit: Kit) -> None:
+    kit.ports.advertised(5, "internal", 9092)
+    assert kit.turns(3) == {5: 3}
+    assert kit.entrance.address(5) == ("internal", 9092)
+    assert kit.entrance.address(6) is None
+
+
+def test_one_that_cannot_be_reached_is_left_out_as_long_as_there_are_others(kit: Kit) -> None:
+    for node_id in (5, 6):
+        kit.ports.advertised(node_id, "internal", 9000 + node_id)
+    kit.entrance.doubt(5)
+    assert kit.turns(2) == {6: 2}
+    kit.entrance.doubt(6)
+    assert kit.entrance.next() <= STAND_IN
+    assert set(kit.turns(2)) == {5, 6}

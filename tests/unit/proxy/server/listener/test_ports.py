@@ -1,0 +1,40 @@
+"""A port that cannot be had: the sentence says which, why, and what to do."""
+
+import socket
+
+import pytest
+
+from proxy.errors import PortInUse
+from proxy.server.listener.ports import bind
+
+HOST = "127.0.0.1"
+
+
+def test_one_that_is_in_use() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            PortInUse, match=f"^admin.port: port {port} on {HOST} cannot be bound: it is in use; end"
+        ):
+            bind(HOST, port, "admin.port: ")
+
+
+def test_an_address_of_another_machine() -> None:
+    with pytest.raises(
+        PortInUse, match=r"port 9 on 192\.0\.2\.1 cannot be bound: this machine has no such address; set"
+    ):
+        bind("192.0.2.1", 9)
+
+
+def test_a_port_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: socket.socket, address: tuple[str, int]) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with pytest.raises(PortInUse, match="CAP_NET_BIND_SERVICE"):
+        bind(HOST, 80)
+
+
+def test_one_that_is_free() -> None:
+    with bind(HOST, 0) as bound:
+        assert bound.getsockname()[1] > 0

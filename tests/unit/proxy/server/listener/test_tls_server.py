@@ -1,0 +1,247 @@
+"""A port with TLS on real sockets: who is let in, and what is said about the others."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.relay import Relay
+from proxy.relay.requests import Intercepted
+from proxy.relay.traffic import Traffic
+from proxy.security.settings import Tls
+from proxy.security.tls import server_tls
+from proxy.server.connection.connection import Connection
+from proxy.server.listener.tls_server import TlsServer
+from proxy.tasks import Tasks
+from tests.support.certificates import Authority
+from tests.support.messages import Ports, framed, request_frame, request_type
+
+OWN: int = 49
+REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)
+ANSWER = framed(b"an answer")
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.new_event_loop,
+    "uvloop": uvloop.new_event_loop,
+}
+
+
+class Gateway:
+    """Admits everybody, and answers what is intercepted; there is no broker."""
+
+    def __init__(self, wait: float | None = 0.0) -> None:
+        self.inside = 0
+        self.failures: list[str] = []
+        self.ended_with: list[str] = []
+        self.certificates: list[bytes | None] = []
+        self.over = asyncio.Event()
+        self._wait = wait
+
+    def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
+        assert (node_id, address) == (3, "127.0.0.1")
+        assert peer.startswith("127.0.0.1:")
+        if self._wait is None:
+            self.over.set()
+        else:
+            self.inside += 1
+        return self._wait
+
+    def failed(self, address: str, peer: str, why: str) -> None:
+        self.inside -= 1
+        self.failures.append(why)
+        self.over.set()
+
+    def opened(self, connection: Connection, address: str) -> Relay:
+        assert connection.admitted
+        assert connection.tls is not None
+        self.certificates.append(connection.tls.getpeercert(binary_form=True))
+        return Relay(QuotaEngine([]), Ports(), Traffic(), "user", address, 1 << 20, frozenset([OWN]))
+
+    def start_answering(self, connection: Connection, request: Intercepted) -> None:
+        connection.answer(request, ANSWER)
+
+    def ended(self, connection: Connection, reason: str) -> None:
+        self.inside -= 1
+        self.ended_with.append(reason)
+        self.over.set()
+
+    def left(self, connection: Connection) -> None:
+        pass
+
+
+@pytest.fixture(params=LOOPS)
+def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
+    loop = LOOPS[request.param]()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+def run(
+    loop: asyncio.AbstractEventLoop,
+    gateway: Gateway,
+    authority: Authority,
+    client: Callable[[int], Any],
+    seconds: float = 10.0,
+) -> Any:
+    """What a blocking client, which gets the port, returns."""
+    signed = authority.sign("proxy")
+    settings = Tls(
+        certificate=signed.certificate, key=signed.key, client_ca=authority.ca, client_auth="requested"
+    )
+
+    async def serve() -> Any:
+        tasks = Tasks()
+        with socket.create_server(("127.0.0.1", 0)) as bound:
+            bound.setblocking(False)
+            server = TlsServer(gateway, server_tls(settings, ()), bound, seconds, tasks)
+            server.start(3, lambda: Connection(gateway, 3, loop, admitted=True))
+            port = bound.getsockname()[1]
+            async with asyncio.timeout(30):
+                done = await loop.run_in_executor(None, client, port)
+                await gateway.over.wait()
+            server.close()
+        await tasks.cancel()
+        return done
+
+    return loop.run_until_complete(serve())
+
+
+def ask(authority: Authority, port: int, certificate: str | None = None) -> bytes:
+    context = ssl.create_default_context(cafile=authority.ca)
+    if certificate is not None:
+        signed = authority.sign(certificate, certificate)
+        context.load_cert_chain(signed.certificate, signed.key)
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=20) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as client,
+    ):
+        client.sendall(REQUEST)
+        return client.recv(100)
+
+
+@pytest.mark.parametrize("certificate", [None, "alice"])
+def test_a_client_is_served(
+    loop: asyncio.AbstractEventLoop, authority: Authority, certificate: str | None
+) -> None:
+    gateway = Gateway()
+    assert run(loop, gateway, authority, lambda port: ask(authority, port, certificate)) == ANSWER
+    assert gateway.ended_with == ["client_closed"]
+    assert [shown is None for shown in gateway.certificates] == [certificate is None]
+    assert (gateway.failures, gateway.inside) == ([], 0)
+
+
+def test_nothing_is_said_in_the_log_about_a_client_that_closes(
+    loop: asyncio.AbstractEventLoop, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        run(loop, Gateway(), authority, lambda port: ask(authority, port))
+    assert caplog.messages == []
+
+
+def send(port: int, data: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+        if data:
+            client.sendall(data)
+        else:
+            client.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(ConnectionError):
+            return client.recv(100)
+        return b""
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (
+            REQUEST,
+            "it does not speak TLS, as this port does: the client's security.protocol has to be SSL or",
+        ),
+        (b"GET / HTTP/1.1\r\n\r\n", "this looks like HTTP"),
+        (b"\x16\x03\x01\x00\x05hello", "the TLS handshake failed: "),
+    ],
+)
+def test_what_is_no_tls(
+    loop: asyncio.AbstractEventLoop, authority: Authority, data: bytes, says: str
+) -> None:
+    gateway = Gateway()
+    run(loop, gateway, authority, lambda port: send(port, data))
+    assert [why for why in gateway.failures if says in why], gateway.failures
+    assert gateway.inside == 0
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_certificate_of_strangers_is_refused_in_so_many_words(
+    loop: asyncio.AbstractEventLoop, authority: Authority, tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    """In TLS 1.3 the client takes the handshake for done, and has sent more by the time it is refused."""
+    stranger = Authority(tmp_path, "strangers").sign("stranger")
+
+    def connect(port: int) -> str:
+        context = ssl.create_default_context(cafile=authority.ca)
+        context.load_cert_chain(stranger.certificate, stranger.key)
+        context.maximum_version = version
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+            try:
+                with context.wrap_socket(plain, server_hostname="localhost") as client:
+                    client.sendall(REQUEST)
+                    client.recv(100)
+            except ssl.SSLError as error:
+                return error.reason
+        return "no error"
+
+    gateway = Gateway()
+    assert run(loop, gateway, authority, connect) == "TLSV1_ALERT_UNKNOWN_CA"
+    assert gateway.failures == ["the TLS handshake failed: CERTIFICATE_VERIFY_FAILED"]
+
+
+def test_a_hello_that_is_none_gets_an_alert(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
+    alert = run(loop, Gateway(), authority, lambda port: send(port, b"\x16\x03\x01\x00\x05hello"))
+    assert (alert[:1], len(alert)) == (b"\x15", 7)
+
+
+def test_one_that_only_looks_is_not_worth_a_word(
+    loop: asyncio.AbstractEventLoop, authority: Authority
+) -> None:
+    gateway = Gateway()
+    assert run(loop, gateway, authority, lambda port: send(port, b"")) == b""
+    assert gateway.failures == [""]
+
+
+@pytest.mark.parametrize("start", [b"", b"\x16\x03\x01"])
+def test_one_that_takes_too_long(loop: asyncio.AbstractEventLoop, authority: Authority, start: bytes) -> None:
+    def wait(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+            client.sendall(start)
+            with contextlib.suppress(ConnectionError):
+                return client.recv(100)
+            return b""
+
+    gateway = Gateway()
+    run(loop, gateway, authority, wait, seconds=0.2)
+    assert len(gateway.failures) == 1
+    assert "handshake" in gateway.failures[0]
+
+
+def test_one_too_many(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
+    gateway = Gateway(wait=None)
+    assert run(loop, gateway, authority, lambda port: send(port, REQUEST)) == b""
+    assert gateway.failures == []
+
+
+def test_one_that_has_to_wait(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
+    gateway = Gateway(wait=0.3)
+    started = loop.time()
+    assert run(loop, gateway, authority, lambda port: ask(authority, port)) == ANSWER
+    assert loop.time() - started >= 0.3

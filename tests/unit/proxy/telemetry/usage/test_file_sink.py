@@ -1,0 +1,86 @@
+"""Files of usage events: whole lines, bounded files, and of these the newest."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from proxy.telemetry.usage.events import Encoded
+from proxy.telemetry.usage.file_sink import PATTERN, FileSink
+from proxy.telemetry.usage.sink import SinkUnavailable
+
+LINE = b'{"v":1}' + b" " * 92
+"""With its newline, 100 bytes."""
+
+
+def lines(count: int) -> list[Encoded]:
+    return [Encoded(b"k", LINE)] * count
+
+
+def sizes(folder: Path) -> list[int]:
+    return [file.stat().st_size for file in sorted(folder.glob(PATTERN))]
+
+
+async def test_events_are_lines(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "usage"
+    sink = FileSink(folder, "me", 10_000, 3)
+    await sink.deliver([Encoded(b"k", b'{"a":1}'), Encoded(b"k", b'{"b":"\xc3\xa9"}')])
+    await sink.deliver([Encoded(b"k", b'{"c":3}')])
+    (file,) = folder.glob(PATTERN)
+    assert file.name.endswith("Z-me.jsonl")
+    assert file.read_bytes() == b'{"a":1}\n{"b":"\xc3\xa9"}\n{"c":3}\n'
+
+
+async def test_files_are_bounded_and_the_newest_are_kept(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path, "me", 1000, 3)
+    await sink.deliver(lines(25))
+    assert sizes(tmp_path) == [1000, 1000, 500]
+    await sink.deliver(lines(6))
+    assert sizes(tmp_path) == [1000, 1000, 100]
+    (tmp_path / "usage-mine.txt").write_text("kept")
+    await sink.deliver(lines(40))
+    assert sizes(tmp_path) == [1000, 1000, 100]
+    assert (tmp_path / "usage-mine.txt").exists()
+
+
+async def test_one_file_can_be_all(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path, "me", 1000, 1)
+    await sink.deliver(lines(15))
+    assert sizes(tmp_path) == [500]
+
+
+async def test_an_event_larger_than_a_file_has_its_own(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path, "me", 50, 9)
+    await sink.deliver(lines(2))
+    assert sizes(tmp_path) == [100, 100]
+
+
+async def test_a_disk_that_is_full_leaves_no_part_of_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = FileSink(tmp_path, "me", 10_000, 3)
+    await sink.deliver(lines(2))
+    write = os.write
+    calls = 0
+
+    def full(number: int, data: bytes) -> int:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            raise OSError(28, "No space left on device")
+        return write(number, data[:150])
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(SinkUnavailable, match=r"cannot be written to: No space left on device"):
+        await sink.deliver(lines(3))
+    monkeypatch.undo()
+    assert sizes(tmp_path) == [200]
+    await sink.deliver(lines(3))
+    assert sorted(sizes(tmp_path)) == [200, 300]
+
+
+async def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    sink = FileSink(tmp_path / "file" / "usage", "me", 1000, 3)
+    with pytest.raises(SinkUnavailable, match=r"file/usage cannot be written to: "):
+        await sink.deliver(lines(1))

@@ -1,0 +1,78 @@
+"""Why nothing came of a connection, in words."""
+
+import asyncio
+import socket
+
+import pytest
+from kio.schema.api_versions.v0.request import ApiVersionsRequest
+from kio.schema.api_versions.v0.response import ApiVersionsResponse
+
+from proxy.errors import BadAnswer, UpstreamUnavailable
+from proxy.security.access import PLAINTEXT
+from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (TimeoutError(), "no answer within 5 s"),
+        (
+            EOFError(),
+            "the server closed the connection without an answer; is this a listener with TLS or SASL?",
+        ),
+        (ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 1)"), "Connection refused"),
+        (
+            socket.gaierror(-2, "Name or service not known"),
+            "the name is not known: Name or service not known",
+        ),
+        (UpstreamUnavailable("the broker refuses the proxy's login"), "the broker refuses the proxy's login"),
+        (OSError(), "OSError"),
+    ],
+)
+def test_reasons(error: Exception, says: str) -> None:
+    assert explain(error, 5.0) == says
+
+
+async def test_every_address_has_its_reason() -> None:
+    with pytest.raises(UpstreamUnavailable) as caught:
+        await connect_to_any([("127.0.0.1", 1), ("::1", 1)], PLAINTEXT, 5.0)
+    assert str(caught.value).startswith("127.0.0.1:1: Connection refused; ::1:1: ")
+
+
+async def test_one_that_fails_its_check_is_closed_and_the_next_is_asked() -> None:
+    checked = 0
+
+    async def check(broker: object) -> None:
+        nonlocal checked
+        checked += 1
+        if checked == 1:
+            raise EOFError
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        broker = await connect_to_any([address, address], PLAINTEXT, 5.0, check)
+        with server.accept()[0] as first:
+            assert first.recv(1) == b""
+        broker.close()
+    assert checked == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (b"HTTP/1.1 400 Bad Request", "speaks HTTP"),
+        (b"\x15\x03\x03\0\2\2\x0a", "speaks TLS"),
+        (b"\0\0\0\0", "an answer of 0 bytes"),
+    ],
+)
+async def test_who_speaks_something_else(answer: bytes, says: str) -> None:
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
+        broker = await BrokerConnection.open(*server.sockets[0].getsockname())
+        with pytest.raises(BadAnswer, match=says):
+            await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
+        broker.close()

@@ -1,0 +1,294 @@
+"""The proxy's own questions, put to a broker that is a socket with some answers."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.errors import UpstreamUnavailable
+from proxy.upstream.partition_counts import DEFAULT_SECONDS, TOPICS_AT_A_TIME, BrokerLine, PartitionCounts
+from proxy.upstream.partitions import Partitions
+from proxy.wire.apis import read_request_header
+from proxy.wire.reader import Reader
+from tests.support.messages import framed, read_frame, request_type, response_frame, response_type
+from tests.support.mutations import topic_id
+from tests.support.requests import build, metadata, part
+
+METADATA, DESCRIBE_CONFIGS = 3, 32
+SECONDS = 5.0
+NO_TIME = timedelta(0)
+
+
+class Broker:
+    """Knows topics (name: partitions) and num.partitions; `ends`: so many questions end the connection."""
+
+    def __init__(self):
+        self.topics = {"a": 3, "b": 5}
+        self.code = "unknown_topic_or_partition"
+        self.num_partitions = "6"
+        self.ends = 0
+        self.silent = False
+        self.questions = []
+        self.connections = 0
+        self.open = []
+        self.asked = asyncio.Event()
+
+    async def serve(self, reader, writer):
+        self.connections += 1
+        self.asked.set()
+        self.open.append((writer, asyncio.current_task()))
+        try:
+            while size := int.from_bytes(await reader.readexactly(4), "big"):
+                frame = framed(await reader.readexactly(size))
+                if self.ends:
+                    self.ends -= 1
+                    break
+                if self.silent:
+                    continue
+                writer.write(self.answer(frame))
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            writer.close()
+
+    def answer(self, frame):
+        header = read_request_header(Reader([frame], 4))
+        request = read_frame(request_type(header.api_key, header.api_version), frame)
+        self.questions.append(request)
+        schema = response_type(header.api_key, header.api_version)
+        message = (
+            self.metadata(schema, request) if header.api_key == METADATA else self.configs(schema, request)
+        )
+        return response_frame(message, header.correlation_id)
+
+    def metadata(self, schema, request):
+        assert not request.allow_auto_topic_creation
+        by_id = {topic_id(name): name for name in self.topics}
+        topics = []
+        for asked in request.topics:
+            name = asked.name or by_id.get(asked.topic_id)
+            known = name in self.topics
+            code = "none" if known else (self.code if name else "unknown_topic_id")
+            partitions = tuple(
+                part(
+                    schema,
+                    "MetadataResponsePartition",
+                    error_code=ErrorCode.none,
+                    partition_index=n,
+                    leader_id=1,
+                )
+                for n in range(self.topics.get(name, 0))
+            )
+            topics.append(
+                part(
+                    schema,
+                    "MetadataResponseTopic",
+                    name=name,
+                    topic_id=topic_id(name) if known else asked.topic_id,
+                    error_code=ErrorCode[code],
+                    partitions=partitions,
+                )
+            )
+        return build(
+            schema, throttle_time=NO_TIME, brokers=(), cluster_id="c", controller_id=1, topics=tuple(topics)
+        )
+
+    def configs(self, schema, request):
+        [resource] = request.resources
+        assert (resource.resource_type, resource.resource_name) == (4, "1")
+        code = ErrorCode.none if self.num_partitions else ErrorCode.cluster_authorization_failed
+        configs = tuple(
+            part(
+                schema,
+                "DescribeConfigsResourceResult",
+                name=name,
+                value=self.num_partitions,
+                read_only=False,
+                is_sensitive=False,
+                synonyms=(),
+                documentation=None,
+            )
+            for name in resource.configuration_keys
+            if self.num_partitions
+        )
+        result = part(
+            schema,
+            "DescribeConfigsResult",
+            error_code=code,
+            error_message=None,
+            resource_type=4,
+            resource_name="1",
+            configs=configs,
+        )
+        return build(schema, throttle_time=NO_TIME, results=(result,))
+
+
+@asynccontextmanager
+async def served(broker):
+    """The broker's address."""
+    server = await asyncio.start_server(broker.serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[:2]
+    finally:
+        server.close()
+        for writer, _ in broker.open:
+            writer.close()
+        await asyncio.gather(*[task for _, task in broker.open])
+        await server.wait_closed()
+
+
+@asynccontextmanager
+async def counting(broker):
+    async with served(broker) as address:
+        counts = PartitionCounts(lambda node_id: address if node_id == 1 else None, SECONDS)
+        try:
+            yield counts
+        finally:
+            counts.close()
+
+
+async def test_topics_by_name_and_by_id():
+    broker = Broker()
+    async with counting(broker) as counts:
+        found = await counts.topics(1, ["a", "gone", topic_id("b").bytes, topic_id("never").bytes])
+    assert found == {
+        "a": Partitions(3, topic_id("a").bytes),
+        topic_id("b").bytes: Partitions(5, topic_id("b").bytes),
+    }
+    assert [len(question.topics) for question in broker.questions] == [2, 2]
+
+
+async def test_ids_by_name():
+    broker = Broker()
+    async with counting(broker) as counts:
+        assert await counts.topic_ids(1, ["a", "gone"]) == {"a": topic_id("a").bytes, "gone": None}
+        broker.code = "topic_authorization_failed"
+        assert await counts.topic_ids(1, ["a", "gone"]) == {"a": topic_id("a").bytes}
+
+
+async def test_no_topics_are_no_question():
+    """To ask for none would be to ask for all."""
+    broker = Broker()
+    async with counting(broker) as counts:
+        assert await counts.topics(1, []) == {}
+    assert broker.questions == []
+
+
+async def test_many_topics_are_several_questions():
+    broker = Broker()
+    names = [f"topic-{number}" for number in range(TOPICS_AT_A_TIME)]
+    async with counting(broker) as counts:
+        assert list(await counts.topics(1, [*names, "a"])) == ["a"]
+    assert [len(question.topics) for question in broker.questions] == [TOPICS_AT_A_TIME, 1]
+
+
+async def test_the_default_is_asked_for_once_in_a_while():
+    broker = Broker()
+    async with counting(broker) as counts:
+        assert await counts.default(1, 100.0) == 6
+        broker.num_partitions = "9"
+        assert await counts.default(1, 100.0 + DEFAULT_SECONDS - 0.1) == 6
+        assert await counts.default(1, 100.0 + DEFAULT_SECONDS) == 9
+
+
+async def test_a_default_that_is_not_told_is_kafkas(caplog):
+    broker = Broker()
+    broker.num_partitions = ""
+    async with counting(broker) as counts:
+        assert await counts.default(1, 100.0) == 1
+        assert await counts.default(1, 101.0) == 1
+    [record] = caplog.records
+    assert "cluster_authorization_failed" in record.message
+
+
+async def test_a_broker_that_is_not_known_cannot_be_asked():
+    async with counting(Broker()) as counts:
+        with pytest.raises(UpstreamUnavailable, match="broker 2 is not known"):
+            await counts.topics(2, ["a"])
+
+
+async def test_a_broker_that_has_moved_is_asked_where_it_is():
+    old, new = Broker(), Broker()
+    new.topics = {"a": 99}
+    async with served(old) as before, served(new) as after:
+        address = before
+        counts = PartitionCounts(lambda node_id: address, SECONDS)
+        await counts.topics(1, ["a"])
+        address = after
+        assert (await counts.topics(1, ["a"]))["a"].count == 99
+        counts.close()
+
+
+async def test_one_connection_serves_many_questions_one_at_a_time():
+    broker = Broker()
+    async with counting(broker) as counts:
+        found = await asyncio.gather(*[counts.topics(1, ["a"]) for _ in range(10)])
+    assert [list(topics) for topics in found] == [["a"]] * 10
+    assert broker.connections == 1
+
+
+async def ask(line):
+    return await line.ask(metadata(["a"]), response_type(METADATA, 12))
+
+
+async def test_a_connection_that_has_ended_is_opened_again():
+    broker = Broker()
+    async with served(broker) as address:
+        line = BrokerLine(*address, SECONDS)
+        await ask(line)
+        broker.ends = 1
+        assert (await ask(line)).topics[0].name == "a"
+        line.close()
+    assert broker.connections == 2
+
+
+async def test_a_broker_that_always_ends_the_connection_cannot_be_asked():
+    broker = Broker()
+    async with served(broker) as address:
+        line = BrokerLine(*address, SECONDS)
+        broker.ends = 1
+        with pytest.raises(UpstreamUnavailable, match=f":{address[1]}: "):
+            await ask(line)
+        await ask(line)
+        broker.ends = 2
+        with pytest.raises(UpstreamUnavailable):
+            await ask(line)
+        line.close()
+
+
+async def test_nobody_is_there():
+    async with served(Broker()) as address:
+        pass
+    with pytest.raises(UpstreamUnavailable):
+        await ask(BrokerLine(*address, SECONDS))
+
+
+async def test_a_silent_broker_is_given_up_and_its_late_answer_is_nobodys():
+    broker = Broker()
+    broker.silent = True
+    async with served(broker) as address:
+        line = BrokerLine(*address, 0.05)
+        with pytest.raises(UpstreamUnavailable):
+            await ask(line)
+        broker.silent = False
+        patient = BrokerLine(*address, SECONDS)
+        assert (await ask(patient)).topics[0].name == "a"
+        patient.close()
+    assert broker.connections == 2
+
+
+async def test_a_question_that_is_given_up_leaves_no_answer_behind():
+    broker = Broker()
+    async with served(broker) as address:
+        line = BrokerLine(*address, SECONDS)
+        broker.silent = True
+        asking = asyncio.get_running_loop().create_task(ask(line))
+        await broker.asked.wait()
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        broker.silent = False
+        assert (await ask(line)).topics[0].name == "a"
+        line.close()
+    assert broker.connections == 2
