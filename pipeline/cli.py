@@ -126,7 +126,7 @@ def ingest(job: Job, stream: str | None, late: str, every: float, checkpoint: st
 
 @job
 def throttle(job: Job) -> None:
-    """Whom quotas made wait or refused, by hour."""
+    """Whom quotas made wait or rejected, by hour."""
     batch.write_throttle(job)
 
 

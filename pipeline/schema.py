@@ -46,8 +46,8 @@ _REQUESTS: Final = _column("requests", _LONG, "requests", "requests answered or 
 _BOUND: Final = (
     _column("throttled_requests", _LONG, "requests", "requests that a quota made wait"),
     _column("throttle_ms", _LONG, "ms", "waits, all together"),
-    _column("rejected_requests", _LONG, "requests", "requests that a quota refused, whole or in part"),
-    _column("rejected_bytes", _LONG, "bytes", "records that a quota refused"),
+    _column("rejected_requests", _LONG, "requests", "requests that a quota rejected, whole or in part"),
+    _column("rejected_bytes", _LONG, "bytes", "records that a quota rejected"),
 )
 
 EVENT: Final = StructType(
@@ -155,8 +155,10 @@ REPLAY: Final = StructType(
         _QUOTA,
         _column("before_throttle_ms", _LONG, "ms", "waits in the events"),
         _column("after_throttle_ms", _LONG, "ms", "waits with those tried; null: not replayed", null=True),
-        _column("before_rejected_bytes", _LONG, "bytes", "refused in the events"),
-        _column("after_rejected_bytes", _LONG, "bytes", "refused with the quotas tried; likewise", null=True),
+        _column("before_rejected_bytes", _LONG, "bytes", "rejected in the events"),
+        _column(
+            "after_rejected_bytes", _LONG, "bytes", "rejected with the quotas tried; likewise", null=True
+        ),
         _column("after_delayed_bytes", _LONG, "bytes", "sent later than they were; likewise", null=True),
         _column("after_late_ms", _LONG, "ms", "how long after its time it sends; likewise", null=True),
     ]

@@ -3,18 +3,18 @@
 QuotaProxyError          every error that is meant for the operator's eyes: one sentence, no traceback
   SettingsError          the configuration is wrong: which key, what was expected, file and line where known
   UpstreamUnavailable    a cluster, or one of its brokers, cannot be asked
-    BadAnswer            somebody answers there, but not as a Kafka broker that the proxy can use
+    BadResponse            somebody answers there, but not as a Kafka broker that the proxy can use
   PortInUse              a port of a listener, or the admin port, cannot be had
 """
 
 from pathlib import Path
 from typing import Self
 
-Key = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Where a value stands in a configuration file: names of mappings and places in lists."""
 
 
-def spell(key: Key) -> str:
+def spell(key: KeyPath) -> str:
     """The key as an operator would write it: `("listeners", 0, "bind")` is `listeners[0].bind`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
     return "".join(parts).removeprefix(".")
@@ -31,7 +31,7 @@ class SettingsError(QuotaProxyError):
     """
 
     def __init__(
-        self, expected: str, key: Key = (), file: Path | None = None, line: int | None = None
+        self, expected: str, key: KeyPath = (), file: Path | None = None, line: int | None = None
     ) -> None:
         super().__init__(expected, key, file, line)
         self.expected = expected
@@ -54,7 +54,7 @@ class UpstreamUnavailable(QuotaProxyError):
     """A cluster, or one of its brokers, cannot be asked; the text says which and why."""
 
 
-class BadAnswer(UpstreamUnavailable):
+class BadResponse(UpstreamUnavailable):
     """What a broker answered is not what the proxy asked for."""
 
 

@@ -18,7 +18,7 @@ _FETCH_MAX_BYTES: Final = 4 + 4 + 4
 _FETCH_PARTITIONS: Final = 4 + 4 + 4 + 4 + 1 + 4 + 4 + 1 + 1 + len(TOPIC)
 
 
-class RefusedRequest(Exception):
+class RejectedRequest(Exception):
     """The fake broker has no answer to a request, or cannot read it."""
 
 
@@ -37,7 +37,7 @@ def canned_fetch(partitions: int, max_bytes: int) -> bytearray:
 def answer(buffer: bytearray, at: int, size: int, cold: ColdAnswers) -> bytearray:
     """The response frame to the whole request of `size` bytes at `at`, where its int32 size stands.
 
-    Raises RefusedRequest for an API or version that the fake broker does not advertise.
+    Raises RejectedRequest for an API or version that the fake broker does not advertise.
     """
     _, api_key, version, _, client_length = HEAD.unpack_from(buffer, at)
     body = at + HEAD.size + max(client_length, 0) + 1
@@ -48,5 +48,5 @@ def answer(buffer: bytearray, at: int, size: int, cold: ColdAnswers) -> bytearra
         return canned_fetch(buffer[body + _FETCH_PARTITIONS] - 1, max_bytes)
     response = cold.answer(bytes(buffer[at + 4 : at + 4 + size]))
     if response is None:
-        raise RefusedRequest(f"no answer to api key {api_key}, version {version}")
+        raise RejectedRequest(f"no answer to api key {api_key}, version {version}")
     return bytearray(response)

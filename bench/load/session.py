@@ -6,7 +6,7 @@ import sys
 from collections import deque
 from typing import Final
 
-from bench.load.canned import HEAD, RefusedRequest, answer
+from bench.load.canned import HEAD, RejectedRequest, answer
 from bench.load.cold import ColdAnswers
 from bench.load.frames import CORRELATION, REQUEST_CORRELATION, RESPONSE_CORRELATION
 from bench.load.poller import WRITE, Poller
@@ -41,8 +41,8 @@ class Session:
                 self._flush()
             if mask & ~WRITE:
                 self._read()
-        except RefusedRequest as refusal:
-            print(f"fake broker: connection ended: {refusal}", file=sys.stderr, flush=True)
+        except RejectedRequest as rejection:
+            print(f"fake broker: connection ended: {rejection}", file=sys.stderr, flush=True)
             self._close()
         except (OSError, EOFError):
             self._close()
@@ -62,7 +62,7 @@ class Session:
         while end - at >= 4:
             (size,) = _I32.unpack_from(self._buffer, at)
             if not HEAD.size - 4 <= size <= len(self._buffer) - 4:
-                raise RefusedRequest(f"a frame of {size} bytes; the most is {len(self._buffer) - 4}")
+                raise RejectedRequest(f"a frame of {size} bytes; the most is {len(self._buffer) - 4}")
             if end - at < 4 + size:
                 break
             self._answer(at, size)

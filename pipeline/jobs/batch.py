@@ -36,7 +36,7 @@ def write_usage(job: Job, by: str) -> None:
 
 
 def write_throttle(job: Job) -> None:
-    """`throttle/`: whom quotas made wait or refused, by hour."""
+    """`throttle/`: whom quotas made wait or rejected, by hour."""
     job.write("throttle", throttle(job.events(bound)))
 
 

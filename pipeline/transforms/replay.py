@@ -23,7 +23,7 @@ from pipeline.schema import REPLAY, names
 from pipeline.transforms.buckets import APIS, charged, with_buckets
 from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, held_at, lay_out
 from pipeline.transforms.played import AFTER, STATE, STEP_SECONDS, SUMS, Connection, Row, intervals_of, play
-from pipeline.transforms.replay_broker import refused
+from pipeline.transforms.replay_broker import rejected
 from pipeline.transforms.replay_topics import replay_topics, replayed_topics
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
@@ -48,7 +48,7 @@ def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
     if any(name in configs for configs in quotas.topics.values() for name in replayed_topics(quotas)):
         after = after.unionByName(replay_topics(events, quotas))
     if quotas.brokers:
-        after = after.unionByName(refused(events, quotas), allowMissingColumns=True)
+        after = after.unionByName(rejected(events, quotas), allowMissingColumns=True)
     same = (
         (F.col("before.user") == F.col("after.user"))
         & (F.col("before.client_id") == F.col("after.client_id"))

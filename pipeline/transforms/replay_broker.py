@@ -1,7 +1,7 @@
 """What-if of the broker-side quota: what producers brought to each broker, once more through its rule.
 
-The quota refuses instead of making wait, by one-minute averages that move every five seconds: bytes by second
-are as good as requests. What was refused then is offered again, once.
+The quota rejects instead of making wait, by one-minute averages that move every five seconds: bytes by second
+are as good as requests. What was rejected then is offered again, once.
 """
 
 from typing import Any, Final
@@ -29,7 +29,7 @@ _AFTER: Final = StructType(
 )
 
 
-def refused(events: DataFrame, quotas: QuotaSet) -> DataFrame:
+def rejected(events: DataFrame, quotas: QuotaSet) -> DataFrame:
     """`user, client_id, quota, rejected_bytes`: each broker of each proxy replayed on its own."""
     offered = (
         events.where((F.col("api") == "Produce") & F.col("topic").isNotNull())
@@ -48,7 +48,7 @@ def refused(events: DataFrame, quotas: QuotaSet) -> DataFrame:
 
 
 def simulate_broker(rows: Any, quotas: QuotaSet) -> list[tuple[str, str, str, int]]:
-    """One broker's intervals through the proxy's rule: a row of `_AFTER` for each tenant refused."""
+    """One broker's intervals through the proxy's rule: a row of `_AFTER` for each tenant rejected."""
     node_id = int(rows["broker"].iloc[0])
     quota = KIND.build()
     quota.join(node_id, [])
@@ -70,10 +70,10 @@ def simulate_broker(rows: Any, quotas: QuotaSet) -> list[tuple[str, str, str, in
             now = (start - base) / 1000 + second
             for who, item in sent:
                 over: dict[int, Bucket] = {}
-                quota.refuse([item], over, now)
+                quota.reject([item], over, now)
                 if over:
                     name = (who.principal, who.client_id)
                     lost[name] = lost.get(name, 0) + item.size
                 else:
-                    quota.pass_items(nobody, [item], who, now)
+                    quota.charge_items(nobody, [item], who, now)
     return [(user, client_id, SHARE, size) for (user, client_id), size in lost.items()]

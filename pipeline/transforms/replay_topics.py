@@ -3,7 +3,7 @@
 An event has a partition's bytes; the requests that carried them, and their waits, are in the event of that
 client and API without a topic. So a tenant's requests are laid out like those of `replay.py`, with the waits
 that this quota is said to have made, and each carries of all limited partitions what the interval had of
-them: it waits for the worst. What `action: reject` refuses is offered again, once.
+them: it waits for the worst. What `action: reject` rejects is offered again, once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _KEYS: Final = {key.name: key for key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE
 _ACTION: Final = ".action"
 _TENANT: Final = (*STATE, "user", "client_id", "bucket_quota")
 """Whose requests may carry limited partitions."""
-Shares = Sequence[tuple[str, int, float]]
+FairShare = Sequence[tuple[str, int, float]]
 """Topic, partition, and its part of the bytes of each request."""
 
 
@@ -85,9 +85,9 @@ def _is_of(quota: str, quotas: QuotaSet) -> Column:
 class _Sender:
     """What one of a tenant's connections sends, and which partitions' records its next request has."""
 
-    def __init__(self, shares: Sequence[Shares]) -> None:
+    def __init__(self, shares: Sequence[FairShare]) -> None:
         self._of_intervals: Final = shares
-        self.shares: Shares = ()
+        self.shares: FairShare = ()
 
     def steps(
         self, intervals: Sequence[tuple[Interval, int]], place: int, limit: float, burst: float
@@ -138,7 +138,7 @@ def _charge(quota: Quota, name: str, items: list[Item], connection: Connection, 
         response.items.extend(items)
         return quota.charge(RequestView(FETCH, 0, 0, who.client_id, 0), response, who, now).throttle_seconds
     over: dict[int, Bucket] = {}
-    quota.refuse(items, over, now)
+    quota.reject(items, over, now)
     connection.rejected_bytes += sum(items[place].size for place in over)
     request = RequestView(PRODUCE, 0, 0, who.client_id, 0, want_items=True)
     request.items.extend(item for place, item in enumerate(items) if place not in over)

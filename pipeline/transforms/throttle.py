@@ -1,4 +1,4 @@
-"""Throttle: whom quotas made wait or refused, hour by hour."""
+"""Throttle: whom quotas made wait or rejected, hour by hour."""
 
 from functools import reduce
 from typing import Final
@@ -12,7 +12,7 @@ BOUND: Final = ("throttled_requests", "throttle_ms", "rejected_requests", "rejec
 
 
 def bound(events: DataFrame) -> DataFrame:
-    """The events that say that a quota made somebody wait or refused something."""
+    """The events that say that a quota made somebody wait or rejected something."""
     return events.where(reduce(Column.__or__, [F.col(name) > 0 for name in BOUND]))
 
 

@@ -1,7 +1,7 @@
 """Authority: who may read and change quotas through the proxy: whoever the cluster would let.
 
 The broker's word is asked for on the client's own connection, where the broker knows it: a question of the
-same kind that changes nothing. To whom AlterClientQuotas would be refused, it is with validate_only too
+same kind that changes nothing. To whom AlterClientQuotas would be rejected, it is with validate_only too
 (error 31); DescribeCluster's authorized operations would not do, since nothing is shown there to who may not
 describe the cluster, whatever else they may do. A client whose TLS ends at the proxy reaches the broker as
 the proxy does, and a cluster without an authorizer lets everybody; in both cases the configuration says who

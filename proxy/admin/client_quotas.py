@@ -18,10 +18,10 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.authority import MAY_NOT
 from proxy.admin.messages.client_quotas import (
-    Alteration,
     Component,
-    Op,
     Part,
+    QuotaAlteration,
+    QuotaOp,
     alter_response,
     describe_response,
     read_alterations,
@@ -30,12 +30,12 @@ from proxy.admin.messages.client_quotas import (
     write_altered,
     write_described,
 )
-from proxy.admin.rejected import Refused
+from proxy.admin.rejected import RequestRejected
 from proxy.config.unknown_key import meant
 from proxy.quota.identity import CLIENT_ID, DEFAULT, IP, USER, Identity, QuotaEntity
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.quota import QuotaKey
-from proxy.store.quota_store import YIELD_EVERY, Change, QuotaStore, StoreOff, StoreUnavailable
+from proxy.store.quota_store import YIELD_EVERY, ClientQuotaAlteration, QuotaStore, StoreOff, StoreUnavailable
 from proxy.wire.reader import Reader
 
 EXPIRES_AT_MS: Final = "expires_at_ms"
@@ -47,7 +47,7 @@ DEFAULT_NAME: Final = 1
 ANY_NAME: Final = 2
 RESOLVE_SECONDS: Final = 5.0
 ANY_LASTING: Final = Component("lasting", ANY_NAME, None)
-"""Kafka refuses it as an unknown entity type (UNSUPPORTED_VERSION), so that a client can tell."""
+"""Kafka rejects it as an unknown entity type (UNSUPPORTED_VERSION), so that a client can tell."""
 
 Result = tuple[ErrorCode, str | None]
 DONE: Final[Result] = (ErrorCode.none, None)
@@ -72,8 +72,8 @@ class ClientQuotas:
         lasting = len(others) < len(components)
         try:
             wanted = _filter(others)
-        except Refused as refused:
-            return describe_response(correlation_id, flexible, refused.code, str(refused), None)
+        except RequestRejected as rejected:
+            return describe_response(correlation_id, flexible, rejected.code, str(rejected), None)
         entries: list[bytes] = []
         for number, entity in enumerate(self._candidates(wanted, strict, lasting), 1):
             quotas = self._store.lasting(entity) if lasting else self._store.effective.get(entity, {})
@@ -96,14 +96,14 @@ class ClientQuotas:
         self, reader: Reader, flexible: bool, correlation_id: int, who: Identity, may: bool = True
     ) -> bytes:
         """Make the changes of the body at `reader`, if its client `may`; the frame that answers it."""
-        entries: list[Alteration] = []
+        entries: list[QuotaAlteration] = []
         for number, entry in enumerate(read_alterations(reader, flexible), 1):
             entries.append(entry)
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         validate_only = read_validate_only(reader, flexible)
         results: dict[tuple[Part, ...], Result] = {}
-        changes: dict[tuple[Part, ...], Change] = {}
+        changes: dict[tuple[Part, ...], ClientQuotaAlteration] = {}
         for number, entry in enumerate(entries, 1):
             # As a map has it, the last name of a type counts.
             parts = tuple(dict(entry.parts).items())
@@ -119,8 +119,8 @@ class ClientQuotas:
             try:
                 changes[parts] = await self._check(parts, entry.ops)
                 results[parts] = DONE
-            except Refused as refused:
-                results[parts] = (refused.code, str(refused))
+            except RequestRejected as rejected:
+                results[parts] = (rejected.code, str(rejected))
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         failure = await self._store_all(list(changes.values()), who, validate_only)
@@ -134,7 +134,9 @@ class ClientQuotas:
                 await asyncio.sleep(0)
         return alter_response(correlation_id, flexible, altered)
 
-    async def _store_all(self, changes: list[Change], who: Identity, validate_only: bool) -> Result | None:
+    async def _store_all(
+        self, changes: list[ClientQuotaAlteration], who: Identity, validate_only: bool
+    ) -> Result | None:
         """Store the changes; what stands in the way where they cannot be stored."""
         try:
             if not validate_only:
@@ -146,7 +148,7 @@ class ClientQuotas:
             return ErrorCode.policy_violation, str(error)
         return None
 
-    async def _check(self, parts: tuple[Part, ...], ops: Iterable[Op]) -> Change:
+    async def _check(self, parts: tuple[Part, ...], ops: Iterable[QuotaOp]) -> ClientQuotaAlteration:
         values: dict[str, float | None] = {}
         for op in ops:
             if op.key is None:
@@ -161,8 +163,10 @@ class ClientQuotas:
             if value is not None:
                 self._check_value(entity, name, value)
         if expiry and end is None:
-            return Change(entity, values, end_temporary=True)
-        return Change(entity, values, None if end is None else _end(end, values), address=address)
+            return ClientQuotaAlteration(entity, values, end_temporary=True)
+        return ClientQuotaAlteration(
+            entity, values, None if end is None else _end(end, values), address=address
+        )
 
     def _check_value(self, entity: QuotaEntity, name: str, value: float) -> None:
         key = self._keys.get(name)
@@ -173,8 +177,8 @@ class ClientQuotas:
             raise _invalid(problem)
 
 
-def _invalid(message: str) -> Refused:
-    return Refused(ErrorCode.invalid_request, message)
+def _invalid(message: str) -> RequestRejected:
+    return RequestRejected(ErrorCode.invalid_request, message)
 
 
 def _end(end: float, values: Mapping[str, float | None]) -> int:
@@ -236,7 +240,7 @@ def _filter(components: Iterable[Component]) -> dict[str, str | None]:
         if kind in wanted:
             raise _invalid(f"The entity type {kind} is in the filter twice")
         if kind not in TYPES:
-            raise Refused(ErrorCode.unsupported_version, f"The entity type {kind} is not known")
+            raise RequestRejected(ErrorCode.unsupported_version, f"The entity type {kind} is not known")
         if component.match_type == EXACT:
             if match is None:
                 raise _invalid(f"The filter for {kind} asks for a name and has none")

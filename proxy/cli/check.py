@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from proxy.config.explain import explain
 from proxy.config.settings import Listener, Settings, file_quotas
-from proxy.config.usage import Usage
+from proxy.config.usage import UsageSettings
 from proxy.quota.limits.limits import PACE
 from proxy.store.layers import ClientLayer, ConfigLayer
 
@@ -46,7 +46,7 @@ def _store(settings: Settings) -> str:
     return "none: quotas cannot be changed with tools" if store == "none" else f"topic {store.topic}"
 
 
-def _usage(usage: Usage) -> str:
+def _usage(usage: UsageSettings) -> str:
     sinks = [f"topic {usage.kafka.topic}"] if usage.kafka is not None else []
     if usage.files is not None:
         sinks.append(f"files in {usage.files.folder} ({usage.files.keep} of {usage.files.max_bytes} bytes)")

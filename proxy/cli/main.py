@@ -14,7 +14,7 @@ from proxy.cli.check import describe
 from proxy.cli.quotas.commands import quotas
 from proxy.config.settings import Settings, load
 from proxy.errors import QuotaProxyError, SettingsError
-from proxy.server.garbage_collection import put_off
+from proxy.server.garbage_collection import gc_paused
 from proxy.telemetry import log
 
 OTHER_FILES: Final = 256
@@ -33,7 +33,7 @@ config_option = click.option(
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="config/quota-proxy.yaml is a configuration with every key; docs/ explains them. "
-    "Exit codes: 0 done, 1 failed or refused, 2 the usage or a file is wrong.",
+    "Exit codes: 0 done, 1 failed or rejected, 2 the usage or a file is wrong.",
 )
 @click.version_option(proxy.__version__, prog_name="quota-proxy")
 def main() -> None:
@@ -48,7 +48,7 @@ def run(path: Path, log_level: str) -> None:
 
     The file's quotas are taken anew when it changes, and on SIGHUP; the rest of it takes a restart.
     """
-    with put_off():
+    with gc_paused():
         settings = _load(path)
     log.set_up(log_level)
     allow_files(2 * settings.limits.max_connections + OTHER_FILES)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from proxy.errors import Key, SettingsError
+from proxy.errors import KeyPath, SettingsError
 from proxy.security.loopback import is_loopback
 from proxy.security.secrets import SecretMissing, read_secret
 from proxy.security.settings import check_principal, check_sni, check_tls, check_upstream, in_folder
@@ -35,7 +35,7 @@ def with_absolute_paths(settings: "Settings", folder: Path) -> "Settings":
     return replace(settings, listeners=tuple(listeners), admin=admin)
 
 
-def check_security(listener: "Listener", key: Key) -> None:
+def check_security(listener: "Listener", key: KeyPath) -> None:
     """Raises SettingsError for settings that contradict each other; looks at no file."""
     if listener.tls is not None:
         check_tls(listener.tls, (*key, "tls"))
@@ -82,7 +82,7 @@ def open_files(settings: "Settings") -> None:
     from proxy.security.access import Access
 
     for place, listener in enumerate(settings.listeners):
-        key: Key = ("listeners", place)
+        key: KeyPath = ("listeners", place)
         if listener.tls is not None:
             server_tls(listener.tls, (*key, "tls"))
         Access(listener.upstream.tls, listener.upstream.sasl, (*key, "upstream"))

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import inspect
 
 from proxy.config.unknown_key import unknown
-from proxy.errors import Key, SettingsError
+from proxy.errors import KeyPath, SettingsError
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ def _explain(message: str, value: object, kind: type) -> SettingsError:
     match = _PLACE.match(message)
     assert match is not None
     problem = match["problem"]
-    key: Key = tuple(name or int(place) for name, place in _STEP.findall(match["path"] or ""))
+    key: KeyPath = tuple(name or int(place) for name, place in _STEP.findall(match["path"] or ""))
     found, shape = _follow(value, inspect.type_info(kind), key)
     quoted = re.search(r"`(.*)`", problem)
     if problem.startswith("Object contains unknown field") and quoted:
@@ -84,7 +84,7 @@ def _names(shape: inspect.Type) -> list[str]:
     return [field.encode_name for field in shape.fields] if isinstance(shape, inspect.StructType) else []
 
 
-def _follow(value: Any, shape: inspect.Type, key: Key) -> tuple[object, inspect.Type]:
+def _follow(value: Any, shape: inspect.Type, key: KeyPath) -> tuple[object, inspect.Type]:
     """The value at the key, and the type that it should have."""
     for part in key:
         value = value[part]

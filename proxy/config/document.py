@@ -1,4 +1,4 @@
-"""YAML that knows its lines, and refuses what a reader of the file would misread.
+"""YAML that knows its lines, and rejects what a reader of the file would misread.
 
 PyYAML takes the last of two equal keys without a word; here that is an error, since the other would look
 as if it held. Lines are found when an error needs one, by following the key through the parsed nodes.
@@ -10,7 +10,7 @@ from typing import Final
 
 import yaml
 
-from proxy.errors import Key, SettingsError
+from proxy.errors import KeyPath, SettingsError
 
 # libyaml reads several times as fast, and is in every wheel of PyYAML.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -24,7 +24,7 @@ class Document:
         self.value = value
         self._root = root
 
-    def line(self, key: Key) -> int | None:
+    def line(self, key: KeyPath) -> int | None:
         """Line (from 1) of the key, or of the closest key around it that the file has."""
         node, line = self._root, None
         for part in key:
@@ -83,7 +83,7 @@ def _parse(text: str, file: Path) -> tuple[yaml.Node | None, object]:
     loader = _LOADER(text)
     try:
         root = loader.get_single_node()
-        _refuse_duplicates(root, file)
+        _reject_duplicates(root, file)
         return root, None if root is None else loader.construct_document(root)
     finally:
         loader.dispose()
@@ -100,9 +100,9 @@ def _child(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | N
     return None
 
 
-def _refuse_duplicates(root: yaml.Node | None, file: Path) -> None:
+def _reject_duplicates(root: yaml.Node | None, file: Path) -> None:
     """An iterative walk; a node that several aliases share is looked at once."""
-    waiting: list[tuple[Key, yaml.Node | None]] = [((), root)]
+    waiting: list[tuple[KeyPath, yaml.Node | None]] = [((), root)]
     seen: set[int] = set()
     while waiting:
         key, node = waiting.pop()

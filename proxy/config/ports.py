@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import Key, SettingsError, spell
+from proxy.errors import KeyPath, SettingsError, spell
 
 if TYPE_CHECKING:
     from proxy.config.settings import Listener, Settings
@@ -12,9 +12,9 @@ BROKER_PORTS_AT_LEAST: Final = 10
 """With fewer ports before the next one in use, a broker_port_base is taken for a slip."""
 
 
-def ports_in(settings: "Settings") -> list[tuple[Key, str, int]]:
+def ports_in(settings: "Settings") -> list[tuple[KeyPath, str, int]]:
     """Every port that the file gives by its number: key, address, port."""
-    ports: list[tuple[Key, str, int]] = [(("admin", "port"), settings.admin.bind, settings.admin.port)]
+    ports: list[tuple[KeyPath, str, int]] = [(("admin", "port"), settings.admin.bind, settings.admin.port)]
     for place, listener in enumerate(settings.listeners):
         if not listener.replication:
             ports.append((("listeners", place, "bootstrap_port"), listener.bind, listener.bootstrap_port))
@@ -39,7 +39,7 @@ def check_ports(settings: "Settings") -> None:
         _check_broker_ports(settings, listener, ("listeners", place))
 
 
-def _check_broker_ports(settings: "Settings", listener: "Listener", key: Key) -> None:
+def _check_broker_ports(settings: "Settings", listener: "Listener", key: KeyPath) -> None:
     """The listener's broker ports are enough of them, and hold nobody else's port."""
     base, count = listener.broker_port_base, listener.broker_port_count
     if base == 0:

@@ -13,7 +13,7 @@ class StoreTopic(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
     topic: Annotated[str, Meta(pattern=TOPIC_NAME)] = "__quota_proxy_config"
     """Topic for what is set with Kafka's tools, made where it is missing and shared by the cluster's proxies.
-    `store: none` in its place: quotas are this file's alone, and changes with tools are refused."""
+    `store: none` in its place: quotas are this file's alone, and changes with tools are rejected."""
 
 
 class Exempt(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -38,7 +38,7 @@ class Controller(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     controller.quota.window.size.seconds."""
 
 
-class Replication(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+class ReplicationSettings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """How replication is measured (KIP-73)."""
 
     window_num: Annotated[int, Meta(ge=1, le=3600)] = 11
@@ -72,7 +72,7 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """`observe`: everything is measured and shown as if it were enforced, and nobody waits. Or a mapping from
     quotas to one of the two; those that it leaves out are enforced."""
     refusal_error: Literal["auto", 19, 89] = "auto"
-    """Error code for producers whose partition or topic is refused: 19 (NOT_ENOUGH_REPLICAS), which every
+    """Error code for producers whose partition or topic is rejected: 19 (NOT_ENOUGH_REPLICAS), which every
     client retries, or 89 (THROTTLING_QUOTA_EXCEEDED), which librdkafka and aiokafka take for final. `auto` is
     89 for clients that are known to retry it (Java from 2.7 on, kafka-python from 3.0 on), 19 for others."""
     callback: str | None = None
@@ -92,5 +92,5 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Quotas of topics: by name, or `<default>` for all others, a mapping of configs, see below."""
     brokers: dict[str | int, object] = {}
     """Quotas of brokers: by node id, or `<default>` for all others, a mapping of configs, see below."""
-    replication: Replication = Replication()
+    replication: ReplicationSettings = ReplicationSettings()
     """How replication is measured."""

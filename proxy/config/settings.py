@@ -1,6 +1,6 @@
 """The configuration file, as types. `load` reads it; docs/configuration.md is made from the docstrings here.
 
-A port of 0 is any free port. Unknown keys are refused, and so is a file that contradicts itself.
+A port of 0 is any free port. Unknown keys are rejected, and so is a file that contradicts itself.
 """
 
 import re
@@ -25,8 +25,8 @@ from proxy.config.frozen import compact
 from proxy.config.ports import WILDCARDS, check_ports, meet, ports_in
 from proxy.config.quotas import Quotas
 from proxy.config.unknown_key import unknown
-from proxy.config.usage import Text, Usage, check_given, checked_usage
-from proxy.errors import Key, SettingsError, spell
+from proxy.config.usage import Text, UsageSettings, check_given, checked_usage
+from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds import load_kinds
@@ -82,7 +82,7 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     address."""
     replication: bool = False
     """Whether this is where brokers fetch from each other: they advertise their inter-broker listeners at its
-    broker ports. It has no bootstrap port, refuses nobody, and changes no address."""
+    broker ports. It has no bootstrap port, rejects nobody, and changes no address."""
     tls: Tls | None = None
     """TLS towards clients."""
     principal: Principal | None = None
@@ -184,7 +184,7 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The quotas."""
     metrics: Metrics = Metrics()
     """Choices about /metrics."""
-    usage: Usage | None = None
+    usage: UsageSettings | None = None
     """What every client has used, as events."""
 
     @property
@@ -332,7 +332,7 @@ def _check_quotas(settings: Settings) -> None:
 def _check_listeners(settings: Settings) -> None:
     names: dict[str, int] = {}
     for place, listener in enumerate(settings.listeners):
-        key: Key = ("listeners", place)
+        key: KeyPath = ("listeners", place)
         first = names.setdefault(listener.name, place)
         if first != place:
             other = spell(("listeners", first))
@@ -359,7 +359,7 @@ def _check_listeners(settings: Settings) -> None:
         raise SettingsError(f"{problem}needs that: give one of the others upstream.sasl", ("listeners",))
 
 
-def _check_brokers(settings: Settings, listener: Listener, key: Key) -> None:
+def _check_brokers(settings: Settings, listener: Listener, key: KeyPath) -> None:
     """The upstream of a replication listener."""
     if listener.upstream.bootstrap:
         problem = "a replication listener takes upstream.brokers instead: the cluster itself says the proxy's"
@@ -383,7 +383,7 @@ def _check_brokers(settings: Settings, listener: Listener, key: Key) -> None:
             raise SettingsError(f"{text} is this proxy itself; expected a broker", place)
 
 
-def _check_upstream(settings: Settings, listener: Listener, key: Key) -> None:
+def _check_upstream(settings: Settings, listener: Listener, key: KeyPath) -> None:
     if listener.upstream.brokers:
         problem = "is for replication listeners; this one learns its brokers from upstream.bootstrap"
         raise SettingsError(problem, (*key, "brokers"))

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from proxy.errors import Key, SettingsError
+from proxy.errors import KeyPath, SettingsError
 
 
-def unknown(key: Key, known: Iterable[str]) -> SettingsError:
+def unknown(key: KeyPath, known: Iterable[str]) -> SettingsError:
     """The error for a key that is not among the `known` ones at its place."""
     return SettingsError(f"unknown key; {meant(str(key[-1]), known)}", key)
 

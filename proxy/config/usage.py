@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from proxy.errors import Key, SettingsError
+from proxy.errors import KeyPath, SettingsError
 
 Text = Annotated[str, Meta(min_length=1)]
 TOPIC_NAME: Final = r"^[a-zA-Z0-9._-]{1,249}$"
@@ -31,7 +31,7 @@ class UsageFiles(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Files in the folder of which the oldest are removed; what has not been read by then is gone."""
 
 
-class Usage(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+class UsageSettings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """What every client has used, as events; none are made where this is left out."""
 
     interval_seconds: Annotated[int, Meta(ge=1, le=3600)] = 10
@@ -42,7 +42,7 @@ class Usage(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Whether events go to files."""
 
 
-def checked_usage(usage: Usage | None, folder: Path, store_topic: str) -> Usage | None:
+def checked_usage(usage: UsageSettings | None, folder: Path, store_topic: str) -> UsageSettings | None:
     """The same with absolute paths; those in the file are looked for from its own folder on.
 
     `store_topic` is the one of quotas.store, empty for none. Raises SettingsError.
@@ -64,7 +64,7 @@ def check_given(value: Any) -> None:
 
     `value` is the whole file. Raises SettingsError.
     """
-    keys: tuple[Key, ...] = (("usage",), ("usage", "kafka"), ("usage", "files"))
+    keys: tuple[KeyPath, ...] = (("usage",), ("usage", "kafka"), ("usage", "files"))
     for key in keys:
         here = value
         for part in key[:-1]:

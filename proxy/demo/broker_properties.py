@@ -15,7 +15,7 @@ _MOST_CONTROLLERS: Final = 3  # a quorum of three outlives the restart of any on
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class BrokerNode:
     """A broker's place: its ports by listener name, and a folder of its own."""
 
     node_id: int
@@ -38,8 +38,8 @@ class Node:
 
 
 def server_properties(
-    node: Node,
-    nodes: Sequence[Node],
+    node: BrokerNode,
+    nodes: Sequence[BrokerNode],
     advertised: Mapping[str, str],
     overrides: Mapping[str, str],
     further: Mapping[str, str] | None = None,
@@ -78,7 +78,7 @@ def server_properties(
     return "".join(f"{key}={value}\n" for key, value in properties.items()).replace("\\", "\\\\")
 
 
-def _controllers(nodes: Sequence[Node]) -> Sequence[Node]:
+def _controllers(nodes: Sequence[BrokerNode]) -> Sequence[BrokerNode]:
     return nodes[:_MOST_CONTROLLERS] if len(nodes) >= _MOST_CONTROLLERS else nodes[:1]
 
 

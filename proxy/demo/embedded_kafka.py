@@ -24,7 +24,7 @@ from typing import Final, Self
 
 from proxy.demo import kafka_distribution, kafka_tools
 from proxy.demo.broker_probe import live_brokers
-from proxy.demo.broker_properties import CLIENTS, LISTENERS, Node, server_properties
+from proxy.demo.broker_properties import CLIENTS, LISTENERS, BrokerNode, server_properties
 from proxy.demo.children import Children
 from proxy.demo.ports import free_ports
 from proxy.demo.run_folder import RunFolder
@@ -76,12 +76,12 @@ class EmbeddedKafka:
         self._running: dict[int, subprocess.Popen[str]] = {}
         self._children = Children()
 
-    def _place(self, node_id: int, fixed: Mapping[int, int]) -> Node:
+    def _place(self, node_id: int, fixed: Mapping[int, int]) -> BrokerNode:
         names = (*LISTENERS, *self._listeners)
         ports = dict(zip(names, free_ports(len(names)), strict=True))
         if node_id in fixed:
             ports[CLIENTS] = fixed[node_id]
-        return Node(node_id, ports, self.folder / f"node-{node_id}")
+        return BrokerNode(node_id, ports, self.folder / f"node-{node_id}")
 
     @property
     def folder(self) -> Path:

@@ -10,9 +10,9 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket, BucketState
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
-from proxy.quota.rejection.rejections import NOTHING_REFUSED, Refusals, Refused
+from proxy.quota.rejection.rejections import NOTHING_REJECTED, RejectedItems, Rejections
 from proxy.quota.usage import ClientUsage
-from proxy.quota.verdict import PASS, Verdict, combine
+from proxy.quota.verdict import ALLOW, Verdict, combine
 from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED
 from proxy.wire.views import Item, RequestView, ResponseView
 
@@ -37,10 +37,10 @@ class QuotaEngine:
         """Whether a quota in force may hold partitions of fetches back."""
         self.generation = 0
         """How often limits have come: what may_hold() has said holds for one of these."""
-        self._refusing: list[Quota] = []
-        self.refuses = False
-        """Whether a quota in force may refuse partitions of Produce requests."""
-        self.refusals: Final = Refusals()
+        self._rejecting: list[Quota] = []
+        self.rejects = False
+        """Whether a quota in force may reject partitions of Produce requests."""
+        self.rejections: Final = Rejections()
         self._by_items: list[bool] = []
         self.any_items = False
         """Whether wants_items() holds for any API."""
@@ -57,10 +57,10 @@ class QuotaEngine:
         self.generation += 1
         intercepting = [quota for quota in self._active if quota.intercepts]
         self._intercepted = frozenset([key for quota in intercepting for key in quota.api_keys])
-        self._refusing = [quota for quota in self._active if quota.refuses]
-        self.refuses = len(self._refusing) > 0
-        if not self.refuses:
-            self.refusals.clear()
+        self._rejecting = [quota for quota in self._active if quota.rejects]
+        self.rejects = len(self._rejecting) > 0
+        if not self.rejects:
+            self.rejections.clear()
         item_api_keys = {key for quota in self._active for key in quota.item_api_keys}
         self._by_items = [api_key in item_api_keys for api_key in range(max(item_api_keys, default=-1) + 1)]
         self.any_items = len(self._by_items) > 0
@@ -81,7 +81,7 @@ class QuotaEngine:
         """Judge a new connection: in how many seconds, from `now` on, it may be served. 0.0: at once."""
         if self._limits.exempt_address(address):
             return 0.0
-        verdict = PASS
+        verdict = ALLOW
         for quota in self._active:
             verdict = combine(verdict, _enforced(quota.connect(address, now), now, NO_API, None))
         _count(verdict, 0.0, now, NO_API, None)
@@ -91,9 +91,9 @@ class QuotaEngine:
         """Judge a request when it has been read. The wait is from `now` on."""
         asked = self._asked(request.api_key)
         if not asked or self._limits.exempt(who):
-            return PASS
+            return ALLOW
         api_key = request.api_key
-        verdict = PASS
+        verdict = ALLOW
         for quota in asked:
             verdict = combine(verdict, _enforced(quota.admit(request, who, now), now, api_key, who.usage))
         _count(verdict, 0.0, now, api_key, who.usage)
@@ -114,10 +114,10 @@ class QuotaEngine:
         """
         asked = self._asked(request.api_key)
         if not asked or self._limits.exempt(who):
-            return PASS
+            return ALLOW
         api_key = request.api_key
         usage = who.usage
-        verdict = PASS
+        verdict = ALLOW
         for quota in asked:
             charged = quota.charge(request, response, who, now)
             verdict = combine(verdict, _enforced(charged, now, api_key, usage))
@@ -135,22 +135,22 @@ class QuotaEngine:
         for quota in self._holding:
             quota.hold_fetch(plan, who, now)
 
-    def refuse(self, request: RequestView, who: Identity, now: float) -> Refused:
+    def reject(self, request: RequestView, who: Identity, now: float) -> RejectedItems:
         """Say which items of a Produce request do not go on, before the rest is admitted.
 
         The wait is from `now` on, and has been counted.
         """
-        if not self._refusing or self._limits.exempt(who):
-            return NOTHING_REFUSED
-        return self.refusals.judge(self._refusing, request, who, self._limits.max_throttle_seconds, now)
+        if not self._rejecting or self._limits.exempt(who):
+            return NOTHING_REJECTED
+        return self.rejections.judge(self._rejecting, request, who, self._limits.max_throttle_seconds, now)
 
     def refusal_error(self, retries_throttling: bool) -> int:
-        """The error code for what is refused: as configured, or else one that the client retries."""
+        """The error code for what is rejected: as configured, or else one that the client retries."""
         if self._limits.refusal_error:
             return self._limits.refusal_error
         return THROTTLING_QUOTA_EXCEEDED if retries_throttling else NOT_ENOUGH_REPLICAS
 
-    def pass_items(
+    def charge_items(
         self, request: RequestView, items: list[Item], who: Identity, now: float, throttled_until: float
     ) -> Verdict:
         """Judge items of a large frame that have come since it was judged; see Quota.pass_items().
@@ -158,10 +158,10 @@ class QuotaEngine:
         `throttled_until` is the end of the wait that its client has already, 0.0 for none.
         """
         if not self.wants_items(request.api_key) or self._limits.exempt(who):
-            return PASS
-        verdict = PASS
+            return ALLOW
+        verdict = ALLOW
         for quota in self._asked(request.api_key):
-            passed = quota.pass_items(request, items, who, now)
+            passed = quota.charge_items(request, items, who, now)
             verdict = combine(verdict, _enforced(passed, now, request.api_key, who.usage))
         _count(verdict, throttled_until, now, request.api_key, who.usage)
         return verdict
@@ -204,12 +204,12 @@ class QuotaEngine:
         """Drop the state that nobody has used for an hour."""
         for quota in self._quotas:
             quota.forget_idle(now)
-        self.refusals.forget_idle(now)
+        self.rejections.forget_idle(now)
 
 
 def _enforced(verdict: Verdict, now: float, api_key: int, usage: ClientUsage | None) -> Verdict:
     """What is left of a verdict: where its bucket is only observed, the wait is counted, and all passes."""
-    if verdict is PASS:
+    if verdict is ALLOW:
         return verdict
     bucket = verdict.bucket
     if bucket is None or not bucket.observed:
@@ -218,7 +218,7 @@ def _enforced(verdict: Verdict, now: float, api_key: int, usage: ClientUsage | N
         more = bucket.count_observed(verdict.throttle_seconds, now)
         if usage is not None:
             usage.count_throttle(api_key, bucket.quota, more, 1)
-    return PASS
+    return ALLOW
 
 
 def _count(
@@ -248,7 +248,7 @@ class QuotaEngines:
         self._limits = limits
         self._view = NOTHING_KNOWN
         self._shared: Final[dict[str, Quota]] = {}
-        self._fellows: Final[dict[str, list[Quota]]] = {}
+        self._peers: Final[dict[str, list[Quota]]] = {}
         """By kind: the quotas of which each broker has its own."""
         self._engines: Final[dict[int, QuotaEngine]] = {}
         self._between_brokers: Final[dict[int, QuotaEngine]] = {}
@@ -284,9 +284,9 @@ class QuotaEngines:
         if kind.scope == PER_CLUSTER:
             return self.shared(kind)
         quota = kind.build()
-        fellows = self._fellows.setdefault(kind.name, [])
-        quota.join(node_id, fellows)
-        fellows.append(quota)
+        peers = self._peers.setdefault(kind.name, [])
+        quota.join(node_id, peers)
+        peers.append(quota)
         return quota
 
     @property
@@ -318,7 +318,7 @@ class QuotaEngines:
 
     def of_kind(self, kind: QuotaKind) -> list[Quota]:
         """The quotas of a PER_BROKER kind, one for each broker so far; not to be changed."""
-        return self._fellows.get(kind.name, _NOBODY)
+        return self._peers.get(kind.name, _NOBODY)
 
     def engines(self) -> dict[int, QuotaEngine]:
         """Every engine so far, by node id; not to be changed."""

@@ -12,7 +12,7 @@ from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import ConfigKey, Resources
 from proxy.quota.measure.bucket import Bucket
-from proxy.quota.verdict import PASS, Verdict
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.views import Item, RequestView, ResponseView
 
 LONG: Final = "LONG"
@@ -36,7 +36,7 @@ _FRACTION: Final = 1e-6
 class Quota:
     """The state and rules of one kind of quota. A kind overrides what it needs; the rest passes everything.
 
-    A verdict that is not PASS names the bucket that it comes from: the engine drops what an observed bucket
+    A verdict that is not ALLOW names the bucket that it comes from: the engine drops what an observed bucket
     says, and whoever is exempt is not asked about at all.
 
     One instance may serve several brokers (PER_CLUSTER), so configure() may come twice with the same limits.
@@ -57,8 +57,8 @@ class Quota:
         """Whether it may hold partitions of fetches back now: see proxy.quota.fetch_plan; configure() sets
         it.
         """
-        self.refuses = False
-        """Whether it may refuse partitions of Produce requests now, of which it then knows the items;
+        self.rejects = False
+        """Whether it may reject partitions of Produce requests now, of which it then knows the items;
         configure() sets it.
         """
         self.item_api_keys: tuple[int, ...] = ()
@@ -66,7 +66,7 @@ class Quota:
         may come without.
         """
 
-    def join(self, node_id: int, fellows: list["Quota"]) -> None:
+    def join(self, node_id: int, peers: list["Quota"]) -> None:
         """Become this broker's, before anything else is said; PER_BROKER only.
 
         `fellows`: the quotas of the same kind of the brokers before, with whom it may share what it knows.
@@ -75,15 +75,15 @@ class Quota:
 
     def connect(self, address: str, now: float) -> Verdict:
         """Judge a new connection from an address; `throttle_seconds` is how late it is served."""
-        return PASS
+        return ALLOW
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         """Judge a request when it has been read, before it goes to the broker."""
-        return PASS
+        return ALLOW
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         """Judge a response when it has come from the broker, before it goes to the client."""
-        return PASS
+        return ALLOW
 
     def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         """Whether it may ever hold this partition of this client back, as long as the limits are these.
@@ -98,16 +98,16 @@ class Quota:
         `plan.items` are the partitions for which some quota has said may_hold(): perhaps another one.
         """
 
-    def refuse(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
+    def reject(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
         """Say which partitions of a Produce request do not go on, before it is admitted: by their places in
-        `items`, each with the bucket that is over. What is in `over` already is refused by another quota.
+        `items`, each with the bucket that is over. What is in `over` already is rejected by another quota.
         """
 
-    def pass_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
+    def charge_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
         """Judge items of a large request or of the response to it, that are there only after admit() or
         charge() has judged the frame; of a Produce request they are the request's, else the response's.
         """
-        return PASS
+        return ALLOW
 
     def configure(self, limits: Limits, now: float) -> None:
         """Take new limits; what was used so far still counts."""

@@ -56,7 +56,7 @@ class Tally:
         self.rejected_requests = 0
         self.rejected_bytes = 0
         self.quotas: dict[str, float] | None = None
-        """By quota, the seconds that it made requests wait; one that refuses has at least an entry."""
+        """By quota, the seconds that it made requests wait; one that rejects has at least an entry."""
 
     def add(self, other: "Tally") -> None:
         """Count what another has counted."""
@@ -195,7 +195,7 @@ class ClientUsage:
         tally.bind(quota, seconds)
 
     def count_rejected(self, api_key: int, quota: str, item: Item, requests: int) -> None:
-        """A quota refuses what a request has for a partition; the request itself counts once (1, then 0)."""
+        """A quota rejects what a request has for a partition; the request itself counts once (1, then 0)."""
         tally = self._partition(api_key, item)
         tally.rejected_requests += requests
         tally.rejected_bytes += item.size

@@ -27,7 +27,7 @@ class Verdict:
         """The bucket that the verdict comes from: of several, the one that makes the wait."""
 
 
-PASS: Final = Verdict()
+ALLOW: Final = Verdict()
 """Go ahead. Every request without a limit gets this one object."""
 
 
@@ -37,9 +37,9 @@ def combine(first: Verdict, second: Verdict) -> Verdict:
     On a tie it is the second's bucket: Kafka counts a wait for the bandwidth only where it is longer than
     the one for the requests, which is asked later.
     """
-    if second is PASS:
+    if second is ALLOW:
         return first
-    if first is PASS:
+    if first is ALLOW:
         return second
     longest = first if first.throttle_seconds > second.throttle_seconds else second
     return Verdict(

@@ -12,7 +12,7 @@ from proxy.quota.usage import ClientUsage
 from proxy.relay.traffic import Bytes, Traffic
 from proxy.wire.apis import Api
 from proxy.wire.reader import text
-from proxy.wire.rejected_partitions import Refusal
+from proxy.wire.rejected_partitions import Rejection
 from proxy.wire.views import RequestView
 
 
@@ -58,7 +58,7 @@ class Exchange:
         "held_until",
         "next",
         "own",
-        "refusal",
+        "rejection",
         "request",
         "sent_at",
         "streams",
@@ -85,7 +85,7 @@ class Exchange:
         self.own: Final = own
         """Whether the proxy answers, and no broker hears of it."""
         self.api_key: Final = api_key
-        self.refusal: Refusal | None = None
+        self.rejection: Rejection | None = None
         """Produce: partitions that did not go on, to be put into the broker's answer."""
         self.answer: bytes | None = None
         """The proxy's own answer, a whole frame: it waits here for its turn."""

@@ -1,15 +1,15 @@
-"""HeldWhole: a large request that a quota may have changed, so it is held until all of it is there."""
+"""FrameBuffer: a large request that a quota may have changed, so it is held until all of it is there."""
 
 from typing import Final, final
 
 from proxy.wire.frames import Frame
 
-HELD_WHOLE_BYTES: Final = 16 << 20
+MAX_BUFFERED_FRAME_BYTES: Final = 16 << 20
 """One beyond that is cut through as it is."""
 
 
 @final
-class HeldWhole:
+class FrameBuffer:
     """Of one connection."""
 
     def __init__(self) -> None:

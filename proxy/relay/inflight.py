@@ -1,4 +1,4 @@
-"""Turns: the order of answers on one connection, what is due to the client, and until when the client has to
+"""InFlight: the order of answers on one connection, what is due to the client, and until when the client has to
 wait.
 """
 
@@ -16,7 +16,7 @@ is answered.
 
 
 @final
-class Turns:
+class InFlight:
     """Shared by the two directions of a relay. Times are the relay's `now`; 0 is no time."""
 
     def __init__(self, total: Bytes) -> None:
@@ -29,7 +29,7 @@ class Turns:
         """
         self.passing = False
         """Whether an answer of the broker's is half through: nothing may come between its parts."""
-        self.awaiting_answer = False
+        self.awaiting_response = False
         """Whether an answer has to be there before a further request is read: one of the proxy's own, which
         is being made, or one to a login.
         """
@@ -68,7 +68,7 @@ class Turns:
         self._last = exchange
         self._due += 1
         if exchange.own:
-            self.awaiting_answer = exchange.answer is None
+            self.awaiting_response = exchange.answer is None
             self.send_own()
 
     def answered(self, correlation_id: int) -> Exchange:
@@ -102,14 +102,14 @@ class Turns:
         """Whose answer is due next."""
         return self._first
 
-    def answered_bare(self, exchange: Exchange) -> None:
+    def responded_bare(self, exchange: Exchange) -> None:
         """The answer to the first exchange has come from the broker without a correlation_id."""
         self._remove(exchange)
 
     def answer_own(self, exchange: Exchange, answer: bytes) -> None:
         """The proxy's own answer to a request is there: a whole frame."""
         exchange.answer = answer
-        self.awaiting_answer = False
+        self.awaiting_response = False
         self.send_own()
 
     def send_own(self) -> None:

@@ -3,13 +3,13 @@
 from typing import Final, final
 
 from proxy.relay.exchange import Exchange
-from proxy.relay.inflight import Turns
+from proxy.relay.inflight import InFlight
 from proxy.wire.apis import RequestHeader
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import Frame
 
-MAX_OWN_REQUEST_BYTES: Final = 16 << 20
+MAX_INTERCEPTED_REQUEST_BYTES: Final = 16 << 20
 """An intercepted request is held whole: a hundred thousand quotas at once fit."""
 
 
@@ -32,8 +32,8 @@ class Intercepted:
 class Interception:
     """Hands such requests out when they are whole, those in several parts too."""
 
-    def __init__(self, turns: Turns) -> None:
-        self._turns: Final = turns
+    def __init__(self, in_flight: InFlight) -> None:
+        self._in_flight: Final = in_flight
         self._handed_out: list[Intercepted] = []
         self._exchange: Exchange | None = None
         """Of the request that is too large to have come whole."""
@@ -54,10 +54,10 @@ class Interception:
 
     def begin(self, exchange: Exchange, header: RequestHeader, frame: Frame) -> None:
         """Take a request, or the first part of one. Raises Malformed where it is too large."""
-        if frame.size > MAX_OWN_REQUEST_BYTES:
+        if frame.size > MAX_INTERCEPTED_REQUEST_BYTES:
             raise Malformed(
                 f"a request of API {header.api_key} has {frame.size} bytes; "
-                f"the proxy answers it itself and takes {MAX_OWN_REQUEST_BYTES} at most"
+                f"the proxy answers it itself and takes {MAX_INTERCEPTED_REQUEST_BYTES} at most"
             )
         if frame.complete:
             self._hand_out(exchange, header, frame.pieces)
@@ -80,4 +80,4 @@ class Interception:
 
     def _hand_out(self, exchange: Exchange, header: RequestHeader, pieces: list[bytes]) -> None:
         self._handed_out.append(Intercepted(exchange, header, b"".join(pieces)[LENGTH_SIZE:]))
-        self._turns.add(exchange)
+        self._in_flight.add(exchange)

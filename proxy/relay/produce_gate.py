@@ -1,8 +1,8 @@
-"""Refusing: partitions of Produce requests that quotas refuse do not go on to the broker.
+"""ProduceGate: partitions of Produce requests that quotas reject do not go on to the broker.
 
 The rest of the request does, and the answer that comes back to the client holds all of its partitions. A
 request of which nothing is left is answered here, in its turn. A producer that asks for no answers (acks=0)
-cannot be told: what is refused is dropped, and the connection ends soon after, which is how a broker says
+cannot be told: what is rejected is dropped, and the connection ends soon after, which is how a broker says
 that something went wrong.
 """
 
@@ -11,27 +11,27 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.exchange import Exchange
-from proxy.relay.inflight import Turns
+from proxy.relay.inflight import InFlight
 from proxy.wire.client_software import retries_throttling
 from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.frames import Frame
-from proxy.wire.rejected_partitions import Refusal, answer, cut
+from proxy.wire.rejected_partitions import Rejection, answer, cut
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
 PRODUCE: Final = 0
 UNANSWERED_SECONDS: Final = 1.0
 """How long a producer that asks for no answers is left alone before its connection ends."""
-REFUSED_MESSAGE: Final = "The quota of this partition is used up for now; send the batch again."
+REJECTED_MESSAGE: Final = "The quota of this partition is used up for now; send the batch again."
 
 
 @final
-class Refusing:
+class ProduceGate:
     """For one connection."""
 
-    def __init__(self, engine: QuotaEngine, turns: Turns, names: TopicNames) -> None:
+    def __init__(self, engine: QuotaEngine, in_flight: InFlight, names: TopicNames) -> None:
         self._engine: Final = engine
-        self._turns: Final = turns
+        self._in_flight: Final = in_flight
         self._names: Final = names
         self._retries_throttling = False
         """Whether the client is known to retry THROTTLING_QUOTA_EXCEEDED."""
@@ -42,27 +42,27 @@ class Refusing:
         """The client has said what library it uses: RequestView.client_software."""
         self._retries_throttling = retries_throttling(software)
 
-    def refuse(self, frame: Frame, exchange: Exchange, view: RequestView, body_at: int, now: float) -> bool:
-        """Take the partitions out that the quotas refuse; returns whether none is left to go on.
+    def reject(self, frame: Frame, exchange: Exchange, view: RequestView, body_at: int, now: float) -> bool:
+        """Take the partitions out that the quotas reject; returns whether none is left to go on.
 
         The frame is whole, its body begins at `body_at`, and the view has the items with their heads.
         """
         if view.items and not view.items[0].topic:
             self._names.fill(view.items)
-        verdict = self._engine.refuse(view, exchange.client, now)
+        verdict = self._engine.reject(view, exchange.client, now)
         held = verdict.items
         if not held:
             return False
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = now + verdict.throttle_seconds
-            self._turns.mute(exchange.throttled_until)
-        refused = [view.items[place] for place in held]
+            self._in_flight.mute(exchange.throttled_until)
+        rejected = [view.items[place] for place in held]
         if view.acks == 0:
-            self.ending = f"a producer with acks=0 is over a quota: {len(refused)} batches were dropped"
-            self._turns.mute(now + UNANSWERED_SECONDS)
+            self.ending = f"a producer with acks=0 is over a quota: {len(rejected)} batches were dropped"
+            self._in_flight.mute(now + UNANSWERED_SECONDS)
         error_code = self._engine.refusal_error(self._retries_throttling)
-        exchange.refusal = Refusal(refused, error_code, REFUSED_MESSAGE)
-        if len(refused) < len(view.items):
+        exchange.rejection = Rejection(rejected, error_code, REJECTED_MESSAGE)
+        if len(rejected) < len(view.items):
             gone = frozenset(held)
             view.items = [item for place, item in enumerate(view.items) if place not in gone]
             view.edits.extend(cut(frame.pieces, body_at, view.api_version, view.flexible, held))
@@ -70,17 +70,17 @@ class Refusing:
                 view.size += edit.growth
             return False
         if view.acks != 0:
-            self._answer(exchange, view, exchange.refusal, now)
+            self._answer(exchange, view, exchange.rejection, now)
         return True
 
-    def _answer(self, exchange: Exchange, view: RequestView, refusal: Refusal, now: float) -> None:
+    def _answer(self, exchange: Exchange, view: RequestView, rejection: Rejection, now: float) -> None:
         """Answer a request of which the broker does not hear."""
         until = exchange.throttled_until
         own = Exchange(exchange.correlation_id, exchange.client, None, None, True, PRODUCE)
-        own.answer = answer(view, refusal, throttle_ms(until - now))
+        own.answer = answer(view, rejection, throttle_ms(until - now))
         if view.api_version == 0:
             own.held_until = until
-        self._turns.add(own)
+        self._in_flight.add(own)
 
 
 def throttle_ms(seconds: float) -> int:

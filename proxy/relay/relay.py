@@ -14,7 +14,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, NOT_A_BROKER, RelayError
 from proxy.relay.exchange import Exchange
-from proxy.relay.inflight import Turns
+from proxy.relay.inflight import InFlight
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.login.authentication import Authentication, Login
 from proxy.relay.requests import Requests
@@ -25,7 +25,7 @@ from proxy.wire.errors import FrameTooLarge, ProtocolError
 from proxy.wire.not_kafka import looks_like
 from proxy.wire.topic_names import TopicNames
 
-NO_OWN_APIS: Final[frozenset[int]] = frozenset()
+NO_INTERCEPTED_APIS: Final[frozenset[int]] = frozenset()
 
 
 @final
@@ -40,28 +40,36 @@ class Relay:
         principal: str,
         client_address: str,
         max_frame_bytes: int,
-        own_api_keys: frozenset[int] = NO_OWN_APIS,
+        intercepted_api_keys: frozenset[int] = NO_INTERCEPTED_APIS,
         topic_names: TopicNames | None = None,
         between_brokers: bool = False,
         node_id: int = -1,
         login: Login | None = None,
     ) -> None:
-        """`own_api_keys`: the APIs whose requests are not for the broker; see take_intercepted().
+        """`intercepted_api_keys`: the APIs whose requests are not for the broker; see take_intercepted().
 
         `topic_names`: None where nobody knows any. `between_brokers`: the client is a broker too. Its fetches
-        are a follower's; no version is refused. `node_id`: the broker's, under which usage is counted.
+        are a follower's; no version is rejected. `node_id`: the broker's, under which usage is counted.
         `login`: how clients are named by their logins; None: they are not.
         """
         who = Identity(principal, "", client_address)
         names = TopicNames() if topic_names is None else topic_names
-        self._turns: Final = Turns(traffic.total)
+        self._in_flight: Final = InFlight(traffic.total)
         self._requests: Final = Requests(
-            engine, traffic, self._turns, who, max_frame_bytes, own_api_keys, names, between_brokers, node_id
+            engine,
+            traffic,
+            self._in_flight,
+            who,
+            max_frame_bytes,
+            intercepted_api_keys,
+            names,
+            between_brokers,
+            node_id,
         )
-        self._responses: Final = Responses(engine, addresses, traffic, self._turns, names)
+        self._responses: Final = Responses(engine, addresses, traffic, self._in_flight, names)
         self._authentication: Authentication | None = None
         if login is not None:
-            self._authentication = Authentication(login, traffic, self._turns, client_address)
+            self._authentication = Authentication(login, traffic, self._in_flight, client_address)
             self._requests.authentication = self._authentication
             self._responses.authentication = self._authentication
 
@@ -71,14 +79,14 @@ class Relay:
         return not self._requests.may_read
 
     @property
-    def answer_due(self) -> bool:
+    def response_due(self) -> bool:
         """Whether a request is not answered yet, or not to its end."""
-        return not self._turns.empty or self._requests.waiting
+        return not self._in_flight.empty or self._requests.waiting
 
     @property
     def idle(self) -> bool:
         """Whether no answer is due or half through, and no part of a request is there."""
-        return self._turns.empty and not self._requests.unfinished and not self._requests.waiting
+        return self._in_flight.empty and not self._requests.unfinished and not self._requests.waiting
 
     @property
     def request_unfinished(self) -> bool:
@@ -93,9 +101,9 @@ class Relay:
         return self._requests.follower
 
     @property
-    def greeted(self) -> bool:
+    def first_request_seen(self) -> bool:
         """Whether the client has sent a whole request."""
-        return self._requests.greeted
+        return self._requests.first_request_seen
 
     def receive_from_client(self, data: bytes, now: float) -> None:
         self._requests.feed(data)
@@ -132,12 +140,12 @@ class Relay:
         self._responses.broker_reached(now)
 
     @property
-    def holds_answers(self) -> bool:
+    def holds_responses(self) -> bool:
         """Whether no answer may leave for the client now: those of the broker's had better wait there."""
-        return self._turns.held_until > 0.0
+        return self._in_flight.held_until > 0.0
 
     def take_to_client(self) -> list[bytes]:
-        return self._turns.take()
+        return self._in_flight.take()
 
     def take_to_broker(self) -> list[bytes]:
         return self._requests.take()
@@ -150,12 +158,12 @@ class Relay:
         """Send the broker a whole frame for the sake of an intercepted request, on the client's own
         connection.
 
-        Its correlation_id is the intercepted request's. The answer comes with take_broker_answers(); one
+        Its correlation_id is the intercepted request's. The answer comes with take_broker_responses(); one
         question at a time, and before answer().
         """
         self._requests.ask(exchange, frame, now)
 
-    def take_broker_answers(self) -> list[bytes]:
+    def take_broker_responses(self) -> list[bytes]:
         """What the broker answered to ask_broker(): header and body, without the length."""
         return self._responses.take_collected()
 
@@ -167,42 +175,42 @@ class Relay:
         `hold`: it cannot be told so, and gets the answer after the wait.
         """
         if throttle_seconds > 0.0:
-            self._turns.mute(now + throttle_seconds)
+            self._in_flight.mute(now + throttle_seconds)
             if hold:
                 exchange.held_until = now + throttle_seconds
-        self._turns.answer_own(exchange, answer)
+        self._in_flight.answer_own(exchange, answer)
         self._read_requests(now)
 
     def next_timer(self) -> float:
         """When handle_timer() is due; 0 for never."""
-        muted = self._turns.muted_until
-        held = self._turns.held_until
+        muted = self._in_flight.muted_until
+        held = self._in_flight.held_until
         due = min(muted, held) if muted > 0.0 and held > 0.0 else max(muted, held)
         wake_at = self._requests.wake_at
         return min(due, wake_at) if due > 0.0 and wake_at > 0.0 else max(due, wake_at)
 
     def handle_timer(self, now: float) -> None:
-        turns = self._turns
-        if 0.0 < turns.held_until <= now:
-            turns.release()
+        in_flight = self._in_flight
+        if 0.0 < in_flight.held_until <= now:
+            in_flight.release()
         if 0.0 < self._requests.wake_at <= now:
             self._requests.wake(now)
             self._read_requests(now)
-        if 0.0 < turns.muted_until <= now:
-            turns.muted_until = 0.0
+        if 0.0 < in_flight.muted_until <= now:
+            in_flight.muted_until = 0.0
             self._read_requests(now)
 
     def drain(self, now: float) -> None:
         """The proxy shuts down: what has been read goes to the broker, and no answer waits any longer."""
-        turns = self._turns
+        in_flight = self._in_flight
         self._requests.give_up_waiting(now)
         self._read_requests(now)
-        while turns.muted_until > 0.0:
-            turns.muted_until = 0.0
+        while in_flight.muted_until > 0.0:
+            in_flight.muted_until = 0.0
             self._requests.give_up_waiting(now)
             self._read_requests(now)
-        if turns.held_until > 0.0:
-            turns.release()
+        if in_flight.held_until > 0.0:
+            in_flight.release()
 
     def end(self) -> None:
         """The connection is over: what has come of a large frame counts as its client's usage."""

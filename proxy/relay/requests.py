@@ -5,18 +5,18 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.relay.bounds import lower_max_bytes
-from proxy.relay.close_reasons import PRODUCE_REFUSED, RelayError
+from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client, Exchange, new_client
-from proxy.relay.fetch.gate import FETCH, HeldFetch
-from proxy.relay.frame_buffer import HELD_WHOLE_BYTES, HeldWhole
-from proxy.relay.inflight import Turns
+from proxy.relay.fetch.gate import FETCH, FetchGate
+from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES, FrameBuffer
+from proxy.relay.inflight import InFlight
 from proxy.relay.intercepted import Intercepted, Interception
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.passing_bytes import count_items, count_later, count_rest
-from proxy.relay.produce_gate import PRODUCE, Refusing
+from proxy.relay.produce_gate import PRODUCE, ProduceGate
 from proxy.relay.traffic import Traffic
-from proxy.relay.unsupported_version import refuse_version
+from proxy.relay.unsupported_version import reject_version
 from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.errors import Malformed, Short
@@ -36,10 +36,10 @@ class Requests:
         self,
         engine: QuotaEngine,
         traffic: Traffic,
-        turns: Turns,
+        in_flight: InFlight,
         who: Identity,
         max_frame_bytes: int,
-        own_api_keys: frozenset[int],
+        intercepted_api_keys: frozenset[int],
         names: TopicNames,
         between_brokers: bool = False,
         node_id: int = -1,
@@ -47,8 +47,8 @@ class Requests:
         self._node_id: Final = node_id
         self._engine: Final = engine
         self._traffic: Final = traffic
-        self._turns: Final = turns
-        self._own_api_keys: Final = own_api_keys
+        self._in_flight: Final = in_flight
+        self._intercepted_api_keys: Final = intercepted_api_keys
         self._names: Final = names
         self._between_brokers: Final = between_brokers
         self._splitter: Final = FrameSplitter(max_frame_bytes)
@@ -57,22 +57,22 @@ class Requests:
         self._reader: Final = Reader(NOTHING)
         """Reads every request that comes whole, one after the other."""
         self._to_broker = NOTHING
-        self._interception: Final = Interception(turns)
-        self._refusing: Final = Refusing(engine, turns, names)
-        self._whole: Final = HeldWhole()
-        self._held: Final = HeldFetch(engine, turns, names, between_brokers)
+        self._interception: Final = Interception(in_flight)
+        self._rejecting: Final = ProduceGate(engine, in_flight, names)
+        self._whole: Final = FrameBuffer()
+        self._held: Final = FetchGate(engine, in_flight, names, between_brokers)
         self.authentication: Authentication | None = None
-        self.greeted = False
+        self.first_request_seen = False
         """Whether a request has been read."""
 
     @property
     def may_read(self) -> bool:
         """Whether the next request may be read; a frame that is half through always goes on."""
-        turns = self._turns
+        in_flight = self._in_flight
         may = (
-            turns.muted_until == 0.0
-            and not turns.awaiting_answer
-            and not turns.full
+            in_flight.muted_until == 0.0
+            and not in_flight.awaiting_response
+            and not in_flight.full
             and not self._held.waiting
         )
         return may or self._splitter.in_frame
@@ -117,7 +117,7 @@ class Requests:
         """Send the broker a request of the proxy's own, for the sake of an intercepted one."""
         exchange.sent_at = now
         self._send([frame])
-        self._turns.asked = exchange
+        self._in_flight.asked = exchange
 
     def feed(self, data: bytes) -> None:
         self._traffic.total.bytes_in += len(data)
@@ -125,8 +125,8 @@ class Requests:
 
     def read(self, now: float) -> None:
         """Read what has come, as far as it may be read."""
-        if self._refusing.ending and self.may_read:
-            raise RelayError(PRODUCE_REFUSED, self._refusing.ending)
+        if self._rejecting.ending and self.may_read:
+            raise RelayError(PRODUCE_REJECTED, self._rejecting.ending)
         while self.may_read:
             frame = self._splitter.next()
             if frame is None:
@@ -154,12 +154,12 @@ class Requests:
 
     def _is_held_whole(self, frame: Frame) -> bool:
         """Whether a quota may take something out of it: a fetch, or a Produce request."""
-        refuses = self._engine.refuses
+        rejects = self._engine.rejects
         holds = self._held.reads
-        if not (refuses or holds) or frame.size > HELD_WHOLE_BYTES:
+        if not (rejects or holds) or frame.size > MAX_BUFFERED_FRAME_BYTES:
             return False
         api_key = Reader(frame.pieces, LENGTH_SIZE).i16()
-        return refuses if api_key == PRODUCE else holds and api_key == FETCH
+        return rejects if api_key == PRODUCE else holds and api_key == FETCH
 
     def _read_request(self, frame: Frame, now: float) -> None:
         if self.authentication is not None and self.authentication.takes_bare(frame, self._client):
@@ -170,7 +170,7 @@ class Requests:
 
     def _dispatch(self, frame: Frame, reader: Reader, now: float) -> None:
         header = read_request_header(reader)
-        self.greeted = True
+        self.first_request_seen = True
         self._traffic.count_request(header.api_key)
         client = self._client
         if client.raw_client_id != header.raw_client_id:
@@ -181,7 +181,7 @@ class Requests:
         api = self._api(header)
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
-                self._refuse_version(frame, header, api)
+                self._reject_version(frame, header, api)
             else:
                 self._read_body(frame, reader, header, client, api, now)
         elif self.authentication is not None and self.authentication.takes(frame, header, reader, client):
@@ -193,14 +193,14 @@ class Requests:
         else:
             request = self._unread(frame, header, client)
             exchange = Exchange(header.correlation_id, client, None, request, False, header.api_key)
-            self._turns.add(exchange)
+            self._in_flight.add(exchange)
             self._forward(frame, exchange, reader, None, now)
 
     def _answers(self, api_key: int) -> bool:
         """Whether the proxy answers requests of this API itself; never before a broker would."""
         if self.authentication is not None and not self.authentication.done:
             return False
-        return api_key in self._own_api_keys or self._engine.intercepts(api_key)
+        return api_key in self._intercepted_api_keys or self._engine.intercepts(api_key)
 
     def _api(self, header: RequestHeader) -> Api | None:
         """How to read a request; None for not at all."""
@@ -232,10 +232,10 @@ class Requests:
             who = Identity(principal, "", self._client.address)
             self._client = new_client(who, self._client.raw_client_id, self._traffic, self._node_id)
 
-    def _refuse_version(self, frame: Frame, header: RequestHeader, api: Api) -> None:
+    def _reject_version(self, frame: Frame, header: RequestHeader, api: Api) -> None:
         exchange = Exchange(header.correlation_id, self._client, None, None, True, header.api_key)
-        exchange.answer = refuse_version(frame, header, api)
-        self._turns.add(exchange)
+        exchange.answer = reject_version(frame, header, api)
+        self._in_flight.add(exchange)
 
     def _read_body(
         self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float
@@ -253,9 +253,9 @@ class Requests:
         view.partial = not frame.complete
         if view.flexible:
             reader.skip_tags()
-        refusable = self._engine.refuses and header.api_key == PRODUCE
+        rejectable = self._engine.rejects and header.api_key == PRODUCE
         body_at = 0
-        if refusable:
+        if rejectable:
             view.want_heads = True
             body_at = reader.offset
         try:
@@ -264,9 +264,9 @@ class Requests:
             if frame.complete or view.phase == HEAD:
                 raise
         if view.client_software:
-            self._refusing.client_is(view.client_software)
+            self._rejecting.client_is(view.client_software)
         exchange = Exchange(header.correlation_id, client, api, view, False, header.api_key)
-        if refusable and frame.complete and self._refusing.refuse(frame, exchange, view, body_at, now):
+        if rejectable and frame.complete and self._rejecting.reject(frame, exchange, view, body_at, now):
             return
         self._admit(exchange, view, now)
         if header.api_key == FETCH and self._held.reads and not self._held.passes(frame, exchange, view, now):
@@ -278,9 +278,9 @@ class Requests:
     ) -> None:
         """Nothing keeps the request from the broker."""
         if view.api_key == FETCH:
-            exchange.streams = not view.bounded and not view.want_items and view.fetch_answer is None
+            exchange.streams = not view.bounded and not view.want_items and view.fetch_rewrite is None
         if view.acks != 0:
-            self._turns.add(exchange)
+            self._in_flight.add(exchange)
         self._forward(frame, exchange, reader, view, now)
 
     def wake(self, now: float) -> None:
@@ -301,7 +301,7 @@ class Requests:
             lower_max_bytes(view, verdict.max_bytes)
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = max(exchange.throttled_until, now + verdict.throttle_seconds)
-            self._turns.mute(exchange.throttled_until)
+            self._in_flight.mute(exchange.throttled_until)
 
     def _forward(
         self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float
@@ -334,10 +334,10 @@ class Requests:
         if not view.items[0].topic:
             self._names.fill(view.items)
         until = exchange.throttled_until
-        verdict = self._engine.pass_items(view, view.items, exchange.client, now, until)
+        verdict = self._engine.charge_items(view, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = max(until, now + verdict.throttle_seconds)
-            self._turns.mute(exchange.throttled_until)
+            self._in_flight.mute(exchange.throttled_until)
 
     def _pass(self, passing: CutThrough, frame: Frame, now: float) -> None:
         passing.feed(frame.pieces)

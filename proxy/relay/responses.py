@@ -5,7 +5,7 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange
-from proxy.relay.inflight import Turns
+from proxy.relay.inflight import InFlight
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.produce_gate import throttle_ms
 from proxy.relay.traffic import Traffic
@@ -33,13 +33,18 @@ class Responses:
     """Raises ProtocolError, the broker's fault."""
 
     def __init__(
-        self, engine: QuotaEngine, addresses: Addresses, traffic: Traffic, turns: Turns, names: TopicNames
+        self,
+        engine: QuotaEngine,
+        addresses: Addresses,
+        traffic: Traffic,
+        in_flight: InFlight,
+        names: TopicNames,
     ) -> None:
         self._engine: Final = engine
         self._names: Final = names
         self._addresses: Final = addresses
         self._traffic: Final = traffic
-        self._turns: Final = turns
+        self._in_flight: Final = in_flight
         self._splitter: Final = FrameSplitter(MAX_RESPONSE_BYTES, HOLD_BYTES)
         self._reader: Final = Reader(NOTHING)
         """Reads every answer that comes whole, one after the other."""
@@ -71,7 +76,7 @@ class Responses:
         """How many of the next bytes may go straight to the client; see pass_by()."""
         passing = self._passing
         missing = self._splitter.missing
-        if passing is None or missing == 0 or self._turns.held_until > 0.0:
+        if passing is None or missing == 0 or self._in_flight.held_until > 0.0:
             return 0
         # The last byte comes the usual way, so that the end of the frame is noticed.
         return min(passing.passable, missing - 1)
@@ -104,27 +109,27 @@ class Responses:
             frame = self._next()
 
     def _next(self) -> Frame | None:
-        self._splitter.whole_bytes = STREAM_BYTES if self._turns.streams else CUT_THROUGH_BYTES
+        self._splitter.whole_bytes = STREAM_BYTES if self._in_flight.streams else CUT_THROUGH_BYTES
         return self._splitter.next()
 
     def _read_response(self, frame: Frame, now: float) -> None:
         authentication = self.authentication
-        if authentication is not None and authentication.takes_answer(frame):
-            self._turns.send(frame.pieces)
-            self._turns.send_own()
+        if authentication is not None and authentication.takes_response(frame):
+            self._in_flight.send(frame.pieces)
+            self._in_flight.send_own()
             return
         self._dispatch(frame, start_reading(frame, self._reader), now)
         self._reader.stop()
 
     def _dispatch(self, frame: Frame, reader: Reader, now: float) -> None:
-        exchange = self._turns.answered(reader.i32())
+        exchange = self._in_flight.answered(reader.i32())
         if exchange.own:
             self._asker = exchange
             self._collect([], frame, now)
             return
-        if exchange.refusal is not None and not frame.complete:
+        if exchange.rejection is not None and not frame.complete:
             self._held = exchange
-            self._turns.passing = True
+            self._in_flight.passing = True
             self._hold(exchange, frame, now)
             return
         self._read_answer(frame, reader, exchange, now)
@@ -136,7 +141,7 @@ class Responses:
             whole = Frame(self._held_pieces, frame.size, True)
             self._held = None
             self._held_pieces = []
-            self._turns.passing = False
+            self._in_flight.passing = False
             reader = Reader(whole.pieces, LENGTH_SIZE)
             reader.i32()
             self._read_answer(whole, reader, exchange, now)
@@ -155,8 +160,8 @@ class Responses:
             view = ResponseView(request.api_version, False, frame.size - reader.offset)
             self._charge(exchange, request, view, now)
         if frame.complete:
-            self._turns.send(frame.pieces)
-            self._turns.send_own()
+            self._in_flight.send(frame.pieces)
+            self._in_flight.send_own()
         else:
             self._start_passing(CutThrough(frame, exchange, reader, None), now)
 
@@ -166,21 +171,21 @@ class Responses:
         if api.flexible_response_header(request.api_version):
             reader.skip_tags()
         want_items = self._traffic.want_items or self._engine.wants_items(api.key)
-        if request.fetch_answer is not None:
+        if request.fetch_rewrite is not None:
             want_items = True
         view = ResponseView(request.api_version, request.flexible, frame.size - reader.offset, want_items)
         if frame.complete:
             api.read_response(reader, request, view, self._addresses)
-            if exchange.refusal is not None:
-                restore(frame.pieces, frame.size - view.body_size, view, exchange.refusal)
+            if exchange.rejection is not None:
+                restore(frame.pieces, frame.size - view.body_size, view, exchange.rejection)
             self._settle(exchange, request, view, now)
             pieces = frame.pieces
             if view.edited:
                 pieces = apply(pieces, with_length(view.edits, frame.size - LENGTH_SIZE))
-            self._turns.send(pieces)
+            self._in_flight.send(pieces)
             if self._traffic.want_items:
                 self._count_items(exchange, view)
-            self._turns.send_own()
+            self._in_flight.send_own()
         else:
             view.partial = True
             passing = CutThrough(frame, exchange, reader, view)
@@ -204,7 +209,7 @@ class Responses:
 
     def _start_passing(self, passing: CutThrough, now: float) -> None:
         self._passing = passing
-        self._turns.passing = True
+        self._in_flight.passing = True
         self._pass(passing, now)
 
     def _pass(self, passing: CutThrough, now: float) -> None:
@@ -226,12 +231,12 @@ class Responses:
             elif passing.settled and view.items:
                 self._judge_more(exchange, request, view, now)
                 self._count_passed(passing, view)
-        self._turns.send(passing.take())
+        self._in_flight.send(passing.take())
         if passing.frame.complete:
             self._passing = None
-            self._turns.passing = False
+            self._in_flight.passing = False
             self._count_rest(passing)
-            self._turns.send_own()
+            self._in_flight.send_own()
 
     def _charge(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> float:
         """Charge a response and mute its client; returns until when it has to wait."""
@@ -244,18 +249,18 @@ class Responses:
         verdict = self._engine.charge(request, view, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
             until = now + verdict.throttle_seconds
-            self._turns.mute(until)
+            self._in_flight.mute(until)
         return until
 
     def _settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
         """Charge a response, and announce the wait in it."""
-        if request.fetch_answer is not None:
-            request.fetch_answer.opened()
+        if request.fetch_rewrite is not None:
+            request.fetch_rewrite.opened()
         until = self._charge(exchange, request, view, now)
         if until <= now:
             return
         if view.throttle_at < 0:
-            self._turns.hold(until)
+            self._in_flight.hold(until)
             return
         throttle_time_ms = throttle_ms(until - now)
         if throttle_time_ms > view.throttle_time_ms:
@@ -268,10 +273,10 @@ class Responses:
         """
         if not view.items[0].topic:
             self._names.fill(view.items)
-        until = self._turns.muted_until
-        verdict = self._engine.pass_items(request, view.items, exchange.client, now, until)
+        until = self._in_flight.muted_until
+        verdict = self._engine.charge_items(request, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0:
-            self._turns.mute(now + verdict.throttle_seconds)
+            self._in_flight.mute(now + verdict.throttle_seconds)
 
     def _count_items(self, exchange: Exchange, view: ResponseView) -> None:
         self._traffic.count_out(view.items)

@@ -11,7 +11,7 @@ from proxy.wire.frames import Frame
 API_VERSIONS: Final = 18
 
 
-def refuse_version(frame: Frame, header: RequestHeader, api: Api) -> bytes:
+def reject_version(frame: Frame, header: RequestHeader, api: Api) -> bytes:
     """The answer to a request of a version that the proxy does not read, as brokers do it: ApiVersions says
     which versions there are, any other request raises UnsupportedVersion.
 

@@ -12,7 +12,7 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from proxy.errors import Key, SettingsError, UpstreamUnavailable
+from proxy.errors import KeyPath, SettingsError, UpstreamUnavailable
 from proxy.security.secrets import SecretMissing, read_secret
 from proxy.security.settings import UpstreamSasl, UpstreamTls
 from proxy.security.tls import TlsFiles, client_tls
@@ -32,7 +32,7 @@ class Access:
     """
 
     def __init__(
-        self, tls: UpstreamTls | None = None, sasl: UpstreamSasl | None = None, at: Key = ()
+        self, tls: UpstreamTls | None = None, sasl: UpstreamSasl | None = None, at: KeyPath = ()
     ) -> None:
         """`at` is where upstream stands in the configuration file."""
         self.tls: Final[TlsFiles | None] = None if tls is None else client_tls(tls, (*at, "tls"))
@@ -51,7 +51,7 @@ class Access:
         return None if self.tls is None else self.tls.context
 
     async def log_in(self, broker: Asker) -> None:
-        """Log in on a new connection. Raises UpstreamUnavailable where the broker refuses, and what ask()
+        """Log in on a new connection. Raises UpstreamUnavailable where the broker rejects, and what ask()
         does.
         """
         sasl = self._sasl
@@ -72,9 +72,9 @@ class Access:
         elif sasl.mechanism == "OAUTHBEARER":
             answer = await _send(broker, sasl, f"n,,\x01auth=Bearer {_secret(sasl)}\x01\x01".encode())
             if answer:
-                # Error code 0 with a reason: the refusal comes when this has been acknowledged (RFC 7628).
+                # Error code 0 with a reason: the rejection comes when this has been acknowledged (RFC 7628).
                 await _send(broker, sasl, b"\x01")
-                raise UpstreamUnavailable("the broker refuses the proxy's token")
+                raise UpstreamUnavailable("the broker rejects the proxy's token")
         else:
             scram = ScramAuthenticator(
                 loop=None,
@@ -122,12 +122,12 @@ def _secret(sasl: UpstreamSasl) -> str:
 
 
 async def _send(broker: Asker, sasl: UpstreamSasl, token: bytes) -> bytes:
-    """A step of the login. Raises UpstreamUnavailable where the broker refuses."""
+    """A step of the login. Raises UpstreamUnavailable where the broker rejects."""
     answer = await broker.ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
     if answer.error_code != ErrorCode.none:
         who = "" if sasl.username is None else f" of {sasl.username}"
         why = answer.error_message or answer.error_code.name
-        raise UpstreamUnavailable(f"the broker refuses the proxy's login{who} by {sasl.mechanism}: {why}")
+        raise UpstreamUnavailable(f"the broker rejects the proxy's login{who} by {sasl.mechanism}: {why}")
     return bytes(answer.auth_bytes)
 
 

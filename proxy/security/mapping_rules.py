@@ -26,7 +26,7 @@ class NoMatchingRule(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class MappingRule:
     """`pattern` None: DEFAULT. `case` is L, U or empty."""
 
     pattern: re.Pattern[str] | None
@@ -48,7 +48,7 @@ class Rule:
 
 
 class MappingRules:
-    """Raises ValueError for rules that Kafka would refuse."""
+    """Raises ValueError for rules that Kafka would reject."""
 
     def __init__(self, rules: str) -> None:
         self._rules: Final = [
@@ -66,21 +66,21 @@ class MappingRules:
         raise NoMatchingRule(f"no rule applies to {name!r}")
 
 
-def _parse(text: str) -> Rule | None:
+def _parse(text: str) -> MappingRule | None:
     """A rule; None for the nothing between two commas."""
     found = _PARSER.match(text)
     assert found is not None, "the pattern's last alternative matches anything"
     if found.end() != len(text):
         raise ValueError(f"{text!r} is no rule: {text[found.end() :]!r} is not expected in it")
     if found[1] is not None:
-        return Rule(None)
+        return MappingRule(None)
     if found[2] is None:
         return None
     try:
         pattern = re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", found[2]), re.ASCII)
     except re.error as error:
         raise ValueError(f"{found[2]!r} is no regular expression that can be used: {error}") from error
-    return Rule(pattern, found[3], found[4])
+    return MappingRule(pattern, found[3], found[4])
 
 
 def _escape_missing_groups(replacement: str, groups: int) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, TypeVar
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from proxy.errors import Key, SettingsError
+from proxy.errors import KeyPath, SettingsError
 from proxy.security.mapping_rules import MappingRules
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -108,7 +108,7 @@ def in_folder(settings: WithFiles, folder: Path) -> WithFiles:
     return replace(settings, **{name: str(folder / path) for name, path in given.items() if path is not None})
 
 
-def check_tls(tls: Tls, key: Key) -> None:
+def check_tls(tls: Tls, key: KeyPath) -> None:
     """Raises SettingsError."""
     if tls.client_auth != "none" and tls.client_ca is None:
         problem = f"has to be given where client_auth is {tls.client_auth}"
@@ -118,7 +118,7 @@ def check_tls(tls: Tls, key: Key) -> None:
         raise SettingsError(problem, (*key, "client_auth"))
 
 
-def check_principal(principal: Principal, tls: Tls | None, key: Key) -> None:
+def check_principal(principal: Principal, tls: Tls | None, key: KeyPath) -> None:
     """Raises SettingsError."""
     if principal.source == "sasl":
         if principal.rules != "DEFAULT":
@@ -133,7 +133,7 @@ def check_principal(principal: Principal, tls: Tls | None, key: Key) -> None:
         raise SettingsError(str(error), (*key, "rules")) from error
 
 
-def check_sni(sni: Sni, tls: Tls | None, key: Key) -> None:
+def check_sni(sni: Sni, tls: Tls | None, key: KeyPath) -> None:
     """Raises SettingsError."""
     if tls is None:
         raise SettingsError("takes tls: the host that a client means is in its TLS hello", key)
@@ -142,7 +142,7 @@ def check_sni(sni: Sni, tls: Tls | None, key: Key) -> None:
         raise SettingsError(problem, (*key, "broker_host"))
 
 
-def check_upstream(tls: UpstreamTls | None, sasl: UpstreamSasl | None, key: Key) -> None:
+def check_upstream(tls: UpstreamTls | None, sasl: UpstreamSasl | None, key: KeyPath) -> None:
     """Raises SettingsError."""
     if tls is not None and (tls.certificate is None) != (tls.key is None):
         missing = "key" if tls.key is None else "certificate"

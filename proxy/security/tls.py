@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from proxy.errors import Key, SettingsError, spell
+from proxy.errors import KeyPath, SettingsError, spell
 from proxy.security.alerts import ServerContext
 from proxy.security.der import BadCertificate, read_certificate
 from proxy.security.settings import Tls, UpstreamTls
@@ -29,7 +29,7 @@ Seen = tuple[tuple[int, ...] | None, ...]
 class TlsFiles:
     """The context in force. Raises SettingsError where there is none to begin with."""
 
-    def __init__(self, at: Key, files: Mapping[str, str], build: Callable[[], ssl.SSLContext]) -> None:
+    def __init__(self, at: KeyPath, files: Mapping[str, str], build: Callable[[], ssl.SSLContext]) -> None:
         """`files` by their keys below `at`; `build` raises OSError or ValueError."""
         self._at: Final = at
         self._files: Final = {name: Path(file) for name, file in files.items()}
@@ -116,7 +116,7 @@ def _no_password() -> str:
     raise ValueError("the key is encrypted; the proxy takes one that is not")
 
 
-def server_tls(tls: Tls, at: Key) -> TlsFiles:
+def server_tls(tls: Tls, at: KeyPath) -> TlsFiles:
     """A listener's TLS; `at` is where the settings stand in the file."""
 
     def build() -> ssl.SSLContext:
@@ -135,7 +135,7 @@ def server_tls(tls: Tls, at: Key) -> TlsFiles:
     return TlsFiles(at, files, build)
 
 
-def client_tls(tls: UpstreamTls, at: Key) -> TlsFiles:
+def client_tls(tls: UpstreamTls, at: KeyPath) -> TlsFiles:
     """TLS towards brokers."""
 
     def build() -> ssl.SSLContext:

@@ -35,13 +35,13 @@ from proxy.security.access import Access
 from proxy.security.secrets import read_secret
 from proxy.security.tls import POLL_SECONDS, TlsFiles, server_tls
 from proxy.server.connection.drain import DRAIN_POLL_SECONDS
-from proxy.server.garbage_collection import Collector, put_off
+from proxy.server.garbage_collection import GarbageCollection, gc_paused
 from proxy.server.listener.admission import Admission
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.ports import BACKLOG, bind
 from proxy.server.listener.replication_gateway import ReplicationGateway
 from proxy.server.malloc import keep_freed_memory
-from proxy.server.rejection_log import RefusalLog
+from proxy.server.rejection_log import RejectionLog
 from proxy.server.reload import Reload
 from proxy.server.usage import usage_reporter
 from proxy.store.kafka_topic import KafkaTopic
@@ -50,7 +50,7 @@ from proxy.tasks import Tasks
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.http import AdminSite
 from proxy.telemetry.metrics.metrics import ProxyCollector
-from proxy.telemetry.metrics.rejections import refusal_families
+from proxy.telemetry.metrics.rejections import rejection_families
 from proxy.telemetry.metrics.replication import endless, replication_families
 from proxy.telemetry.usage.reporter import UsageReporter
 
@@ -69,9 +69,9 @@ WARN_DAYS: Final = 14.0
 def run(settings: Settings, path: Path) -> int:
     """Serve until SIGTERM or SIGINT, then drain; returns the exit code. PortInUse where a port is taken."""
     keep_freed_memory()
-    with put_off():
+    with gc_paused():
         proxy = Proxy(settings, path)
-    Collector().start()
+    GarbageCollection().start()
     uvloop.run(proxy.serve())
     return 0
 
@@ -126,7 +126,7 @@ class Proxy:
                         self._settings, listener, self._engines, admission, apis, mutations, tasks, cluster
                     )
                 )
-        self._know_by(asking)
+        self._use_cluster_of(asking)
         topics = self._watch_topics(loop.time)
         self._gateways += self._replication
         self._open_usage(tasks)
@@ -138,7 +138,7 @@ class Proxy:
         tasks.start(self._reload.watch())
         tasks.start(self._refresh_certificates())
         tasks.start(self._forget_idle(loop))
-        tasks.start(RefusalLog(self._engines, loop.time).run())
+        tasks.start(RejectionLog(self._engines, loop.time).run())
         await stop.wait()
         await self._drain(loop)
         if self._usage is not None:
@@ -160,12 +160,12 @@ class Proxy:
         asking = [gateway for gateway in self._gateways if gateway.listener.asks]
         return DeletedTopics(self._store, asking, time)
 
-    def _know_by(self, asking: Gateway) -> None:
+    def _use_cluster_of(self, asking: Gateway) -> None:
         """Have the quotas, and gateways that may not ask, know the cluster by one that may."""
         asking.feeds_quotas = True
         for gateway in self._gateways:
             if not gateway.listener.asks:
-                gateway.know_by(asking.cluster)
+                gateway.use_cluster_of(asking.cluster)
 
     # Quotas
 
@@ -240,7 +240,7 @@ class Proxy:
             () if self._usage is None else self._usage.sinks,
             self._days_left,
             lambda: chain(
-                refusal_families(self._engines, loop.time()),
+                rejection_families(self._engines, loop.time()),
                 replication_families(
                     self._replication_state(),
                     chain.from_iterable(gateway.lags() for gateway in self._replication),
@@ -306,7 +306,7 @@ class Proxy:
         """What is wrong and keeps no client from being served."""
         warnings = []
         if self._topic is not None and self._topic.loaded.is_set() and self._topic.problem:
-            warnings.append(f"quotas stay as they are, and changes are refused: {self._topic.problem}")
+            warnings.append(f"quotas stay as they are, and changes are rejected: {self._topic.problem}")
         warnings += [files.problem for files in self._tls_files() if files.problem]
         warnings += [
             f"{file}: its first certificate ends in {left:.1f} days"

@@ -23,7 +23,7 @@ MOMENT_SECONDS: Final = 0.003
 FULL: Final = 2
 
 
-class Collector:
+class GarbageCollection:
     """Sees to it that full collections are short."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -46,7 +46,7 @@ class Collector:
 
 
 @contextmanager
-def put_off() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Collect nothing while very much is made that will stay, then set it aside."""
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""RefusalLog: says in the log what producers were refused, now and then."""
+"""RejectionLog: says in the log what producers were rejected, now and then."""
 
 import asyncio
 import logging
@@ -8,28 +8,28 @@ from typing import Final
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.kinds import broker_bytes_in
 from proxy.quota.kinds.broker_bytes_in import SHARE, BrokerBytesIn
-from proxy.quota.rejection.rejections import RefusedTopic
+from proxy.quota.rejection.rejections import RejectedTopic
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 1.0
 LOG_EVERY_SECONDS: Final = 30.0
 """For each broker, topic and reason."""
 
-Key = tuple[int, str, str]
+RejectionKey = tuple[int, str, str]
 """Broker, topic, reason."""
 
 
-class RefusalLog:
+class RejectionLog:
     """One line for each broker, topic and reason, of what has come since the line before."""
 
     def __init__(self, engines: QuotaEngines, time: Callable[[], float]) -> None:
         self._engines: Final = engines
         self._time: Final = time
-        self._logged: Final[dict[Key, tuple[float, int, int]]] = {}
+        self._logged: Final[dict[RejectionKey, tuple[float, int, int]]] = {}
         """When the last line was, and the requests and bytes until then."""
 
     async def run(self) -> None:
-        """Look after the refusals for ever."""
+        """Look after the rejections for ever."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             self.look()
@@ -38,27 +38,27 @@ class RefusalLog:
         """Log what is due."""
         now = self._time()
         for node_id, engine in self._engines.engines().items():
-            for (topic, reason), refused in engine.refusals.topics.items():
+            for (topic, reason), rejected in engine.rejections.topics.items():
                 key = (node_id, topic, reason)
                 at, requests, size = self._logged.get(key, (float("-inf"), 0, 0))
-                if refused.requests > requests and now - at >= LOG_EVERY_SECONDS:
-                    self._say(key, refused, refused.requests - requests, refused.bytes - size, now)
-                    self._logged[key] = (now, refused.requests, refused.bytes)
+                if rejected.requests > requests and now - at >= LOG_EVERY_SECONDS:
+                    self._say(key, rejected, rejected.requests - requests, rejected.bytes - size, now)
+                    self._logged[key] = (now, rejected.requests, rejected.bytes)
 
-    def _say(self, key: Key, refused: RefusedTopic, requests: int, size: int, now: float) -> None:
+    def _say(self, key: RejectionKey, rejected: RejectedTopic, requests: int, size: int, now: float) -> None:
         node_id, topic, reason = key
         log.warning(
-            "broker %d, topic %s: %d bytes of %d Produce requests refused (%s), the last of client id %r "
+            "broker %d, topic %s: %d bytes of %d Produce requests rejected (%s), the last of client id %r "
             "(user %s): %.0f B/s of %.0f%s",
             node_id,
             topic,
             size,
             requests,
             reason,
-            refused.client_id,
-            refused.principal,
-            refused.rate,
-            refused.limit,
+            rejected.client_id,
+            rejected.principal,
+            rejected.rate,
+            rejected.limit,
             self._total(node_id, now) if reason == SHARE else "",
         )
 

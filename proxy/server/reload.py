@@ -1,7 +1,7 @@
 """Reload: takes the configuration file anew when it has changed, or when asked to (SIGHUP).
 
 Quotas change in place. What else has changed is named, and waits for a restart. A file with a mistake is
-refused whole.
+rejected whole.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ import msgspec
 
 from proxy.config.quotas import Quotas
 from proxy.config.settings import Settings, load
-from proxy.errors import Key, SettingsError, spell
-from proxy.server.garbage_collection import put_off
+from proxy.errors import KeyPath, SettingsError, spell
+from proxy.server.garbage_collection import gc_paused
 
 log = logging.getLogger(__name__)
 POLL_SECONDS: Final = 0.5
@@ -49,7 +49,7 @@ class Reload:
     async def reload(self, why: str) -> None:
         """Take the file, or say what is wrong with it."""
         async with self._one_at_a_time:
-            with put_off():
+            with gc_paused():
                 await self._reload(why)
 
     async def _reload(self, why: str) -> None:
@@ -59,7 +59,7 @@ class Reload:
         except SettingsError as error:
             self.problem = str(error)
             log.error(
-                "%s %s and is refused; what was loaded before stays in force: %s", self._path, why, error
+                "%s %s and is rejected; what was loaded before stays in force: %s", self._path, why, error
             )
             return
         self.problem = ""
@@ -101,7 +101,7 @@ def _with_fixed(quotas: Quotas, running: Quotas) -> Quotas:
     return msgspec.structs.replace(quotas, store=running.store, replication=replication)
 
 
-def _differing(old: object, new: object, at: Key = ()) -> Iterator[Key]:
+def _differing(old: object, new: object, at: KeyPath = ()) -> Iterator[KeyPath]:
     """The keys whose values differ, as deep as both sides have the same shape."""
     if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
         for name in old:

@@ -195,7 +195,7 @@ class KafkaTopic:
     def _set_problem(self, problem: str) -> None:
         if problem and problem != self.problem:
             means = (
-                "cannot be followed, changes are refused"
+                "cannot be followed, changes are rejected"
                 if self.loaded.is_set()
                 else "cannot be read, and no client is served before it is"
             )
@@ -207,7 +207,7 @@ class KafkaTopic:
     async def append(self, changes: Sequence[tuple[Place, Setting]]) -> None:
         """Store changes, and return when this proxy's reader has had them. Raises StoreUnavailable."""
         if self.problem:
-            raise StoreUnavailable(self._refusal(self.problem))
+            raise StoreUnavailable(self._rejection(self.problem))
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 async with self._one_at_a_time:
@@ -215,9 +215,9 @@ class KafkaTopic:
                 await self._read_up_to(last)
         except (KafkaError, TimeoutError) as error:
             why = str(error) or f"no answer in {REQUEST_SECONDS:g} s"
-            raise StoreUnavailable(self._refusal(why)) from error
+            raise StoreUnavailable(self._rejection(why)) from error
 
-    def _refusal(self, why: str) -> str:
+    def _rejection(self, why: str) -> str:
         return (
             f"the quotas in force stay as they are: topic {self.topic} cannot be written to: {why}; try again"
         )
@@ -257,7 +257,7 @@ class KafkaTopic:
     def _abandon(self) -> None:
         """Have nothing more written of what is still on its way.
 
-        An idempotent producer of aiokafka tries for ever: a change that has been refused would be made later.
+        An idempotent producer of aiokafka tries for ever: a change that has been rejected would be made later.
         """
         producer, self._producer = self._producer, None
         if producer is not None:

@@ -56,7 +56,7 @@ class Conflict(QuotaProxyError):
     """Topics and brokers cannot have such configs together; str() says why."""
 
 
-Change = Alteration[QuotaEntity, float]
+ClientQuotaAlteration = Alteration[QuotaEntity, float]
 """Of a client's quotas."""
 ConfigChange = Alteration[ConfigResource, str]
 """Of a topic's or a broker's configs; values are fit, and in the spelling of ConfigKey.canonical()."""
@@ -85,7 +85,7 @@ class QuotaStore:
     ) -> None:
         """`rules` say which configs of topics and brokers there are; None: there are none."""
         self.log: ChangeLog | None = None
-        """None: changes are refused."""
+        """None: changes are rejected."""
         self._changed: Final = changed
         self._wall_ms: Final = wall_ms
         self._rules: Final = rules or ConfigRules([])
@@ -215,7 +215,7 @@ class QuotaStore:
         """Why nothing can ever be changed; empty when it can."""
         return "" if self.log is not None else FILE_ALONE
 
-    async def alter(self, changes: Sequence[Change], who: Identity) -> None:
+    async def alter(self, changes: Sequence[ClientQuotaAlteration], who: Identity) -> None:
         """Store the changes; they are in force, here at least, when this returns.
 
         Raises StoreUnavailable where the log cannot be reached, StoreOff where there is none.

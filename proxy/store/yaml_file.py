@@ -11,7 +11,7 @@ from typing import Final
 
 from proxy.config.convert import show
 from proxy.config.unknown_key import unknown
-from proxy.errors import Key, SettingsError, spell
+from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.identity import CLIENT_ID, IP, USER, QuotaEntity, parse_entity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.quota import QuotaKey
@@ -22,7 +22,7 @@ EXPIRES: Final = "expires"
 TYPES: Final = (USER, CLIENT_ID, IP)
 
 
-def read_clients(clients: Sequence[Mapping[str, object]], at: Key) -> ClientLayer:
+def read_clients(clients: Sequence[Mapping[str, object]], at: KeyPath) -> ClientLayer:
     """What the entries say; SettingsError, with a key below `at`, for what no kind of quota takes."""
     quota_keys = {key.name: key for kind in load_kinds() for key in kind.keys}
     layer = ClientLayer()
@@ -50,7 +50,7 @@ def _first(clients: Sequence[Mapping[str, object]], entity: QuotaEntity, expires
     )
 
 
-def _entity(entry: Mapping[str, object], at: Key) -> QuotaEntity:
+def _entity(entry: Mapping[str, object], at: KeyPath) -> QuotaEntity:
     key = (*at, ENTITY)
     parts = entry.get(ENTITY)
     if ENTITY not in entry:
@@ -69,7 +69,7 @@ def _entity(entry: Mapping[str, object], at: Key) -> QuotaEntity:
         raise SettingsError(str(error), key) from error
 
 
-def _expiry(entry: Mapping[str, object], key: Key) -> int | None:
+def _expiry(entry: Mapping[str, object], key: KeyPath) -> int | None:
     """When the entry ends, in ms since the epoch. YAML itself makes a time of what looks like one."""
     value = entry.get(EXPIRES)
     if EXPIRES not in entry:
@@ -85,7 +85,7 @@ def _expiry(entry: Mapping[str, object], key: Key) -> int | None:
 
 
 def _values(
-    entry: Mapping[str, object], entity: QuotaEntity, quota_keys: Mapping[str, QuotaKey], at: Key
+    entry: Mapping[str, object], entity: QuotaEntity, quota_keys: Mapping[str, QuotaKey], at: KeyPath
 ) -> dict[str, float]:
     values: dict[str, float] = {}
     for name, value in entry.items():

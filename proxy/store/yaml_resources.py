@@ -9,7 +9,7 @@ from typing import Final
 
 from proxy.config.convert import show
 from proxy.config.unknown_key import unknown
-from proxy.errors import Key, SettingsError
+from proxy.errors import KeyPath, SettingsError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import (
     BOOLEAN,
@@ -30,12 +30,12 @@ LONGEST_TOPIC: Final = 249
 
 
 def read_resources(
-    topics: Mapping[str, object], brokers: Mapping[str | int, object], rules: ConfigRules, at: Key
+    topics: Mapping[str, object], brokers: Mapping[str | int, object], rules: ConfigRules, at: KeyPath
 ) -> ConfigLayer:
     """What `topics` and `brokers`, below the key `at`, say; SettingsError for what no kind of quota takes."""
     layer = ConfigLayer()
     for name, values in topics.items():
-        key: Key = (*at, "topics", name)
+        key: KeyPath = (*at, "topics", name)
         _check_topic(name, key)
         _read(layer, ConfigResource(TOPIC, name), values, rules, key)
     for node_id, values in brokers.items():
@@ -60,7 +60,7 @@ def resources_of(layer: ConfigLayer) -> Resources:
     return Resources(by_type[TOPIC], by_type[BROKER])
 
 
-def _check_topic(name: str, key: Key) -> None:
+def _check_topic(name: str, key: KeyPath) -> None:
     fit = 0 < len(name) <= LONGEST_TOPIC and name not in (".", "..")
     if name != DEFAULT_RESOURCE and not (
         fit and name.isascii() and all(letter.isalnum() or letter in "._-" for letter in name)
@@ -68,7 +68,7 @@ def _check_topic(name: str, key: Key) -> None:
         raise SettingsError(f"no topic can be called so; expected a topic's name or {DEFAULT_RESOURCE}", key)
 
 
-def _broker(node_id: str | int, key: Key) -> str:
+def _broker(node_id: str | int, key: KeyPath) -> str:
     text = str(node_id)
     if text == DEFAULT_RESOURCE:
         return text
@@ -77,7 +77,9 @@ def _broker(node_id: str | int, key: Key) -> str:
     return str(int(text))
 
 
-def _read(layer: ConfigLayer, resource: ConfigResource, values: object, rules: ConfigRules, at: Key) -> None:
+def _read(
+    layer: ConfigLayer, resource: ConfigResource, values: object, rules: ConfigRules, at: KeyPath
+) -> None:
     keys = rules.keys(resource.type)
     if not isinstance(values, dict):
         raise SettingsError(f"expected a mapping of configs, got {show(values)}", at)
@@ -103,7 +105,7 @@ def _read(layer: ConfigLayer, resource: ConfigResource, values: object, rules: C
         layer.set_lasting(resource, found.name, _text(found, value, key))
 
 
-def _actions(keys: Mapping[str, ConfigKey], value: object, key: Key) -> list[ConfigKey]:
+def _actions(keys: Mapping[str, ConfigKey], value: object, key: KeyPath) -> list[ConfigKey]:
     """The configs that `action: VALUE` stands for."""
     actions = [config for name, config in keys.items() if name.endswith(f".{ACTION}")]
     found = [config for config in actions if value in config.choices]
@@ -113,7 +115,7 @@ def _actions(keys: Mapping[str, ConfigKey], value: object, key: Key) -> list[Con
     return found
 
 
-def _text(config: ConfigKey, value: object, key: Key) -> str:
+def _text(config: ConfigKey, value: object, key: KeyPath) -> str:
     """A value of YAML as Kafka has it."""
     text: str | None = None
     if isinstance(value, str):

@@ -18,7 +18,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 READING: Final = ("GET", "HEAD")
 SCHEME: Final = "bearer "
 PROBES: Final = ("/healthz", "/readyz")
-"""Pages that answer everybody, and say to whom allows() refuses no more than whether."""
+"""Pages that answer everybody, and say to whom allows() rejects no more than whether."""
 
 
 class Guard:

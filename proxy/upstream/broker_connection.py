@@ -12,12 +12,12 @@ from kio.serial.errors import SerialError
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from proxy.errors import BadAnswer, UpstreamUnavailable
+from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
 
 Response = TypeVar("Response", bound=ResponsePayload)
 CLIENT_ID: Final = "quota-proxy"
-MAX_ANSWER_BYTES: Final = 100 << 20
+MAX_RESPONSE_BYTES: Final = 100 << 20
 _OTHERS: Final = {
     b"HT": "what answers there speaks HTTP, as an admin port does, and not Kafka",
     b"\x15\x03": "what answers there speaks TLS",
@@ -50,7 +50,7 @@ class BrokerConnection:
     async def ask(self, request: RequestPayload, answer: type[Response]) -> Response:
         """Send a request and return its answer, whose version must be the request's.
 
-        Raises OSError or EOFError when the connection ends, BadAnswer when what comes is no answer to it.
+        Raises OSError or EOFError when the connection ends, BadResponse when what comes is no answer to it.
         """
         self._correlation_id += 1
         self._writer.write(request_frame(request, self._correlation_id, CLIENT_ID))
@@ -60,16 +60,16 @@ class BrokerConnection:
     async def _answer(self, schema: type[Response]) -> Response:
         head = await self._reader.readexactly(4)
         size = int.from_bytes(head, "big", signed=True)
-        if not 4 <= size <= MAX_ANSWER_BYTES:
-            raise BadAnswer(_OTHERS.get(head[:2], f"an answer of {size} bytes"))
+        if not 4 <= size <= MAX_RESPONSE_BYTES:
+            raise BadResponse(_OTHERS.get(head[:2], f"an answer of {size} bytes"))
         frame = await self._reader.readexactly(size)
         try:
             header, at = entity_reader(schema.__header_schema__)(frame, 0)
             response, _ = entity_reader(schema)(frame, at)
         except (SerialError, ValueError) as error:
-            raise BadAnswer(f"{schema.__name__} v{schema.__version__} does not parse: {error}") from error
+            raise BadResponse(f"{schema.__name__} v{schema.__version__} does not parse: {error}") from error
         if header.correlation_id != self._correlation_id:
-            raise BadAnswer(f"an answer with correlation_id {header.correlation_id}")
+            raise BadResponse(f"an answer with correlation_id {header.correlation_id}")
         return response
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from proxy.admin.messages.topics import Key
+from proxy.admin.messages.topics import TopicKey
 from proxy.errors import UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.broker_connection import BrokerConnection
@@ -94,9 +94,9 @@ class PartitionCounts:
         self._defaults: Final[dict[int, tuple[int, float]]] = {}
         """num.partitions by node id, and until when it is taken for known."""
 
-    async def topics(self, node_id: int, keys: Sequence[Key]) -> dict[Key, Partitions]:
+    async def topics(self, node_id: int, keys: Sequence[TopicKey]) -> dict[TopicKey, Partitions]:
         """The topics of these that the broker knows. Raises UpstreamUnavailable."""
-        found: dict[Key, Partitions] = {}
+        found: dict[TopicKey, Partitions] = {}
         names = [key for key in keys if isinstance(key, str)]
         ids = [key for key in keys if isinstance(key, bytes)]
         wanted = [MetadataRequestTopic(name=TopicName(name), topic_id=None) for name in names]

@@ -11,7 +11,7 @@ from kio.schema.api_versions.v0.response import ApiVersionsResponse
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v12.response import MetadataResponse
 
-from proxy.errors import BadAnswer, UpstreamUnavailable
+from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView, Node, Partition
 from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
@@ -146,7 +146,7 @@ class ClusterRefresh:
             if topic.topic_id is not None and topic.name is not None and topic.error_code == 0:
                 self._topic_names[topic.topic_id.bytes] = topic.name
         if not answer.brokers:
-            raise BadAnswer("the broker knows of no brokers")
+            raise BadResponse("the broker knows of no brokers")
         self._take(answer, await _partitions(answer) if all_topics else None, as_of)
 
     async def _look(self) -> None:
@@ -196,7 +196,7 @@ async def _check(broker: BrokerConnection) -> None:
     answer = await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
     newest = max((api.max_version for api in answer.api_keys if api.api_key == METADATA), default=-1)
     if newest < METADATA_VERSION:
-        raise BadAnswer(f"the broker knows Metadata up to v{newest}; Kafka 3.1 or newer knows v12")
+        raise BadResponse(f"the broker knows Metadata up to v{newest}; Kafka 3.1 or newer knows v12")
 
 
 async def _partitions(answer: MetadataResponse) -> dict[tuple[str, int], Partition]:

@@ -18,7 +18,7 @@ from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseT
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
-from proxy.errors import BadAnswer, UpstreamUnavailable
+from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
 
@@ -98,7 +98,7 @@ async def _look_up(broker: BrokerConnection, topic: str) -> tuple[MetadataRespon
     )
     answer = await broker.ask(request, MetadataResponse)
     if len(answer.topics) != 1:
-        raise BadAnswer(f"asked about one topic, a broker told of {len(answer.topics)}")
+        raise BadResponse(f"asked about one topic, a broker told of {len(answer.topics)}")
     return answer.topics[0], answer
 
 

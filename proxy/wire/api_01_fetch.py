@@ -12,7 +12,7 @@ from proxy.wire.apis import Api
 from proxy.wire.batches import read_whole_batches
 from proxy.wire.edit import Edit, i32, uvarint
 from proxy.wire.fetch_request import TOPIC_IDS_FROM
-from proxy.wire.fetch_rewrite import FetchAnswer, Watermarks
+from proxy.wire.fetch_rewrite import FetchRewrite, Watermarks
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, walk
@@ -24,7 +24,7 @@ ENDPOINTS_FROM: Final = 16
 class FetchResponse(Partitioned):
     topic_id_from = 13
 
-    def __init__(self, addresses: Addresses, answer: FetchAnswer | None) -> None:
+    def __init__(self, addresses: Addresses, answer: FetchRewrite | None) -> None:
         self.addresses: Final = addresses
         self._rewrites: Final = not isinstance(addresses, Unchanged)
         self._answer: Final = answer
@@ -67,7 +67,7 @@ class FetchResponse(Partitioned):
         view.records_length_at = reader.offset
         return reader.bytes_length(view.flexible)
 
-    def _learn(self, reader: Reader, view: View, answer: FetchAnswer) -> None:
+    def _learn(self, reader: Reader, view: View, answer: FetchRewrite) -> None:
         """Read up to the log_start_offset, and note what it says."""
         version = view.api_version
         topic = view.topic_id if version >= TOPIC_IDS_FROM else view.topic.encode()
@@ -133,4 +133,4 @@ class Fetch(Api):
     ) -> None:
         # A part of a batch is of no use to a client whose quota it would spend.
         view.whole_batches = request.bounded
-        walk(FetchResponse(addresses, request.fetch_answer), reader, view)
+        walk(FetchResponse(addresses, request.fetch_rewrite), reader, view)

@@ -27,7 +27,7 @@ NO_SESSION: Final = 0
 MAX_EPOCH: Final = 2**31 - 1
 NO_TAGS: Final = b"\0"
 
-Key = tuple[bytes, int]
+PartitionKey = tuple[bytes, int]
 """A partition of a fetch: its topic's name in UTF-8, or its topic's id (v13), and its number."""
 
 
@@ -63,7 +63,7 @@ class FetchRequest:
         self.session_id = NO_SESSION
         self.session_epoch = FINAL_EPOCH
         self.entries: list[FetchEntry] = []
-        self.forgotten: list[Key] = []
+        self.forgotten: list[PartitionKey] = []
         self.topics_at = 0
         """Where the array of topics begins."""
         self.topics_end = 0

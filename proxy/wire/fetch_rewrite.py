@@ -1,4 +1,4 @@
-"""FetchAnswer: what is read from a FetchResponse and put into it, where the request was not the client's own.
+"""FetchRewrite: what is read from a FetchResponse and put into it, where the request was not the client's own.
 
 Used for requests from which partitions were left out: see proxy.relay.fetch.session.
 """
@@ -32,7 +32,7 @@ class Watermarks:
         """
 
 
-class FetchAnswer:
+class FetchRewrite:
     """Made with the request; filled as the answer is read."""
 
     def __init__(self, version: int) -> None:

@@ -10,7 +10,7 @@ from proxy.wire.apis import Api
 
 
 @final
-class AnsweredApi(Api):
+class InterceptedApi(Api):
     """An API's versions, from 0 on."""
 
     def __init__(self, key: int, name: str, newest: int, flexible_from: int) -> None:
@@ -21,14 +21,14 @@ class AnsweredApi(Api):
         self.flexible_from = flexible_from
 
 
-CREATE_TOPICS: Final = AnsweredApi(19, "CreateTopics", 7, 5)
-DELETE_TOPICS: Final = AnsweredApi(20, "DeleteTopics", 6, 4)
-DESCRIBE_CONFIGS: Final = AnsweredApi(32, "DescribeConfigs", 4, 4)
-ALTER_CONFIGS: Final = AnsweredApi(33, "AlterConfigs", 2, 2)
-CREATE_PARTITIONS: Final = AnsweredApi(37, "CreatePartitions", 3, 2)
-INCREMENTAL_ALTER_CONFIGS: Final = AnsweredApi(44, "IncrementalAlterConfigs", 1, 1)
-DESCRIBE_CLIENT_QUOTAS: Final = AnsweredApi(48, "DescribeClientQuotas", 1, 1)
-ALTER_CLIENT_QUOTAS: Final = AnsweredApi(49, "AlterClientQuotas", 1, 1)
+CREATE_TOPICS: Final = InterceptedApi(19, "CreateTopics", 7, 5)
+DELETE_TOPICS: Final = InterceptedApi(20, "DeleteTopics", 6, 4)
+DESCRIBE_CONFIGS: Final = InterceptedApi(32, "DescribeConfigs", 4, 4)
+ALTER_CONFIGS: Final = InterceptedApi(33, "AlterConfigs", 2, 2)
+CREATE_PARTITIONS: Final = InterceptedApi(37, "CreatePartitions", 3, 2)
+INCREMENTAL_ALTER_CONFIGS: Final = InterceptedApi(44, "IncrementalAlterConfigs", 1, 1)
+DESCRIBE_CLIENT_QUOTAS: Final = InterceptedApi(48, "DescribeClientQuotas", 1, 1)
+ALTER_CLIENT_QUOTAS: Final = InterceptedApi(49, "AlterClientQuotas", 1, 1)
 ANSWERED: Final = [
     CREATE_TOPICS,
     DELETE_TOPICS,

@@ -18,7 +18,7 @@ _NO_TAGS: Final = b"\0"
 
 
 @final
-class Refusal:
+class Rejection:
     """Partitions that do not go on, and what their producer is told."""
 
     __slots__ = ("error_code", "items", "message")
@@ -84,7 +84,7 @@ def _cut_partitions(
     return cuts
 
 
-def restore(pieces: list[bytes], body_at: int, view: ResponseView, refusal: Refusal) -> None:
+def restore(pieces: list[bytes], body_at: int, view: ResponseView, rejection: Rejection) -> None:
     """Have the view's edits put partitions of which the broker has not heard into its answer.
 
     Each goes to its topic where the answer has that, so that no client reads of a topic twice. Before any
@@ -92,7 +92,7 @@ def restore(pieces: list[bytes], body_at: int, view: ResponseView, refusal: Refu
     """
     version = view.api_version
     flexible = view.flexible
-    by_topic = _by_topic(refusal, version)
+    by_topic = _by_topic(rejection, version)
     reader = Reader(pieces, body_at)
     topics_at = reader.offset
     topics = reader.count(flexible)
@@ -111,24 +111,24 @@ def restore(pieces: list[bytes], body_at: int, view: ResponseView, refusal: Refu
             if flexible:
                 reader.skip_tags()
         if items is not None:
-            told = _partitions(items, version, flexible, refusal)
+            told = _partitions(items, version, flexible, rejection)
             insert(view.edits, Edit(reader.offset, reader.offset, told))
         if flexible:
             reader.skip_tags()
     if by_topic:
         insert(view.edits, Edit(topics_at, topics_end, count(topics + len(by_topic), flexible)))
-        told = _topics(by_topic, version, flexible, refusal)
+        told = _topics(by_topic, version, flexible, rejection)
         insert(view.edits, Edit(reader.offset, reader.offset, told))
 
 
-def answer(view: RequestView, refusal: Refusal, throttle_time_ms: int) -> bytes:
+def answer(view: RequestView, rejection: Rejection, throttle_time_ms: int) -> bytes:
     """The whole answer, a frame, to a request of which nothing goes on."""
     version = view.api_version
     flexible = view.flexible
-    by_topic = _by_topic(refusal, version)
+    by_topic = _by_topic(rejection, version)
     head = i32(view.correlation_id) + (_NO_TAGS if flexible else b"") + count(len(by_topic), flexible)
     tail = (i32(throttle_time_ms) if version >= 1 else b"") + (_NO_TAGS if flexible else b"")
-    body = head + _topics(by_topic, version, flexible, refusal) + tail
+    body = head + _topics(by_topic, version, flexible, rejection) + tail
     return i32(len(body)) + body
 
 
@@ -143,33 +143,33 @@ def _name(name: bytes, version: int, flexible: bool) -> bytes:
     return (uvarint(len(name) + 1) if flexible else i16(len(name))) + name
 
 
-def _by_topic(refusal: Refusal, version: int) -> dict[bytes, list[Item]]:
+def _by_topic(rejection: Rejection, version: int) -> dict[bytes, list[Item]]:
     """An item of a version with ids may have its name as well."""
     by_topic: dict[bytes, list[Item]] = {}
-    for item in refusal.items:
+    for item in rejection.items:
         name = item.topic_id if version >= TOPIC_ID_FROM else item.topic.encode()
         by_topic.setdefault(name, []).append(item)
     return by_topic
 
 
-def _topics(by_topic: dict[bytes, list[Item]], version: int, flexible: bool, refusal: Refusal) -> bytes:
+def _topics(by_topic: dict[bytes, list[Item]], version: int, flexible: bool, rejection: Rejection) -> bytes:
     parts: list[bytes] = []
     for name, items in by_topic.items():
         parts.append(_name(name, version, flexible) + count(len(items), flexible))
-        parts.append(_partitions(items, version, flexible, refusal))
+        parts.append(_partitions(items, version, flexible, rejection))
         if flexible:
             parts.append(_NO_TAGS)
     return b"".join(parts)
 
 
-def _partitions(items: list[Item], version: int, flexible: bool, refusal: Refusal) -> bytes:
-    end = i16(refusal.error_code) + _NO_OFFSET  # base_offset
+def _partitions(items: list[Item], version: int, flexible: bool, rejection: Rejection) -> bytes:
+    end = i16(rejection.error_code) + _NO_OFFSET  # base_offset
     if version >= 2:
         end += _NO_OFFSET  # log_append_time_ms
     if version >= 5:
         end += _NO_OFFSET  # log_start_offset
     if version >= 8:
-        message = refusal.message.encode()
+        message = rejection.message.encode()
         end += count(0, flexible)  # record_errors
         end += (uvarint(len(message) + 1) if flexible else i16(len(message))) + message
     if flexible:

@@ -4,8 +4,8 @@ them pass, and clients are offered no version that it could not follow.
 
 from typing import Final
 
-from proxy.wire.intercepted import AnsweredApi
+from proxy.wire.intercepted import InterceptedApi
 
-SASL_HANDSHAKE: Final = AnsweredApi(17, "SaslHandshake", 1, 2)
+SASL_HANDSHAKE: Final = InterceptedApi(17, "SaslHandshake", 1, 2)
 """No version is flexible."""
-SASL_AUTHENTICATE: Final = AnsweredApi(36, "SaslAuthenticate", 2, 2)
+SASL_AUTHENTICATE: Final = InterceptedApi(36, "SaslAuthenticate", 2, 2)

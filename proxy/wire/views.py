@@ -11,7 +11,7 @@ from mypy_extensions import i64 as native
 from mypy_extensions import mypyc_attr
 
 from proxy.wire.edit import Edit
-from proxy.wire.fetch_rewrite import FetchAnswer
+from proxy.wire.fetch_rewrite import FetchRewrite
 from proxy.wire.reader import Mark
 
 NO_ID: Final = b"\0" * 16
@@ -144,7 +144,7 @@ class RequestView(View):
         self.min_bytes_at: native = -1
         self.bounded = False
         """Whether a quota has lowered max_bytes, of the whole fetch or of a partition."""
-        self.fetch_answer: FetchAnswer | None = None
+        self.fetch_rewrite: FetchRewrite | None = None
         """Fetch: what to do with the answer; None where the request has gone on as the client has made it."""
 
 

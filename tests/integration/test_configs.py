@@ -121,7 +121,7 @@ def test_topics(tool: ConfigsTool, cluster: EmbeddedKafka, other: ProxyProcess, 
 def test_the_default_topic(
     tool: ConfigsTool, cluster: EmbeddedKafka, proxy: ProxyProcess, topic: str
 ) -> None:
-    """kafka-configs 4 sets it, and refuses by itself to describe a topic of that name; 3.9 does either."""
+    """kafka-configs 4 sets it, and rejects by itself to describe a topic of that name; 3.9 does either."""
     default = ("--entity-type", "topics", "--entity-name", "<default>")
 
     def set_default(operation: int, **tools: str) -> None:
@@ -190,9 +190,9 @@ def test_an_admin_client(cluster: EmbeddedKafka, proxy: ProxyProcess) -> None:
     altered.result(30)
     left = own(proxy.broker_port(1), (TOPIC, name), *configs, ACTION)
     assert left == {THEIRS: "70000"}, "what is not named is erased"
-    [refused] = admin.create_topics([NewTopic(f"{name}-x", 1, 1, config={RATE: "0"})]).values()
+    [rejected] = admin.create_topics([NewTopic(f"{name}-x", 1, 1, config={RATE: "0"})]).values()
     with pytest.raises(KafkaException, match="Value must be at least 1") as caught:
-        refused.result(30)
+        rejected.result(30)
     assert caught.value.args[0].code() == ErrorCode.invalid_config.value
     drop_topic(cluster, name)
 
@@ -215,7 +215,7 @@ def test_every_version(cluster: EmbeddedKafka, proxy: ProxyProcess, topic: str) 
         assert configs[THEIRS].value == "5"
 
 
-def test_what_a_broker_refuses(cluster: EmbeddedKafka, proxy: ProxyProcess, topic: str) -> None:
+def test_what_a_broker_rejects(cluster: EmbeddedKafka, proxy: ProxyProcess, topic: str) -> None:
     request = incremental_request(
         [
             ((TOPIC, "not-there"), [(RATE, SET, "5")]),

@@ -92,7 +92,7 @@ def _two(prefix: str, partitions: int = 30) -> dict[str, int]:
 # Kafka's own numbers: 2 x 30 partitions at 2 per second. The first leaves 22 - 30 tokens: 4 s.
 
 
-def test_strict_versions_refuse_the_second_topic(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+def test_strict_versions_reject_the_second_topic(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
     topics = _two("strict")
     one, other = topics
     port = proxy.broker_port(1)
@@ -176,7 +176,7 @@ def test_the_designs_example(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> No
 
 
 def test_partial_batches_keep_order_and_names(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """What the broker refuses costs nothing, and does not come in the way of what follows."""
+    """What the broker rejects costs nothing, and does not come in the way of what follows."""
     make_topic(kafka, "mutation-there")
     topics = {"mutation-z": 10, "mutation-there": 30, "mutation-y": 20, "mutation-x": 1}
     answer = _ask(proxy.broker_port(1), "partial", create_topics(topics, validate_only=True))
@@ -217,11 +217,11 @@ def test_the_brokers_own_quota_is_passed_on(kafka: EmbeddedKafka, proxy: ProxyPr
     _set_rate(kafka.port(1), "rich", 1.0)
     try:
 
-        def refused() -> Any:
+        def rejected() -> Any:
             answer = _ask(proxy.broker_port(1), "rich", create_topics(topics, validate_only=True))
             return answer if _codes(answer) == [0, THROTTLED] else None
 
-        answer = wait_until(refused, "the broker's own quota")
+        answer = wait_until(rejected, "the broker's own quota")
         assert _seconds(answer) > 5.0
         assert proxy.metric(METRIC + "throttle_seconds_total", client_id="rich") == 0.0
     finally:

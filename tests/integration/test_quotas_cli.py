@@ -125,7 +125,7 @@ def test_a_round_trip_through_a_file(quotas: Run, tmp_path: Path) -> None:
     ]
     file.write_text(yaml.safe_dump({"quotas": {"clients": wanted}}))
     done = quotas("import", str(file))
-    assert done.stderr == f"{MANY} entities altered, 0 equal already, 0 refused\n"
+    assert done.stderr == f"{MANY} entities altered, 0 equal already, 0 rejected\n"
     wait_until(lambda: quotas("diff", str(file)).exit_code == 0, "all quotas at the broker")
     exported = tmp_path / "exported.yaml"
     assert quotas("export", "--out", str(exported)).exit_code == 0
@@ -150,7 +150,7 @@ def test_a_round_trip_through_a_file(quotas: Run, tmp_path: Path) -> None:
     wait_until(lambda: quotas("diff", str(exported)).exit_code == 0, "the old state at the broker")
 
 
-def test_what_the_broker_refuses_is_told_and_the_rest_is_done(quotas: Run, tmp_path: Path) -> None:
+def test_what_the_broker_rejects_is_told_and_the_rest_is_done(quotas: Run, tmp_path: Path) -> None:
     file = tmp_path / "quotas.yaml"
     file.write_text(
         "quotas:\n  clients:\n"
@@ -165,9 +165,9 @@ def test_what_the_broker_refuses_is_told_and_the_rest_is_done(quotas: Run, tmp_p
     for result, verb in ((dry, "would be altered"), (done, "altered")):
         assert result.exit_code == 1
         errors = result.stderr.splitlines()
-        assert errors[-1] == f"1 entities {verb}, 0 equal already, 4 refused"
-        refused = {line.split(": not altered: ")[0] for line in errors[:-1]}
-        assert refused == {
+        assert errors[-1] == f"1 entities {verb}, 0 equal already, 4 rejected"
+        rejected = {line.split(": not altered: ")[0] for line in errors[:-1]}
+        assert rejected == {
             "quota-proxy: user a",
             "quota-proxy: user b",
             "quota-proxy: ip no.such.host.invalid",
@@ -178,7 +178,7 @@ def test_what_the_broker_refuses_is_told_and_the_rest_is_done(quotas: Run, tmp_p
     )
 
 
-def test_a_plain_broker_refuses_temporary_quotas_whole(quotas: Run) -> None:
+def test_a_plain_broker_rejects_temporary_quotas_whole(quotas: Run) -> None:
     done = quotas("set", "--user", "a", "producer_byte_rate=1", "--for", "2h")
     assert done.exit_code == 1
     assert "a plain Kafka broker has no temporary quotas" in done.stderr
@@ -237,7 +237,7 @@ def test_kafka_3_9(kafka_391: EmbeddedKafka, run_proxy: ProxyRunner, tmp_path: P
         assert native("diff", str(file)).exit_code == 0
     finally:
         assert native("delete", *names).exit_code == 0
-    assert proxy("import", str(file)).stderr == "1 entities altered, 0 equal already, 0 refused\n"
+    assert proxy("import", str(file)).stderr == "1 entities altered, 0 equal already, 0 rejected\n"
     assert proxy("export").stdout == file.read_text()
     assert clients(proxy) == yaml.safe_load(file.read_text())["quotas"]["clients"]
     assert proxy("get", *names).exit_code == 0
@@ -260,7 +260,7 @@ def test_native_quotas_taken_over_by_the_proxy(
     topic = "taken-over"
     proxy = commands(run_proxy(kafka.bootstrap, settings={"quotas": {"store": {"topic": topic}}}).bootstrap)
     done = proxy("import", str(file))
-    assert done.stderr == "2 entities altered, 0 equal already, 0 refused\n"
+    assert done.stderr == "2 entities altered, 0 equal already, 0 rejected\n"
     assert proxy("diff", str(file)).exit_code == 0
     assert proxy("export").stdout == file.read_text()
 

@@ -168,7 +168,7 @@ def test_a_wrong_password(front: SecuredProxy, authority: Authority, topic: str)
             **way.librdkafka(),
         }
     )
-    wait_until(lambda: producer.poll(0.1) >= 0 and bool(errors), "the broker's refusal")
+    wait_until(lambda: producer.poll(0.1) >= 0 and bool(errors), "the broker's rejection")
     assert "Invalid username or password" in str(errors[0])
     assert spent(front.process, "bob", topic) == 0
     counted = {"listener": "logins", "mechanism": "PLAIN", "ip": "127.0.0.1"}
@@ -185,7 +185,7 @@ def test_another_login_on_the_same_connection(front: SecuredProxy, topic: str) -
     with RawClient(front.ports["learning"], client_id=topic) as client:
         codes = []
         for user in ("alice", "alice", "bob"):
-            # Kafka refuses another login within a second, and the session goes on.
+            # Kafka rejects another login within a second, and the session goes on.
             wait_until(lambda: client.ask(handshake).error_code is ErrorCode.none, "the handshake")
             answer = client.ask(request_type(AUTHENTICATE, 2)(auth_bytes=token(user)))
             codes.append(answer.error_code)
@@ -275,7 +275,7 @@ def test_one_port_for_all_brokers(front: SecuredProxy, authority: Authority) -> 
         assert client.ask(metadata()).brokers == (broker,)
     with RawClient(port, tls=context, server_name="broker-9.kafka.test") as client:
         assert client.ended()
-    says = "names: .* refused: it asks for broker-9.kafka.test, and there is no broker 9"
+    says = "names: .* rejected: it asks for broker-9.kafka.test, and there is no broker 9"
     wait_until(lambda: front.process.log_lines(says), "the log's line")
 
 
@@ -347,7 +347,9 @@ def test_a_client_without_tls(front: SecuredProxy, topic: str) -> None:
     with RawClient(front.ports["logins"]) as client:
         client.send(request_type(18, 0)())
         assert client.ended()
-    wait_until(lambda: front.process.log_lines("logins: .* refused: it does not speak TLS"), "the log's line")
+    wait_until(
+        lambda: front.process.log_lines("logins: .* rejected: it does not speak TLS"), "the log's line"
+    )
 
 
 def test_a_client_without_a_certificate(front: SecuredProxy, authority: Authority) -> None:
@@ -358,5 +360,5 @@ def test_a_client_without_a_certificate(front: SecuredProxy, authority: Authorit
         context.wrap_socket(plain, server_hostname="localhost") as client,
     ):
         client.recv(1)
-    says = "certificates: .* refused: the TLS handshake failed: PEER_DID_NOT_RETURN_A_CERTIFICATE"
+    says = "certificates: .* rejected: the TLS handshake failed: PEER_DID_NOT_RETURN_A_CERTIFICATE"
     wait_until(lambda: front.process.log_lines(says), "the log's line")

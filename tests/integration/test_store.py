@@ -150,7 +150,7 @@ def test_temporary_quotas_end_everywhere(kafka: EmbeddedKafka, run_proxy: ProxyR
 
 
 def test_out_of_reach(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner, topic: str) -> None:
-    """The broker with the topic's only replica stops: limits stay, changes are refused, and it recovers."""
+    """The broker with the topic's only replica stops: limits stay, changes are rejected, and it recovers."""
     kafka = kafka_cluster
     make_topic(kafka, topic, cleanup_policy="compact")
     proxy = run_proxy(kafka.bootstrap, settings=with_store(topic))
@@ -163,21 +163,21 @@ def test_out_of_reach(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner, topi
         with RawClient(port, "admin") as client:
             assert client.ask(metadata()).brokers
             request = alter_request((list(ALICE.items()), [(RATE, 6.0)]))
-            [refused] = client.ask(request).entries
-            assert refused.error_code == ErrorCode.request_timed_out
-            assert refused.error_code.retriable
-            assert f"topic {topic} cannot be written to" in refused.error_message
+            [rejected] = client.ask(request).entries
+            assert rejected.error_code == ErrorCode.request_timed_out
+            assert rejected.error_code.retriable
+            assert f"topic {topic} cannot be written to" in rejected.error_message
             wait_until(lambda: warnings(proxy), "/readyz to say so")
-            assert warnings(proxy)[0].startswith("quotas stay as they are, and changes are refused: ")
+            assert warnings(proxy)[0].startswith("quotas stay as they are, and changes are rejected: ")
             assert proxy.metric("quota_proxy_quota_store_reachable") == 0
-            [refused] = client.ask(request).entries
-            assert refused.error_code == ErrorCode.request_timed_out
+            [rejected] = client.ask(request).entries
+            assert rejected.error_code == ErrorCode.request_timed_out
         assert shown(proxy, node_id) == quotas_of(alice={RATE: 5})
     finally:
         kafka.start(leader)
     wait_until(lambda: not warnings(proxy), "the topic to be followed again", 60)
     assert proxy.metric("quota_proxy_quota_store_reachable") == 1
-    assert shown(proxy, node_id) == quotas_of(alice={RATE: 5}), "what was refused has been made after all"
+    assert shown(proxy, node_id) == quotas_of(alice={RATE: 5}), "what was rejected has been made after all"
     wait_until(lambda: alter(port, ALICE, producer_byte_rate=7.0) == ErrorCode.none, "a change to be taken")
     assert shown(proxy, node_id) == quotas_of(alice={RATE: 7})
 
@@ -243,9 +243,9 @@ async def test_no_store(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     file = [{"entity": ALICE, RATE: 100}]
     proxy = run_proxy(kafka.bootstrap, file, settings={"quotas": {"store": "none"}})
     with RawClient(proxy.broker_port(1)) as client:
-        [refused] = client.ask(alter_request((list(ALICE.items()), [(RATE, 5.0)]))).entries
-    assert refused.error_code == ErrorCode.policy_violation
-    assert "quotas.store: none" in refused.error_message
+        [rejected] = client.ask(alter_request((list(ALICE.items()), [(RATE, 5.0)]))).entries
+    assert rejected.error_code == ErrorCode.policy_violation
+    assert "quotas.store: none" in rejected.error_message
     assert shown(proxy) == quotas_of(alice={RATE: 100})
     assert not proxy.log_lines("kafka_topic")
 
@@ -273,7 +273,7 @@ def test_a_changed_file_is_in_force_with_connections_and_history_kept(
         [warning] = wait_until(lambda: warnings(proxy), "/readyz to tell of the broken file")
         assert "quotas.clients[0].producer_byte_rate: producer_byte_rate is -1" in warning
         assert str(proxy.config) + ":" in warning
-        assert proxy.log_lines("is refused; what was loaded before stays in force")
+        assert proxy.log_lines("is rejected; what was loaded before stays in force")
         assert proxy.metric("quota_proxy_config_last_reload_successful") == 0
         assert shown(proxy) == quotas_of(alice={RATE: 300}, bob={RATE: 5})
         assert client.ask(metadata()).brokers, "the connection is still there"

@@ -29,34 +29,34 @@ TOTAL, SHARE = "total.bytes.in.per.sec.threshold", "bytes.in.per.sec.threshold"
 REJECTING: Final = {"producer.byte.rate": RATE, "producer.byte.rate.action": "reject"}
 
 
-def refused(proxy: ProxyProcess, topic: str) -> float:
+def rejected(proxy: ProxyProcess, topic: str) -> float:
     return proxy.metric("quota_proxy_rejected_bytes_total", broker="1", topic=topic)
 
 
 @pytest.fixture(scope="module")
 def rejecting(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
-    """A proxy that refuses what is over 500 kB/s of a partition, in topics called after the clients."""
-    topics = {f"refused-{name}": REJECTING for name in (*CLIENTS, "hot")}
+    """A proxy that rejects what is over 500 kB/s of a partition, in topics called after the clients."""
+    topics = {f"rejected-{name}": REJECTING for name in (*CLIENTS, "hot")}
     quotas = {"store": "none", "topics": topics}
     settings = {"quotas": quotas, "metrics": {"topic_partitions": True}}
     return run_proxy(kafka.bootstrap, settings=settings)
 
 
-def test_every_client_sends_what_is_refused_again(kafka: EmbeddedKafka, rejecting: ProxyProcess) -> None:
+def test_every_client_sends_what_is_rejected_again(kafka: EmbeddedKafka, rejecting: ProxyProcess) -> None:
     """3 MB at 500 kB/s, of which one second's worth passes at once."""
 
     def send(name: str) -> float:
-        make_topic(kafka, f"refused-{name}")
+        make_topic(kafka, f"rejected-{name}")
         started = time.monotonic()
-        CLIENTS[name](kafka).send(rejecting.bootstrap, f"refused-{name}", COUNT, size=SIZE)
+        CLIENTS[name](kafka).send(rejecting.bootstrap, f"rejected-{name}", COUNT, size=SIZE)
         return time.monotonic() - started
 
     with ThreadPoolExecutor() as pool:
         took = dict(zip(CLIENTS, pool.map(send, CLIENTS), strict=True))
     for name in CLIENTS:
-        assert refused(rejecting, f"refused-{name}") > 0, name
+        assert rejected(rejecting, f"rejected-{name}") > 0, name
         assert took[name] > (COUNT * SIZE - RATE) / RATE * 0.8, took
-        check_all_there(Confluent().read(kafka.bootstrap, f"refused-{name}", COUNT), COUNT)
+        check_all_there(Confluent().read(kafka.bootstrap, f"rejected-{name}", COUNT), COUNT)
 
 
 def test_consumers_of_a_partition_that_is_over_wait(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
@@ -131,10 +131,10 @@ class SixPartitions:
 def test_a_hot_partition_is_held_at_its_limit_and_the_others_flow(
     kafka: EmbeddedKafka, rejecting: ProxyProcess
 ) -> None:
-    make_topic(kafka, "refused-hot", partitions=6, message_timestamp_type="LogAppendTime")
-    producer = SixPartitions(rejecting.bootstrap, "refused-hot")
+    make_topic(kafka, "rejected-hot", partitions=6, message_timestamp_type="LogAppendTime")
+    producer = SixPartitions(rejecting.bootstrap, "rejected-hot")
     producer.run(SECONDS + 2)
-    appended = [piece for records in read_log(kafka, "refused-hot") for piece in batches(records)]
+    appended = [piece for records in read_log(kafka, "rejected-hot") for piece in batches(records)]
     rates = per_second(appended, appended[0][0], SECONDS)[1:]
     mean = sum(rates) / len(rates)
     variation = (sum((rate - mean) ** 2 for rate in rates) / len(rates)) ** 0.5 / mean
@@ -146,12 +146,12 @@ def test_a_hot_partition_is_held_at_its_limit_and_the_others_flow(
     shown = {
         bucket["entity"]["partition"]: bucket["limit"]
         for bucket in rejecting.buckets()
-        if bucket["entity"].get("topic") == "refused-hot"
+        if bucket["entity"].get("topic") == "rejected-hot"
     }
     assert shown == dict.fromkeys(range(6), RATE)
     family = rejecting.metrics()["quota_proxy_topic_partition_throttle_seconds"]
     assert {
-        sample.labels["partition"] for sample in family.samples if sample.labels["topic"] == "refused-hot"
+        sample.labels["partition"] for sample in family.samples if sample.labels["topic"] == "rejected-hot"
     }
 
 
@@ -194,7 +194,7 @@ def shares(proxy: ProxyProcess) -> dict[str, float]:
     }
 
 
-def test_a_broker_over_its_total_refuses_the_topics_that_are_over_their_share(
+def test_a_broker_over_its_total_rejects_the_topics_that_are_over_their_share(
     kafka: EmbeddedKafka, run_proxy: ProxyRunner
 ) -> None:
     names = ("v1-explicit", "v1-hot", "v1-small")
@@ -220,7 +220,7 @@ def test_a_broker_over_its_total_refuses_the_topics_that_are_over_their_share(
     with ThreadPoolExecutor() as pool:
         running = [pool.submit(producer.run, stop) for producer in producers]
         try:
-            wait_until(lambda: refused(proxy, "v1-hot") > 20_000, "refusals", 60)
+            wait_until(lambda: rejected(proxy, "v1-hot") > 20_000, "rejections", 60)
             assert proxy.metric("quota_proxy_broker_bytes_in_rate", broker="1") > 150_000
             assert proxy.metric("quota_proxy_topic_bytes_in_rate", broker="1", topic="v1-hot") > 20_000
             unanswered.check_is_dropped()
@@ -231,8 +231,8 @@ def test_a_broker_over_its_total_refuses_the_topics_that_are_over_their_share(
             stop.set()
         for each in running:
             each.result()
-    assert refused(proxy, "v1-explicit") == refused(proxy, "v1-small") == 0
-    (line,) = proxy.log_lines("topic v1-hot: .* refused")[:1]
+    assert rejected(proxy, "v1-explicit") == rejected(proxy, "v1-small") == 0
+    (line,) = proxy.log_lines("topic v1-hot: .* rejected")[:1]
     assert "of 20000; the broker's" in line
     for name, producer in zip(names, producers, strict=True):
         assert producer.failed == []
@@ -240,7 +240,7 @@ def test_a_broker_over_its_total_refuses_the_topics_that_are_over_their_share(
 
 
 class Unanswered:
-    """A producer with acks=0. Nobody can tell it of a refusal: what is dropped is counted, and the connection
+    """A producer with acks=0. Nobody can tell it of a rejection: what is dropped is counted, and the connection
     ends.
     """
 
@@ -253,13 +253,13 @@ class Unanswered:
     def _send(self) -> None:
         self._client.send(produce(self._topic, batch([bytes(1000)]), acks=0), answered=False)
 
-    def _is_refused(self) -> bool:
+    def _is_rejected(self) -> bool:
         self._send()
-        return refused(self._proxy, self._topic) > 0
+        return rejected(self._proxy, self._topic) > 0
 
     def check_is_dropped(self) -> None:
         with self._client as client:
-            wait_until(self._is_refused, "a refusal that nobody is told of")
+            wait_until(self._is_rejected, "a rejection that nobody is told of")
             assert client.ended()
         assert self._proxy.metric("quota_proxy_connections_closed_total", reason="produce_refused") == 1
 
@@ -288,6 +288,6 @@ def test_topics_without_a_threshold_share_what_is_left(kafka: EmbeddedKafka, run
         lambda: {name: shares(proxy)[name] for name in wanted()} == wanted() and len(wanted()) == before,
         "the shares without it",
     )
-    refusal = (("v1-a", 700_000), ("v1-b", 400_000))
-    with_topics(proxy, {"topics": {name: {SHARE: rate} for name, rate in refusal}})
-    wait_until(lambda: bool(proxy.log_lines("is 1100000 in all, more than")), "the refusal of the file")
+    rejection = (("v1-a", 700_000), ("v1-b", 400_000))
+    with_topics(proxy, {"topics": {name: {SHARE: rate} for name, rate in rejection}})
+    wait_until(lambda: bool(proxy.log_lines("is 1100000 in all, more than")), "the rejection of the file")

@@ -26,14 +26,14 @@ PATIENCE: Final = 180.0  # seconds
 class Load:
     """What is sent, and the quota of bytes per second for each direction; None: as fast as it goes.
 
-    refused_beyond: the bytes per second of each partition beyond which the proxy refuses what comes.
+    rejected_beyond: the bytes per second of each partition beyond which the proxy rejects what comes.
     """
 
     name: str
     count: int
     size: int
     quota: int | None
-    refused_beyond: int | None = None
+    rejected_beyond: int | None = None
 
     @property
     def bytes(self) -> int:
@@ -77,8 +77,8 @@ class Journey:
             self._children.kill_all()
         for leg in legs:
             self._check_pace(leg)
-        refused = self._proxy.metric("quota_proxy_rejected_requests_total", topic=topic)
-        assert (refused > 0) is (self._load.refused_beyond is not None), f"{refused} requests refused"
+        rejected = self._proxy.metric("quota_proxy_rejected_requests_total", topic=topic)
+        assert (rejected > 0) is (self._load.rejected_beyond is not None), f"{rejected} requests rejected"
         return legs
 
     def _produce(self, topic: str) -> Leg:

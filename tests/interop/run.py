@@ -1,7 +1,7 @@
 """`python -m tests.interop.run [CLIENT ...]`: clients of other languages through the proxy, on a real Kafka.
 
 Each sends numbered messages and reads them back as a consumer group: first without a quota, then with a quota
-of 1 MiB/s on its client id, then to partitions that refuse what is over their quota. Exit status 1 if a
+of 1 MiB/s on its client id, then to partitions that reject what is over their quota. Exit status 1 if a
 message was lost, came twice or out of order, if a client failed or did not keep to its quota, or if none
 could run.
 """
@@ -23,7 +23,7 @@ MIB: Final = 1 << 20
 LOADS: Final = (
     Load("free", count=20_000, size=100, quota=None),
     Load("quota", count=8 * 1024, size=1024, quota=1 * MIB),
-    Load("refused", count=12 * 1024, size=1024, quota=None, refused_beyond=MIB // 4),
+    Load("rejected", count=12 * 1024, size=1024, quota=None, rejected_beyond=MIB // 4),
 )
 COLUMNS: Final = ("client", "load", "", "seconds", "MiB/s", "throttled", "client saw a wait")
 
@@ -59,12 +59,12 @@ def topics(clients: Iterable[Client]) -> dict[str, object]:
     """The configuration's quotas.topics."""
     return {
         f"{client.name}-{load.name}".lower(): {
-            "producer.byte.rate": load.refused_beyond,
+            "producer.byte.rate": load.rejected_beyond,
             "producer.byte.rate.action": "reject",
         }
         for client in clients
         for load in LOADS
-        if load.refused_beyond
+        if load.rejected_beyond
     }
 
 

@@ -1,4 +1,4 @@
-"""What the broker's quota would have refused, and whom."""
+"""What the broker's quota would have rejected, and whom."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +39,7 @@ def minutes(count: int, **rates: float) -> list[dict[str, Any]]:
     ]
 
 
-def test_who_is_over_the_share_is_refused_and_nobody_else() -> None:
+def test_who_is_over_the_share_is_rejected_and_nobody_else() -> None:
     found = simulate_broker(rows(minutes(30, greedy=3 * MB, small=0.2 * MB)), quotas(MB))
     ((user, client_id, quota, size),) = found
     assert (user, client_id, quota) == ("greedy", "billing", SHARE)
@@ -56,16 +56,16 @@ def test_a_share_of_its_own() -> None:
     }
 
 
-def test_within_the_total_nobody_is_refused() -> None:
+def test_within_the_total_nobody_is_rejected() -> None:
     assert simulate_broker(rows(minutes(10, greedy=3 * MB, small=0.2 * MB)), quotas(4 * MB)) == []
 
 
 def test_before_and_after(frame: Callable[..., DataFrame]) -> None:
     events = minutes(5, greedy=3 * MB, small=0.2 * MB)
-    refused = make_event(
+    rejected = make_event(
         user="small", topic="small", at=10, rejected_bytes=500, rejected_requests=1, quota=SHARE
     )
-    table = replay(frame(*events, refused), quotas(MB))
+    table = replay(frame(*events, rejected), quotas(MB))
     found = {row.user: row for row in table.collect()}
     assert (found["small"].before_rejected_bytes, found["small"].after_rejected_bytes) == (500, 0)
     assert found["greedy"].before_rejected_bytes == 0

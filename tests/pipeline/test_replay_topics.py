@@ -72,7 +72,7 @@ def test_clients_share_a_partition(frame: Frame) -> None:
     assert all(row.after_throttle_ms > 10_000 for row in found)
 
 
-def test_what_is_over_is_refused_where_the_action_says_so(frame: Frame) -> None:
+def test_what_is_over_is_rejected_where_the_action_says_so(frame: Frame) -> None:
     events = [make_event(at=10_000 * step, bytes_in=20 * MB, requests=200) for step in range(12)]
     tried = quotas(orders={PRODUCED: MB, f"{PRODUCED}.action": "reject"})
     (row,) = replay(frame(*events), tried).collect()

@@ -1,5 +1,5 @@
 """Requests about configs, and their answers, taken apart and put together again: nothing is lost, whatever is
-in them, in any version; and what is no message is refused as such.
+in them, in any version; and what is no message is rejected as such.
 """
 
 from contextlib import suppress
@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from proxy.admin.messages.alter_configs import (
     Altered,
-    read_alter_answer,
     read_alter_request,
-    write_alter_answer,
+    read_alter_response,
+    write_alter_response,
 )
 from proxy.admin.messages.create_topics_configs import split, with_entries
 from proxy.admin.messages.describe_configs import (
-    read_describe_answer,
     read_describe_request,
-    write_describe_answer,
+    read_describe_response,
+    write_describe_response,
 )
 from proxy.admin.messages.topic_apis import APIS
-from proxy.admin.messages.topics import Pace, read_answer, read_request, write_answer
+from proxy.admin.messages.topics import Yielder, read_answer, read_request, write_answer
 from proxy.wire.apis import RequestHeader, read_request_header
 from proxy.wire.errors import ProtocolError
 from proxy.wire.reader import Reader
@@ -52,15 +52,15 @@ def header_of(frame: bytes) -> RequestHeader:
 
 
 def alter_request(frame: bytes):
-    return to_end(read_alter_request(header_of(frame), frame[LENGTH:], Pace()))
+    return to_end(read_alter_request(header_of(frame), frame[LENGTH:], Yielder()))
 
 
 def describe_request(frame: bytes):
-    return to_end(read_describe_request(header_of(frame), frame[LENGTH:], Pace()))
+    return to_end(read_describe_request(header_of(frame), frame[LENGTH:], Yielder()))
 
 
 def create_request(frame: bytes):
-    return to_end(read_request(APIS[CREATE], header_of(frame), frame[LENGTH:], Pace()))
+    return to_end(read_request(APIS[CREATE], header_of(frame), frame[LENGTH:], Yielder()))
 
 
 @each_altering
@@ -89,12 +89,12 @@ def test_answers_to_who_alters(key, version, data):
     message = data.draw(messages(response_type(key, version)))
     frame = response_frame(message)
     request = alter_request(request_frame(data.draw(messages(request_type(key, version)))))
-    answer = to_end(read_alter_answer(request, frame[LENGTH:], Pace()))
+    answer = to_end(read_alter_response(request, frame[LENGTH:], Yielder()))
     assert [result.error_code for result in answer.results] == [
         int(response.error_code) for response in message.responses
     ]
     asked = replace(request, resources=tuple(Altered(result.key, (), b"", b"") for result in answer.results))
-    assert write_alter_answer(asked, answer.results, answer.throttle_time_ms) == frame
+    assert write_alter_response(asked, answer.results, answer.throttle_time_ms) == frame
 
 
 @each_describing
@@ -108,8 +108,8 @@ def test_describing(version, data):
     some = read_frame(request_type(DESCRIBE, version), request.frame(request.resources[1:]))
     assert some.resources == message.resources[1:]
     answer = response_frame(data.draw(messages(response_type(DESCRIBE, version))))
-    results, throttle_time_ms = to_end(read_describe_answer(request, answer[LENGTH:], Pace()))
-    assert write_describe_answer(request, results, throttle_time_ms) == answer
+    results, throttle_time_ms = to_end(read_describe_response(request, answer[LENGTH:], Yielder()))
+    assert write_describe_response(request, results, throttle_time_ms) == answer
 
 
 @each_creating
@@ -120,8 +120,8 @@ def test_creating(version, data):
     frame = request_frame(message)
     request = create_request(frame)
     for topic in request.topics:
-        assert to_end(split(request, topic, lambda name: False, Pace())) == ([], topic)
-    halves = [to_end(split(request, topic, lambda name: True, Pace())) for topic in request.topics]
+        assert to_end(split(request, topic, lambda name: False, Yielder())) == ([], topic)
+    halves = [to_end(split(request, topic, lambda name: True, Yielder())) for topic in request.topics]
     without = read_frame(
         request_type(CREATE, version), framed(request.with_topics([rest for _, rest in halves]))
     )
@@ -129,15 +129,15 @@ def test_creating(version, data):
     for (ours, _), topic in zip(halves, message.topics, strict=True):
         assert [(op.name, op.value) for op in ours] == [(c.name, c.value) for c in topic.configs]
     answer = response_frame(data.draw(messages(response_type(CREATE, version))))
-    parts = to_end(read_answer(request, answer[LENGTH:], Pace()))
-    topics = [to_end(with_entries(request, topic, [], Pace())) for topic in parts.topics]
+    parts = to_end(read_answer(request, answer[LENGTH:], Yielder()))
+    topics = [to_end(with_entries(request, topic, [], Yielder())) for topic in parts.topics]
     assert write_answer(request, topics, parts.throttle_time_ms) == answer
 
 
 READERS = {
-    ALTER: (alter_request, read_alter_answer),
-    INCREMENTAL: (alter_request, read_alter_answer),
-    DESCRIBE: (describe_request, read_describe_answer),
+    ALTER: (alter_request, read_alter_response),
+    INCREMENTAL: (alter_request, read_alter_response),
+    DESCRIBE: (describe_request, read_describe_response),
 }
 
 
@@ -152,7 +152,7 @@ def test_what_is_no_message(key, data):
     with suppress(ProtocolError):
         read(damaged(request, data, keep=LENGTH + 4))
     with suppress(ProtocolError):
-        to_end(read_reply(read(request), damaged(reply, data, keep=LENGTH)[LENGTH:], Pace()))
+        to_end(read_reply(read(request), damaged(reply, data, keep=LENGTH)[LENGTH:], Yielder()))
 
 
 def damaged(frame: bytes, data: st.DataObject, keep: int) -> bytes:

@@ -11,7 +11,7 @@ from proxy.wire.edit import Edit, i32
 from proxy.wire.errors import Malformed
 from proxy.wire.fetch_request import with_max_bytes, write_topics
 from proxy.wire.fetch_rewrite import (
-    FetchAnswer,
+    FetchRewrite,
     Watermarks,
     empty_partition,
     fetch_response,
@@ -147,7 +147,7 @@ def test_a_response_tells_the_watermarks_and_takes_a_session_id_and_partitions(v
     response = known_topics(response, "responses")
     if data.draw(st.booleans(), label="fine") and version >= 7:
         response = replace(response, error_code=ErrorCode.none)
-    answer = FetchAnswer(version)
+    answer = FetchRewrite(version)
     answer.session_mask = MASK
     wanted, told = {}, {}
     for topic in response.responses:
@@ -166,7 +166,7 @@ def test_a_response_tells_the_watermarks_and_takes_a_session_id_and_partitions(v
     answer.added_topics = 1
 
     frame = response_frame(response)
-    view = read_response(FETCH, version, [frame], True, fetch_answer=answer)
+    view = read_response(FETCH, version, [frame], True, fetch_rewrite=answer)
     read = read_frame(type(response), edited([frame], view))
     added = view.body_size - read_response(FETCH, version, [frame]).body_size
     for key, offsets in told.items():

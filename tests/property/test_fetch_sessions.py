@@ -137,11 +137,11 @@ class World:
         assert relay.idle
         if self.broker.emptied > emptied:
             assert self.client.session_empty, "the broker's session has become empty"
-        refused = self.client.epoch
+        rejected = self.client.epoch
         records = self.client.answered(answer)
         self.check_follower(asked)
         assert self.now - began <= 0.5 + 1e-6, "the answer came later than the client waits"
-        quiet = records == 0 and asked == 0 and self.client.epoch in (refused + 1, FINAL)
+        quiet = records == 0 and asked == 0 and self.client.epoch in (rejected + 1, FINAL)
         assert not quiet or self.now - began >= LEAST_WAIT_SECONDS, "an empty answer at once"
         return records
 

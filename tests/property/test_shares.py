@@ -1,4 +1,4 @@
-"""Shares against a naive model: each debtor's own amount, paid in equal parts until one is done."""
+"""FairShare against a naive model: each debtor's own amount, paid in equal parts until one is done."""
 
 import math
 
@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.quota.identity import Identity
-from proxy.quota.measure.bucket import Bucket, Rule
-from proxy.quota.measure.fair_share import Shares
+from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.fair_share import FairShare
 
 RATE = 100.0
 STEP = 0.01
@@ -45,7 +45,7 @@ uses = st.lists(st.tuples(st.integers(0, SOME - 1), st.integers(0, 300), st.inte
 @given(uses)
 def test_shares_are_those_of_the_naive_model(uses):
     connections = [Identity("u", "c", "127.0.0.1") for _ in range(SOME)]
-    ours, theirs, steps = Shares(0.0), Naive(), 0
+    ours, theirs, steps = FairShare(0.0), Naive(), 0
     for who, tokens, later in uses:
         steps += later
         theirs.pay(later * STEP * RATE)
@@ -58,7 +58,7 @@ def test_shares_are_those_of_the_naive_model(uses):
 @given(st.lists(st.integers(1, 100), min_size=2, max_size=4))
 def test_all_who_go_on_get_the_same_whatever_the_size_of_their_requests(sizes):
     connections = [Identity("u", "c", "127.0.0.1") for _ in sizes]
-    shares, got = Shares(0.0), [0.0] * len(sizes)
+    shares, got = FairShare(0.0), [0.0] * len(sizes)
     free_at = [0.0] * len(sizes)
     settled = 20 * max(sizes) / RATE
     end = 120 * max(sizes) / RATE
@@ -75,7 +75,7 @@ def test_all_who_go_on_get_the_same_whatever_the_size_of_their_requests(sizes):
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2_000_000)), max_size=60))
 def test_alone_in_its_bucket_a_connection_waits_for_all_of_the_debt(uses):
-    rule, who, now = Rule(1.0, 11, 1.0), Identity("u", "c", "127.0.0.1"), 1000.0
+    rule, who, now = RateRule(1.0, 11, 1.0), Identity("u", "c", "127.0.0.1"), 1000.0
     divided, whole = (Bucket("producer_byte_rate", "u", "", 1e6, rule, now) for _ in range(2))
     for later, size in uses:
         now += later / 1000

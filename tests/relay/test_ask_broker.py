@@ -34,7 +34,7 @@ def test_the_answer_comes_to_the_proxy_and_not_to_the_client(relay: Relay) -> No
     relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.0)
     assert relay.take_to_broker() == [request(OWN, 5)]
     relay.receive_from_broker(answer(5, b"says no"), 1.1)
-    assert relay.take_broker_answers() == [i32(5) + b"says no"]
+    assert relay.take_broker_responses() == [i32(5) + b"says no"]
     assert relay.take_to_client() == []
     relay.answer(intercepted.exchange, answer(5, b"no"), 1.2)
     assert relay.take_to_client() == [answer(5, b"no")]
@@ -48,7 +48,7 @@ def test_requests_before_and_after_keep_their_turns(relay: Relay) -> None:
     relay.ask_broker(intercepted.exchange, request(OWN, 2), 1.0)
     relay.receive_from_broker(answer(1) + answer(2, b"x"), 1.1)
     assert b"".join(relay.take_to_client()) == answer(1)
-    assert relay.take_broker_answers() == [i32(2) + b"x"]
+    assert relay.take_broker_responses() == [i32(2) + b"x"]
     relay.take_to_broker()
     relay.answer(intercepted.exchange, answer(2), 1.2)
     assert b"".join(relay.take_to_client()) == answer(2)
@@ -61,9 +61,9 @@ def test_a_large_answer_is_collected_whole(relay: Relay) -> None:
     relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.0)
     large = answer(5, b"y" * 3_000_000)
     for at in range(0, len(large), 100_000):
-        assert relay.take_broker_answers() == []
+        assert relay.take_broker_responses() == []
         relay.receive_from_broker(large[at : at + 100_000], 1.1)
-    assert relay.take_broker_answers() == [large[4:]]
+    assert relay.take_broker_responses() == [large[4:]]
     assert relay.take_to_client() == []
 
 

@@ -83,7 +83,7 @@ def test_scram_is_over_with_the_server_s_last_message(story, traffic, mechanism,
 
 
 @LATER
-def test_a_refused_token_comes_with_error_code_0_first(story, traffic, version):
+def test_a_rejected_token_comes_with_error_code_0_first(story, traffic, version):
     begin(story, "OAUTHBEARER", version)
     step(story, 2, b"n,,\x01auth=Bearer e30.eyJzdWIiOiJhbGljZSJ9.\x01\x01", b'{"status":"no"}', version)
     if version == RAW:
@@ -121,8 +121,8 @@ def test_a_wrong_password_amid_bare_messages_is_a_connection_that_ends(story, tr
 
 
 def test_an_unknown_mechanism(story, traffic):
-    refused = handshaken(1, 1, ErrorCode.unsupported_sasl_mechanism)
-    story.client(handshake(1, "MINE")).to_broker(handshake(1, "MINE")).broker(refused).to_client(refused)
+    rejected = handshaken(1, 1, ErrorCode.unsupported_sasl_mechanism)
+    story.client(handshake(1, "MINE")).to_broker(handshake(1, "MINE")).broker(rejected).to_client(rejected)
     assert traffic.failed_logins == {("other", "::1"): 1}
 
 
@@ -145,7 +145,7 @@ def test_what_is_sent_along_with_a_wrong_one_is_nobody_s(story, traffic):
 @pytest.mark.parametrize(
     ("error", "failures"), [(ErrorCode.illegal_sasl_state, {}), (ErrorCode.sasl_authentication_failed, 1)]
 )
-def test_another_login_that_is_refused_changes_nothing(story, traffic, error, failures):
+def test_another_login_that_is_rejected_changes_nothing(story, traffic, error, failures):
     begin(story, "PLAIN")
     step(story, 2, ALICE, b"")
     begin(story, "PLAIN")

@@ -1,4 +1,4 @@
-"""Where brokers ask each other: nothing is refused, answered here or changed."""
+"""Where brokers ask each other: nothing is rejected, answered here or changed."""
 
 import pytest
 

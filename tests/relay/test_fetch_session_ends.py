@@ -1,4 +1,4 @@
-"""Fetch sessions that begin or end while quotas come and go: which are refused, and which are taken over."""
+"""Fetch sessions that begin or end while quotas come and go: which are rejected, and which are taken over."""
 
 import pytest
 
@@ -40,14 +40,14 @@ def test_a_session_that_the_broker_drops_is_over():
 
 
 @pytest.mark.parametrize("epoch", [2, 5])
-def test_an_epoch_whose_turn_it_is_not_is_refused_here(epoch):
+def test_an_epoch_whose_turn_it_is_not_is_rejected_here(epoch):
     _, play = opened()
     play.client(fetch(2, {}, session=(THEIRS, epoch))).to_broker()
     play.to_client(fetched(2, {}, error_code=71))
     play.client(fetch(3, {}, session=(THEIRS, 1))).to_broker(fetch(3, {}, session=(OURS, 1)))
 
 
-def test_a_session_of_another_version_is_refused():
+def test_a_session_of_another_version_is_rejected():
     _, play = opened(12)
     play.client(fetch(2, {}, 13, session=(THEIRS, 1))).to_broker().to_client(
         fetched(2, {}, 13, error_code=71)

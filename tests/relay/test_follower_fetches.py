@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.kinds.replication.throttled_replicas import METADATA_TOPIC
-from proxy.quota.verdict import PASS
+from proxy.quota.verdict import ALLOW
 from proxy.relay.fetch.sessions import MAX_SESSIONS, SESSION_MASK
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
@@ -54,7 +54,7 @@ class Watching(Holding):
 
     def charge(self, request, response, who, now):
         self.told.charged.append((request.replica_id, sum(item.size for item in response.items)))
-        return PASS
+        return ALLOW
 
 
 def seen(version, between_brokers, replica_id):
@@ -85,7 +85,7 @@ def test_a_consumer_among_brokers_is_one(version, replica_id):
 
 @pytest.mark.parametrize("version", [12, 17])
 def test_a_throttle_that_comes_while_a_follower_fetches_finds_its_session_taken_over(version):
-    """Nothing is refused, so the in-sync replicas of the same connection notice nothing of it."""
+    """Nothing is rejected, so the in-sync replicas of the same connection notice nothing of it."""
     story = Story(between_brokers=True)
     story.quota.holds_fetches = False
     story.new_limits()
@@ -152,8 +152,8 @@ def test_a_session_that_the_broker_has_lost_is_opened_anew(error, next_session):
         theirs = ours ^ SESSION_MASK
         play.client(fetch(at + 2, {(HOT, 0): 20}, 17, session=(theirs, 1), replica_id=2))
         play.to_broker(fetch(at + 2, {(HOT, 0): 20}, 17, session=(ours, 1), replica_id=2))
-        refused = fetched(at + 2, {}, 17, error_code=error.value)
-        play.broker(refused).to_client(refused)
+        rejected = fetched(at + 2, {}, 17, error_code=error.value)
+        play.broker(rejected).to_client(rejected)
         named = theirs if next_session[0] else 0
         play.client(fetch(at + 3, ASKED, 17, session=(named, 0), replica_id=2))
         play.to_broker(fetch(at + 3, ASKED, 17, session=(ours if named else 0, 0), replica_id=2))

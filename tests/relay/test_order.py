@@ -89,8 +89,8 @@ def test_a_client_without_a_client_id_passes():
 def test_a_greeting_is_a_whole_request():
     story = Playbook(new_relay())
     request = opaque(1)
-    assert not story.client(request[:-1]).relay.greeted
-    assert story.client(request[-1:]).relay.greeted
+    assert not story.client(request[:-1]).relay.first_request_seen
+    assert story.client(request[-1:]).relay.first_request_seen
 
 
 def test_a_client_that_pipelines_without_end_is_read_as_fast_as_it_is_answered():

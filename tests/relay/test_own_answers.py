@@ -8,7 +8,7 @@ OWN = 49
 
 
 def story(quotas=None):
-    return Playbook(new_relay(quotas, own_api_keys=frozenset([OWN])))
+    return Playbook(new_relay(quotas, intercepted_api_keys=frozenset([OWN])))
 
 
 def ask(correlation_id):

@@ -67,7 +67,7 @@ def test_without_a_quota_the_request_passes(version):
 
 
 @each_version
-def test_what_is_no_share_fetch_is_the_brokers_to_refuse(version):
+def test_what_is_no_share_fetch_is_the_brokers_to_reject(version):
     whole = share_fetch(version)[4:]
     for length in range(len(whole) - 30, len(whole) - 13):
         cut = framed(whole[:length])

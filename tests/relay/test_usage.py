@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.relay.test_rejecting import COLD, HOT, REJECTING, over, request, response
 
 from proxy.quota.limits.resources import NO_RESOURCES
 from proxy.quota.usage import NO_PARTITION, UsageLedger
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
-from tests.relay.test_refusing import COLD, HOT, REFUSING, over, request, response
 from tests.relay.test_streams import pass_on
 from tests.support.exchanges import (
     TOPIC,
@@ -187,23 +187,23 @@ def test_waits_are_counted_as_the_buckets_do():
         assert tally.throttle_seconds == pytest.approx(bucket.throttle_seconds)
 
 
-def test_what_is_refused_is_counted_as_in_the_metrics():
-    counted = Counted(resources=REFUSING, topic_partitions=True)
+def test_what_is_rejected_is_counted_as_in_the_metrics():
+    counted = Counted(resources=REJECTING, topic_partitions=True)
     over(counted.story)
-    # A part of the first is refused, and all of the second.
+    # A part of the first is rejected, and all of the second.
     counted.story.client(request(2, {COLD: [100], HOT: [300, 300]}, sequence=10))
     counted.story.broker(response(2, {COLD: {0: (0, 5)}, HOT: {1: (0, 6)}}))
     counted.story.client(request(3, {HOT: [200]}, sequence=20))
     counted.relay.end()
     counted.adds_up()
-    refused = counted.engine.refusals.topics
+    topics = counted.engine.rejections.topics
     rejected = Counter()
     for usage in counted.usages:
         rejected[usage.topic, usage.partition] += usage.tally.rejected_bytes
     assert {key: value for key, value in rejected.items() if value} == {(HOT, 0): 500}
-    assert sum(topic.bytes for topic in refused.values()) == 500
+    assert sum(topic.bytes for topic in topics.values()) == 500
     tallies = [usage.tally for usage in counted.usages]
-    requests = sum(topic.requests for topic in refused.values())
+    requests = sum(topic.requests for topic in topics.values())
     assert sum(tally.rejected_requests for tally in tallies) == requests == 2
     buckets = counted.engine.live()
     assert sum(tally.throttled_requests for tally in tallies) == sum(

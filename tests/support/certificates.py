@@ -59,7 +59,7 @@ class Authority:
         names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
         certificate = builder.add_extension(names, critical=False).sign(self._key, hashes.SHA256())
         signed = Signed(self._folder / f"{file}.pem", self._folder / f"{file}.key")
-        # The key first: a certificate whose key is another's would be refused while it lasts.
+        # The key first: a certificate whose key is another's would be rejected while it lasts.
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         Path(signed.key).write_bytes(secret)
         Path(signed.certificate).write_bytes(certificate.public_bytes(Encoding.PEM))

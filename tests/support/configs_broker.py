@@ -33,15 +33,15 @@ class Counts(PartitionCounts):
 
 
 class FakeBroker:
-    """Has the topics t and u, each with retention.ms; is broker 1. Refuses what `refuses` names."""
+    """Has the topics t and u, each with retention.ms; is broker 1. Rejects what `rejects` names."""
 
-    def __init__(self, refuses: Mapping[Resource, ErrorCode] | None = None, may: bool = True) -> None:
+    def __init__(self, rejects: Mapping[Resource, ErrorCode] | None = None, may: bool = True) -> None:
         self.rights = FixedRights(may)
         self.asked: list[Any] = []
         """Requests, as kio reads them."""
         self.frames: list[bytes] = []
         self.answer: Answer | None = None
-        self._refuses: Final = refuses or {}
+        self._rejects: Final = rejects or {}
 
     def broker(self) -> Broker:
         return Broker("cluster", 1, Counts({"t": 1, "u": 1}), self.ask, self.rights)
@@ -59,7 +59,7 @@ class FakeBroker:
 
     def _code(self, resource: Any) -> ErrorCode:
         key = (int(resource.resource_type), str(resource.resource_name))
-        return self._refuses.get(key, ErrorCode.none)
+        return self._rejects.get(key, ErrorCode.none)
 
     def _altered(self, request: Any) -> Any:
         schema = response_type(int(request.__api_key__), int(request.__version__))

@@ -42,7 +42,7 @@ TOTAL, FLAG, ACTION = (
 THEIRS, EXPIRES = "retention.ms", "expires.at.ms"
 WALL_MS = Wall().ms
 NONE, INVALID_CONFIG, INVALID_REQUEST = ErrorCode.none, ErrorCode.invalid_config, ErrorCode.invalid_request
-REFUSED = ErrorCode.topic_authorization_failed
+REJECTED = ErrorCode.topic_authorization_failed
 
 
 class Kit:
@@ -51,11 +51,11 @@ class Kit:
     def __init__(
         self,
         file: dict[ConfigResource, dict[str, str]] | None = None,
-        refuses: dict[Resource, ErrorCode] | None = None,
+        rejects: dict[Resource, ErrorCode] | None = None,
         rules: ConfigRules = CONFIG_RULES,
     ) -> None:
         self.store, self.log = memory_store({}, configs=file)
-        self.broker = FakeBroker(refuses)
+        self.broker = FakeBroker(rejects)
         self._apis = ResourceConfigs(ConfigsStore(self.store), rules, lambda: WALL_MS)
 
     async def set(

@@ -11,7 +11,7 @@ from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
-from proxy.relay.fetch.sessions import SESSION_MASK, Fetches
+from proxy.relay.fetch.sessions import SESSION_MASK, FetchSessions
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.topic_names import TopicNames
@@ -124,7 +124,7 @@ class Story:
         )
 
     @property
-    def fetches(self) -> Fetches | None:
+    def fetches(self) -> FetchSessions | None:
         """What the relay knows of fetches that quotas may hold back."""
         return self.relay._requests._held._fetches
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.messages.topics import Key
+from proxy.admin.messages.topics import TopicKey
 from proxy.admin.mutations.mutations import Broker, ControllerMutations, Reply
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.identity import QuotaEntity
@@ -47,14 +47,14 @@ class Counts(PartitionCounts):
         self.known: dict[str, int] = {}
         self.num_partitions = 1
         self.unreachable = False
-        self.questions: list[list[Key]] = []
+        self.questions: list[list[TopicKey]] = []
 
-    async def topics(self, node_id: int, keys: Sequence[Key]) -> dict[Key, Partitions]:
+    async def topics(self, node_id: int, keys: Sequence[TopicKey]) -> dict[TopicKey, Partitions]:
         assert node_id == NODE_ID
         self.questions.append(list(keys))
         if self.unreachable:
             raise UpstreamUnavailable("gone")
-        found: dict[Key, Partitions] = {}
+        found: dict[TopicKey, Partitions] = {}
         for name, count in self.known.items():
             partitions = Partitions(count, topic_id(name).bytes)
             found |= {key: partitions for key in (name, partitions.topic_id) if key in keys}
@@ -66,7 +66,7 @@ class Counts(PartitionCounts):
 
 
 class Story:
-    """`refuses`: the error code of a topic that the broker does not do; it does all others."""
+    """`rejects`: the error code of a topic that the broker does not do; it does all others."""
 
     def __init__(self, rate: float | None = 2.0, **settings: Any) -> None:
         self.now = 1000.0
@@ -75,7 +75,7 @@ class Story:
         self.quota.configure(Limits(quotas, **settings), self.now)
         self.usage = UsageLedger()
         self.counts = Counts()
-        self.refuses: dict[str, int] = {}
+        self.rejects: dict[str, int] = {}
         self.throttle_ms = 0
         self.asked: list[Any] = []
         """The requests that the broker has had."""
@@ -114,7 +114,7 @@ class Story:
     def _answer(self, request: Any) -> Any:
         version = request.__version__
         names = self._names(request)
-        codes = {name: self.refuses.get(name, 0) for name in names}
+        codes = {name: self.rejects.get(name, 0) for name in names}
         if request.__api_key__ == CREATE:
             told = {t.name: len(t.assignments) or t.num_partitions for t in request.topics}
             told = {

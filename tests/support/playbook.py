@@ -16,7 +16,7 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import PACE, Limits
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.close_reasons import RelayError
-from proxy.relay.relay import NO_OWN_APIS, Relay
+from proxy.relay.relay import NO_INTERCEPTED_APIS, Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages import Ports
@@ -44,7 +44,7 @@ def new_relay(
     traffic: Traffic | None = None,
     max_frame_bytes: int = MAX_FRAME_BYTES,
     algorithm: str = PACE,
-    own_api_keys: frozenset[int] = NO_OWN_APIS,
+    intercepted_api_keys: frozenset[int] = NO_INTERCEPTED_APIS,
     resources: Resources = NO_RESOURCES,
     topic_names: TopicNames | None = None,
 ) -> Relay:
@@ -56,7 +56,7 @@ def new_relay(
         "ANONYMOUS",
         "127.0.0.1",
         max_frame_bytes,
-        own_api_keys,
+        intercepted_api_keys,
         topic_names,
     )
 

@@ -10,7 +10,7 @@ from proxy.wire.apis import Api, read_request_header
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
 from proxy.wire.fetch_request import FetchRequest, read_fetch_request
-from proxy.wire.fetch_rewrite import FetchAnswer
+from proxy.wire.fetch_rewrite import FetchRewrite
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader, text
 from proxy.wire.registry import BY_KEY
@@ -53,10 +53,10 @@ def read_fetch(frame: bytes) -> FetchRequest:
     return read_fetch_request(frame, after_bounds(view), view.api_version)
 
 
-def request_view(api: Api, version: int, fetch_answer: FetchAnswer | None = None) -> RequestView:
+def request_view(api: Api, version: int, fetch_rewrite: FetchRewrite | None = None) -> RequestView:
     """A request's view, as far as the reading of its answer asks for it."""
     view = RequestView(api.key, version, 1, "client", 100, version >= api.flexible_from)
-    view.fetch_answer = fetch_answer
+    view.fetch_rewrite = fetch_rewrite
     return view
 
 
@@ -78,13 +78,13 @@ def read_response(
     pieces: list[bytes],
     want_items: bool = True,
     length_sent: bool = False,
-    fetch_answer: FetchAnswer | None = None,
+    fetch_rewrite: FetchRewrite | None = None,
 ) -> ResponseView:
     """The view of a whole response; `length_sent`: as though its length were on its way already."""
     api = api_of(api_key)
     reader, view = start_response(api, version, pieces, want_items)
     view.length_sent = length_sent
-    api.read_response(reader, request_view(api, version, fetch_answer), view, PORTS)
+    api.read_response(reader, request_view(api, version, fetch_rewrite), view, PORTS)
     assert view.done
     return view
 

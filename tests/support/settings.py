@@ -1,4 +1,4 @@
-"""A configuration file from text, and the sentence with which one is refused."""
+"""A configuration file from text, and the sentence with which one is rejected."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -17,8 +17,8 @@ def read(tmp_path: Path, text: str) -> Settings:
     return load(file)
 
 
-def refusal(tmp_path: Path, text: str) -> str:
-    """The sentence with which the file is refused, without the file's name."""
+def rejection(tmp_path: Path, text: str) -> str:
+    """The sentence with which the file is rejected, without the file's name."""
     with pytest.raises(SettingsError) as caught:
         read(tmp_path, text)
     return str(caught.value).removeprefix(str(tmp_path / "proxy.yaml")).removeprefix(":").strip()

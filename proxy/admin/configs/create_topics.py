@@ -14,20 +14,20 @@ from kio.schema.errors import ErrorCode
 from proxy.admin.authority import MAY_NOT, Rights
 from proxy.admin.configs.plan import changes_of, entries_of
 from proxy.admin.configs.store import ConfigsStore
-from proxy.admin.messages.create_topics_configs import refusal, split, with_entries
+from proxy.admin.messages.create_topics_configs import rejection, split, with_entries
 from proxy.admin.messages.fields import frame
 from proxy.admin.messages.topic_apis import APIS
 from proxy.admin.messages.topics import (
     Answer,
-    Pace,
     Request,
     Topic,
+    Yielder,
     read_answer,
     read_request,
     write_answer,
 )
 from proxy.admin.mutations.mutations import MAX_REQUEST_BYTES, Broker, ControllerMutations, Reply, check
-from proxy.admin.rejected import Refused
+from proxy.admin.rejected import RequestRejected
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
@@ -50,7 +50,7 @@ class _Split:
     """What the broker is asked for."""
     values: dict[str, dict[str, str]]
     """By the topic's name, ours."""
-    refused: list[Topic]
+    rejected: list[Topic]
 
 
 class TopicCreations:
@@ -68,54 +68,54 @@ class TopicCreations:
         none.
         """
         if len(intercepted.frame) > MAX_REQUEST_BYTES and not self._mutations.active:
-            # It is not taken apart: with configs of ours, the broker refuses it.
+            # It is not taken apart: with configs of ours, the broker rejects it.
             return Reply(frame([await broker.ask(frame([intercepted.frame]))]))
-        pace = Pace()
+        yielder = Yielder()
         header = intercepted.header
         check(header, len(intercepted.frame))
-        request = await read_request(APIS[header.api_key], header, intercepted.frame, pace)
-        case = await self._split(request, broker.rights, pace)
+        request = await read_request(APIS[header.api_key], header, intercepted.frame, yielder)
+        case = await self._split(request, broker.rights, yielder)
         reply = await self._through(intercepted, case, broker)
         if reply is None:
-            return Reply(write_answer(request, case.refused, 0))
+            return Reply(write_answer(request, case.rejected, 0))
         try:
-            answer = await read_answer(request, reply.frame[LENGTH_SIZE:], pace)
+            answer = await read_answer(request, reply.frame[LENGTH_SIZE:], yielder)
             who = intercepted.exchange.client
-            topics = [*await self._made(case, answer, broker, who, pace), *case.refused]
+            topics = [*await self._made(case, answer, broker, who, yielder), *case.rejected]
         except ProtocolError as error:
             raise RelayError(BROKER_PROTOCOL_ERROR, f"the answer to CreateTopics: {error}") from error
-        if case.refused:
+        if case.rejected:
             places = {topic.fields.name: place for place, topic in enumerate(request.topics)}
             topics.sort(key=lambda topic: places.get(topic.fields.name, len(places)))
         return replace(reply, frame=write_answer(request, topics, answer.throttle_time_ms))
 
-    async def _split(self, request: Request, rights: Rights, pace: Pace) -> _Split:
+    async def _split(self, request: Request, rights: Rights, yielder: Yielder) -> _Split:
         case = _Split(request, [], {}, [])
         times = Counter(topic.fields.name for topic in request.topics)
         may: bool | None = None
         for topic in request.topics:
-            ours, rest = await split(request, topic, self._keys.__contains__, pace)
+            ours, rest = await split(request, topic, self._keys.__contains__, yielder)
             if len(self._kept_back) < len(self._keys):
-                rest = (await split(request, topic, self._kept_back.__contains__, pace))[1]
+                rest = (await split(request, topic, self._kept_back.__contains__, yielder))[1]
             name = topic.fields.name or ""
-            # Brokers refuse a topic that is there twice.
+            # Brokers reject a topic that is there twice.
             if ours and times[topic.fields.name] == 1:
                 may = await rights.may_as_judged() if may is None else may
                 try:
                     if not may:
-                        raise Refused(ErrorCode.topic_authorization_failed, MAY_NOT)
+                        raise RequestRejected(ErrorCode.topic_authorization_failed, MAY_NOT)
                     values = changes_of(ours, self._keys, {}, False)
                     self._store.check_open()
                     case.values[name] = {key: value for key, value in values.items() if value is not None}
-                except Refused as refused:
-                    case.refused.append(refusal(request, name, refused.code, str(refused)))
+                except RequestRejected as rejected:
+                    case.rejected.append(rejection(request, name, rejected.code, str(rejected)))
                     continue
             case.passed.append(rest)
-        self._refuse_conflicts(case)
+        self._reject_conflicts(case)
         return case
 
-    def _refuse_conflicts(self, case: _Split) -> None:
-        """Refuse the topics whose configs cannot be together with what is there and those before them."""
+    def _reject_conflicts(self, case: _Split) -> None:
+        """Reject the topics whose configs cannot be together with what is there and those before them."""
         changes = [self._change(name, values) for name, values in case.values.items()]
         if not changes or not self._store.conflict(changes):
             return
@@ -128,7 +128,7 @@ class TopicCreations:
             name = change.entity.name
             del case.values[name]
             case.passed[:] = [topic for topic in case.passed if topic.fields.name != name]
-            case.refused.append(refusal(case.asked, name, ErrorCode.invalid_config, problem))
+            case.rejected.append(rejection(case.asked, name, ErrorCode.invalid_config, problem))
 
     def _change(self, name: str, values: dict[str, str], topic_id: bytes = NO_ID) -> ConfigChange:
         shown = None if topic_id == NO_ID else topic_id.hex()
@@ -136,12 +136,12 @@ class TopicCreations:
 
     async def _through(self, intercepted: Intercepted, case: _Split, broker: Broker) -> Reply | None:
         """The answer to what the broker is asked for; None where that is nothing."""
-        if not case.passed and case.refused:
+        if not case.passed and case.rejected:
             return None
         whole = intercepted.frame
         if (
             case.values
-            or case.refused
+            or case.rejected
             or any(one is not other for one, other in zip(case.passed, case.asked.topics, strict=False))
         ):
             whole = case.asked.with_topics(case.passed)
@@ -151,7 +151,7 @@ class TopicCreations:
         return Reply(frame([await broker.ask(frame([whole]))]))
 
     async def _made(
-        self, case: _Split, answer: Answer, broker: Broker, who: Identity, pace: Pace
+        self, case: _Split, answer: Answer, broker: Broker, who: Identity, yielder: Yielder
     ) -> list[Topic]:
         """The topics of the answer, with their configs, when those are stored."""
         made = [topic for topic in answer.topics if topic.fields.error_code == ErrorCode.none]
@@ -164,14 +164,14 @@ class TopicCreations:
             elif name in failures:
                 failure = failures[name]
                 message = f"The topic is created, but its quotas are not set: {failure}"
-                topics.append(refusal(case.asked, name, failure.code, message))
+                topics.append(rejection(case.asked, name, failure.code, message))
             else:
-                topics.append(await self._shown(case, topic, name, pace))
+                topics.append(await self._shown(case, topic, name, yielder))
         return topics
 
     async def _keep(
         self, case: _Split, made: list[Topic], broker: Broker, who: Identity
-    ) -> dict[str, Refused]:
+    ) -> dict[str, RequestRejected]:
         """Store the configs of topics that were made; by name, why that could not be."""
         changes = []
         for topic in made:
@@ -187,7 +187,7 @@ class TopicCreations:
             if failure is not None and change.values
         }
 
-    async def _shown(self, case: _Split, topic: Topic, name: str, pace: Pace) -> Topic:
+    async def _shown(self, case: _Split, topic: Topic, name: str, yielder: Yielder) -> Topic:
         resource = ConfigResource(TOPIC, name)
         configs = self._store.configs
         if case.asked.validate_only:
@@ -195,4 +195,4 @@ class TopicCreations:
                 resource: case.values.get(name, {}),
                 DEFAULT_TOPIC: configs.get(DEFAULT_TOPIC, {}),
             }
-        return await with_entries(case.asked, topic, entries_of(resource, self._keys, configs, None), pace)
+        return await with_entries(case.asked, topic, entries_of(resource, self._keys, configs, None), yielder)

@@ -7,8 +7,8 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.client_quotas import LAST_TIME_MS
-from proxy.admin.messages.alter_configs import APPEND, DELETE, SET, SUBTRACT, Op
-from proxy.admin.messages.config_resources import Key
+from proxy.admin.messages.alter_configs import APPEND, DELETE, SET, SUBTRACT, ConfigOp
+from proxy.admin.messages.config_resources import ResourceKey
 from proxy.admin.messages.describe_configs import (
     DEFAULT_CONFIG,
     DYNAMIC_BROKER_CONFIG,
@@ -16,7 +16,7 @@ from proxy.admin.messages.describe_configs import (
     TOPIC_CONFIG,
     Entry,
 )
-from proxy.admin.rejected import Refused
+from proxy.admin.rejected import RequestRejected
 from proxy.quota.limits.resources import (
     BROKER,
     DEFAULT_RESOURCE,
@@ -36,7 +36,7 @@ _DIGITS: Final = 20
 Configs = Mapping[ConfigResource, Mapping[str, str]]
 
 
-def resource_of(key: Key) -> ConfigResource | None:
+def resource_of(key: ResourceKey) -> ConfigResource | None:
     """The topic or broker that a message names; None where it is neither."""
     kind, name = key
     if kind == TOPIC_TYPE:
@@ -64,41 +64,49 @@ class Plan:
 
 
 def plan_of(
-    ops: Sequence[Op], keys: Mapping[str, ConfigKey], current: Mapping[str, str], replaces: bool, now_ms: int
+    ops: Sequence[ConfigOp],
+    keys: Mapping[str, ConfigKey],
+    current: Mapping[str, str],
+    replaces: bool,
+    now_ms: int,
 ) -> Plan:
-    """The plan of ops on `keys`, and on EXPIRES_AT_MS. Raises Refused."""
+    """The plan of ops on `keys`, and on EXPIRES_AT_MS. Raises RequestRejected."""
     expiries = [op for op in ops if op.name == EXPIRES_AT_MS]
     values = changes_of([op for op in ops if op.name != EXPIRES_AT_MS], keys, current, replaces)
     if not expiries:
         return Plan(values)
     if len(expiries) > 1:
-        raise Refused(ErrorCode.invalid_request, f"Error due to duplicate config keys: {EXPIRES_AT_MS}")
+        raise RequestRejected(
+            ErrorCode.invalid_request, f"Error due to duplicate config keys: {EXPIRES_AT_MS}"
+        )
     if replaces:
         problem = "it takes IncrementalAlterConfigs: what AlterConfigs sets holds for good"
-        raise Refused(ErrorCode.invalid_config, f"{EXPIRES_AT_MS}: {problem}")
+        raise RequestRejected(ErrorCode.invalid_config, f"{EXPIRES_AT_MS}: {problem}")
     [op] = expiries
     if op.operation == DELETE:
         return Plan(values, end_temporary=True)
     return Plan(values, _end(op, values, now_ms))
 
 
-def _end(op: Op, values: Mapping[str, str | None], now_ms: int) -> int:
+def _end(op: ConfigOp, values: Mapping[str, str | None], now_ms: int) -> int:
     if op.operation != SET or op.value is None:
-        raise Refused(ErrorCode.invalid_request, f"{EXPIRES_AT_MS} takes a value to set, or is deleted")
+        raise RequestRejected(
+            ErrorCode.invalid_request, f"{EXPIRES_AT_MS} takes a value to set, or is deleted"
+        )
     text = op.value.strip()
     if not (text.isascii() and text.isdigit() and now_ms < int(text[:_DIGITS]) <= LAST_TIME_MS):
         problem = "it takes a time to come, in ms since the epoch"
-        raise Refused(ErrorCode.invalid_config, f"{EXPIRES_AT_MS} is {op.value}; {problem}")
+        raise RequestRejected(ErrorCode.invalid_config, f"{EXPIRES_AT_MS} is {op.value}; {problem}")
     if not values:
         problem = "says until when the resource's other quotas in the request hold; there are none"
-        raise Refused(ErrorCode.invalid_config, f"{EXPIRES_AT_MS} {problem}")
+        raise RequestRejected(ErrorCode.invalid_config, f"{EXPIRES_AT_MS} {problem}")
     return int(text)
 
 
 def changes_of(
-    ops: Sequence[Op], keys: Mapping[str, ConfigKey], current: Mapping[str, str], replaces: bool
+    ops: Sequence[ConfigOp], keys: Mapping[str, ConfigKey], current: Mapping[str, str], replaces: bool
 ) -> dict[str, str | None]:
-    """What the ops, all of them on `keys`, set, and with None what they remove. Raises Refused.
+    """What the ops, all of them on `keys`, set, and with None what they remove. Raises RequestRejected.
 
     `replaces`: configs that are not named are removed; one that has its value already is left as it is, so
     that old tools, which write back what they have read, make no temporary value a lasting one.
@@ -106,7 +114,7 @@ def changes_of(
     changes: dict[str, str | None] = {}
     for op in ops:
         if op.name in changes:
-            raise Refused(ErrorCode.invalid_request, f"Error due to duplicate config keys: {op.name}")
+            raise RequestRejected(ErrorCode.invalid_request, f"Error due to duplicate config keys: {op.name}")
         changes[op.name] = _value(op, keys[op.name], current.get(op.name))
     if replaces:
         changes = {name: value for name, value in changes.items() if value != current.get(name)}
@@ -115,27 +123,29 @@ def changes_of(
     return changes
 
 
-def _value(op: Op, key: ConfigKey, current: str | None) -> str | None:
+def _value(op: ConfigOp, key: ConfigKey, current: str | None) -> str | None:
     if op.operation == DELETE:
         return None
     if op.operation not in (SET, APPEND, SUBTRACT):
-        raise Refused(
+        raise RequestRejected(
             ErrorCode.invalid_request, f"The config operation {op.operation} of {op.name} is not known"
         )
     if op.value is None:
-        raise Refused(ErrorCode.invalid_request, key.problem(None))
+        raise RequestRejected(ErrorCode.invalid_request, key.problem(None))
     text = op.value if op.operation == SET else _listed(op, op.value, key, current)
     problem = key.problem(text)
     if problem:
-        raise Refused(ErrorCode.invalid_config, problem)
+        raise RequestRejected(ErrorCode.invalid_config, problem)
     return key.canonical(text)
 
 
-def _listed(op: Op, value: str, key: ConfigKey, current: str | None) -> str:
+def _listed(op: ConfigOp, value: str, key: ConfigKey, current: str | None) -> str:
     """The list after APPEND or SUBTRACT."""
     if key.type != LIST:
         what = "APPEND to" if op.operation == APPEND else "SUBTRACT from"
-        raise Refused(ErrorCode.invalid_config, f"Can't {what} key {key.name} because its type is not LIST.")
+        raise RequestRejected(
+            ErrorCode.invalid_config, f"Can't {what} key {key.name} because its type is not LIST."
+        )
     elements = split_list(key.default or "" if current is None else current)
     named = split_list(value)
     if op.operation == SUBTRACT:

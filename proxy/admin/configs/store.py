@@ -8,7 +8,7 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.mutations.mutations import Broker
-from proxy.admin.rejected import Refused
+from proxy.admin.rejected import RequestRejected
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.identity import Identity
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
@@ -39,11 +39,11 @@ class ConfigsStore:
         return self._store.has_set(resource)
 
     def check_open(self) -> None:
-        """Raises Refused where it is known that nothing can be stored now."""
+        """Raises RequestRejected where it is known that nothing can be stored now."""
         try:
             self._store.check_open()
         except (StoreUnavailable, StoreOff) as error:
-            raise _refusal(error) from error
+            raise _rejection(error) from error
 
     def conflict(self, changes: Sequence[ConfigChange]) -> str:
         """Why these cannot be made together, in a sentence; empty when they can."""
@@ -51,7 +51,7 @@ class ConfigsStore:
 
     async def alter(
         self, changes: Sequence[ConfigChange], broker: Broker, who: Identity
-    ) -> list[Refused | None]:
+    ) -> list[RequestRejected | None]:
         """Make the changes; of each, why it could not be made."""
         changes = await self._with_topic_ids(changes, broker)
         try:
@@ -61,13 +61,13 @@ class ConfigsStore:
             # Others have been faster; it is rare, so each is tried alone.
             return [await self._alter_one(change, who) for change in changes]
         except (StoreUnavailable, StoreOff) as error:
-            return [_refusal(error)] * len(changes)
+            return [_rejection(error)] * len(changes)
 
-    async def _alter_one(self, change: ConfigChange, who: Identity) -> Refused | None:
+    async def _alter_one(self, change: ConfigChange, who: Identity) -> RequestRejected | None:
         try:
             await self._store.alter_configs([change], who)
         except (Conflict, StoreUnavailable, StoreOff) as error:
-            return _refusal(error)
+            return _rejection(error)
         return None
 
     async def _with_topic_ids(self, changes: Sequence[ConfigChange], broker: Broker) -> list[ConfigChange]:
@@ -96,9 +96,9 @@ class ConfigsStore:
         ]
 
 
-def _refusal(error: Conflict | StoreUnavailable | StoreOff) -> Refused:
+def _rejection(error: Conflict | StoreUnavailable | StoreOff) -> RequestRejected:
     if isinstance(error, StoreUnavailable):
         # Retriable, and it may be that the change was made after all.
-        return Refused(ErrorCode.request_timed_out, str(error))
+        return RequestRejected(ErrorCode.request_timed_out, str(error))
     code = ErrorCode.invalid_config if isinstance(error, Conflict) else ErrorCode.policy_violation
-    return Refused(code, str(error))
+    return RequestRejected(code, str(error))

@@ -12,17 +12,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.admin.messages.config_resources import (
-    Key,
+    ResourceKey,
     read_key,
     read_result_head,
-    write_answer_head,
+    write_response_head,
     write_result_head,
 )
-from proxy.admin.messages.fields import frame, open_answer, open_request, read_nullable, skip_tags, write_tags
-from proxy.admin.messages.topics import Pace
+from proxy.admin.messages.fields import (
+    frame,
+    open_request,
+    open_response,
+    read_nullable,
+    skip_tags,
+    write_tags,
+)
+from proxy.admin.messages.topics import Yielder
 from proxy.wire.apis import RequestHeader
 from proxy.wire.edit import count
-from proxy.wire.intercepted import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, AnsweredApi
+from proxy.wire.intercepted import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, InterceptedApi
 from proxy.wire.reader import Reader
 
 SET: Final = 0
@@ -32,7 +39,7 @@ SUBTRACT: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class ConfigOp:
     """One config of a resource."""
 
     name: str
@@ -46,14 +53,14 @@ class Op:
 class Altered:
     """A resource in a request."""
 
-    key: Key
-    ops: tuple[Op, ...]
+    key: ResourceKey
+    ops: tuple[ConfigOp, ...]
     head: bytes
     """What stands before the configs."""
     tail: bytes
     """What stands after them."""
 
-    def part(self, ops: Sequence[Op], flexible: bool) -> bytes:
+    def part(self, ops: Sequence[ConfigOp], flexible: bool) -> bytes:
         """The resource with these of its configs."""
         return b"".join([self.head, count(len(ops), flexible), *[op.part for op in ops], self.tail])
 
@@ -80,10 +87,10 @@ class AlterRequest:
         return frame([self.head, count(len(resources), self.flexible), *resources, self.tail])
 
 
-async def read_alter_request(header: RequestHeader, payload: bytes, pace: Pace) -> AlterRequest:
+async def read_alter_request(header: RequestHeader, payload: bytes, yielder: Yielder) -> AlterRequest:
     """A request out of its header and body. Raises Malformed."""
     incremental = header.api_key == INCREMENTAL_ALTER_CONFIGS.key
-    api: AnsweredApi = INCREMENTAL_ALTER_CONFIGS if incremental else ALTER_CONFIGS
+    api: InterceptedApi = INCREMENTAL_ALTER_CONFIGS if incremental else ALTER_CONFIGS
     flexible = header.api_version >= api.flexible_from
     reader = open_request(payload, flexible)
     head_end = reader.offset
@@ -92,10 +99,10 @@ async def read_alter_request(header: RequestHeader, payload: bytes, pace: Pace) 
         start = reader.offset
         key = read_key(reader, flexible)
         head = payload[start : reader.offset]
-        ops: list[Op] = []
+        ops: list[ConfigOp] = []
         for _ in range(reader.count(flexible)):
             ops.append(_read_op(reader, flexible, incremental, payload))
-            await pace.step()
+            await yielder.step()
         end = reader.offset
         skip_tags(reader, flexible)
         resources.append(Altered(key, tuple(ops), head, payload[end : reader.offset]))
@@ -113,36 +120,36 @@ async def read_alter_request(header: RequestHeader, payload: bytes, pace: Pace) 
     )
 
 
-def _read_op(reader: Reader, flexible: bool, incremental: bool, payload: bytes) -> Op:
+def _read_op(reader: Reader, flexible: bool, incremental: bool, payload: bytes) -> ConfigOp:
     start = reader.offset
     name = reader.string(flexible)
     operation = reader.u8() if incremental else SET
     value = read_nullable(reader, flexible)
     skip_tags(reader, flexible)
-    return Op(name, operation, value, payload[start : reader.offset])
+    return ConfigOp(name, operation, value, payload[start : reader.offset])
 
 
 @dataclass(frozen=True, slots=True)
 class AlterResult:
     """What became of a resource, with the bytes that say it."""
 
-    key: Key
+    key: ResourceKey
     error_code: int
     part: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class AlterAnswer:
+class AlterResponse:
     """An answer in parts."""
 
     results: list[AlterResult]
     throttle_time_ms: int
 
 
-async def read_alter_answer(request: AlterRequest, payload: bytes, pace: Pace) -> AlterAnswer:
+async def read_alter_response(request: AlterRequest, payload: bytes, yielder: Yielder) -> AlterResponse:
     """The broker's answer out of its header and body. Raises Malformed."""
     flexible = request.flexible
-    reader = open_answer(payload, flexible)
+    reader = open_response(payload, flexible)
     throttle_time_ms = reader.i32()
     results: list[AlterResult] = []
     for _ in range(reader.count(flexible)):
@@ -150,24 +157,28 @@ async def read_alter_answer(request: AlterRequest, payload: bytes, pace: Pace) -
         error_code, key = read_result_head(reader, flexible)
         skip_tags(reader, flexible)
         results.append(AlterResult(key, error_code, payload[start : reader.offset]))
-        await pace.step()
-    return AlterAnswer(results, throttle_time_ms)
+        await yielder.step()
+    return AlterResponse(results, throttle_time_ms)
 
 
-def write_result(request: AlterRequest, key: Key, error_code: int, message: str | None) -> AlterResult:
+def write_result(
+    request: AlterRequest, key: ResourceKey, error_code: int, message: str | None
+) -> AlterResult:
     """A result of the proxy's own."""
     flexible = request.flexible
     part = write_result_head(key, error_code, message, flexible) + write_tags(flexible)
     return AlterResult(key, error_code, part)
 
 
-def write_alter_answer(request: AlterRequest, results: Iterable[AlterResult], throttle_time_ms: int) -> bytes:
+def write_alter_response(
+    request: AlterRequest, results: Iterable[AlterResult], throttle_time_ms: int
+) -> bytes:
     """The answer to the request as a whole frame, its results in the order of the request."""
     flexible = request.flexible
-    left: dict[Key, deque[AlterResult]] = {}
+    left: dict[ResourceKey, deque[AlterResult]] = {}
     for result in results:
         left.setdefault(result.key, deque()).append(result)
     parts = [left[asked.key].popleft().part for asked in request.resources if left.get(asked.key)]
     parts += [result.part for queue in left.values() for result in queue]
-    head = write_answer_head(request.correlation_id, throttle_time_ms, flexible)
+    head = write_response_head(request.correlation_id, throttle_time_ms, flexible)
     return frame([head, count(len(parts), flexible), *parts, write_tags(flexible)])

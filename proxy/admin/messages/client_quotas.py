@@ -31,7 +31,7 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class QuotaOp:
     """One quota to set or to remove."""
 
     key: str | None
@@ -40,11 +40,11 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
-class Alteration:
+class QuotaAlteration:
     """An entry of AlterClientQuotas."""
 
     parts: tuple[Part, ...]
-    ops: tuple[Op, ...]
+    ops: tuple[QuotaOp, ...]
 
 
 def read_describe(reader: Reader, flexible: bool) -> tuple[list[Component], bool]:
@@ -60,13 +60,13 @@ def read_describe(reader: Reader, flexible: bool) -> tuple[list[Component], bool
     return components, strict
 
 
-def read_alterations(reader: Reader, flexible: bool) -> Iterator[Alteration]:
+def read_alterations(reader: Reader, flexible: bool) -> Iterator[QuotaAlteration]:
     """The entries of an AlterClientQuotasRequest; read_validate_only() reads the rest. Raises Malformed."""
     for _ in range(reader.count(flexible)):
         parts = tuple(_read_part(reader, flexible) for _ in range(reader.count(flexible)))
         ops = tuple(_read_op(reader, flexible) for _ in range(reader.count(flexible)))
         skip_tags(reader, flexible)
-        yield Alteration(parts, ops)
+        yield QuotaAlteration(parts, ops)
 
 
 def read_validate_only(reader: Reader, flexible: bool) -> bool:
@@ -82,11 +82,11 @@ def _read_part(reader: Reader, flexible: bool) -> Part:
     return part
 
 
-def _read_op(reader: Reader, flexible: bool) -> Op:
+def _read_op(reader: Reader, flexible: bool) -> QuotaOp:
     key = read_nullable(reader, flexible)
     at = reader.take(8)
     value: float = struct.unpack_from(">d", reader.data, at)[0]
-    op = Op(key, value, reader.u8() != 0)
+    op = QuotaOp(key, value, reader.u8() != 0)
     skip_tags(reader, flexible)
     return op
 

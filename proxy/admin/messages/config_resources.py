@@ -4,29 +4,29 @@ from proxy.admin.messages.fields import write_nullable, write_tags
 from proxy.wire.edit import i16, i32, string
 from proxy.wire.reader import Reader
 
-Key = tuple[int, str]
+ResourceKey = tuple[int, str]
 """Type and name of a resource."""
 
 
-def read_key(reader: Reader, flexible: bool) -> Key:
+def read_key(reader: Reader, flexible: bool) -> ResourceKey:
     """Read a resource."""
     kind = reader.u8()
     return kind, reader.string(flexible)
 
 
-def read_result_head(reader: Reader, flexible: bool) -> tuple[int, Key]:
+def read_result_head(reader: Reader, flexible: bool) -> tuple[int, ResourceKey]:
     """Read the error_code of a result and whose it is."""
     error_code = reader.i16()
     reader.skip_string(flexible)  # error_message
     return error_code, read_key(reader, flexible)
 
 
-def write_result_head(key: Key, error_code: int, message: str | None, flexible: bool) -> bytes:
+def write_result_head(key: ResourceKey, error_code: int, message: str | None, flexible: bool) -> bytes:
     """The same, with the error's message."""
     kind, name = key
     return i16(error_code) + write_nullable(message, flexible) + bytes([kind]) + string(name, flexible)
 
 
-def write_answer_head(correlation_id: int, throttle_time_ms: int, flexible: bool) -> bytes:
+def write_response_head(correlation_id: int, throttle_time_ms: int, flexible: bool) -> bytes:
     """Header and throttle_time_ms: what stands before the results."""
     return i32(correlation_id) + write_tags(flexible) + i32(throttle_time_ms)

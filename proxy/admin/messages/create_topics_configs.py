@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from proxy.admin.messages.alter_configs import SET, Op
+from proxy.admin.messages.alter_configs import SET, ConfigOp
 from proxy.admin.messages.describe_configs import Entry, beside
 from proxy.admin.messages.fields import NO_TAGS, read_nullable, skip_tags, write_nullable, write_tags
 from proxy.admin.messages.topic_apis import skip_assignments
-from proxy.admin.messages.topics import Fields, Pace, Request, Topic
+from proxy.admin.messages.topics import Fields, Request, Topic, Yielder
 from proxy.wire.edit import count, i16, i32, string
 from proxy.wire.reader import Reader
 from proxy.wire.views import NO_ID
@@ -19,17 +19,17 @@ MESSAGE_FROM: Final = 1
 
 
 async def split(
-    request: Request, topic: Topic, ours: Callable[[str], bool], pace: Pace
-) -> tuple[list[Op], Topic]:
+    request: Request, topic: Topic, ours: Callable[[str], bool], yielder: Yielder
+) -> tuple[list[ConfigOp], Topic]:
     """Of a topic in a request, the configs that are ours, and the topic without them."""
     flexible = request.api.flexible(request.version)
     part = topic.part
     reader = Reader([part])
     reader.skip_string(flexible)  # name
     reader.take(6)  # num_partitions, replication_factor
-    await skip_assignments(reader, flexible, True, pace)
+    await skip_assignments(reader, flexible, True, yielder)
     head_end = reader.offset
-    taken: list[Op] = []
+    taken: list[ConfigOp] = []
     left: list[bytes] = []
     for _ in range(reader.count(flexible)):
         start = reader.offset
@@ -38,18 +38,18 @@ async def split(
         skip_tags(reader, flexible)
         config = part[start : reader.offset]
         if ours(name):
-            taken.append(Op(name, SET, value, config))
+            taken.append(ConfigOp(name, SET, value, config))
         else:
             left.append(config)
-        await pace.step()
+        await yielder.step()
     if not taken:
         return taken, topic
     rest = [part[:head_end], count(len(left), flexible), *left, part[reader.offset :]]
     return taken, Topic(topic.fields, b"".join(rest))
 
 
-def refusal(request: Request, name: str, error_code: int, message: str) -> Topic:
-    """A topic in an answer that refuses it."""
+def rejection(request: Request, name: str, error_code: int, message: str) -> Topic:
+    """A topic in an answer that rejects it."""
     version, flexible = request.version, request.api.flexible(request.version)
     pieces = [string(name, flexible)]
     if version >= TOPIC_ID_FROM:
@@ -62,7 +62,7 @@ def refusal(request: Request, name: str, error_code: int, message: str) -> Topic
     return Topic(Fields(name, error_code=error_code), b"".join(pieces))
 
 
-async def with_entries(request: Request, topic: Topic, entries: Iterable[Entry], pace: Pace) -> Topic:
+async def with_entries(request: Request, topic: Topic, entries: Iterable[Entry], yielder: Yielder) -> Topic:
     """A topic in an answer with these configs beside those that it has, or in their place; as it is where the
     answer tells of no configs.
     """
@@ -87,7 +87,7 @@ async def with_entries(request: Request, topic: Topic, entries: Iterable[Entry],
         reader.take(3)  # read_only, config_source, is_sensitive
         reader.skip_tags()
         theirs.append((name, part[start : reader.offset]))
-        await pace.step()
+        await yielder.step()
     configs = [config for _, config in beside(theirs, entries, _config)]
     rest = [part[:head_end], count(len(configs), True), *configs, part[reader.offset :]]
     return Topic(topic.fields, b"".join(rest))

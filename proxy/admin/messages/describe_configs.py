@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.admin.messages.config_resources import (
-    Key,
+    ResourceKey,
     read_key,
     read_result_head,
-    write_answer_head,
+    write_response_head,
     write_result_head,
 )
 from proxy.admin.messages.fields import (
     frame,
-    open_answer,
     open_request,
+    open_response,
     skip_tags,
     write_nullable,
     write_tags,
 )
-from proxy.admin.messages.topics import Pace
+from proxy.admin.messages.topics import Yielder
 from proxy.quota.limits.resources import BOOLEAN, LIST, LONG, STRING
 from proxy.wire.apis import RequestHeader
 from proxy.wire.edit import count, string
@@ -43,7 +43,7 @@ _TYPES: Final = {BOOLEAN: 1, STRING: 2, LONG: 5, LIST: 7}
 class Described:
     """A resource in a request."""
 
-    key: Key
+    key: ResourceKey
     names: frozenset[str] | None
     """The configs that are asked for; None for all."""
     part: bytes
@@ -97,7 +97,7 @@ class Entry:
 class DescribeResult:
     """A resource in an answer, with the bytes that say it."""
 
-    key: Key
+    key: ResourceKey
     error_code: int
     configs: list[tuple[str, bytes]]
     """Names, and the bytes that say them."""
@@ -107,7 +107,7 @@ class DescribeResult:
     """What stands after them."""
 
 
-async def read_describe_request(header: RequestHeader, payload: bytes, pace: Pace) -> DescribeRequest:
+async def read_describe_request(header: RequestHeader, payload: bytes, yielder: Yielder) -> DescribeRequest:
     """A request out of its header and body. Raises Malformed."""
     version = header.api_version
     flexible = version >= DESCRIBE_CONFIGS.flexible_from
@@ -120,12 +120,12 @@ async def read_describe_request(header: RequestHeader, payload: bytes, pace: Pac
         names: list[str] = []
         for _ in range(reader.count(flexible)):
             names.append(reader.string(flexible))
-            await pace.step()
+            await yielder.step()
         skip_tags(reader, flexible)
         part = payload[start : reader.offset]
         # Brokers take an empty list of names for all, as they do null.
         resources.append(Described(key, frozenset(names) if names else None, part))
-        await pace.step()
+        await yielder.step()
     tail = reader.offset
     synonyms = version >= 1 and reader.u8() != 0
     documentation = version >= 3 and reader.u8() != 0
@@ -142,14 +142,14 @@ async def read_describe_request(header: RequestHeader, payload: bytes, pace: Pac
     )
 
 
-async def read_describe_answer(
-    request: DescribeRequest, payload: bytes, pace: Pace
+async def read_describe_response(
+    request: DescribeRequest, payload: bytes, yielder: Yielder
 ) -> tuple[list[DescribeResult], int]:
     """The results of the broker's answer, out of its header and body, and throttle_time_ms. Raises
     Malformed.
     """
     flexible = request.flexible
-    reader = open_answer(payload, flexible)
+    reader = open_response(payload, flexible)
     throttle_time_ms = reader.i32()
     results: list[DescribeResult] = []
     for _ in range(reader.count(flexible)):
@@ -161,7 +161,7 @@ async def read_describe_answer(
             at = reader.offset
             name = _skip_config(reader, request.version, flexible)
             configs.append((name, payload[at : reader.offset]))
-            await pace.step()
+            await yielder.step()
         end = reader.offset
         skip_tags(reader, flexible)
         results.append(DescribeResult(key, error_code, configs, head, payload[end : reader.offset]))
@@ -219,19 +219,19 @@ def beside(
 
 
 def own_result(
-    request: DescribeRequest, key: Key, error_code: int = 0, message: str | None = None
+    request: DescribeRequest, key: ResourceKey, error_code: int = 0, message: str | None = None
 ) -> DescribeResult:
     """A resource, without configs, that no broker knows."""
     head = write_result_head(key, error_code, message, request.flexible)
     return DescribeResult(key, error_code, [], head, write_tags(request.flexible))
 
 
-def write_describe_answer(
+def write_describe_response(
     request: DescribeRequest, results: Sequence[DescribeResult], throttle_time_ms: int
 ) -> bytes:
     """The answer to the request as a whole frame."""
     flexible = request.flexible
-    head = write_answer_head(request.correlation_id, throttle_time_ms, flexible)
+    head = write_response_head(request.correlation_id, throttle_time_ms, flexible)
     pieces = [head, count(len(results), flexible)]
     for result in results:
         configs = [part for _, part in result.configs]

@@ -18,7 +18,7 @@ def open_request(payload: bytes, flexible: bool) -> Reader:
     return reader
 
 
-def open_answer(payload: bytes, flexible: bool) -> Reader:
+def open_response(payload: bytes, flexible: bool) -> Reader:
     """An answer, of header and body, to be read from its body on. Raises Malformed."""
     reader = Reader([payload])
     reader.take(4)  # correlation_id

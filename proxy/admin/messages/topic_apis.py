@@ -9,15 +9,15 @@ CreatePartitions (37)   v0-3   v2 flexible
 from typing import Final
 
 from proxy.admin.messages.fields import NO_TAGS, read_nullable, skip_tags
-from proxy.admin.messages.topics import Fields, MutationApi, Pace
+from proxy.admin.messages.topics import Fields, MutationApi, Yielder
 from proxy.wire.edit import i16, i32, string, uvarint
 from proxy.wire.intercepted import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from proxy.wire.reader import Reader
 from proxy.wire.views import NO_ID
 
 _NULL: Final = uvarint(0)
-"""A compact string or array that is null, and _EMPTY an array without elements. A refusal needs no older
-form: versions that refuse are flexible."""
+"""A compact string or array that is null, and _EMPTY an array without elements. A rejection needs no older
+form: versions that reject are flexible."""
 _EMPTY: Final = uvarint(1)
 _NEVER: Final = 1 << 15
 
@@ -28,21 +28,21 @@ class CreateTopics(MutationApi):
     throttle_from = 2
     validate_only_from = 1
 
-    async def read_topic(self, reader: Reader, version: int, pace: Pace) -> Fields:
+    async def read_topic(self, reader: Reader, version: int, yielder: Yielder) -> Fields:
         flexible = self.flexible(version)
         name = reader.string(flexible)
         partitions = reader.i32()
         reader.take(2)  # replication_factor
-        assigned = await skip_assignments(reader, flexible, True, pace)
+        assigned = await skip_assignments(reader, flexible, True, yielder)
         for _ in range(reader.count(flexible)):
             reader.skip_string(flexible)  # name
             reader.skip_string(flexible)  # value
             skip_tags(reader, flexible)
-            await pace.step()
+            await yielder.step()
         skip_tags(reader, flexible)
         return Fields(name, partitions=assigned or partitions)
 
-    async def read_result(self, reader: Reader, version: int, pace: Pace) -> Fields:
+    async def read_result(self, reader: Reader, version: int, yielder: Yielder) -> Fields:
         flexible = self.flexible(version)
         name = reader.string(flexible)
         topic_id = reader.uuid() if version >= 7 else NO_ID
@@ -58,11 +58,11 @@ class CreateTopics(MutationApi):
             reader.skip_string(True)  # value
             reader.take(3)  # read_only, config_source, is_sensitive
             reader.skip_tags()
-            await pace.step()
+            await yielder.step()
         reader.skip_tags()
         return Fields(name, topic_id, partitions, error_code)
 
-    def write_refusal(self, fields: Fields, version: int) -> bytes:
+    def write_rejection(self, fields: Fields, version: int) -> bytes:
         topic_id = NO_ID if version >= 7 else b""
         unknown = i32(-1) + i16(-1)  # num_partitions, replication_factor
         return _name(fields) + topic_id + i16(fields.error_code) + _NULL + unknown + _EMPTY + NO_TAGS
@@ -74,14 +74,14 @@ class DeleteTopics(MutationApi):
     throttle_from = 1
     validate_only_from = _NEVER
 
-    async def read_topic(self, reader: Reader, version: int, pace: Pace) -> Fields:
+    async def read_topic(self, reader: Reader, version: int, yielder: Yielder) -> Fields:
         if version < 6:
             return Fields(reader.string(self.flexible(version)))
         fields = Fields(read_nullable(reader, True), reader.uuid())
         reader.skip_tags()
         return fields
 
-    async def read_result(self, reader: Reader, version: int, pace: Pace) -> Fields:
+    async def read_result(self, reader: Reader, version: int, yielder: Yielder) -> Fields:
         flexible = self.flexible(version)
         name = read_nullable(reader, flexible)
         topic_id = reader.uuid() if version >= 6 else NO_ID
@@ -91,7 +91,7 @@ class DeleteTopics(MutationApi):
         skip_tags(reader, flexible)
         return Fields(name, topic_id, error_code=error_code)
 
-    def write_refusal(self, fields: Fields, version: int) -> bytes:
+    def write_rejection(self, fields: Fields, version: int) -> bytes:
         # A topic that goes by its id is not given its name: whether the client may know it, brokers decide.
         topic_id = fields.topic_id if version >= 6 else b""
         return _name(fields) + topic_id + i16(fields.error_code) + _NULL + NO_TAGS
@@ -103,15 +103,15 @@ class CreatePartitions(MutationApi):
     throttle_from = 0
     validate_only_from = 0
 
-    async def read_topic(self, reader: Reader, version: int, pace: Pace) -> Fields:
+    async def read_topic(self, reader: Reader, version: int, yielder: Yielder) -> Fields:
         flexible = self.flexible(version)
         name = reader.string(flexible)
         partitions = reader.i32()
-        await skip_assignments(reader, flexible, False, pace)
+        await skip_assignments(reader, flexible, False, yielder)
         skip_tags(reader, flexible)
         return Fields(name, partitions=partitions)
 
-    async def read_result(self, reader: Reader, version: int, pace: Pace) -> Fields:
+    async def read_result(self, reader: Reader, version: int, yielder: Yielder) -> Fields:
         flexible = self.flexible(version)
         name = reader.string(flexible)
         error_code = reader.i16()
@@ -119,7 +119,7 @@ class CreatePartitions(MutationApi):
         skip_tags(reader, flexible)
         return Fields(name, error_code=error_code)
 
-    def write_refusal(self, fields: Fields, version: int) -> bytes:
+    def write_rejection(self, fields: Fields, version: int) -> bytes:
         return _name(fields) + i16(fields.error_code) + _NULL + NO_TAGS
 
 
@@ -129,7 +129,7 @@ APIS: Final[dict[int, MutationApi]] = {
 """By API key."""
 
 
-async def skip_assignments(reader: Reader, flexible: bool, numbered: bool, pace: Pace) -> int:
+async def skip_assignments(reader: Reader, flexible: bool, numbered: bool, yielder: Yielder) -> int:
     """Step over partitions with their brokers, each with its number or not; return how many there are."""
     number = reader.count(flexible)
     for _ in range(number):
@@ -137,7 +137,7 @@ async def skip_assignments(reader: Reader, flexible: bool, numbered: bool, pace:
             reader.take(4)
         reader.skip(4 * reader.count(flexible))  # broker_ids
         skip_tags(reader, flexible)
-        await pace.step()
+        await yielder.step()
     return number
 
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.admin.messages.fields import frame, open_answer, open_request, write_tags
+from proxy.admin.messages.fields import frame, open_request, open_response, write_tags
 from proxy.wire.apis import RequestHeader
 from proxy.wire.edit import count, i32
-from proxy.wire.intercepted import AnsweredApi
+from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 from proxy.wire.views import NO_ID
 
@@ -20,11 +20,11 @@ STEPS: Final = 256
 """Topics, or parts of one, that are worked through before others have their turn."""
 NO_COUNT: Final = -1
 
-Key = str | bytes
+TopicKey = str | bytes
 """What a topic goes by in a request: its name, or its id where the request gives no name."""
 
 
-class Pace:
+class Yielder:
     """Counts the steps of a long piece of work."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Topic:
     part: bytes
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TopicKey:
         name = self.fields.name
         return self.fields.topic_id if name is None else name
 
@@ -66,9 +66,9 @@ class Topic:
 class MutationApi:
     """One of the APIs, and where its versions differ."""
 
-    versions: AnsweredApi
+    versions: InterceptedApi
     strict_from: int
-    """The first version whose topics are refused one by one; older ones are only made to wait (KIP-599)."""
+    """The first version whose topics are rejected one by one; older ones are only made to wait (KIP-599)."""
     throttle_from: int
     """The first version whose answer has throttle_time_ms, in front of the topics."""
     validate_only_from: int
@@ -77,15 +77,15 @@ class MutationApi:
         """Whether the messages and both their headers have compact strings and tagged fields."""
         return version >= self.versions.flexible_from
 
-    async def read_topic(self, reader: Reader, version: int, pace: Pace) -> Fields:
+    async def read_topic(self, reader: Reader, version: int, yielder: Yielder) -> Fields:
         """Read the next topic of a request."""
         raise NotImplementedError
 
-    async def read_result(self, reader: Reader, version: int, pace: Pace) -> Fields:
+    async def read_result(self, reader: Reader, version: int, yielder: Yielder) -> Fields:
         """Read the next topic of an answer."""
         raise NotImplementedError
 
-    def write_refusal(self, fields: Fields, version: int) -> bytes:
+    def write_rejection(self, fields: Fields, version: int) -> bytes:
         """A topic's part of an answer that has an error and no message; from `strict_from` on."""
         raise NotImplementedError
 
@@ -126,10 +126,10 @@ class Request:
         head, tail = self.payload[: self.head_end], self.payload[self.tail_start :]
         return b"".join(_parts(head, topics, tail, self.api.flexible(self.version)))
 
-    def refuse(self, topic: Topic, error_code: int) -> Topic:
-        """The topic as it stands in an answer that refuses it."""
+    def reject(self, topic: Topic, error_code: int) -> Topic:
+        """The topic as it stands in an answer that rejects it."""
         fields = Fields(topic.fields.name, topic.fields.topic_id, error_code=error_code)
-        return Topic(fields, self.api.write_refusal(fields, self.version))
+        return Topic(fields, self.api.write_rejection(fields, self.version))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Answer:
     """0 where the version has none."""
 
 
-async def read_request(api: MutationApi, header: RequestHeader, payload: bytes, pace: Pace) -> Request:
+async def read_request(api: MutationApi, header: RequestHeader, payload: bytes, yielder: Yielder) -> Request:
     """A request out of its header and body. Raises Malformed."""
     version = header.api_version
     flexible = api.flexible(version)
@@ -150,26 +150,26 @@ async def read_request(api: MutationApi, header: RequestHeader, payload: bytes, 
     topics: list[Topic] = []
     for _ in range(reader.count(flexible)):
         start = reader.offset
-        fields = await api.read_topic(reader, version, pace)
+        fields = await api.read_topic(reader, version, yielder)
         topics.append(Topic(fields, payload[start : reader.offset]))
-        await pace.step()
+        await yielder.step()
     tail_start = reader.offset
     reader.take(4)  # timeout_ms
     validate_only = version >= api.validate_only_from and reader.u8() != 0
     return Request(api, version, header.correlation_id, topics, validate_only, payload, head_end, tail_start)
 
 
-async def read_answer(request: Request, payload: bytes, pace: Pace) -> Answer:
+async def read_answer(request: Request, payload: bytes, yielder: Yielder) -> Answer:
     """The broker's answer to a request out of its header and body. Raises Malformed."""
     flexible = request.api.flexible(request.version)
-    reader = open_answer(payload, flexible)
+    reader = open_response(payload, flexible)
     throttle_time_ms = reader.i32() if request.tells_throttle else 0
     topics: list[Topic] = []
     for _ in range(reader.count(flexible)):
         start = reader.offset
-        fields = await request.api.read_result(reader, request.version, pace)
+        fields = await request.api.read_result(reader, request.version, yielder)
         topics.append(Topic(fields, payload[start : reader.offset]))
-        await pace.step()
+        await yielder.step()
     return Answer(topics, throttle_time_ms)
 
 

@@ -1,9 +1,9 @@
 """The controller mutation quota (KIP-599) at work on CreateTopics, DeleteTopics and CreatePartitions.
 
 Each topic is charged in its turn, before the broker hears of it. In versions that can say so (strict), one is
-refused while the tokens are below zero, and the rest goes to the broker in one request; in older ones
-(permissive) all go. What the broker refuses gets its tokens back; where that makes room for topics that were
-refused, those go in another request. The client gets one answer. It has to wait where a topic was refused,
+rejected while the tokens are below zero, and the rest goes to the broker in one request; in older ones
+(permissive) all go. What the broker rejects gets its tokens back; where that makes room for topics that were
+rejected, those go in another request. The client gets one answer. It has to wait where a topic was rejected,
 or, in older versions, while the tokens are below zero.
 """
 
@@ -15,16 +15,16 @@ from typing import Final
 from proxy.admin.authority import Rights
 from proxy.admin.messages.topic_apis import APIS
 from proxy.admin.messages.topics import (
-    Key,
-    Pace,
     Request,
     Topic,
+    TopicKey,
+    Yielder,
     read_answer,
     read_request,
     write_answer,
 )
-from proxy.admin.mutations.permit_charge import NONE, Bill
-from proxy.admin.mutations.permits import NOTHING, Cost, Costs
+from proxy.admin.mutations.permit_charge import NONE, PermitCharge
+from proxy.admin.mutations.permits import NOTHING, PermitCosts, Permits
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
@@ -70,38 +70,38 @@ class ControllerMutations:
     def __init__(self, quota: ControllerMutation, time: Callable[[], float]) -> None:
         self._quota: Final = quota
         self._time: Final = time
-        self._clusters: Final[dict[str, Costs]] = {}
+        self._clusters: Final[dict[str, PermitCosts]] = {}
 
     @property
     def active(self) -> bool:
         """Whether anybody has such a quota."""
         return self._quota.active
 
-    def costs(self, cluster_id: str) -> Costs:
+    def costs(self, cluster_id: str) -> PermitCosts:
         """What topics of a cluster cost, whichever listener a request comes to."""
-        return self._clusters.setdefault(cluster_id, Costs(self._time))
+        return self._clusters.setdefault(cluster_id, PermitCosts(self._time))
 
     async def answer(self, intercepted: Intercepted, broker: Broker) -> Reply:
         """The answer to a request.
 
         Raises ProtocolError where the request is none, RelayError where the broker's answer is none.
         """
-        pace = Pace()
+        yielder = Yielder()
         header = intercepted.header
         check(header, len(intercepted.frame))
-        request = await read_request(APIS[header.api_key], header, intercepted.frame, pace)
+        request = await read_request(APIS[header.api_key], header, intercepted.frame, yielder)
         prices = self.costs(broker.cluster_id)
         who = intercepted.exchange.client
         bucket = self._quota.bucket(who, self._time())
         if bucket is None:
             case = _Case(request, {}, None, self._time)
         else:
-            costs = await prices.of(request, broker.counts, broker.node_id, pace)
-            case = _Case(request, costs, Bill(self._quota, bucket, request, costs, who), self._time)
-        await case.put(broker.ask, pace)
+            costs = await prices.of(request, broker.counts, broker.node_id, yielder)
+            case = _Case(request, costs, PermitCharge(self._quota, bucket, request, costs, who), self._time)
+        await case.put(broker.ask, yielder)
         for asked, done in case.done:
             prices.note(request, asked.fields, done.fields, case.costs.get(asked.key, NOTHING))
-            await pace.step()
+            await yielder.step()
         seconds = 0.0
         if bucket is not None and case.has_to_wait:
             seconds = self._quota.throttle(bucket, self._time(), who, header.api_key)
@@ -129,7 +129,11 @@ class _Case:
     """One request before the quota and the broker."""
 
     def __init__(
-        self, request: Request, costs: Mapping[Key, Cost], bill: Bill | None, time: Callable[[], float]
+        self,
+        request: Request,
+        costs: Mapping[TopicKey, Permits],
+        bill: PermitCharge | None,
+        time: Callable[[], float],
     ) -> None:
         """Without a bill everything is admitted."""
         self.costs: Final = costs
@@ -142,37 +146,37 @@ class _Case:
         self._time: Final = time
         self._asked: Final = {topic.key: topic for topic in request.topics}
         self._answered: Final[list[Topic]] = []
-        self._refused: list[Topic] = []
+        self._rejected: list[Topic] = []
         self._questions = 0
 
-    async def put(self, ask: Ask, pace: Pace) -> None:
+    async def put(self, ask: Ask, yielder: Yielder) -> None:
         """Ask the broker for what the quota admits, and again while it makes room for more."""
         pending = self._request.topics
         while True:
-            admitted = await self._admit(pending, pace)
-            if self._refused and not admitted:
+            admitted = await self._admit(pending, yielder)
+            if self._rejected and not admitted:
                 return
-            room = await self._ask(ask, admitted, pace)
-            if not self._refused or not room:
+            room = await self._ask(ask, admitted, yielder)
+            if not self._rejected or not room:
                 return
-            pending = self._refused
+            pending = self._rejected
 
-    async def _admit(self, topics: list[Topic], pace: Pace) -> list[Topic]:
+    async def _admit(self, topics: list[Topic], yielder: Yielder) -> list[Topic]:
         bill = self._bill
         admitted: list[Topic] = []
-        self._refused = []
+        self._rejected = []
         for topic in topics:
             passes = bill is None or bill.admit(topic, self._time())
-            (admitted if passes else self._refused).append(topic)
-            await pace.step()
+            (admitted if passes else self._rejected).append(topic)
+            await yielder.step()
         return admitted
 
-    async def _ask(self, ask: Ask, topics: list[Topic], pace: Pace) -> bool:
+    async def _ask(self, ask: Ask, topics: list[Topic], yielder: Yielder) -> bool:
         """Take the broker's answer; whether tokens were given back."""
         payload = await ask(self._request.frame(topics))
         self._questions += 1
         try:
-            answer = await read_answer(self._request, payload, pace)
+            answer = await read_answer(self._request, payload, yielder)
         except ProtocolError as error:
             what = f"the answer to {self._request.api.versions.name} v{self._request.version}: {error}"
             raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
@@ -187,31 +191,31 @@ class _Case:
                 room = True
             if topic.fields.error_code == NONE:
                 self.done.append((asked, topic))
-            await pace.step()
+            await yielder.step()
         return room
 
     @property
     def has_to_wait(self) -> bool:
         """Whether the client waits until the tokens are back at zero."""
         if self._request.strict:
-            return len(self._refused) > 0
+            return len(self._rejected) > 0
         return self._bill is not None and self._bill.total > 0
 
     def topics(self) -> list[Topic]:
         """What the client is answered, topic by topic: in its own order, unless the broker answered it all
         at once.
         """
-        refused = [self._request.refuse(topic, THROTTLING_QUOTA_EXCEEDED) for topic in self._refused]
-        topics = self._answered + refused
-        if not refused and self._questions <= 1:
+        rejected = [self._request.reject(topic, THROTTLING_QUOTA_EXCEEDED) for topic in self._rejected]
+        topics = self._answered + rejected
+        if not rejected and self._questions <= 1:
             return topics
-        places: dict[Key, int] = {}
+        places: dict[TopicKey, int] = {}
         for place, topic in enumerate(self._request.topics):
             places.setdefault(topic.key, place)
         return sorted(topics, key=lambda topic: places.get(_key(topic, places), len(places)))
 
 
-def _key(topic: Topic, asked: Mapping[Key, object]) -> Key:
+def _key(topic: Topic, asked: Mapping[TopicKey, object]) -> TopicKey:
     """What the client called a topic of an answer, which may give both its name and its id."""
     topic_id = topic.fields.topic_id
     return topic_id if topic_id in asked else topic.key

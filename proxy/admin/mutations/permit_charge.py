@@ -5,8 +5,8 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.messages.topics import NO_COUNT, Fields, Key, Request, Topic
-from proxy.admin.mutations.permits import NOTHING, Cost
+from proxy.admin.messages.topics import NO_COUNT, Fields, Request, Topic, TopicKey
+from proxy.admin.mutations.permits import NOTHING, Permits
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.measure.bucket import Bucket
@@ -16,7 +16,7 @@ UNCERTAIN: Final = int(ErrorCode.request_timed_out)
 """The controller may have done it, or may yet do it: it stays charged."""
 
 
-class Bill:
+class PermitCharge:
     """Of a client that has a quota."""
 
     def __init__(
@@ -24,7 +24,7 @@ class Bill:
         quota: ControllerMutation,
         bucket: Bucket,
         request: Request,
-        costs: Mapping[Key, Cost],
+        costs: Mapping[TopicKey, Permits],
         who: Identity,
     ) -> None:
         self._who: Final = who
@@ -33,12 +33,12 @@ class Bill:
         self._bucket: Final = bucket
         self._strict: Final = request.strict
         self._costs: Final = costs
-        self._charged: Final[dict[Key, int]] = {}
+        self._charged: Final[dict[TopicKey, int]] = {}
         self.total = 0
         """Permits charged, less those given back."""
 
     def admit(self, topic: Topic, now: float) -> bool:
-        """Charge a topic; False: it is refused, and nothing is charged."""
+        """Charge a topic; False: it is rejected, and nothing is charged."""
         permits = self._costs.get(topic.key, NOTHING).before
         if permits == 0:
             return True
@@ -50,7 +50,7 @@ class Bill:
         self.total += permits
         return True
 
-    def settle(self, key: Key, answered: Fields, now: float) -> bool:
+    def settle(self, key: TopicKey, answered: Fields, now: float) -> bool:
         """Set right what a topic was charged, by the broker's answer; whether tokens are given back."""
         charged = self._charged.pop(key, 0)
         if answered.error_code == UNCERTAIN:

@@ -8,7 +8,7 @@ from proxy.cli.quotas.number import show_number
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class QuotaChange:
     """One quota of one entity; None where there is no such quota before or after."""
 
     entity: Entity
@@ -29,7 +29,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Alteration:
+class EntityAlteration:
     """An entry of AlterClientQuotas: the entity's keys to set, and with None those to remove."""
 
     entity: Entity
@@ -38,33 +38,33 @@ class Alteration:
 
 def compare(
     have: Quotas, want: Quotas, *, prune: bool, apart: Container[Place] = frozenset()
-) -> list[Change]:
+) -> list[QuotaChange]:
     """What turns `have` into `want`, in a stable order; nothing is taken away unless `prune`.
 
     Quotas that are `apart` stay as they are.
     """
-    changes: list[Change] = []
+    changes: list[QuotaChange] = []
     entities = {**want, **have} if prune else want
     for entity in sorted(entities, key=sort_key):
         old, new = have.get(entity, {}), want.get(entity, {})
         keys = {**old, **new} if prune else new
         changes += [
-            Change(entity, key, old.get(key), new.get(key))
+            QuotaChange(entity, key, old.get(key), new.get(key))
             for key in sorted(keys)
             if old.get(key) != new.get(key) and (entity, key) not in apart
         ]
     return changes
 
 
-def alterations(changes: Iterable[Change]) -> list[Alteration]:
-    """The changes by entity, each entity once: a broker refuses the second of a request (error 42)."""
+def alterations(changes: Iterable[QuotaChange]) -> list[EntityAlteration]:
+    """The changes by entity, each entity once: a broker rejects the second of a request (error 42)."""
     by_entity: dict[Entity, dict[str, float | None]] = {}
     for change in changes:
         by_entity.setdefault(change.entity, {})[change.key] = change.after
-    return [Alteration(entity, values) for entity, values in by_entity.items()]
+    return [EntityAlteration(entity, values) for entity, values in by_entity.items()]
 
 
-def summary(changes: Iterable[Change]) -> str:
+def summary(changes: Iterable[QuotaChange]) -> str:
     """How many quotas are new, other and gone: `2 to add, 1 to change, 0 to remove`."""
     signs = [str(change)[0] for change in changes]
     return f"{signs.count('+')} to add, {signs.count('~')} to change, {signs.count('-')} to remove"

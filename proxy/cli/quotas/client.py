@@ -17,11 +17,11 @@ from kio.static.primitive import f64, i8
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.cli.quotas.batches import batches
-from proxy.cli.quotas.changes import Alteration
+from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.entity import Entity, Quotas, make_entity
 from proxy.cli.quotas.expiry import EXPIRES_AT_MS
 from proxy.cli.quotas.servers import Servers
-from proxy.errors import BadAnswer, QuotaProxyError, UpstreamUnavailable
+from proxy.errors import BadResponse, QuotaProxyError, UpstreamUnavailable
 from proxy.security.access import PLAINTEXT
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
 
@@ -42,8 +42,8 @@ LASTING: Final = "lasting"
 """The proxy's own type in filters: what holds without temporary values (docs/quotas-as-code.md)."""
 
 
-class QuotasRefused(QuotaProxyError):
-    """The server refuses a request as a whole; str() has its reason, `code` Kafka's code."""
+class QuotasRejected(QuotaProxyError):
+    """The server rejects a request as a whole; str() has its reason, `code` Kafka's code."""
 
     def __init__(self, code: ErrorCode, reason: str) -> None:
         super().__init__(reason)
@@ -51,14 +51,14 @@ class QuotasRefused(QuotaProxyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RejectedAlteration:
     """An entity whose alteration the server did not take, with the server's reason."""
 
     entity: Entity
     reason: str
 
 
-class _NoAnswer(UpstreamUnavailable):
+class _NoResponse(UpstreamUnavailable):
     """A server took connections, but answered none of the attempts."""
 
 
@@ -110,8 +110,8 @@ class QuotaClient:
         lasting = ComponentData(entity_type=LASTING, match_type=_ANY, match=None)
         try:
             return await self._describe(DescribeClientQuotasRequest(components=(lasting,), strict=False))
-        except QuotasRefused as refused:
-            if refused.code not in (ErrorCode.unsupported_version, ErrorCode.invalid_request):
+        except QuotasRejected as rejected:
+            if rejected.code not in (ErrorCode.unsupported_version, ErrorCode.invalid_request):
                 raise
             # A plain broker, which has nothing temporary, knows no such type of entity.
             return await self.describe()
@@ -123,7 +123,7 @@ class QuotaClient:
                 break
             await asyncio.sleep(pause)
         if answer.error_code != ErrorCode.none:
-            raise QuotasRefused(answer.error_code, _reason(answer.error_code, answer.error_message))
+            raise QuotasRejected(answer.error_code, _reason(answer.error_code, answer.error_message))
         return {
             make_entity((part.entity_type, part.entity_name) for part in entry.entity): {
                 value.key: float(value.value) for value in entry.values
@@ -132,31 +132,33 @@ class QuotaClient:
         }
 
     async def alter(
-        self, entries: Sequence[Alteration], *, validate_only: bool = False
-    ) -> AsyncIterator[tuple[int, list[Refusal]]]:
-        """Sends them request by request; each time how many entities are settled, and which were refused.
+        self, entries: Sequence[EntityAlteration], *, validate_only: bool = False
+    ) -> AsyncIterator[tuple[int, list[RejectedAlteration]]]:
+        """Sends them request by request; each time how many entities are settled, and which were rejected.
 
-        A refusal does not keep the rest from being sent. The entities must differ.
+        A rejection does not keep the rest from being sent. The entities must differ.
         """
         settled = 0
         for batch in batches(entries):
             try:
-                refusals = await self._alter(batch, validate_only)
-            except _NoAnswer as error:
-                refusals = [Refusal(entry.entity, str(error)) for entry in batch]
+                rejections = await self._alter(batch, validate_only)
+            except _NoResponse as error:
+                rejections = [RejectedAlteration(entry.entity, str(error)) for entry in batch]
             except UpstreamUnavailable as error:
                 rest = f"{len(entries) - settled} of {len(entries)} entities were not sent"
                 raise UpstreamUnavailable(f"{error}; {rest}: run the same command again") from error
             settled += len(batch)
-            yield settled, refusals
+            yield settled, rejections
 
-    async def _alter(self, batch: Sequence[Alteration], validate_only: bool) -> list[Refusal]:
-        refusals: list[Refusal] = []
+    async def _alter(
+        self, batch: Sequence[EntityAlteration], validate_only: bool
+    ) -> list[RejectedAlteration]:
+        rejections: list[RejectedAlteration] = []
         waiting = {entry.entity: entry for entry in batch}
         for pause in (*self._pauses, None):
             request = _alter_request(waiting.values(), validate_only)
             answer = await self._ask(request, AlterClientQuotasResponse)
-            retriable: dict[Entity, Alteration] = {}
+            retriable: dict[Entity, EntityAlteration] = {}
             for result in answer.entries:
                 entity = make_entity((part.entity_type, part.entity_name) for part in result.entity)
                 entry = waiting.pop(entity, None)
@@ -165,13 +167,17 @@ class QuotaClient:
                 if result.error_code.retriable and pause is not None:
                     retriable[entity] = entry
                 else:
-                    refusals.append(Refusal(entity, _refusal(entry, result.error_code, result.error_message)))
-            refusals += [Refusal(entity, "the server's answer says nothing of it") for entity in waiting]
+                    rejections.append(
+                        RejectedAlteration(entity, _rejection(entry, result.error_code, result.error_message))
+                    )
+            rejections += [
+                RejectedAlteration(entity, "the server's answer says nothing of it") for entity in waiting
+            ]
             if not retriable or pause is None:
                 break
             waiting = retriable
             await asyncio.sleep(pause)
-        return refusals
+        return rejections
 
     async def _ask(self, request: RequestPayload, answer: type[Response]) -> Response:
         """The answer. Where none comes, a server that has answered before is asked again."""
@@ -185,7 +191,7 @@ class QuotaClient:
                     response = await broker.ask(request, answer)
                 self._answered = True
                 return response
-            except BadAnswer:
+            except BadResponse:
                 self._disconnect()
                 raise
             except UpstreamUnavailable:
@@ -196,7 +202,7 @@ class QuotaClient:
                 self._disconnect()
                 pause = next(pauses, None)
                 if pause is None or clock() > give_up_at:
-                    raise _NoAnswer(explain(error, self._request_seconds)) from error
+                    raise _NoResponse(explain(error, self._request_seconds)) from error
             await asyncio.sleep(pause)
 
     async def _connect(self) -> BrokerConnection:
@@ -215,11 +221,11 @@ async def _check(broker: BrokerConnection) -> None:
     for key, name in VERSIONS.items():
         api = known.get(key)
         if api is None or not api.min_version <= VERSION <= api.max_version:
-            raise BadAnswer(f"does not serve {name} v{VERSION}, which Kafka has since 2.8")
+            raise BadResponse(f"does not serve {name} v{VERSION}, which Kafka has since 2.8")
 
 
 def _alter_request(
-    entries: Iterable[Alteration], validate_only: bool
+    entries: Iterable[EntityAlteration], validate_only: bool
 ) -> alter_request.AlterClientQuotasRequest:
     return alter_request.AlterClientQuotasRequest(
         validate_only=validate_only,
@@ -241,7 +247,7 @@ def _alter_request(
     )
 
 
-def _refusal(entry: Alteration, code: ErrorCode, message: str | None) -> str:
+def _rejection(entry: EntityAlteration, code: ErrorCode, message: str | None) -> str:
     reason = _reason(code, message)
     if EXPIRES_AT_MS in entry.values and f"configuration key {EXPIRES_AT_MS}" in (message or ""):
         return f"{reason} (a plain Kafka broker has no temporary quotas; a quota proxy has)"

@@ -1,4 +1,4 @@
-"""The group `quota-proxy quotas`. Exit codes: 0 done, 1 refused or different, 2 usage or a file is wrong.
+"""The group `quota-proxy quotas`. Exit codes: 0 done, 1 rejected or different, 2 usage or a file is wrong.
 
 Its commands are imported when one of them is asked for: kio and aiokafka take half a second, which every
 other command of `quota-proxy` would pay.

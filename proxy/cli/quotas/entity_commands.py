@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from proxy.cli.quotas.changes import Alteration
+from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.client import QuotaClient
 from proxy.cli.quotas.entity import Entity, Quotas, show_entity
 from proxy.cli.quotas.expiry import EXPIRES_AT_MS, show_time
@@ -67,7 +67,7 @@ def set_(
     values = dict(_setting(text) for text in settings)
     if len(values) < len(settings):
         raise click.UsageError("a key is given twice; give it one value")
-    if asyncio.run(_set(bootstrap, Alteration(entity, _with_expiry(values, until)), dry_run)):
+    if asyncio.run(_set(bootstrap, EntityAlteration(entity, _with_expiry(values, until)), dry_run)):
         sys.exit(1)
     done = "would be set" if dry_run else "set"
     click.echo(f"{show_entity(entity)}: {', '.join(settings)} {done}{_show_until(until)}")
@@ -94,8 +94,8 @@ def delete(
             "--temporary ends all that the entity has; leave out the keys, --expires and --for"
         )
     if temporary:
-        refused = asyncio.run(_set(bootstrap, Alteration(entity, {EXPIRES_AT_MS: None}), dry_run))
-        removed = [] if refused else ["temporary quotas"]
+        rejected = asyncio.run(_set(bootstrap, EntityAlteration(entity, {EXPIRES_AT_MS: None}), dry_run))
+        removed = [] if rejected else ["temporary quotas"]
     else:
         removed = asyncio.run(_delete(bootstrap, entity, keys, until, dry_run))
     if not removed:
@@ -109,7 +109,7 @@ async def _describe(bootstrap: Bootstrap, entity: Entity, *, exact: bool) -> Quo
         return await client.describe(entity, exact=exact)
 
 
-async def _set(bootstrap: Bootstrap, alteration: Alteration, dry_run: bool) -> int:
+async def _set(bootstrap: Bootstrap, alteration: EntityAlteration, dry_run: bool) -> int:
     async with QuotaClient(bootstrap) as client:
         return await send(client, [alteration], validate_only=dry_run)
 
@@ -117,7 +117,7 @@ async def _set(bootstrap: Bootstrap, alteration: Alteration, dry_run: bool) -> i
 async def _delete(
     bootstrap: Bootstrap, entity: Entity, keys: Sequence[str], until: int | None, dry_run: bool
 ) -> list[str]:
-    """The keys that were removed; none where the server refused."""
+    """The keys that were removed; none where the server rejected."""
     async with QuotaClient(bootstrap) as client:
         has = (await client.describe(entity, exact=True)).get(entity, {})
         removed = sorted(set(keys) or has)
@@ -125,9 +125,9 @@ async def _delete(
         if absent or not removed:
             owned = f"it has {', '.join(sorted(has))}" if has else "it has no quota of its own"
             raise NoQuota(f"{show_entity(entity)} has no {', '.join(absent) or 'quota'} to remove; {owned}")
-        alteration = Alteration(entity, _with_expiry(dict.fromkeys(removed), until))
-        refused = await send(client, [alteration], validate_only=dry_run)
-    return [] if refused else removed
+        alteration = EntityAlteration(entity, _with_expiry(dict.fromkeys(removed), until))
+        rejected = await send(client, [alteration], validate_only=dry_run)
+    return [] if rejected else removed
 
 
 def _print(quotas: Quotas, form: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from proxy.cli.quotas.changes import Change, alterations, compare, summary
+from proxy.cli.quotas.changes import QuotaChange, alterations, compare, summary
 from proxy.cli.quotas.client import QuotaClient
 from proxy.cli.quotas.entity import Quotas
 from proxy.cli.quotas.options import bootstrap_option, dry_run_option
@@ -102,13 +102,13 @@ async def _import(bootstrap: Bootstrap, want: QuotaFile, prune: bool, dry_run: b
         elif not yes:
             _confirm(changes)
         entries = alterations(changes)
-        refused = await send(client, entries, validate_only=dry_run)
+        rejected = await send(client, entries, validate_only=dry_run)
     equal = len(want.lasting.keys() - {entry.entity for entry in entries})
     done = "would be altered" if dry_run else "altered"
     click.echo(
-        f"{len(entries) - refused} entities {done}, {equal} equal already, {refused} refused", err=True
+        f"{len(entries) - rejected} entities {done}, {equal} equal already, {rejected} rejected", err=True
     )
-    return 1 if refused else 0
+    return 1 if rejected else 0
 
 
 def _read(file: Path) -> QuotaFile:
@@ -121,7 +121,7 @@ def _read(file: Path) -> QuotaFile:
     return read
 
 
-def _confirm(changes: Sequence[Change]) -> None:
+def _confirm(changes: Sequence[QuotaChange]) -> None:
     removed = [change for change in changes if change.after is None]
     if removed:
         entities = len({change.entity for change in removed})

@@ -25,7 +25,7 @@ NAMED: Final = {
 """Each entity type with its metavar, its help, and its name in a sentence."""
 
 
-class Addresses(click.ParamType[list[tuple[str, int]]]):
+class AddressesParam(click.ParamType[list[tuple[str, int]]]):
     """HOST:PORT, several with commas between them, as a list of (host, port)."""
 
     name = "HOST:PORT"
@@ -59,7 +59,7 @@ def bootstrap_option(command: Command) -> Command:
     )(decorated)
     return click.option(
         "--bootstrap",
-        type=Addresses(),
+        type=AddressesParam(),
         required=True,
         help="The proxy, or a broker; several (HOST:PORT,HOST:PORT) are tried in turn.",
     )(decorated)

@@ -18,11 +18,11 @@ from proxy.cli.quotas.number import parse_number, plain_number
 from proxy.config import document
 from proxy.config.convert import show
 from proxy.config.unknown_key import unknown
-from proxy.errors import Key, SettingsError, spell
+from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.identity import DEFAULT_IN_YAML
 from proxy.store.yaml_file import ENTITY, EXPIRES
 
-CLIENTS: Final[Key] = ("quotas", "clients")
+CLIENTS: Final[KeyPath] = ("quotas", "clients")
 _NOT_IN_YAML: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What JSON allows in a text as it is, and YAML does not or takes for the end of a line."""
 
@@ -100,7 +100,7 @@ def _read_clients(clients: list[object]) -> QuotaFile:
     )
 
 
-def _read_entity(entry: dict[object, object], at: Key) -> Entity:
+def _read_entity(entry: dict[object, object], at: KeyPath) -> Entity:
     if ENTITY not in entry:
         raise SettingsError("has to be given", at)
     parts = entry[ENTITY]
@@ -117,7 +117,7 @@ def _read_entity(entry: dict[object, object], at: Key) -> Entity:
     return make_entity(named)
 
 
-def _read_values(entry: dict[object, object], at: Key) -> dict[str, float]:
+def _read_values(entry: dict[object, object], at: KeyPath) -> dict[str, float]:
     values: dict[str, float] = {}
     for key, value in entry.items():
         if key in (ENTITY, EXPIRES):

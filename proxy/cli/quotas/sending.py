@@ -1,4 +1,4 @@
-"""Sending alterations with a progress bar, and saying which of them the server refused."""
+"""Sending alterations with a progress bar, and saying which of them the server rejected."""
 
 import sys
 from collections.abc import Sequence
@@ -7,18 +7,20 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from proxy.cli.quotas.changes import Alteration
+from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.client import QuotaClient
 from proxy.cli.quotas.entity import show_entity
 
 
-async def send(client: QuotaClient, entries: Sequence[Alteration], *, validate_only: bool = False) -> int:
-    """How many entities were refused; each is named on standard error with the server's reason.
+async def send(
+    client: QuotaClient, entries: Sequence[EntityAlteration], *, validate_only: bool = False
+) -> int:
+    """How many entities were rejected; each is named on standard error with the server's reason.
 
     The bar is drawn on standard error where that is a terminal, for more than one entity.
     """
     console = Console(stderr=True)
-    refused = 0
+    rejected = 0
     with Progress(
         TextColumn("checking" if validate_only else "sending"),
         BarColumn(),
@@ -30,12 +32,12 @@ async def send(client: QuotaClient, entries: Sequence[Alteration], *, validate_o
         disable=len(entries) < 2 or not console.is_terminal,
     ) as progress:
         task = progress.add_task("", total=len(entries))
-        async for settled, refusals in client.alter(entries, validate_only=validate_only):
+        async for settled, rejections in client.alter(entries, validate_only=validate_only):
             progress.update(task, completed=settled)
-            for refusal in refusals:
+            for rejection in rejections:
                 click.echo(
-                    f"quota-proxy: {show_entity(refusal.entity)}: not altered: {refusal.reason}",
+                    f"quota-proxy: {show_entity(rejection.entity)}: not altered: {rejection.reason}",
                     file=sys.stderr,
                 )
-            refused += len(refusals)
-    return refused
+            rejected += len(rejections)
+    return rejected

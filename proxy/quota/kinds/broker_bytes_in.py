@@ -6,13 +6,13 @@
                 for each topic without it an equal share:
                 (total - sum of the explicit ones) / number of topics without
 
-Produce to a topic is refused only while the broker's rate is over its threshold and the topic's rate is over
-its own; the rest of the request goes on. What the broker then refuses by itself, such as batches that are too
+Produce to a topic is rejected only while the broker's rate is over its threshold and the topic's rate is over
+its own; the rest of the request goes on. What the broker then rejects by itself, such as batches that are too
 large, is taken out of the rates again, and counted as error bytes.
 
 The topics on a broker are those of which it leads a partition, from the cluster's metadata; shares are worked
 out again whenever that or a config changes. Kafka's internal topics and the proxy's own have no share and are
-never refused, unless they have a threshold of their own.
+never rejected, unless they have a threshold of their own.
 """
 
 from typing import Final, final
@@ -23,10 +23,10 @@ from proxy.quota.kinds.topic_partition_bytes.buckets import internal, topic_limi
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.limits import ENFORCE, UNLIMITED, Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, NO_RESOURCES, TOPIC, Resources
-from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
-from proxy.quota.verdict import PASS, Verdict
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
 
 PRODUCE: Final = 0
@@ -44,7 +44,7 @@ class BrokerBytesIn(Quota):
     def __init__(self) -> None:
         super().__init__(API_KEYS)
         self._resources: Resources = NO_RESOURCES
-        self._rule = Rule(0.0, 1, 1.0)
+        self._rule = RateRule(0.0, 1, 1.0)
         self._total = self._bucket(TOTAL, "", UNLIMITED, 0.0)
         self._topics: Final[dict[str, Bucket]] = {}
         self._placed: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ class BrokerBytesIn(Quota):
         self._share_of_one_more = UNLIMITED
         """The share of a topic that is new, and not among those on the broker yet."""
         self.error_bytes = 0
-        """What the broker has refused."""
+        """What the broker has rejected."""
         self.active = False
 
     def _bucket(self, key: str, topic: str, limit: float, now: float) -> Bucket:
@@ -61,7 +61,7 @@ class BrokerBytesIn(Quota):
         bucket.average = EwmaRate()
         return bucket
 
-    def refuse(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
+    def reject(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
         if not self._total.over(now):
             return
         for index, item in enumerate(items):
@@ -71,11 +71,11 @@ class BrokerBytesIn(Quota):
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         self._record(request.items, now)
-        return PASS
+        return ALLOW
 
-    def pass_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
+    def charge_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
         self._record(items, now)
-        return PASS
+        return ALLOW
 
     def _record(self, items: list[Item], now: float) -> None:
         for item in items:
@@ -95,7 +95,7 @@ class BrokerBytesIn(Quota):
             item = sizes.get(_names(told))
             if item is not None:
                 self._give_back(item, now)
-        return PASS
+        return ALLOW
 
     def _give_back(self, item: Item, now: float) -> None:
         self.error_bytes += item.size
@@ -124,8 +124,8 @@ class BrokerBytesIn(Quota):
         self.active = total is not None
         self.wants_partitions = self.active
         self.item_api_keys = API_KEYS if self.active else ()
-        self.refuses = self.active and not observed
-        self._rule = Rule(0.0, 1, 1.0, mode=limits.mode(TOTAL))
+        self.rejects = self.active and not observed
+        self._rule = RateRule(0.0, 1, 1.0, mode=limits.mode(TOTAL))
         self._total.configure(UNLIMITED if total is None else total, self._rule, now)
         self._share_out(now)
 

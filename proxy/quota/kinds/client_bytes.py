@@ -1,13 +1,13 @@
 """Bytes per second of a user, a client id, or both, on each broker (KIP-13, KIP-55, KIP-219).
 
     pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q where one connection
-              uses the bucket; several get equal parts of what refills (Shares)
+              uses the bucket; several get equal parts of what refills (FairShare)
     window    wait = (rate - Q) / Q x window, Kafka's own (rate: SampledRate)
 
 producer_byte_rate charges a Produce request's frame, once, as it is read: a client that waits as told starts
 its next request without a debt, or with little of one where others have come meanwhile. consumer_byte_rate
 charges the response of a consumer's Fetch and of ShareFetch: four bytes and the body, as Kafka counts. A
-breach makes the client wait; nothing is refused. A consumer's request is bounded as well, so that one
+breach makes the client wait; nothing is rejected. A consumer's request is bounded as well, so that one
 response cannot take it seconds over. Followers' fetches pass: they have quotas of their own (KIP-73).
 """
 
@@ -15,10 +15,10 @@ from typing import Final, final
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import PACE, Limits
-from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import LONG, PER_BROKER, Quota, QuotaKey, QuotaKind
-from proxy.quota.verdict import PASS, Verdict
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.views import RequestView, ResponseView
 
 PRODUCE: Final = 0
@@ -50,22 +50,22 @@ class ClientBytes(Quota):
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE:
             bucket = self._produced.find(who, now)
-            return PASS if bucket is None else _use(bucket, request.size, who, now)
+            return ALLOW if bucket is None else _use(bucket, request.size, who, now)
         if request.replica_id >= 0:
-            return PASS
+            return ALLOW
         bucket = self._consumed.find(who, now)
         if bucket is None:
-            return PASS
+            return ALLOW
         most = self._most(bucket, now)
         if 0 <= request.max_bytes <= most:
-            return PASS
+            return ALLOW
         return Verdict(max_bytes=most, bucket=bucket)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE or request.replica_id >= 0:
-            return PASS
+            return ALLOW
         bucket = self._consumed.find(who, now)
-        return PASS if bucket is None else _use(bucket, response.body_size + _SIZE_FIELD, who, now)
+        return ALLOW if bucket is None else _use(bucket, response.body_size + _SIZE_FIELD, who, now)
 
     def _most(self, bucket: Bucket, now: float) -> int:
         """The most that a response may bring: what the tokens allow, or Kafka's whole window (KAFKA-9677).
@@ -91,8 +91,8 @@ class ClientBytes(Quota):
         self._consumed.forget_idle(now)
 
 
-def _rule(limits: Limits, key: str) -> Rule:
-    return Rule(
+def _rule(limits: Limits, key: str) -> RateRule:
+    return RateRule(
         limits.burst_seconds if limits.algorithm == PACE else 0.0,
         limits.samples,
         limits.window_seconds,
@@ -103,7 +103,7 @@ def _rule(limits: Limits, key: str) -> Rule:
 
 def _use(bucket: Bucket, size: int, who: Identity, now: float) -> Verdict:
     seconds = bucket.record(size, now, who)
-    return PASS if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
+    return ALLOW if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
 
 
 KIND: Final = QuotaKind(

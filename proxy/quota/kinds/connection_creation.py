@@ -19,10 +19,10 @@ exceeded for as long as more come than are served, and kept again 30 s after the
 from typing import Final, final
 
 from proxy.quota.limits.limits import PACE, Limits
-from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import INT, PER_BROKER, Quota, QuotaKey, QuotaKind
-from proxy.quota.verdict import PASS, Verdict
+from proxy.quota.verdict import ALLOW, Verdict
 
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 MAX_WAIT_SECONDS: Final = 30.0
@@ -41,9 +41,9 @@ class ConnectionCreation(Quota):
     def connect(self, address: str, now: float) -> Verdict:
         bucket = self._made.find_ip(address, now)
         if bucket is None:
-            return PASS
+            return ALLOW
         seconds = bucket.record(1.0, now)
-        return PASS if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
+        return ALLOW if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
 
     def configure(self, limits: Limits, now: float) -> None:
         self._made.configure(limits, _rule(limits), now)
@@ -56,9 +56,9 @@ class ConnectionCreation(Quota):
         self._made.forget_idle(now)
 
 
-def _rule(limits: Limits) -> Rule:
+def _rule(limits: Limits) -> RateRule:
     window = (limits.samples - 1) * limits.window_seconds
-    return Rule(
+    return RateRule(
         limits.burst_seconds if limits.algorithm == PACE else window,
         limits.samples,
         limits.window_seconds,

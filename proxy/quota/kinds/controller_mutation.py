@@ -9,14 +9,14 @@ topic is, and the client waits (permissive recording).
 
 Any broker takes these requests and hands them on to the controller, so an entity has one bucket for all of
 them. Engines do not ask this quota: whoever answers the requests asks it topic by topic, since a broker may
-refuse a topic, which then costs nothing.
+reject a topic, which then costs nothing.
 """
 
 from typing import Final, final
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
-from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import DOUBLE, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 
@@ -91,8 +91,8 @@ def _count_usage(bucket: Bucket, seconds: float, who: Identity | None, api_key: 
         who.usage.count_throttle(api_key, bucket.quota, seconds, 1)
 
 
-def _rule(limits: Limits) -> Rule:
-    return Rule(
+def _rule(limits: Limits) -> RateRule:
+    return RateRule(
         limits.mutation_samples * limits.mutation_window_seconds,
         limits.mutation_samples,
         limits.mutation_window_seconds,

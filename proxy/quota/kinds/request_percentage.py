@@ -29,10 +29,10 @@ from typing import Final, final
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import PACE, Limits
-from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import DOUBLE, PER_BROKER, Quota, QuotaKey, QuotaKind
-from proxy.quota.verdict import PASS, Verdict
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.views import RequestView, ResponseView
 
 REQUEST_PERCENTAGE: Final = "request_percentage"
@@ -63,12 +63,12 @@ class RequestPercentage(Quota):
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.replica_id >= 0:
-            return PASS
+            return ALLOW
         bucket = self._used.find(who, now)
         if bucket is None:
-            return PASS
+            return ALLOW
         seconds = bucket.record(_busy_seconds(request, response.service_seconds) * _PERCENT, now)
-        return PASS if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
+        return ALLOW if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
 
     def configure(self, limits: Limits, now: float) -> None:
         self._used.configure(limits, _rule(limits), now)
@@ -81,9 +81,9 @@ class RequestPercentage(Quota):
         self._used.forget_idle(now)
 
 
-def _rule(limits: Limits) -> Rule:
+def _rule(limits: Limits) -> RateRule:
     pace = limits.algorithm == PACE
-    return Rule(
+    return RateRule(
         limits.burst_seconds if pace else 0.0,
         limits.samples,
         limits.window_seconds,

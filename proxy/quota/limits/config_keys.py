@@ -21,7 +21,7 @@ from proxy.quota.limits.resources import (
 THROTTLE: Final = "throttle"
 """A request over the quota is done, and its client waits."""
 REJECT: Final = "reject"
-"""Partitions over the quota are refused with a retriable error."""
+"""Partitions over the quota are rejected with a retriable error."""
 OMIT: Final = "omit"
 """Partitions over the quota are left out of the fetch."""
 ALL_REPLICAS: Final = "*"
@@ -47,7 +47,7 @@ PRODUCER_BYTE_RATE_ACTION: Final = ConfigKey(
     TOPIC,
     STRING,
     "What happens to a producer whose partition is over producer.byte.rate: throttle does the request and "
-    "makes its client wait; reject refuses that partition with a retriable error and does the rest.",
+    "makes its client wait; reject rejects that partition with a retriable error and does the rest.",
     THROTTLE,
     choices=(THROTTLE, REJECT),
 )
@@ -74,7 +74,7 @@ TOTAL_BYTES_IN_THRESHOLD: Final = ConfigKey(
     BROKER,
     LONG,
     "Bytes per second that producers may bring to the broker. While they bring more, topics over their share "
-    "are refused.",
+    "are rejected.",
     None,
     least=1,
 )

@@ -13,7 +13,7 @@ from proxy.quota.identity import (
 )
 from proxy.quota.limits.limit_source import LimitSource
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
-from proxy.quota.limits.table import EMPTY, Change, Table
+from proxy.quota.limits.table import EMPTY, LimitChange, Table
 from proxy.quota.networks import Networks, networks_around, prefix_lengths
 
 PACE: Final = "pace"
@@ -39,7 +39,7 @@ class Limits:
     max_throttle_seconds: the longest that a byte rate makes a client wait at once; the rest stays as a debt.
     mutation_samples, mutation_window_seconds: Kafka's controller.quota.window.num and .window.size.seconds.
     resources: the quotas that are configs of topics and brokers.
-    refusal_error: the error code that producers get for what is refused; 0 for one that they retry.
+    refusal_error: the error code that producers get for what is rejected; 0 for one that they retry.
     source: rules that are asked before the quotas of users and client ids; None where there are none.
     replication_samples, replication_window_seconds: Kafka's replication.quota.window.num and
     .window.size.seconds.
@@ -155,7 +155,7 @@ class Limits:
         """Every entity that has this quota, with its value; not to be changed."""
         return cast("dict[QuotaEntity, float]", self._table(key).values)
 
-    def change_since(self, other: "Limits", key: str) -> Change | None:
+    def change_since(self, other: "Limits", key: str) -> LimitChange | None:
         """What is different about one quota; None: it may be anything. Known where these limits were made by
         one with_changes() of the others, that left default entities and networks alone.
         """

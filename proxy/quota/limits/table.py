@@ -9,7 +9,7 @@ _FEW: Final = 1000
 
 
 @final
-class Change:
+class LimitChange:
     """What differs between a table and the one that it was made from."""
 
     __slots__ = ("entities", "moved")
@@ -23,7 +23,7 @@ class Change:
         """Those of them that had no value, or have none now."""
 
 
-UNCHANGED: Final = Change([], set())
+UNCHANGED: Final = LimitChange([], set())
 
 
 @final
@@ -38,7 +38,7 @@ class Table:
         self.values: Final = values
         self._mark: Final = object()
         self._made_from: object | None = None
-        self._change: Change | None = None
+        self._change: LimitChange | None = None
 
     def with_changes(self, changes: Mapping[Names, float | None]) -> "Table":
         """This table but for some values; None removes one."""
@@ -56,10 +56,10 @@ class Table:
         table = Table(values)
         if alone:
             table._made_from = self._mark
-            table._change = Change(list(changes), moved)
+            table._change = LimitChange(list(changes), moved)
         return table
 
-    def change_since(self, other: "Table") -> Change | None:
+    def change_since(self, other: "Table") -> LimitChange | None:
         """What is different from another table; None: it may be anything."""
         if other is self:
             return UNCHANGED

@@ -4,7 +4,7 @@ from typing import Final, final
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import ENFORCE, OBSERVE, UNLIMITED
-from proxy.quota.measure.fair_share import Shares
+from proxy.quota.measure.fair_share import FairShare
 from proxy.quota.measure.rates import EwmaRate, SampledRate, TokenBucket
 
 NO_PARTITION: Final = -1
@@ -13,7 +13,7 @@ IDLE_SECONDS: Final = 3600.0
 
 
 @final
-class Rule:
+class RateRule:
     """How a bucket limits.
 
     By tokens, `burst_seconds` of the limit at most or else `least_burst`; where both are 0, by Kafka's
@@ -55,7 +55,7 @@ class Rule:
         self.paced: Final = burst_seconds > 0.0 or least_burst > 0.0
         """Whether tokens limit."""
 
-    def same(self, other: "Rule") -> bool:
+    def same(self, other: "RateRule") -> bool:
         """Whether a bucket would notice no change from one to the other."""
         return (
             self.burst_seconds == other.burst_seconds
@@ -142,7 +142,7 @@ class Bucket:
         user: str,
         client_id: str,
         limit: float,
-        rule: Rule,
+        rule: RateRule,
         now: float,
         ip: str = "",
         topic: str = "",
@@ -155,7 +155,7 @@ class Bucket:
         self.sampled = SampledRate(rule.samples, rule.window_seconds)
         """Kafka's rate: shown always, and the rule itself where there are no tokens."""
         self.tokens: TokenBucket | None = None
-        self._shares: Shares | None = None
+        self._shares: FairShare | None = None
         """Whose debt it is, while there is any that is divided."""
         self.observed = rule.observed
         """Whether its waits are only counted."""
@@ -174,7 +174,7 @@ class Bucket:
         self.partition: Final = partition
         self._set_tokens(rule, now)
 
-    def configure(self, limit: float, rule: Rule, now: float) -> None:
+    def configure(self, limit: float, rule: RateRule, now: float) -> None:
         """Take a new limit or rule in place: what was used so far still counts.
 
         Without a limit nothing is recorded; the tokens go on refilling at the last one, for the case that it
@@ -200,7 +200,7 @@ class Bucket:
         elif self._owed_until > now and old_limit != UNLIMITED:
             self._owed_until = now + (self._owed_until - now) * old_limit / limit
 
-    def _set_tokens(self, rule: Rule, now: float) -> None:
+    def _set_tokens(self, rule: RateRule, now: float) -> None:
         burst = max(self.limit * rule.burst_seconds, rule.least_burst)
         tokens = self.tokens
         if not rule.paced:
@@ -261,7 +261,7 @@ class Bucket:
         """How long `who` waits for what it owes, these tokens included."""
         shares = self._shares
         if shares is None:
-            shares = Shares(now)
+            shares = FairShare(now)
             self._shares = shares
         return shares.owe(who, tokens, self.limit, now)
 

@@ -7,8 +7,8 @@ from typing import Final, final
 from proxy.quota.identity import Identity, Names
 from proxy.quota.limits.limit_source import SOURCED_KEYS, SourcedLimit
 from proxy.quota.limits.limits import UNLIMITED, Limits
-from proxy.quota.limits.table import Change
-from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.limits.table import LimitChange
+from proxy.quota.measure.bucket import Bucket, RateRule
 
 BUCKETS_AT_MOST: Final = 1 << 17
 """Of one quota. Client ids and addresses are the client's choice: past this many buckets, those that have not
@@ -41,7 +41,7 @@ class Buckets:
     been idle for an hour, so going back finds it.
     """
 
-    def __init__(self, key: str, limits: Limits, rule: Rule) -> None:
+    def __init__(self, key: str, limits: Limits, rule: RateRule) -> None:
         self.key: Final = key
         self._limits = limits
         self._rule = rule
@@ -153,7 +153,7 @@ class Buckets:
         self._resolved.clear()
         self._unlimited.clear()
 
-    def configure(self, limits: Limits, rule: Rule, now: float) -> None:
+    def configure(self, limits: Limits, rule: RateRule, now: float) -> None:
         """Take new limits; every bucket whose limit changes gets its own in place."""
         same_rule = rule.same(self._rule)
         same = same_rule and limits.source is self._limits.source
@@ -170,7 +170,7 @@ class Buckets:
             if limit != bucket.limit or not same_rule:
                 bucket.configure(limit, rule, now)
 
-    def _take(self, change: Change, now: float) -> None:
+    def _take(self, change: LimitChange, now: float) -> None:
         """Take a change that concerns some entities alone."""
         for user, client_id, ip in change.entities:
             names = (user or "", client_id or "", ip or "")

@@ -1,4 +1,4 @@
-"""Shares: whose debt it is, where several connections have put one bucket into debt."""
+"""FairShare: whose debt it is, where several connections have put one bucket into debt."""
 
 from bisect import bisect_left, insort
 from typing import Final, final
@@ -10,7 +10,7 @@ _KNOWN_AT_LEAST: Final = 1000
 
 
 @final
-class Shares:
+class FairShare:
     """Divides what refills equally among those who owe, as if each had a bucket of its own (fair queueing).
 
     A bucket that made each connection wait until all of its debt is paid would serve them in turn, one

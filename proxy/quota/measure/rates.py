@@ -7,7 +7,7 @@ All have the same shape:
     throttle_seconds(limit, now)    how long to wait; 0.0 when within the limit or right at it
 
 `now` is in seconds on any monotonic clock. A time before the latest one seen counts as that latest one.
-Recording never refuses: a use that breaks the limit is counted whole, and the wait comes after it.
+Recording never rejects: a use that breaks the limit is counted whole, and the wait comes after it.
 
 Kafka's clock has whole milliseconds. SampledRate, SimpleRate and EwmaRate take `now` to the nearest
 millisecond; TokenBucket to the nearest microsecond, so that pacing is smooth, and on whole milliseconds it

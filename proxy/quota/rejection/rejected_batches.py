@@ -1,14 +1,14 @@
-"""RefusedBatches: no batch overtakes one that was refused before it.
+"""RejectedBatches: no batch overtakes one that was rejected before it.
 
-A producer sends requests ahead of their answers. When a batch of a partition has been refused, those behind
+A producer sends requests ahead of their answers. When a batch of a partition has been rejected, those behind
 it must not go on before it comes again: the broker would find a gap in an idempotent producer's sequence
 numbers (OUT_OF_ORDER_SEQUENCE_NUMBER, after which such a producer takes long to recover), and the records of
 any other would change places.
 
-    idempotent    the refused batch is known by its base_sequence, under producer id and epoch. Once it has
-                  gone on, the next one has to be the one that follows, up to the last that was refused. A
+    idempotent    the rejected batch is known by its base_sequence, under producer id and epoch. Once it has
+                  gone on, the next one has to be the one that follows, up to the last that was rejected. A
                   batch from before it passes: the broker has it already. A new epoch begins anew
-    others        the refused batch is known by its checksum; one that is as old, by its first timestamp,
+    others        the rejected batch is known by its checksum; one that is as old, by its first timestamp,
                   passes too, because some clients put a batch together anew. Clients do not send past a batch
                   that waits for its retry, so the gate is only for what was on its way, and shuts soon
 
@@ -23,7 +23,7 @@ from proxy.wire.producer_batch import NO_PRODUCER_ID, ProducerBatch
 from proxy.wire.views import Item
 
 IDEMPOTENT_SECONDS: Final = 30.0
-"""How long after the end of its wait a refused batch may be gone; clients retry within seconds."""
+"""How long after the end of its wait a rejected batch may be gone; clients retry within seconds."""
 OTHERS_SECONDS: Final = 1.0
 GATES_AT_MOST: Final = 100_000
 _SEQUENCES: Final = 1 << 31
@@ -34,7 +34,7 @@ Producer = tuple[Identity | None, int, str, bytes, int]
 
 @final
 class _Gate:
-    """A batch that was refused, and how far the refused ones behind it go."""
+    """A batch that was rejected, and how far the rejected ones behind it go."""
 
     __slots__ = ("bucket", "checksum", "deadline", "end", "epoch", "expected", "timestamp")
 
@@ -49,7 +49,7 @@ class _Gate:
 
 
 @final
-class RefusedBatches:
+class RejectedBatches:
     """Of one broker."""
 
     def __init__(self) -> None:
@@ -78,8 +78,8 @@ class RefusedBatches:
             gate.end = batch.next_sequence
         return gate.bucket
 
-    def refuse(self, item: Item, batch: ProducerBatch, who: Identity, bucket: Bucket, until: float) -> None:
-        """A batch that is behind no other is refused; its producer waits until then at most."""
+    def reject(self, item: Item, batch: ProducerBatch, who: Identity, bucket: Bucket, until: float) -> None:
+        """A batch that is behind no other is rejected; its producer waits until then at most."""
         names = _producer(item, batch, who)
         gate = self._gates.get(names)
         if batch.producer_id == NO_PRODUCER_ID:

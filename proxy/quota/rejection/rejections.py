@@ -1,10 +1,10 @@
-"""Refusals: which partitions of a Produce request do not go on, how long their producer waits, and what has
-been refused so far.
+"""Rejections: which partitions of a Produce request do not go on, how long their producer waits, and what has
+been rejected so far.
 
-What is refused comes again. A producer that sends it over and over waits: what comes to be refused, by the
+What is rejected comes again. A producer that sends it over and over waits: what comes to be rejected, by the
 limit in question, may be as much as that limit; beyond it the client is not read for as long as it takes, or
 until it is under the limit again. The rest of its partitions has no part in this until then. What is
-refused only because it came behind a refused batch was on its way, and adds nothing to the wait.
+rejected only because it came behind a rejected batch was on its way, and adds nothing to the wait.
 """
 
 from typing import Final, final
@@ -13,22 +13,22 @@ from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import IDLE_SECONDS, Bucket
 from proxy.quota.measure.rates import TokenBucket
 from proxy.quota.quota import Quota
-from proxy.quota.rejection.rejected_batches import RefusedBatches
+from proxy.quota.rejection.rejected_batches import RejectedBatches
 from proxy.wire.producer_batch import read_producer_batch
 from proxy.wire.views import Item, RequestView
 
 PRODUCE: Final = 0
 OUT_OF_ORDER: Final = "order"
-"""The reason of what is refused because an earlier batch of its partition was, and has not come again."""
+"""The reason of what is rejected because an earlier batch of its partition was, and has not come again."""
 TOPICS_AT_MOST: Final = 10_000
 REST: Final = "<rest>"
 """The topic under which the rest is counted."""
-REFUSED_SECONDS: Final = 1.0
-"""So long after a refusal its bucket is shown as throttling."""
+REJECTED_SECONDS: Final = 1.0
+"""So long after a rejection its bucket is shown as throttling."""
 
 
 @final
-class Refused:
+class RejectedItems:
     """What of a request does not go on, and for how long its client has to wait from then on."""
 
     __slots__ = ("items", "throttle_seconds")
@@ -39,12 +39,12 @@ class Refused:
         self.throttle_seconds: Final = throttle_seconds
 
 
-NOTHING_REFUSED: Final = Refused([], 0.0)
+NOTHING_REJECTED: Final = RejectedItems([], 0.0)
 
 
 @final
-class RefusedTopic:
-    """What has been refused of a topic for one reason, and the latest of it."""
+class RejectedTopic:
+    """What has been rejected of a topic for one reason, and the latest of it."""
 
     __slots__ = ("bytes", "client_id", "limit", "principal", "rate", "requests")
 
@@ -60,7 +60,7 @@ class RefusedTopic:
 
 @final
 class _Wasted:
-    """What comes to be refused."""
+    """What comes to be rejected."""
 
     __slots__ = ("last_used", "tokens")
 
@@ -70,24 +70,24 @@ class _Wasted:
 
 
 @final
-class Refusals:
+class Rejections:
     """Those of one broker."""
 
     def __init__(self) -> None:
-        self.topics: Final[dict[tuple[str, str], RefusedTopic]] = {}
+        self.topics: Final[dict[tuple[str, str], RejectedTopic]] = {}
         """By topic and reason: the key of the quota, or OUT_OF_ORDER. Not to be changed."""
-        self._order: Final = RefusedBatches()
+        self._order: Final = RejectedBatches()
         self._wasted: Final[dict[Bucket, _Wasted]] = {}
 
     def judge(
         self, quotas: list[Quota], request: RequestView, who: Identity, max_seconds: float, now: float
-    ) -> Refused:
+    ) -> RejectedItems:
         """The items that do not go on, and how long their client waits, `max_seconds` at most."""
         over: dict[int, Bucket] = {}
         for quota in quotas:
-            quota.refuse(request.items, over, now)
+            quota.reject(request.items, over, now)
         if not over and not self._order.any:
-            return NOTHING_REFUSED
+            return NOTHING_REJECTED
         held: list[int] = []
         wait = 0.0
         waits_for: Bucket | None = None
@@ -107,14 +107,14 @@ class Refusals:
                     wait = seconds
                     waits_for = bucket
                 if batch is not None:
-                    self._order.refuse(item, batch, who, bucket, now + seconds)
+                    self._order.reject(item, batch, who, bucket, now + seconds)
             elif batch is not None:
                 self._order.admit(item, batch, who)
         if waits_for is not None:
             waits_for.count_throttle(wait, 0, now + wait)
             if who.usage is not None:
                 who.usage.count_throttle(PRODUCE, waits_for.quota, wait, 0)
-        return Refused(held, wait) if held else NOTHING_REFUSED
+        return RejectedItems(held, wait) if held else NOTHING_REJECTED
 
     def _waste(self, bucket: Bucket, size: int, now: float) -> float:
         wasted = self._wasted.get(bucket)
@@ -136,14 +136,14 @@ class Refusals:
         now: float,
     ) -> None:
         """Count an item, and its request where this is the first of its topic and reason."""
-        bucket.count_throttle(0.0, 0, now + REFUSED_SECONDS)
+        bucket.count_throttle(0.0, 0, now + REJECTED_SECONDS)
         names = (item.topic, reason)
-        refused = self.topics.get(names)
-        if refused is None:
+        rejected = self.topics.get(names)
+        if rejected is None:
             if len(self.topics) >= TOPICS_AT_MOST:
                 names = (REST, reason)
-            refused = self.topics.setdefault(names, RefusedTopic())
-        refused.bytes += item.size
+            rejected = self.topics.setdefault(names, RejectedTopic())
+        rejected.bytes += item.size
         first = names not in counted
         if who.usage is not None:
             # The request counts once for a topic, as in the counters.
@@ -152,15 +152,15 @@ class Refusals:
                 who.usage.count_throttle(PRODUCE, bucket.quota, 0.0, 1)
         if first:
             counted.add(names)
-            refused.requests += 1
+            rejected.requests += 1
             bucket.count_throttle(0.0, 1, now)
-            refused.principal = who.principal
-            refused.client_id = who.client_id
-            refused.rate = bucket.measure(now)
-            refused.limit = bucket.limit
+            rejected.principal = who.principal
+            rejected.client_id = who.client_id
+            rejected.rate = bucket.measure(now)
+            rejected.limit = bucket.limit
 
     def clear(self) -> None:
-        """Nothing is refused any more; what has been stays counted."""
+        """Nothing is rejected any more; what has been stays counted."""
         self._order.clear()
         self._wasted.clear()
 

@@ -1,11 +1,11 @@
-"""HeldFetch: what becomes of a connection's fetches while a quota may hold partitions of them back."""
+"""FetchGate: what becomes of a connection's fetches while a quota may hold partitions of them back."""
 
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.exchange import Exchange
-from proxy.relay.fetch.sessions import ANSWER, WAIT, Fetch, Fetches
-from proxy.relay.inflight import Turns
+from proxy.relay.fetch.sessions import ANSWER, WAIT, FetchSessions, GatedFetch
+from proxy.relay.inflight import InFlight
 from proxy.wire.frames import Frame
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
@@ -14,19 +14,19 @@ FETCH: Final = 1
 
 
 @final
-class HeldFetch:
+class FetchGate:
     """The fetch of which nothing is left now waits here; no request behind it is read meanwhile."""
 
     def __init__(
-        self, engine: QuotaEngine, turns: Turns, names: TopicNames, between_brokers: bool = False
+        self, engine: QuotaEngine, in_flight: InFlight, names: TopicNames, between_brokers: bool = False
     ) -> None:
         self._engine: Final = engine
-        self._turns: Final = turns
+        self._in_flight: Final = in_flight
         self._names: Final = names
         self._between_brokers: Final = between_brokers
-        self._fetches: Fetches | None = None
+        self._fetches: FetchSessions | None = None
         """None as long as no quota holds fetches back."""
-        self._fetch: Fetch | None = None
+        self._fetch: GatedFetch | None = None
         """The one that waits."""
 
     @property
@@ -55,14 +55,14 @@ class HeldFetch:
         """
         fetches = self._fetches
         if fetches is None:
-            fetches = self._fetches = Fetches(self._engine, self._names, self._between_brokers)
+            fetches = self._fetches = FetchSessions(self._engine, self._names, self._between_brokers)
         elif not fetches.needed:
             self._fetches = None
             return True
         fetch = None if view.partial else fetches.start(frame, exchange, view, now)
         return fetch is None or self._passes(fetches, fetch, now)
 
-    def _passes(self, fetches: Fetches, fetch: Fetch, now: float) -> bool:
+    def _passes(self, fetches: FetchSessions, fetch: GatedFetch, now: float) -> bool:
         outcome = fetches.go_on(fetch, now)
         if outcome == WAIT:
             self._fetch = fetch
@@ -72,15 +72,15 @@ class HeldFetch:
             return True
         return False
 
-    def _answer(self, fetch: Fetch) -> None:
+    def _answer(self, fetch: GatedFetch) -> None:
         asked = fetch.exchange
         exchange = Exchange(asked.correlation_id, asked.client, None, None, True, FETCH)
         exchange.answer = fetch.answer
         if asked.throttled_until > 0.0 and fetch.view.api_version == 0:
             exchange.held_until = asked.throttled_until
-        self._turns.add(exchange)
+        self._in_flight.add(exchange)
 
-    def wake(self, now: float) -> Fetch | None:
+    def wake(self, now: float) -> GatedFetch | None:
         """Something may be left by now of the fetch that waits: returns it where it goes on."""
         fetch = self._fetch
         fetches = self._fetches

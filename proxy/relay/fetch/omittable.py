@@ -1,10 +1,10 @@
-"""HeldTopics: which partitions quotas may hold back, asked once for each while limits stay as they are."""
+"""OmittablePartitions: the partitions that quotas may omit, asked once for each while limits stay the same."""
 
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.wire.fetch_request import TOPIC_IDS_FROM, Key
+from proxy.wire.fetch_request import TOPIC_IDS_FROM, PartitionKey
 from proxy.wire.reader import text
 from proxy.wire.topic_names import TopicNames
 
@@ -13,13 +13,13 @@ KNOWN_AT_MOST: Final = 100_000
 
 
 @final
-class HeldTopics:
+class OmittablePartitions:
     """Of one connection."""
 
     def __init__(self, engine: QuotaEngine, names: TopicNames) -> None:
         self._engine: Final = engine
         self._names: Final = names
-        self._known: Final[dict[Key, str]] = {}
+        self._known: Final[dict[PartitionKey, str]] = {}
         """By partition: the topic's name where a quota may hold it back, else empty."""
         self._asked_for: tuple[int, int, Identity] | None = None
         """For which limits, follower and client the answers hold."""
@@ -29,11 +29,11 @@ class HeldTopics:
         """Changes when limits come."""
         return self._engine.generation
 
-    def awaits(self, key: Key) -> bool:
+    def awaits(self, key: PartitionKey) -> bool:
         """Whether the name of a topic that is known by its id alone is on its way."""
         return self._names.awaits(key[0])
 
-    def find(self, key: Key, version: int, replica_id: int, who: Identity) -> str | None:
+    def find(self, key: PartitionKey, version: int, replica_id: int, who: Identity) -> str | None:
         """The topic's name where a quota may hold the partition back, and empty where none does; None where
         the topic's name is not known yet.
         """

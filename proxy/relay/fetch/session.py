@@ -20,17 +20,17 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
 from proxy.quota.identity import Identity
-from proxy.relay.fetch.omittable import HeldTopics
+from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.wire.edit import i32
 from proxy.wire.fetch_request import (
     MAX_EPOCH,
     FetchEntry,
     FetchRequest,
-    Key,
+    PartitionKey,
     with_max_bytes,
     write_topics,
 )
-from proxy.wire.fetch_rewrite import UNKNOWN, FetchAnswer, Watermarks, empty_partition, write_partitions
+from proxy.wire.fetch_rewrite import UNKNOWN, FetchRewrite, Watermarks, empty_partition, write_partitions
 
 PROBE_BYTES: Final = 0
 """The partition_max_bytes of a held partition that is asked for its watermarks only."""
@@ -84,7 +84,7 @@ class FetchSession:
     """A client's session, or a request outside any: then it lives as long as that request."""
 
     def __init__(
-        self, engine: QuotaEngine, topics: HeldTopics, who: Identity, version: int, replica_id: int
+        self, engine: QuotaEngine, topics: OmittablePartitions, who: Identity, version: int, replica_id: int
     ) -> None:
         self._engine: Final = engine
         self._topics: Final = topics
@@ -99,18 +99,18 @@ class FetchSession:
         """The epoch that the client's next request has to have, and that of the next to the broker."""
         self.broker_epoch = 1
         self.broken = False
-        """Whether the broker has refused a request of this session: the client has to start a new one."""
-        self._partitions: Final[dict[Key, SessionPartition]] = {}
-        self._candidates: Final[dict[Key, SessionPartition]] = {}
+        """Whether the broker has rejected a request of this session: the client has to start a new one."""
+        self._partitions: Final[dict[PartitionKey, SessionPartition]] = {}
+        self._candidates: Final[dict[PartitionKey, SessionPartition]] = {}
         """Those that a quota may hold back."""
-        self._unnamed: Final[dict[Key, SessionPartition]] = {}
+        self._unnamed: Final[dict[PartitionKey, SessionPartition]] = {}
         """Those whose topics' names are not known yet, so that no quota could be asked."""
-        self._changed: Final[dict[Key, SessionPartition]] = {}
+        self._changed: Final[dict[PartitionKey, SessionPartition]] = {}
         """Those of which the broker has no entry, or an old one."""
-        self._forgotten: Final[dict[Key, None]] = {}
+        self._forgotten: Final[dict[PartitionKey, None]] = {}
         """Those that the broker's session has, and the client's no more, in order."""
         self.watched: Final[dict[bytes, dict[int, Watermarks]]] = {}
-        """The watermarks of the candidates, and of all that a follower fetches; see FetchAnswer."""
+        """The watermarks of the candidates, and of all that a follower fetches; see FetchRewrite."""
         self._generation = engine.generation
         self._turn = 0
 
@@ -141,7 +141,7 @@ class FetchSession:
         for key in request.forgotten:
             self._forget(key)
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: PartitionKey) -> None:
         partition = self._partitions.pop(key, None)
         if partition is None:
             return
@@ -161,13 +161,13 @@ class FetchSession:
                 lag += max(marks.high_watermark - partition.entry.fetch_offset, 0)
         return lag
 
-    def marks(self, key: Key) -> Watermarks | None:
+    def marks(self, key: PartitionKey) -> Watermarks | None:
         """What the broker has said of a partition, where somebody wanted to know."""
         topic, number = key
         partitions = self.watched.get(topic)
         return None if partitions is None else partitions.get(number)
 
-    def _watch(self, key: Key, partition: SessionPartition, marks: Watermarks | None) -> Watermarks:
+    def _watch(self, key: PartitionKey, partition: SessionPartition, marks: Watermarks | None) -> Watermarks:
         """Note what the broker says of a partition; `marks` is what it has said before."""
         if partition.marks is not None:
             return partition.marks
@@ -176,7 +176,7 @@ class FetchSession:
         self.watched.setdefault(key[0], {})[key[1]] = watched
         return watched
 
-    def _unwatch(self, key: Key) -> None:
+    def _unwatch(self, key: PartitionKey) -> None:
         partitions = self.watched.get(key[0])
         if partitions is not None:
             partitions.pop(key[1], None)
@@ -185,7 +185,7 @@ class FetchSession:
 
     # Which partitions quotas are about
 
-    def _classify(self, key: Key, partition: SessionPartition, marks: Watermarks | None) -> None:
+    def _classify(self, key: PartitionKey, partition: SessionPartition, marks: Watermarks | None) -> None:
         """Find out whether a quota may hold a partition back."""
         topic = self._topics.find(key, self.version, self.replica_id, self._who)
         if topic is None:
@@ -251,7 +251,7 @@ class FetchSession:
         """
         entries: dict[bytes, list[bytes]] = {}
         forgotten: dict[bytes, list[bytes]] = {}
-        stay: list[Key] = []
+        stay: list[PartitionKey] = []
         for key, partition in self._candidates.items():
             item = partition.item
             if item is None or key in self._changed:
@@ -277,7 +277,7 @@ class FetchSession:
         self._forgotten.clear()
         return write_topics(self.version, entries, forgotten)
 
-    def full(self, answer: FetchAnswer) -> bytes | None:
+    def full(self, answer: FetchRewrite) -> bytes | None:
         """The topics of a request that names all that the last plan left in, and of the rest what has to be
         asked for its watermarks; None where that is nothing, though the client wants something.
 

@@ -1,4 +1,4 @@
-"""Fetches: the fetches of one connection, where a quota may hold partitions of them back.
+"""FetchSessions: the fetches of one connection, where a quota may hold partitions of them back.
 
 A session is taken over when it is opened with a full request that names a partition that some quota is about,
 or by a follower in any case: a throttle comes to it while it fetches. Its client then knows it under another
@@ -15,7 +15,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import NO_BOUND, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.relay.exchange import Exchange
-from proxy.relay.fetch.omittable import HeldTopics
+from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.session import FetchSession
 from proxy.wire.api_01_fetch import after_bounds
 from proxy.wire.edit import Edit, i32, replace
@@ -26,7 +26,7 @@ from proxy.wire.fetch_request import (
     read_fetch_request,
     replica_id,
 )
-from proxy.wire.fetch_rewrite import FetchAnswer, fetch_response
+from proxy.wire.fetch_rewrite import FetchRewrite, fetch_response
 from proxy.wire.frames import Frame
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
@@ -40,7 +40,7 @@ LEAST_WAIT_SECONDS: Final = 0.01
 NAMES_SECONDS: Final = 0.5
 """So long a consumer's fetch waits for topics' names at the most."""
 
-PASS: Final = 0
+ALLOW: Final = 0
 """The request goes on as it is, but for the view's edits."""
 WAIT: Final = 1
 """Nothing is left of it: it is asked about again at `wake_at`."""
@@ -49,7 +49,7 @@ ANSWER: Final = 2
 
 
 @final
-class Fetch:
+class GatedFetch:
     """A fetch that may be held back, whole or in part."""
 
     def __init__(
@@ -69,10 +69,10 @@ class Fetch:
         self.session: FetchSession | None = None
 
 
-class SessionAnswer(FetchAnswer):
+class SessionRewrite(FetchRewrite):
     """The answer to a fetch of a session that the proxy has taken over, or to one outside any session."""
 
-    def __init__(self, fetches: "Fetches", session: FetchSession, request: FetchRequest) -> None:
+    def __init__(self, fetches: "FetchSessions", session: FetchSession, request: FetchRequest) -> None:
         super().__init__(request.version)
         self.watched = session.watched
         self.session_mask = SESSION_MASK
@@ -94,14 +94,14 @@ class SessionAnswer(FetchAnswer):
 
 
 @final
-class Fetches:
+class FetchSessions:
     """Raises Malformed where a request does not parse."""
 
     def __init__(self, engine: QuotaEngine, names: TopicNames, between_brokers: bool = False) -> None:
         self._engine: Final = engine
         self._between_brokers: Final = between_brokers
         """Whether a client may be a follower. Anybody else who says so is a consumer."""
-        self._topics: Final = HeldTopics(engine, names)
+        self._topics: Final = OmittablePartitions(engine, names)
         self._sessions: Final[dict[int, FetchSession]] = {}
         """By the id that the client knows."""
         self._last: FetchSession | None = None
@@ -132,7 +132,7 @@ class Fetches:
         """The session is over."""
         return self._sessions.pop(client_id, None)
 
-    def start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> Fetch | None:
+    def start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> GatedFetch | None:
         """Take a request that has been read; None where it is none of the quotas' business, and passes."""
         whole = frame.pieces[0] if len(frame.pieces) == 1 else b"".join(frame.pieces)
         request = read_fetch_request(whole, after_bounds(view), view.api_version)
@@ -140,27 +140,27 @@ class Fetches:
             view.replica_id = replica_id(whole, view.min_bytes_at, request)
         # The frame and its pieces are used again for the next one.
         kept = Frame(frame.pieces, frame.size, True)
-        fetch = Fetch(kept, exchange, view, request, now)
+        fetch = GatedFetch(kept, exchange, view, request, now)
         if request.full:
             return fetch if self._start_full(fetch, exchange.client) else None
         session = self._sessions.get(request.session_id)
         if session is None:
             if not self._about_any(request, view, exchange.client):
                 return None
-            fetch.answer = self._refusal(fetch)
+            fetch.answer = self._rejection(fetch)
         elif (
             session.broken
             or request.session_epoch != session.client_epoch
             or request.version != session.version
         ):
-            fetch.answer = self._refusal(fetch)
+            fetch.answer = self._rejection(fetch)
         else:
             session.advance_client()
             session.update(request)
             fetch.session = session
         return fetch
 
-    def _refusal(self, fetch: Fetch) -> bytes:
+    def _rejection(self, fetch: GatedFetch) -> bytes:
         """What makes a client open a new session, without any loss."""
         view = fetch.view
         return fetch_response(view.api_version, view.correlation_id, INVALID_FETCH_SESSION_EPOCH)
@@ -176,7 +176,7 @@ class Fetches:
                 return True
         return False
 
-    def _start_full(self, fetch: Fetch, who: Identity) -> bool:
+    def _start_full(self, fetch: GatedFetch, who: Identity) -> bool:
         """Returns whether the request is any of the quotas' business."""
         request = fetch.request
         view = fetch.view
@@ -201,8 +201,8 @@ class Fetches:
         self._last = session
         return True
 
-    def go_on(self, fetch: Fetch, now: float) -> int:
-        """Decide what becomes of a request now: PASS, WAIT or ANSWER."""
+    def go_on(self, fetch: GatedFetch, now: float) -> int:
+        """Decide what becomes of a request now: ALLOW, WAIT or ANSWER."""
         session = fetch.session
         if session is None:
             return ANSWER
@@ -211,7 +211,7 @@ class Fetches:
             fetch.wake_at = min(now + LEAST_WAIT_SECONDS, fetch.names_by)
             return WAIT
         plan = session.plan(now)
-        answer = SessionAnswer(self, session, fetch.request)
+        answer = SessionRewrite(self, session, fetch.request)
         full = fetch.request.full
         topics: bytes | None = None
         if full:
@@ -220,8 +220,8 @@ class Fetches:
             topics = session.incremental()
         if topics is not None:
             self._edit(fetch, session, plan, topics, now)
-            fetch.view.fetch_answer = answer
-            return PASS
+            fetch.view.fetch_rewrite = answer
+            return ALLOW
         if now >= fetch.answer_at:
             self.give_up(fetch, now, answer)
             return ANSWER
@@ -229,14 +229,14 @@ class Fetches:
         fetch.wake_at = min(wake_at, fetch.answer_at) if plan.ask_again_at > 0.0 else fetch.answer_at
         return WAIT
 
-    def give_up(self, fetch: Fetch, now: float, answer: FetchAnswer | None = None) -> None:
+    def give_up(self, fetch: GatedFetch, now: float, answer: FetchRewrite | None = None) -> None:
         """Make the answer to a request of which nothing is left: there is nothing new."""
         session = fetch.session
         view = fetch.view
         if session is None:
             return
         if answer is None:
-            answer = SessionAnswer(self, session, fetch.request)
+            answer = SessionRewrite(self, session, fetch.request)
             if fetch.request.full:
                 session.full(answer)
         fetch.answer = fetch_response(
@@ -249,7 +249,9 @@ class Fetches:
             answer.added,
         )
 
-    def _edit(self, fetch: Fetch, session: FetchSession, plan: FetchPlan, topics: bytes, now: float) -> None:
+    def _edit(
+        self, fetch: GatedFetch, session: FetchSession, plan: FetchPlan, topics: bytes, now: float
+    ) -> None:
         request = fetch.request
         view = fetch.view
         edits = view.edits
@@ -271,7 +273,7 @@ class Fetches:
                 replace(edits, Edit(view.min_bytes_at, view.min_bytes_at + 4, i32(least)))
         self._shorten_wait(fetch, plan, now)
 
-    def _shorten_wait(self, fetch: Fetch, plan: FetchPlan, now: float) -> None:
+    def _shorten_wait(self, fetch: GatedFetch, plan: FetchPlan, now: float) -> None:
         """Have the broker answer when what is held back may come again, or when the client expects it."""
         view = fetch.view
         until = fetch.answer_at

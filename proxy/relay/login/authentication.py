@@ -1,6 +1,6 @@
 """Authentication: watches a client log in at its broker (KIP-43, KIP-152, KIP-368), and says who it is.
 
-Believed is only what the broker has agreed to: until then, and after a refusal, the client is who it was
+Believed is only what the broker has agreed to: until then, and after a rejection, the client is who it was
 before. While a login's message awaits its answer nothing more is read, so that requests sent along with a
 right token are already the user's.
 
@@ -11,7 +11,7 @@ SaslHandshake names a mechanism. After version 1 its messages come as SaslAuthen
 from typing import Final, final
 
 from proxy.relay.exchange import Client, Exchange
-from proxy.relay.inflight import Turns
+from proxy.relay.inflight import InFlight
 from proxy.relay.login.sasl import MECHANISMS, UNREADABLE, agreed, name_in, readable
 from proxy.relay.traffic import Traffic
 from proxy.wire.apis import RequestHeader
@@ -50,7 +50,7 @@ class Login:
 class Authentication:
     """One connection's logins. Raises ProtocolError where messages do not parse."""
 
-    def __init__(self, login: Login, traffic: Traffic, turns: Turns, address: str) -> None:
+    def __init__(self, login: Login, traffic: Traffic, in_flight: InFlight, address: str) -> None:
         self.raw = False
         """Whether the client's next frame is a bare message."""
         self.done = False
@@ -59,7 +59,7 @@ class Authentication:
         """Who the client is since then."""
         self._login: Final = login
         self._traffic: Final = traffic
-        self._turns: Final = turns
+        self._in_flight: Final = in_flight
         self._address: Final = address
         self._waiting: Exchange | None = None
         """The message of a login that awaits its answer."""
@@ -118,8 +118,8 @@ class Authentication:
         if not frame.complete:
             raise Malformed(f"a message of a login has {frame.size} bytes")
         self._waiting = exchange
-        self._turns.add(exchange)
-        self._turns.awaiting_answer = True
+        self._in_flight.add(exchange)
+        self._in_flight.awaiting_response = True
 
     def _note(self, token: bytes) -> None:
         if self._first:
@@ -128,25 +128,25 @@ class Authentication:
 
     # What the broker answers
 
-    def takes_answer(self, frame: Frame) -> bool:
+    def takes_response(self, frame: Frame) -> bool:
         """Whether a frame is the answer to a message of a login."""
         waiting = self._waiting
-        if waiting is None or waiting is not self._turns.first:
+        if waiting is None or waiting is not self._in_flight.first:
             return False
         if not frame.complete:
             raise Malformed(f"the answer to a message of a login has {frame.size} bytes")
         self._waiting = None
-        self._turns.awaiting_answer = False
+        self._in_flight.awaiting_response = False
         client = waiting.client
         client.traffic.bytes_out += frame.size
         if client.usage is not None:
             client.usage.count_out(waiting.api_key, frame.size)
         if self.raw:
-            self._turns.answered_bare(waiting)
+            self._in_flight.responded_bare(waiting)
             self._judge(NO_ERROR, b"".join(frame.pieces)[LENGTH_SIZE:])
             return True
         reader = Reader(frame.pieces, LENGTH_SIZE)
-        self._turns.answered(reader.i32())
+        self._in_flight.answered(reader.i32())
         if self._handshake:
             self._take_handshake(reader.i16())
             return True
@@ -183,7 +183,7 @@ class Authentication:
         return not only or self.principal in only
 
     def end(self) -> None:
-        """The connection is over: amid bare messages, that is how a broker refuses."""
+        """The connection is over: amid bare messages, that is how a broker rejects."""
         if self.raw and self._waiting is not None:
             self._traffic.count_failed_login(_known(self._mechanism), self._address)
 

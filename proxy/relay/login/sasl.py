@@ -38,7 +38,7 @@ def name_in(mechanism: str, token: bytes, oauth_claim: str) -> str:
 def agreed(mechanism: str, token: bytes) -> bool:
     """Whether a server's message, under error code 0, ends the login well.
 
-    SCRAM's last says that the server knows the password too; a refused OAUTHBEARER token comes with a reason
+    SCRAM's last says that the server knows the password too; a rejected OAUTHBEARER token comes with a reason
     before the error. Of a mechanism that nobody reads, any will do: the broker lets nothing else through.
     """
     if mechanism in SCRAM:

@@ -18,7 +18,7 @@ from proxy.relay.close_reasons import (
     CLIENT_PROTOCOL_ERROR,
     DRAIN_TIMEOUT,
     DRAINED,
-    PRODUCE_REFUSED,
+    PRODUCE_REJECTED,
     RelayError,
 )
 from proxy.relay.intercepted import Intercepted
@@ -27,7 +27,7 @@ from proxy.server.connection.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BU
 from proxy.server.connection.broker_stream import BrokerStream
 from proxy.server.connection.direct import Direct, direct
 from proxy.server.connection.drain import Drain
-from proxy.server.connection.host import Owner
+from proxy.server.connection.host import ConnectionHost
 from proxy.server.connection.pauses import (
     BROKER_FULL,
     CLIENT_FULL,
@@ -51,7 +51,11 @@ class Connection:
     """
 
     def __init__(
-        self, owner: Owner, node_id: int | None, loop: asyncio.AbstractEventLoop, admitted: bool = False
+        self,
+        owner: ConnectionHost,
+        node_id: int | None,
+        loop: asyncio.AbstractEventLoop,
+        admitted: bool = False,
     ) -> None:
         self.admitted: Final = admitted
         """Whether it has been counted already, before its TLS handshake."""
@@ -205,7 +209,7 @@ class Connection:
 
     def broker_lost(self) -> None:
         relay = self._relay
-        if relay is not None and relay.answer_due:
+        if relay is not None and relay.response_due:
             self.fail(RelayError(BROKER_CLOSED, "the broker closed it and left a request unanswered"))
         else:
             self.close(BROKER_CLOSED)
@@ -239,10 +243,10 @@ class Connection:
             self._client.writelines(out)
         for request in relay.take_intercepted():
             self._owner.start_answering(self, request)
-        for payload in relay.take_broker_answers():
+        for payload in relay.take_broker_responses():
             if self._question is not None and not self._question.done():
                 self._question.set_result(payload)
-        held = relay.holds_answers
+        held = relay.holds_responses
         if held != self._broker.pauses.has(HELD):
             # What the broker has for a client that cannot be told to wait is not collected here.
             self._broker.pause(HELD, held)
@@ -333,12 +337,12 @@ class Connection:
     def waits_for_broker(self) -> bool:
         """Whether the client cannot be blamed for silence: it is muted, or an answer is due."""
         relay = self._relay
-        return relay is not None and (relay.client_muted or relay.answer_due)
+        return relay is not None and (relay.client_muted or relay.response_due)
 
     @property
-    def greeted(self) -> bool:
+    def first_request_seen(self) -> bool:
         """Whether the client has sent a whole request."""
-        return self._relay is not None and self._relay.greeted
+        return self._relay is not None and self._relay.first_request_seen
 
     def _finish_if_idle(self, relay: Relay, reason: str) -> None:
         if relay.idle and not self._over:
@@ -355,8 +359,8 @@ class Connection:
         """End the connection, and say in the log why."""
         if self._over:
             return
-        # The log of refusals tells of these by topic, and not each time.
-        level = logging.DEBUG if error.reason == PRODUCE_REFUSED else logging.WARNING
+        # The log of rejections tells of these by topic, and not each time.
+        level = logging.DEBUG if error.reason == PRODUCE_REJECTED else logging.WARNING
         log.log(level, "%s -> %s: connection closed: %s", self.peer, self._behind(), error)
         self.close(error.reason)
 

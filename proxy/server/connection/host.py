@@ -1,4 +1,4 @@
-"""Owner: what a connection asks of the gateway that it belongs to."""
+"""ConnectionHost: what a connection asks of the gateway that it belongs to."""
 
 import asyncio
 from typing import TYPE_CHECKING, Protocol
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from proxy.server.connection.connection import Connection
 
 
-class Owner(Protocol):
+class ConnectionHost(Protocol):
     """Where connections come from and go to."""
 
     def opened(self, connection: "Connection", address: str) -> Relay | None:

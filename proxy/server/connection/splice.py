@@ -15,7 +15,7 @@ LEAST_PIPE_BYTES: Final = 64 << 10
 """A smaller one, as a user with very many pipes gets it, is not worth the calls."""
 MAX_HEAD_BYTES: Final = LEAST_PIPE_BYTES
 FLAGS: Final = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NONBLOCK", 0)
-REFUSED: Final = (errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
+REJECTED: Final = (errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
 """What a system says that does not splice such descriptors, or forbids it."""
 
 
@@ -29,7 +29,7 @@ class Splice:
 
     def __init__(self) -> None:
         self.works = False
-        """Whether it can be used: open(), and the system has not refused it since."""
+        """Whether it can be used: open(), and the system has not rejected it since."""
         self._read = -1
         self._write = -1
         self._tried = False
@@ -100,7 +100,7 @@ class Splice:
         self._empty = True
 
     def _note(self, error: OSError) -> None:
-        if error.errno in REFUSED:
+        if error.errno in REJECTED:
             self.works = False
 
     def _take(self, size: int) -> bytes:

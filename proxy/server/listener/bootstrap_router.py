@@ -1,4 +1,4 @@
-"""Entrance: which broker serves a connection to the bootstrap port."""
+"""BootstrapRouter: which broker serves a connection to the bootstrap port."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,7 +12,7 @@ STAND_IN: Final = ALL_BROKERS - 1
 it."""
 
 
-class Entrance:
+class BootstrapRouter:
     """Brokers take turns: those of the cluster's view; where the proxy may not ask the cluster, those that
     clients' answers have told of; and before there was one, the addresses of upstream.bootstrap.
     """

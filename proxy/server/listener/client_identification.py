@@ -1,4 +1,4 @@
-"""Reception: who a new client is and which broker it means, as far as its TLS hello and certificate tell."""
+"""ClientIdentification: who a new client is, and which broker it means, by its TLS hello and certificate."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from proxy.relay.login.authentication import Login
 from proxy.security.naming import Naming, NoPrincipal
 from proxy.security.tls import server_name
 from proxy.server.connection.connection import Connection
-from proxy.server.listener.bootstrap_router import Entrance
+from proxy.server.listener.bootstrap_router import BootstrapRouter
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.sni_hosts import UnknownHost
 
@@ -25,10 +25,10 @@ class NotServed(ValueError):
         self.reason: Final = reason
 
 
-class Reception:
+class ClientIdentification:
     """That of one listener."""
 
-    def __init__(self, listener: Listener, ports: BrokerPorts, entrance: Entrance) -> None:
+    def __init__(self, listener: Listener, ports: BrokerPorts, entrance: BootstrapRouter) -> None:
         principal = listener.principal
         self.login: Final = (
             Login(principal.oauth_claim, principal.unreadable, frozenset(principal.brokers))
@@ -40,7 +40,7 @@ class Reception:
         self._brokers: Final = frozenset(() if principal is None else principal.brokers)
         self._by_host: Final = listener.sni is not None
         self._ports: Final = ports
-        self._entrance: Final = entrance
+        self._bootstrap_router: Final = entrance
 
     def receive(self, connection: Connection) -> tuple[str, int]:
         """The client's principal, and its broker's node id. Raises NotServed."""
@@ -56,7 +56,7 @@ class Reception:
             raise NotServed(UNKNOWN_HOST, str(error)) from error
         if self._brokers and self._naming.by_certificate and principal not in self._brokers:
             raise NotServed(NOT_A_BROKER, f"it is {principal}, which is none of principal.brokers")
-        return principal, self._entrance.next() if node_id is None else node_id
+        return principal, self._bootstrap_router.next() if node_id is None else node_id
 
     def _principal(self, connection: Connection) -> str:
         tls = connection.tls

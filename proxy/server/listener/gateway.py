@@ -13,7 +13,7 @@ from proxy.admin.authorizer import AuthorizerWatch
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations.mutations import Broker, ControllerMutations
 from proxy.config.settings import ConnectionLimits, Listener, Settings
-from proxy.errors import Key, UpstreamUnavailable
+from proxy.errors import KeyPath, UpstreamUnavailable
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.identity import ANONYMOUS
@@ -33,8 +33,8 @@ from proxy.security.access import Access
 from proxy.security.tls import server_tls
 from proxy.server.connection.connection import Connection
 from proxy.server.listener.admission import Admission
-from proxy.server.listener.bootstrap_router import Entrance
-from proxy.server.listener.client_identification import NotServed, Reception
+from proxy.server.listener.bootstrap_router import BootstrapRouter
+from proxy.server.listener.client_identification import ClientIdentification, NotServed
 from proxy.server.listener.ports import BACKLOG, BrokerPorts, bind
 from proxy.server.listener.sni_hosts import SniHosts
 from proxy.server.listener.tls_server import TLS_HANDSHAKE_FAILED, TlsServer
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 ANSWER_FAILED: Final = "answer_failed"
 """Why a connection ends whose request the proxy could not answer; the log has the error."""
 SWEEP_SECONDS: Final = 1.0
-LOG_REFUSALS_EVERY_SECONDS: Final = 10.0
+LOG_REJECTIONS_EVERY_SECONDS: Final = 10.0
 
 
 class Gateway:
@@ -78,7 +78,7 @@ class Gateway:
         """Connections that are over, with sockets that are not closed yet: what was written is on its way."""
         self.closed: Final[dict[str, int]] = {}
         """Connections that have ended, by reason."""
-        at: Key = ("listeners", settings.listeners.index(listener))
+        at: KeyPath = ("listeners", settings.listeners.index(listener))
         self.access: Final = Access(listener.upstream.tls, listener.upstream.sasl, (*at, "upstream"))
         self.tls: Final = None if listener.tls is None else server_tls(listener.tls, (*at, "tls"))
         self.cluster: Final = cluster or ClusterRefresh(
@@ -97,8 +97,10 @@ class Gateway:
         self._authorizer: Final = AuthorizerWatch(
             listener.name, self.cluster, self.access, seconds, admin.authority
         )
-        self._entrance: Final = Entrance(listener.upstream.addresses, self.cluster, self.ports)
-        self._reception: Final = Reception(listener, self.ports, self._entrance)
+        self._bootstrap_router: Final = BootstrapRouter(listener.upstream.addresses, self.cluster, self.ports)
+        self._client_identification: Final = ClientIdentification(
+            listener, self.ports, self._bootstrap_router
+        )
         self.feeds_quotas = False
         """Whether the quotas know the cluster by this gateway."""
         self._limits: Final[ConnectionLimits] = settings.limits
@@ -118,7 +120,7 @@ class Gateway:
         self._wanted_items = False
         self._draining = False
         self._told_of_logins = False
-        self._refused_at: Final[dict[str, float]] = {}
+        self._rejected_at: Final[dict[str, float]] = {}
         """By reason: when the log has said so last."""
 
     # Starting and stopping
@@ -195,7 +197,7 @@ class Gateway:
             self._engines.see_cluster(view, self._loop.time())
             self.want_partitions()
 
-    def know_by(self, cluster: ClusterRefresh) -> None:
+    def use_cluster_of(self, cluster: ClusterRefresh) -> None:
         """Have topics' names told by another gateway's cluster."""
         self.known_by = cluster
         self._topic_names = ClusterTopicNames(cluster, self._loop.time)
@@ -258,15 +260,15 @@ class Gateway:
 
     def opened(self, connection: Connection, address: str) -> Relay | None:
         if not connection.admitted:
-            refusal = self._admission.enter(address)
-            if refusal:
-                self._refuse(TOO_MANY_CONNECTIONS, connection.peer, refusal)
+            rejection = self._admission.enter(address)
+            if rejection:
+                self._reject(TOO_MANY_CONNECTIONS, connection.peer, rejection)
                 return None
         try:
-            principal, connection.node_id = self._reception.receive(connection)
+            principal, connection.node_id = self._client_identification.receive(connection)
         except NotServed as error:
             self._admission.leave(address)
-            self._refuse(error.reason, connection.peer, str(error))
+            self._reject(error.reason, connection.peer, str(error))
             return None
         self.connections.add(connection)
         now = self._loop.time()
@@ -285,22 +287,22 @@ class Gateway:
             self._admin.api_keys,
             self._topic_names,
             node_id=connection.node_id,
-            login=self._reception.login,
+            login=self._client_identification.login,
         )
 
     def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
-        refusal = self._admission.enter(address)
-        if refusal:
-            self._refuse(TOO_MANY_CONNECTIONS, peer, refusal)
+        rejection = self._admission.enter(address)
+        if rejection:
+            self._reject(TOO_MANY_CONNECTIONS, peer, rejection)
             return None
         now = self._loop.time()
-        engine = self._engines.engine(self._entrance.next() if node_id is None else node_id, now)
+        engine = self._engines.engine(self._bootstrap_router.next() if node_id is None else node_id, now)
         return engine.connect(one_spelling(address), now)
 
     def failed(self, address: str, peer: str, why: str) -> None:
         self._admission.leave(address)
         if why:
-            self._refuse(TLS_HANDSHAKE_FAILED, peer, why)
+            self._reject(TLS_HANDSHAKE_FAILED, peer, why)
 
     def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
         self._tasks.start(connection.reach_broker(broker))
@@ -340,7 +342,7 @@ class Gateway:
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         node_id = connection.node_id
-        address = self._entrance.address(node_id) if node_id is not None else None
+        address = self._bootstrap_router.address(node_id) if node_id is not None else None
         if node_id is None or address is None:
             raise UpstreamUnavailable(f"broker {node_id} is not known any more")
         host, port = address
@@ -350,7 +352,7 @@ class Gateway:
                 await self._loop.create_connection(lambda: broker, host, port, ssl=context)
         except OSError as error:
             self.cluster.poke()
-            self._entrance.doubt(node_id)
+            self._bootstrap_router.doubt(node_id)
             why = str(error) or f"no answer in {self._limits.connect_seconds:g} s"
             raise UpstreamUnavailable(
                 f"broker {node_id} at {host}:{port} cannot be reached: {why}"
@@ -368,20 +370,20 @@ class Gateway:
     def _count_closed(self, reason: str) -> None:
         self.closed[reason] = self.closed.get(reason, 0) + 1
 
-    def _refuse(self, reason: str, peer: str, why: str) -> None:
+    def _reject(self, reason: str, peer: str, why: str) -> None:
         """Count a client that is not served, and say so in the log, at times."""
         self._count_closed(reason)
         now = time.monotonic()
-        if now - self._refused_at.get(reason, -LOG_REFUSALS_EVERY_SECONDS) >= LOG_REFUSALS_EVERY_SECONDS:
-            self._refused_at[reason] = now
-            log.warning("%s: %s refused: %s", self.listener.name, peer, why)
+        if now - self._rejected_at.get(reason, -LOG_REJECTIONS_EVERY_SECONDS) >= LOG_REJECTIONS_EVERY_SECONDS:
+            self._rejected_at[reason] = now
+            log.warning("%s: %s rejected: %s", self.listener.name, peer, why)
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            self.look_after(self._loop.time())
+            self.close_idle(self._loop.time())
 
-    def look_after(self, now: float) -> None:
+    def close_idle(self, now: float) -> None:
         """End connections on which nothing happens, and see whether ports have become free."""
         self.ports.retry()
         if not self._told_of_logins and self._unwatched_logins:
@@ -389,7 +391,10 @@ class Gateway:
             log.warning("%s", self._unwatched_logins)
         for connection in list(self.connections):
             silent = now - connection.heard_at
-            if not connection.greeted and now - connection.opened_at > self._limits.handshake_seconds:
+            if (
+                not connection.first_request_seen
+                and now - connection.opened_at > self._limits.handshake_seconds
+            ):
                 connection.give_up(HANDSHAKE_TIMEOUT, "the client's time for a first request was over")
             elif silent > self._limits.idle_seconds and not connection.waits_for_broker:
                 connection.give_up(IDLE, "the client fell silent")

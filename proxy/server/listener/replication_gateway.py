@@ -1,7 +1,7 @@
 """ReplicationGateway: a listener where brokers fetch from each other.
 
 Brokers take their fellows' addresses from their registrations, so they advertise their inter-broker listeners
-at its ports, and upstream.brokers says where these listeners are in truth. Nobody is refused or made to wait
+at its ports, and upstream.brokers says where these listeners are in truth. Nobody is rejected or made to wait
 here, no address is changed, and nothing but Fetch is read.
 """
 
@@ -43,9 +43,9 @@ class ReplicationGateway(Gateway):
 
     def opened(self, connection: Connection, address: str) -> Relay | None:
         try:
-            principal, _ = self._reception.receive(connection)
+            principal, _ = self._client_identification.receive(connection)
         except NotServed as error:
-            self._refuse(error.reason, connection.peer, str(error))
+            self._reject(error.reason, connection.peer, str(error))
             return None
         self.connections.add(connection)
         assert connection.node_id is not None, "there is no bootstrap port"
@@ -60,7 +60,7 @@ class ReplicationGateway(Gateway):
             topic_names=self._topic_names,
             between_brokers=True,
             node_id=connection.node_id,
-            login=self._reception.login,
+            login=self._client_identification.login,
         )
 
     def lags(self) -> Iterator[tuple[int, int]]:
@@ -75,15 +75,15 @@ class ReplicationGateway(Gateway):
 
     def failed(self, address: str, peer: str, why: str) -> None:
         if why:
-            self._refuse(TLS_HANDSHAKE_FAILED, peer, why)
+            self._reject(TLS_HANDSHAKE_FAILED, peer, why)
 
     def ended(self, connection: Connection, reason: str) -> None:
         self.connections.discard(connection)
         self.leaving.add(connection)
         self._count_closed(reason)
 
-    def look_after(self, now: float) -> None:
-        super().look_after(now)
+    def close_idle(self, now: float) -> None:
+        super().close_idle(now)
         unread = self.traffic.unread_fetches
         if unread > self._unread_logged and now - self._unread_logged_at >= LOG_UNREAD_EVERY_SECONDS:
             log.warning(

@@ -24,7 +24,7 @@ PAUSE_SECONDS: Final = 0.5
 """How long no connection is taken where the process has no file descriptor left for one."""
 
 
-class Door(Protocol):
+class TlsAdmission(Protocol):
     """What a TLS server asks of its gateway."""
 
     def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
@@ -39,14 +39,14 @@ class TlsServer:
 
     def __init__(
         self,
-        door: Door,
+        door: TlsAdmission,
         tls: TlsFiles,
         bound: socket.socket,
         seconds: float,
         tasks: Tasks,
     ) -> None:
         """`bound` listens; `seconds`: how long a handshake may take."""
-        self._door: Final = door
+        self._tls_admission: Final = door
         self._tls: Final = tls
         self._bound: Final = bound
         self._seconds: Final = seconds
@@ -82,7 +82,7 @@ class TlsServer:
         address: tuple[str, int],
     ) -> None:
         host, peer = str(address[0]), f"{address[0]}:{address[1]}"
-        wait = self._door.admit(node_id, host, peer)
+        wait = self._tls_admission.admit(node_id, host, peer)
         if wait is None:
             client.close()
             return
@@ -104,7 +104,7 @@ class TlsServer:
         finally:
             if not served:
                 client.close()
-                self._door.failed(host, peer, why)
+                self._tls_admission.failed(host, peer, why)
 
     async def _shake_hands(self, client: socket.socket, make: Callable[[], asyncio.Protocol]) -> str:
         """Make the connection; or say why there is none."""

@@ -44,20 +44,20 @@ class ProxyCollector(Collector):
         gateways: Iterable[Gateway],
         buckets: Callable[[], Iterable[tuple[int, BucketState]]],
         store: Callable[[], StoreState | None],
-        file_refused: Callable[[], bool],
+        file_rejected: Callable[[], bool],
         sinks: Sequence[Sink] = (),
         certificates: Callable[[], Mapping[str, float]] = dict,
         more: Callable[[], Iterable[Metric | None]] = tuple,
     ) -> None:
         """`buckets` gives every active quota bucket with its broker's node id; `store` None where there is
-        none; `file_refused` tells whether the configuration file, as it is now, is not in force; `sinks` take
+        none; `file_rejected` tells whether the configuration file, as it is now, is not in force; `sinks` take
         usage events; `certificates` gives the days that are left of each file's first certificate;
         `more` gives families of others, and None wherever there may be a turn for others.
         """
         self._gateways: Final = tuple(gateways)
         self._buckets: Final = buckets
         self._store: Final = store
-        self._file_refused: Final = file_refused
+        self._file_rejected: Final = file_rejected
         self._sinks: Final = sinks
         self._certificates: Final = certificates
         self._more: Final = more
@@ -114,7 +114,7 @@ class ProxyCollector(Collector):
         )
         failures = CounterMetricFamily(
             PREFIX + "authentication_failures",
-            "Logins that brokers refused.",
+            "Logins that brokers rejected.",
             labels=("listener", "mechanism", "ip"),
         )
         for gateway in self._gateways:
@@ -210,7 +210,7 @@ class ProxyCollector(Collector):
 
     def _configuration(self) -> Iterator[Metric]:
         text = "Whether the configuration file, as it is now, is in force."
-        taken = 0.0 if self._file_refused() else 1.0
+        taken = 0.0 if self._file_rejected() else 1.0
         yield GaugeMetricFamily(PREFIX + "config_last_reload_successful", text, value=taken)
         days = GaugeMetricFamily(
             PREFIX + "certificate_days_left", "Days until a certificate ends.", labels=("file",)

@@ -1,4 +1,4 @@
-"""What producers were refused, and the rates of the broker-side quota, in /metrics."""
+"""What producers were rejected, and the rates of the broker-side quota, in /metrics."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,28 +11,28 @@ from proxy.quota.kinds.broker_bytes_in import TOTAL, BrokerBytesIn
 from proxy.telemetry.metrics.series import Series, add, bounded
 
 PREFIX: Final = "quota_proxy_"
-REFUSED: Final = ("broker", "topic", "reason")
+REJECTED: Final = ("broker", "topic", "reason")
 TOPIC: Final = ("broker", "topic")
 
 
-def refusal_families(engines: QuotaEngines, now: float) -> Iterator[Metric]:
+def rejection_families(engines: QuotaEngines, now: float) -> Iterator[Metric]:
     """The families, bounded like the others; `now` is on the clock of the quotas."""
     requests: Series = {}
     sizes: Series = {}
     for node_id, engine in engines.engines().items():
-        for (topic, reason), refused in engine.refusals.topics.items():
+        for (topic, reason), rejected in engine.rejections.topics.items():
             labels = (str(node_id), topic, reason)
-            add(requests, labels, refused.requests)
-            add(sizes, labels, refused.bytes)
-    text = "Bytes of record batches that producers were refused."
+            add(requests, labels, rejected.requests)
+            add(sizes, labels, rejected.bytes)
+    text = "Bytes of record batches that producers were rejected."
     yield _counter("rejected_bytes", text, sizes)
-    text = "Produce requests of which producers were refused a part, or all."
+    text = "Produce requests of which producers were rejected a part, or all."
     yield _counter("rejected_requests", text, requests)
     yield from _rates(engines, now)
 
 
 def _counter(name: str, text: str, series: Series) -> Metric:
-    family = CounterMetricFamily(PREFIX + name, text, labels=REFUSED)
+    family = CounterMetricFamily(PREFIX + name, text, labels=REJECTED)
     for labels, value in bounded(series).items():
         family.add_metric(labels, value)
     return family
@@ -44,7 +44,7 @@ def _rates(engines: QuotaEngines, now: float) -> Iterator[Metric]:
     into_broker = GaugeMetricFamily(PREFIX + "broker_bytes_in_rate", text, labels=("broker",))
     text = "Bytes of records per second into the topic on the broker: Kafka's one-minute moving average."
     into_topic = GaugeMetricFamily(PREFIX + "topic_bytes_in_rate", text, labels=TOPIC)
-    text = "Bytes of record batches that the broker refused by itself."
+    text = "Bytes of record batches that the broker rejected by itself."
     errors = CounterMetricFamily(PREFIX + "broker_error_bytes", text, labels=("broker",))
     rates: Series = {}
     for quota in engines.of_kind(broker_bytes_in.KIND):

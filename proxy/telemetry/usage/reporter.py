@@ -24,7 +24,7 @@ FINISH_SECONDS: Final = 5.0
 """How long the last events may take when the proxy ends."""
 
 
-class TopicNames(Protocol):
+class TopicNameLookup(Protocol):
     """What a cluster's topics are called."""
 
     def topic_name(self, topic_id: bytes) -> str:
@@ -37,7 +37,7 @@ class TopicNames(Protocol):
 class Source:
     """A listener's usage."""
 
-    def __init__(self, listener: str, ledger: UsageLedger, names: TopicNames) -> None:
+    def __init__(self, listener: str, ledger: UsageLedger, names: TopicNameLookup) -> None:
         self.listener: Final = listener
         self.ledger: Final = ledger
         self.names: Final = names
@@ -181,7 +181,7 @@ async def _taken(clients: Sequence[ClientUsage]) -> list[Usage]:
     return taken
 
 
-async def _named(names: TopicNames, taken: Sequence[Usage]) -> dict[_Place, Tally]:
+async def _named(names: TopicNameLookup, taken: Sequence[Usage]) -> dict[_Place, Tally]:
     """What was taken, by topic name; an id that the cluster does not know stands for itself."""
     await _ask_names(names, {usage.topic_id for usage in taken if usage.topic_id != NO_ID})
     tallies: dict[_Place, Tally] = {}
@@ -200,7 +200,7 @@ async def _named(names: TopicNames, taken: Sequence[Usage]) -> dict[_Place, Tall
     return tallies
 
 
-async def _ask_names(names: TopicNames, topic_ids: set[bytes]) -> None:
+async def _ask_names(names: TopicNameLookup, topic_ids: set[bytes]) -> None:
     unknown = {topic_id for topic_id in topic_ids if not names.topic_name(topic_id)}
     if not unknown:
         return

@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from proxy.config.settings import Settings, load
-from proxy.config.usage import Usage, UsageFiles, UsageTopic
+from proxy.config.usage import UsageFiles, UsageSettings, UsageTopic
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/configuration.md").read_text()
@@ -75,7 +75,7 @@ def test_usage_of_the_commented_file_has_the_defaults(tmp_path: Path) -> None:
     file = tmp_path / "all.yaml"
     file.write_text(uncommented((ROOT / "config/quota-proxy.yaml").read_text()))
     usage = load(file).usage
-    assert usage == Usage(kafka=UsageTopic(), files=UsageFiles(folder=str(tmp_path / "usage-events")))
+    assert usage == UsageSettings(kafka=UsageTopic(), files=UsageFiles(folder=str(tmp_path / "usage-events")))
 
 
 def test_smallest_file_of_the_page_works(tmp_path: Path) -> None:

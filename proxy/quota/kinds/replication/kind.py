@@ -34,7 +34,7 @@ from proxy.quota.limits.config_keys import (
 )
 from proxy.quota.limits.limits import PACE, Limits
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
-from proxy.quota.verdict import PASS, Verdict
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.views import Item, RequestView, ResponseView
 
 FETCH: Final = 1
@@ -75,11 +75,11 @@ class Replication(Quota):
         """What it knows together with its fellows."""
         return self._shared
 
-    def join(self, node_id: int, fellows: list[Quota]) -> None:
+    def join(self, node_id: int, peers: list[Quota]) -> None:
         self.node_id = node_id
-        for fellow in fellows:
-            if isinstance(fellow, Replication):
-                self._shared = fellow.shared
+        for peer in peers:
+            if isinstance(peer, Replication):
+                self._shared = peer.shared
 
     def configure(self, limits: Limits, now: float) -> None:
         shared = self._shared
@@ -204,19 +204,19 @@ class Replication(Quota):
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.replica_id < 0:
-            return PASS
+            return ALLOW
         grants = self._take_back(who, now)
         self._record(request, response.items, now)
         if grants is not None:
             if not response.partial:
                 _learn(grants, response.items)
             grants.end()
-        return PASS
+        return ALLOW
 
-    def pass_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
+    def charge_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
         if request.replica_id >= 0:
             self._record(request, items, now)
-        return PASS
+        return ALLOW
 
     def _record(self, request: RequestView, items: list[Item], now: float) -> None:
         shared = self._shared

@@ -5,7 +5,7 @@ from typing import Final, final
 from proxy.quota.limits.config_keys import THROTTLE
 from proxy.quota.limits.limits import UNLIMITED
 from proxy.quota.limits.resources import NO_RESOURCES, TOPIC, ConfigKey, Resources
-from proxy.quota.measure.bucket import NO_PARTITION, Bucket, Rule
+from proxy.quota.measure.bucket import NO_PARTITION, Bucket, RateRule
 
 PARTITIONS_AT_MOST: Final = 100_000
 """Clients may make topics up: past so many partitions, all further ones share one bucket."""
@@ -48,7 +48,7 @@ class PartitionBuckets:
     A bucket that loses its limit keeps its history until it has been idle for an hour, as those of clients.
     """
 
-    def __init__(self, key: ConfigKey, action_key: ConfigKey, rule: Rule) -> None:
+    def __init__(self, key: ConfigKey, action_key: ConfigKey, rule: RateRule) -> None:
         self._key: Final = key
         self._action_key: Final = action_key
         self._resources: Resources = NO_RESOURCES
@@ -95,7 +95,7 @@ class PartitionBuckets:
     def _action(self, topic: str) -> str:
         return self._resources.text(TOPIC, topic, self._action_key.name) or THROTTLE
 
-    def configure(self, resources: Resources, rule: Rule, now: float) -> None:
+    def configure(self, resources: Resources, rule: RateRule, now: float) -> None:
         """Take what is configured now; every bucket gets its limit in place."""
         same_rule = rule.same(self._rule)
         if same_rule and resources is self._resources:

@@ -13,7 +13,7 @@ The topic <default> gives every topic without its own a limit, but for internal 
 by an id which the proxy does not know yet passes.
 
 With producer.byte.rate.action=reject nobody waits: as long as a partition is over, what comes for it is
-refused with a retriable error, and the rest of the request goes on.
+rejected with a retriable error, and the rest of the request goes on.
 """
 
 from typing import Final, final
@@ -33,9 +33,9 @@ from proxy.quota.limits.config_keys import (
     THROTTLE,
 )
 from proxy.quota.limits.limits import PACE, UNLIMITED, Limits
-from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
-from proxy.quota.verdict import PASS, Verdict, combine
+from proxy.quota.verdict import ALLOW, Verdict, combine
 from proxy.wire.views import Item, RequestView, ResponseView
 
 PRODUCE: Final = 0
@@ -68,10 +68,10 @@ class TopicPartitionBytes(Quota):
             verdict = self._produce(request.items, who, now)
             return combine(verdict, _use(self._produced_by_source, request.items, who, now))
         if request.replica_id >= 0 or not self._consumed.any or self._consumed.observed:
-            return PASS
+            return ALLOW
         return self._bound(request, who, now)
 
-    def refuse(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
+    def reject(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
         for index, item in enumerate(items):
             limited = self._produced.find(item.topic, item.partition, now) if item.topic else None
             if limited is not None and limited.action == REJECT and limited.bucket.over(now):
@@ -79,16 +79,16 @@ class TopicPartitionBytes(Quota):
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE or request.replica_id >= 0:
-            return PASS
+            return ALLOW
         verdict = self._consume(request.api_key, response.items, who, now)
         return combine(verdict, _use(self._consumed_by_source, response.items, who, now))
 
-    def pass_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
+    def charge_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE:
             verdict = self._produce(items, who, now)
             return combine(verdict, _use(self._produced_by_source, items, who, now))
         if request.replica_id >= 0:
-            return PASS
+            return ALLOW
         verdict = self._consume(request.api_key, items, who, now)
         return combine(verdict, _use(self._consumed_by_source, items, who, now))
 
@@ -105,7 +105,7 @@ class TopicPartitionBytes(Quota):
             if seconds > longest and (limited.action == THROTTLE or limited.bucket.observed):
                 longest = seconds
                 worst = limited.bucket
-        return PASS if worst is None else Verdict(longest, bucket=worst)
+        return ALLOW if worst is None else Verdict(longest, bucket=worst)
 
     def _consume(self, api_key: int, items: list[Item], who: Identity, now: float) -> Verdict:
         longest = 0.0
@@ -125,7 +125,7 @@ class TopicPartitionBytes(Quota):
                 if seconds > longest:
                     longest = seconds
                     worst = limited.bucket
-        return PASS if worst is None else Verdict(longest, bucket=worst)
+        return ALLOW if worst is None else Verdict(longest, bucket=worst)
 
     def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         return replica_id < 0 and self._consumed.action(topic) == OMIT
@@ -152,7 +152,7 @@ class TopicPartitionBytes(Quota):
         if bounding is None:
             least = self._consumed.least_throttled
             if least == UNLIMITED:
-                return PASS
+                return ALLOW
             return Verdict(max_bytes=max(int(least * _LEAST_FETCH_SECONDS), 1))
         most = UNLIMITED
         slowest: Bucket | None = None
@@ -162,7 +162,7 @@ class TopicPartitionBytes(Quota):
                 most = allowed
                 slowest = bucket
         if slowest is None or 0 <= request.max_bytes <= most:
-            return PASS
+            return ALLOW
         return Verdict(max_bytes=max(int(most), 1), bucket=slowest)
 
     def _allowed(self, bucket: Bucket, now: float) -> float:
@@ -176,7 +176,7 @@ class TopicPartitionBytes(Quota):
         self._window_seconds = (limits.samples - 1) * limits.window_seconds
         self._produced.configure(limits.resources, _rule(limits, PRODUCER_BYTE_RATE.name), now)
         self._consumed.configure(limits.resources, _rule(limits, CONSUMER_BYTE_RATE.name), now)
-        self.refuses = self._produced.acts(REJECT) and not self._produced.observed
+        self.rejects = self._produced.acts(REJECT) and not self._produced.observed
         self._produced_by_source.configure(limits.source, _rule(limits, "producer_byte_rate"), now)
         self._consumed_by_source.configure(limits.source, _rule(limits, "consumer_byte_rate"), now)
         sourced = self._produced_by_source.any
@@ -201,7 +201,7 @@ class TopicPartitionBytes(Quota):
 def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: float) -> Verdict:
     """Charge partitions by the rules of the limits' source; the longest wait counts."""
     if not sourced.any:
-        return PASS
+        return ALLOW
     longest = 0.0
     worst: Bucket | None = None
     for item in items:
@@ -212,7 +212,7 @@ def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: floa
         if seconds > longest:
             longest = seconds
             worst = bucket
-    return PASS if worst is None else Verdict(longest, bucket=worst)
+    return ALLOW if worst is None else Verdict(longest, bucket=worst)
 
 
 def _omit(bucket: Bucket, size: int, who: Identity, now: float) -> None:
@@ -230,8 +230,8 @@ def _omit(bucket: Bucket, size: int, who: Identity, now: float) -> None:
         who.usage.count_throttle(FETCH, bucket.quota, more, 1)
 
 
-def _rule(limits: Limits, key: str) -> Rule:
-    return Rule(
+def _rule(limits: Limits, key: str) -> RateRule:
+    return RateRule(
         limits.burst_seconds if limits.algorithm == PACE else 0.0,
         limits.samples,
         limits.window_seconds,

@@ -5,7 +5,7 @@ from typing import Final, final
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limit_source import LimitSource
 from proxy.quota.limits.limits import UNLIMITED
-from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.wire.views import Item
 
 _FOUND_AT_MOST: Final = 1 << 18
@@ -21,7 +21,7 @@ class SourcedPartitions:
     def __init__(self, key: str) -> None:
         self._key: Final = key
         self._source: LimitSource | None = None
-        self._rule = Rule(0.0, 1, 1.0)
+        self._rule = RateRule(0.0, 1, 1.0)
         self._buckets: Final[dict[tuple[str, str], Bucket]] = {}
         self._found: Final[dict[Asks, Bucket | None]] = {}
 
@@ -30,7 +30,7 @@ class SourcedPartitions:
         """Whether partitions are asked for."""
         return self._source is not None
 
-    def configure(self, source: LimitSource | None, rule: Rule, now: float) -> None:
+    def configure(self, source: LimitSource | None, rule: RateRule, now: float) -> None:
         """Take another source or rule; what was used so far still counts, and the source is asked anew."""
         self._source = source if source is not None and source.by_partition else None
         if not rule.same(self._rule):

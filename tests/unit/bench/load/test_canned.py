@@ -7,7 +7,7 @@ from kio.index import load_response_schema
 from kio.serial import entity_reader
 
 from bench.load import frames
-from bench.load.canned import RefusedRequest, answer
+from bench.load.canned import RejectedRequest, answer
 from bench.load.cold import ColdAnswers
 
 COLD = ColdAnswers("127.0.0.1", 19092, partitions=64)
@@ -38,8 +38,8 @@ def test_fetch_is_answered_with_what_it_asks_for(client_id: str, partitions: int
     assert sizes == [max(size, 68)] * partitions
 
 
-def test_another_version_is_refused_by_name() -> None:
+def test_another_version_is_rejected_by_name() -> None:
     request = bytearray(frames.produce_request("t", 1, 100))
     request[6:8] = b"\x00\x08"
-    with pytest.raises(RefusedRequest, match="api key 0, version 8"):
+    with pytest.raises(RejectedRequest, match="api key 0, version 8"):
         answer(request, 0, len(request) - 4, COLD)

@@ -17,7 +17,7 @@ from tests.support.messages import read_frame, request_type, response_frame, res
 from tests.support.mutations import NO_TIME
 
 ACLS, DESCRIBE, ALTER = 29, 48, 49
-NONE, REFUSED, NO_AUTHORIZER = (
+NONE, REJECTED, NO_AUTHORIZER = (
     ErrorCode.none,
     ErrorCode.cluster_authorization_failed,
     ErrorCode.security_disabled,
@@ -27,7 +27,7 @@ NONE, REFUSED, NO_AUTHORIZER = (
 class Broker:
     """Answers each API with an error code."""
 
-    def __init__(self, acls: ErrorCode = REFUSED, quotas: ErrorCode = NONE) -> None:
+    def __init__(self, acls: ErrorCode = REJECTED, quotas: ErrorCode = NONE) -> None:
         self.asked: list[Any] = []
         self._codes = {ACLS: acls, DESCRIBE: quotas, ALTER: quotas}
 
@@ -71,19 +71,19 @@ def answers(found: Rights) -> tuple[bool, bool, bool, bool]:
     return asyncio.run(ask())
 
 
-@pytest.mark.parametrize("acls", [NONE, REFUSED])
+@pytest.mark.parametrize("acls", [NONE, REJECTED])
 def test_the_broker_decides(acls: ErrorCode) -> None:
     assert answers(rights(Broker(acls, NONE))) == (True, True, True, True)
-    assert answers(rights(Broker(acls, REFUSED))) == (False, False, True, True)
+    assert answers(rights(Broker(acls, REJECTED))) == (False, False, True, True)
 
 
 def test_the_configuration_does_not_overrule_the_broker() -> None:
     more = {"admins": ("alice",), "without_authorizer": "everybody"}
-    assert answers(rights(Broker(REFUSED, REFUSED), **more)) == (False, False, True, True)
+    assert answers(rights(Broker(REJECTED, REJECTED), **more)) == (False, False, True, True)
 
 
-def test_a_request_that_the_broker_finds_wrong_is_not_refused_for_who_sends_it() -> None:
-    assert answers(rights(Broker(REFUSED, ErrorCode.invalid_request)))[:2] == (True, True)
+def test_a_request_that_the_broker_finds_wrong_is_not_rejected_for_who_sends_it() -> None:
+    assert answers(rights(Broker(REJECTED, ErrorCode.invalid_request)))[:2] == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ async def test_ip(kit: Kit, name: str | None) -> None:
 )
 @pytest.mark.parametrize("validate_only", [False, True])
 async def test_checks(kit: Kit, parts: Parts, ops: Ops, message: str, validate_only: bool) -> None:
-    """Each is refused with 42, whole, and the entity comes back as it was sent."""
+    """Each is rejected with 42, whole, and the entity comes back as it was sent."""
     [result] = await kit.alter((parts, ops), validate_only=validate_only)
     assert result.error_code == INVALID
     assert result.error_message.startswith(message)

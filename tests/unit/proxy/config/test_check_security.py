@@ -1,4 +1,4 @@
-"""The configuration's keys about TLS, logins and names: what they come to, and what is refused."""
+"""The configuration's keys about TLS, logins and names: what they come to, and what is rejected."""
 
 from pathlib import Path
 
@@ -113,7 +113,7 @@ def test_which_listeners_ask_and_where_brokers_know_the_clients(tmp_path: Path) 
         (listener(UPSTREAM) + "\nadmin: {token_file: a, token_env: B}", "expected either token_file or to"),
     ],
 )
-def test_refused(tmp_path: Path, text: str, says: str) -> None:
+def test_rejected(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         loaded(tmp_path, text)
 

@@ -1,11 +1,11 @@
-"""Documents: lines of keys, and what is refused before anything is read from the file."""
+"""Documents: lines of keys, and what is rejected before anything is read from the file."""
 
 from pathlib import Path
 
 import pytest
 
 from proxy.config.document import read
-from proxy.errors import Key, SettingsError
+from proxy.errors import KeyPath, SettingsError
 
 TEXT = """\
 cluster: local
@@ -38,7 +38,7 @@ def file(tmp_path: Path) -> Path:
         (("missing",), None),
     ],
 )
-def test_line_of_a_key_or_of_what_is_around_it(file: Path, key: Key, line: int | None) -> None:
+def test_line_of_a_key_or_of_what_is_around_it(file: Path, key: KeyPath, line: int | None) -> None:
     file.write_text(TEXT)
     assert read(file).line(key) == line
 
@@ -80,7 +80,7 @@ def test_anchors_work(file: Path) -> None:
         (b"a: \xff\n", ": is not UTF-8 text: invalid start byte at byte 3"),
     ],
 )
-def test_what_is_no_yaml_is_refused(file: Path, text: bytes, expected: str) -> None:
+def test_what_is_no_yaml_is_rejected(file: Path, text: bytes, expected: str) -> None:
     file.write_bytes(text)
     with pytest.raises(SettingsError) as caught:
         read(file)
@@ -97,9 +97,9 @@ def test_file_that_cannot_be_read(file: Path) -> None:
 
 
 def test_file_that_somebody_else_may_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Path, encoding: str) -> str:
+    def reject(self: Path, encoding: str) -> str:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_text", refuse)
+    monkeypatch.setattr(Path, "read_text", reject)
     with pytest.raises(SettingsError, match=r"Permission denied for the user with id \d+, as whom this runs"):
         read(file)

@@ -10,7 +10,7 @@ from proxy.config.settings import Settings, file_quotas, load, split_address
 from proxy.errors import SettingsError
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.limits import OBSERVE, Limits
-from tests.support.settings import SMALLEST, read, refusal
+from tests.support.settings import SMALLEST, read, rejection
 
 ROOT = Path(__file__).parents[3]
 
@@ -168,8 +168,8 @@ def test_every_file_in_config_loads(file: Path) -> None:
         (SMALLEST + "admin: {true: 1}", "2: admin: the names of keys have to be text; put them in quotes"),
     ],
 )
-def test_wrong_shape_is_refused_by_key(tmp_path: Path, text: str, expected: str) -> None:
-    assert refusal(tmp_path, text) == expected
+def test_wrong_shape_is_rejected_by_key(tmp_path: Path, text: str, expected: str) -> None:
+    assert rejection(tmp_path, text) == expected
 
 
 def test_error_names_file_line_and_key(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_error_names_file_line_and_key(tmp_path: Path) -> None:
     "address", ["k", "k:", ":9092", "k:0", "k:65536", "k:x", "http://k:9092", "::1:9092", "a b:1"]
 )
 def test_upstream_has_host_and_port(tmp_path: Path, address: str) -> None:
-    message = refusal(tmp_path, f"listeners: [{{upstream: {{bootstrap: ['k:9092', '{address}']}}}}]")
+    message = rejection(tmp_path, f"listeners: [{{upstream: {{bootstrap: ['k:9092', '{address}']}}}}]")
     assert message == f"1: listeners[0].upstream.bootstrap[1]: expected HOST:PORT, got {address!r}"
 
 
@@ -198,7 +198,7 @@ def test_upstream_may_be_an_ipv6_address() -> None:
 
 
 def test_upstream_is_not_the_proxy_itself(tmp_path: Path) -> None:
-    message = refusal(tmp_path, "listeners: [{upstream: {bootstrap: ['127.0.0.1:29092']}}]")
+    message = rejection(tmp_path, "listeners: [{upstream: {bootstrap: ['127.0.0.1:29092']}}]")
     assert (
         message
         == "1: listeners[0].upstream.bootstrap[0]: 127.0.0.1:29092 is this proxy itself; expected a broker"
@@ -207,7 +207,7 @@ def test_upstream_is_not_the_proxy_itself(tmp_path: Path) -> None:
 
 def test_listener_names_differ(tmp_path: Path) -> None:
     one = "{upstream: {bootstrap: ['k:9092']}}"
-    message = refusal(tmp_path, f"listeners: [{one}, {one}]")
+    message = rejection(tmp_path, f"listeners: [{one}, {one}]")
     assert message == (
         "1: listeners[1].name: 'clients' is the name of listeners[0] too; give each listener its own"
     )
@@ -215,7 +215,7 @@ def test_listener_names_differ(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_wildcard_is_never_advertised(tmp_path: Path, host: str) -> None:
-    message = refusal(tmp_path, f"listeners: [{{bind: '{host}', upstream: {{bootstrap: ['k:9092']}}}}]")
+    message = rejection(tmp_path, f"listeners: [{{bind: '{host}', upstream: {{bootstrap: ['k:9092']}}}}]")
     assert message == (
         f"1: listeners[0].advertised_host: no client can connect to {host}; "
         "set the host that clients shall use"
@@ -229,5 +229,5 @@ def test_callback(tmp_path: Path) -> None:
     callback = "proxy.quota_callback:QuotaCallback"
     settings = read(tmp_path, SMALLEST + f'quotas: {{callback: "{callback}", callback_error: closed}}')
     assert limits(settings).source is not None
-    problem = refusal(tmp_path, SMALLEST + "quotas: {callback: nowhere:Class}")
+    problem = rejection(tmp_path, SMALLEST + "quotas: {callback: nowhere:Class}")
     assert "quotas.callback: nowhere:Class cannot be made: ModuleNotFoundError" in problem

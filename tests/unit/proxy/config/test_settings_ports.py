@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.settings import read, refusal
+from tests.support.settings import read, rejection
 
 EACH = "; give each its own"
 KEPT = " are kept for brokers (base + node id)"
@@ -62,7 +62,7 @@ class TestPorts:
         ],
     )
     def test_overlap_names_both_sides(self, tmp_path: Path, second: str, expected: str) -> None:
-        message = refusal(tmp_path, TWO_LISTENERS.format(second=second))
+        message = rejection(tmp_path, TWO_LISTENERS.format(second=second))
         assert message.partition(" ")[2] == expected
 
     @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ class TestPorts:
         one = "{{bootstrap_port: 29103, broker_port_count: {count}, upstream: {{bootstrap: ['k:9092']}}}}"
         settings = read(tmp_path, f"listeners: [{one.format(count=3)}]")
         assert settings.broker_ports(settings.listeners[0]) == range(29100, 29103)
-        assert "ports 29100 to 29103 are kept" in refusal(tmp_path, f"listeners: [{one.format(count=4)}]")
+        assert "ports 29100 to 29103 are kept" in rejection(tmp_path, f"listeners: [{one.format(count=4)}]")
 
     def test_zero_is_any_free_port_for_each_broker(self, tmp_path: Path) -> None:
         settings = read(tmp_path, "listeners: [{broker_port_base: 0, upstream: {bootstrap: ['k:9092']}}]")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from proxy.config.settings import config_rules
-from tests.support.settings import read, refusal
+from tests.support.settings import read, rejection
 
 REPLICATION = """
 listeners:
@@ -48,23 +48,23 @@ class TestReplication:
         ],
     )
     def test_what_is_wrong_with_its_upstream(self, tmp_path: Path, upstream: str, expected: str) -> None:
-        message = refusal(tmp_path, REPLICATION.format(upstream=upstream))
+        message = rejection(tmp_path, REPLICATION.format(upstream=upstream))
         assert message.partition(" ")[2] == f"listeners[1].upstream.{expected}"
 
     def test_a_listener_for_clients_takes_no_brokers(self, tmp_path: Path) -> None:
-        message = refusal(tmp_path, "listeners: [{upstream: {bootstrap: ['k:9092'], brokers: {1: 'k:1'}}}]")
+        message = rejection(tmp_path, "listeners: [{upstream: {bootstrap: ['k:9092'], brokers: {1: 'k:1'}}}]")
         assert message.endswith(
             "brokers: is for replication listeners; this one learns its brokers from upstream.bootstrap"
         )
 
     def test_one_for_clients_has_to_be_there(self, tmp_path: Path) -> None:
-        message = refusal(tmp_path, "listeners: [{replication: true, upstream: {brokers: {1: 'k:1'}}}]")
+        message = rejection(tmp_path, "listeners: [{replication: true, upstream: {brokers: {1: 'k:1'}}}]")
         assert "listeners: there is none for clients" in message
 
     def test_one_has_to_let_the_proxy_ask(self, tmp_path: Path) -> None:
         text = REPLICATION.format(upstream="{brokers: {1: 'k:9094'}}")
         text = text.replace("{broker_port_count: 20", "{principal: {from: sasl}, broker_port_count: 20")
-        assert "none lets the proxy ask the cluster" in refusal(tmp_path, text)
+        assert "none lets the proxy ask the cluster" in rejection(tmp_path, text)
 
     @pytest.mark.parametrize(
         ("enforce", "ours", "passed_on"),
@@ -83,7 +83,7 @@ class TestReplication:
         assert "leader.replication.throttled.rate" not in config_rules(read(tmp_path, listener)).keys(
             "broker"
         )
-        message = refusal(tmp_path, listener + "quotas: {replication: {enforce: proxy}}")
+        message = rejection(tmp_path, listener + "quotas: {replication: {enforce: proxy}}")
         assert "proxy takes a replication listener" in message
         rate = "quotas: {brokers: {1: {leader.replication.throttled.rate: 5}}}"
-        assert "brokers themselves enforce it" in refusal(tmp_path, listener + rate)
+        assert "brokers themselves enforce it" in rejection(tmp_path, listener + rate)

@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from proxy.demo.broker_properties import LISTENERS, Node, server_properties
+from proxy.demo.broker_properties import LISTENERS, BrokerNode, server_properties
 
 
-def nodes(count: int, folder: Path = Path("/kafka")) -> list[Node]:
+def nodes(count: int, folder: Path = Path("/kafka")) -> list[BrokerNode]:
     """Node 1 has the ports 1001, 1002 and 1003, in the order of LISTENERS; node 2 has 2001, and so on."""
     return [
-        Node(
+        BrokerNode(
             node_id,
             {name: node_id * 1000 + place for place, name in enumerate(LISTENERS, 1)},
             folder / str(node_id),

@@ -24,7 +24,7 @@ def nobody() -> Iterator[str]:
         yield f"127.0.0.1:{taken.getsockname()[1]}"
 
 
-def test_one_that_refuses_its_configuration_is_quoted(tmp_path: Path, nobody: str) -> None:
+def test_one_that_rejects_its_configuration_is_quoted(tmp_path: Path, nobody: str) -> None:
     with (
         pytest.raises(ProxyFailed) as failure,
         EmbeddedProxy(nobody, tmp_path, [{"entity": {"client-id": "alice"}, "speed": 1}]),

@@ -41,8 +41,8 @@ def test_a_terminal_sees_the_jars_counted(
     ("says", "reason"),
     [
         (
-            "module not found: kafka\nServer access error at url x (java.net.ConnectException: refused)\n",
-            "Server access error at url x (java.net.ConnectException: refused)",
+            "module not found: kafka\nServer access error at url x (java.net.ConnectException: rejected)\n",
+            "Server access error at url x (java.net.ConnectException: rejected)",
         ),
         (
             ":: problems\n\t\tmodule not found: org.apache.kafka#kafka_2.13;9.9.9\n",

@@ -5,10 +5,10 @@ from proxy.quota.engine import QuotaEngine, QuotaEngines
 from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.limits import ENFORCE, OBSERVE, Limits
-from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.quota import LONG, PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 from proxy.quota.usage import UsageLedger
-from proxy.quota.verdict import PASS, Verdict
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import RequestView, ResponseView
 
@@ -22,7 +22,7 @@ class Fixed(Quota):
 
     def __init__(self, api_keys, name="q", admit=0.0, charge=0.0, connect=0.0, mode=ENFORCE):
         super().__init__(api_keys)
-        self.bucket = Bucket(name, "u", "", 1.0, Rule(1.0, 11, 1.0, mode=mode), 0.0)
+        self.bucket = Bucket(name, "u", "", 1.0, RateRule(1.0, 11, 1.0, mode=mode), 0.0)
         self.connect_seconds = connect
         self.max_bytes = -1
         self.admit_seconds = admit
@@ -92,8 +92,8 @@ def test_the_exempt_are_not_asked_about():
     quota = Fixed((0,), admit=1.0, charge=1.0, connect=1.0)
     engine = QuotaEngine([quota])
     engine.configure(Limits({}, exempt_users=["u"], exempt_cidrs=["10.0.0.0/8"]), 0.0)
-    assert engine.admit(request(), WHO, 0.0) is PASS
-    assert engine.charge(request(), RESPONSE, WHO, 0.0) is PASS
+    assert engine.admit(request(), WHO, 0.0) is ALLOW
+    assert engine.charge(request(), RESPONSE, WHO, 0.0) is ALLOW
     assert engine.connect("10.0.0.1", 0.0) == 0.0
     assert counted(quota) == (0, 0.0)
     assert engine.admit(request(), Identity("v", "c", "127.0.0.1"), 0.0).throttle_seconds == 1.0
@@ -116,8 +116,8 @@ def test_what_an_observed_bucket_says_is_counted_and_dropped():
 
 def test_without_quotas_everything_passes():
     engine = QuotaEngine([])
-    assert engine.admit(request(), WHO, 0.0) is PASS
-    assert engine.charge(request(), RESPONSE, WHO, 0.0) is PASS
+    assert engine.admit(request(), WHO, 0.0) is ALLOW
+    assert engine.charge(request(), RESPONSE, WHO, 0.0) is ALLOW
     assert not engine.asks(0)
 
 
@@ -212,12 +212,12 @@ class Joining(Fixed):
 
     def __init__(self):
         super().__init__((0,))
-        self.fellows = []
+        self.peers = []
         self.views = []
 
-    def join(self, node_id, fellows):
-        super().join(node_id, fellows)
-        self.fellows = list(fellows)
+    def join(self, node_id, peers):
+        super().join(node_id, peers)
+        self.peers = list(peers)
 
     def see_cluster(self, view, now):
         self.views.append((view, now))
@@ -239,8 +239,8 @@ def test_quotas_of_brokers_know_their_broker_and_their_fellows():
     engines.engine(1, 0.0)
     engines.engine(2, 0.0)
     assert [quota.node_id for quota in made] == [1, 2]
-    assert [quota.fellows for quota in made] == [[], [made[0]]]
-    assert [(quota.node_id, quota.fellows) for quota in shared] == [(-1, [])]
+    assert [quota.peers for quota in made] == [[], [made[0]]]
+    assert [(quota.node_id, quota.peers) for quota in shared] == [(-1, [])]
 
 
 def test_every_quota_sees_the_cluster_also_those_that_come_later():

@@ -53,7 +53,7 @@ def test_an_entity_is_read_from_its_parts_and_gives_them_back(parts, entity):
         ),
     ],
 )
-def test_what_is_no_entity_is_refused_with_a_sentence(parts, sentence):
+def test_what_is_no_entity_is_rejected_with_a_sentence(parts, sentence):
     with pytest.raises(ValueError, match="^" + re.escape(sentence) + "$"):
         parse_entity(parts)
 

@@ -27,7 +27,7 @@ def test_an_address_has_one_spelling(text, address):
 
 
 @pytest.mark.parametrize("text", ["localhost", "", "10.0.0", "10.0.0.256", "10.0.0.1/32", "?"])
-def test_what_is_no_address_is_refused(text):
+def test_what_is_no_address_is_rejected(text):
     with pytest.raises(ValueError, match=f"^{re.escape(repr(text))} is no IPv4 or IPv6 address$"):
         canonical_address(text)
     assert one_spelling(text) == text
@@ -60,7 +60,7 @@ def test_a_network_has_one_spelling(text, network):
         ("2001:db8::1/32", "'2001:db8::1/32' has bits beyond its length; the network is 2001:db8::/32"),
     ],
 )
-def test_what_is_no_network_is_refused(text, sentence):
+def test_what_is_no_network_is_rejected(text, sentence):
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         canonical_network(text)
 

@@ -5,7 +5,7 @@ import pytest
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import DOUBLE, INT, LONG, Quota, QuotaKey
-from proxy.quota.verdict import PASS
+from proxy.quota.verdict import ALLOW
 from proxy.wire.views import RequestView, ResponseView
 
 
@@ -75,9 +75,9 @@ def test_a_quota_that_overrides_nothing_passes_everything():
     quota, who = Quota((0,)), Identity("u", "c", "127.0.0.1")
     request = RequestView(0, 9, 1, "c", 100)
     quota.configure(Limits({}), 0.0)
-    assert quota.connect("127.0.0.1", 0.0) is PASS
-    assert quota.admit(request, who, 0.0) is PASS
-    assert quota.charge(request, ResponseView(9, True, 50), who, 0.0) is PASS
+    assert quota.connect("127.0.0.1", 0.0) is ALLOW
+    assert quota.admit(request, who, 0.0) is ALLOW
+    assert quota.charge(request, ResponseView(9, True, 50), who, 0.0) is ALLOW
     quota.forget_idle(0.0)
     assert quota.live() == []
     assert quota.active

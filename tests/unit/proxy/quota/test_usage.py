@@ -121,7 +121,7 @@ def test_a_wait_names_the_quota_that_bound_most():
     assert Tally().quota == ""
 
 
-def test_a_refusal_is_its_partitions():
+def test_a_rejection_is_its_partitions():
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     client.count_rejected(PRODUCE, "bytes.in.per.sec.threshold", item(3, 200), 1)

@@ -2,12 +2,12 @@ import itertools
 
 import pytest
 
-from proxy.quota.measure.bucket import Bucket, Rule
-from proxy.quota.verdict import NO_BOUND, PASS, Verdict, combine
+from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.verdict import ALLOW, NO_BOUND, Verdict, combine
 
 
 def bucket(name):
-    return Bucket("producer_byte_rate", name, "", 1.0, Rule(1.0, 11, 1.0), 0.0)
+    return Bucket("producer_byte_rate", name, "", 1.0, RateRule(1.0, 11, 1.0), 0.0)
 
 
 SHORT, LONG = bucket("short"), bucket("long")
@@ -37,9 +37,9 @@ def test_combine(first, second, both):
 
 def test_combining_with_pass_makes_nothing_new():
     verdict = Verdict(1.0, 5, SHORT)
-    assert combine(PASS, verdict) is verdict
-    assert combine(verdict, PASS) is verdict
-    assert combine(PASS, PASS) is PASS
+    assert combine(ALLOW, verdict) is verdict
+    assert combine(verdict, ALLOW) is verdict
+    assert combine(ALLOW, ALLOW) is ALLOW
 
 
 def test_combining_changes_neither():
@@ -51,4 +51,4 @@ def test_combining_changes_neither():
 
 
 def test_pass_asks_for_nothing():
-    assert fields(PASS) == (0.0, NO_BOUND, None)
+    assert fields(ALLOW) == (0.0, NO_BOUND, None)

@@ -1,11 +1,11 @@
 """A large request is kept until it is whole."""
 
-from proxy.relay.frame_buffer import HeldWhole
+from proxy.relay.frame_buffer import FrameBuffer
 from proxy.wire.frames import Frame
 
 
 def test_a_frame_is_put_together_from_its_parts():
-    held = HeldWhole()
+    held = FrameBuffer()
     assert not held.open
     held.begin(Frame([b"fi", b"rst "], 20, False))
     assert held.open

@@ -1,13 +1,13 @@
 import pytest
 
 from proxy.relay.exchange import Client, Exchange
-from proxy.relay.inflight import MAX_IN_FLIGHT, Turns
+from proxy.relay.inflight import MAX_IN_FLIGHT, InFlight
 from proxy.relay.traffic import Bytes
 from proxy.wire.errors import Malformed
 
 
-def turns():
-    return Turns(Bytes())
+def in_flight():
+    return InFlight(Bytes())
 
 
 def client():
@@ -29,7 +29,7 @@ def answered_at_once(number, answer):
 
 
 def test_answers_come_in_the_order_of_requests():
-    order = turns()
+    order = in_flight()
     first, second = brokers(1), brokers(2)
     order.add(first)
     order.add(second)
@@ -40,24 +40,24 @@ def test_answers_come_in_the_order_of_requests():
 
 def test_an_answer_to_nothing():
     with pytest.raises(Malformed, match=r"correlation_id 5\) to no request"):
-        turns().answered(5)
+        in_flight().answered(5)
 
 
 def test_an_answer_while_the_proxys_own_is_due():
-    order = turns()
+    order = in_flight()
     order.add(own(5))
     with pytest.raises(Malformed, match="to no request"):
         order.answered(5)
 
 
 def test_an_own_answer_is_awaited_and_leaves_in_its_turn():
-    order = turns()
+    order = in_flight()
     mine = own(2)
     order.add(brokers(1))
     order.add(mine)
-    assert order.awaiting_answer
+    assert order.awaiting_response
     order.answer_own(mine, b"mine")
-    assert not order.awaiting_answer
+    assert not order.awaiting_response
     assert order.take() == []
     order.answered(1)
     order.send([b"brokers"])
@@ -68,22 +68,22 @@ def test_an_own_answer_is_awaited_and_leaves_in_its_turn():
 
 
 def test_an_own_answer_that_is_there_already_is_not_awaited():
-    order = turns()
+    order = in_flight()
     order.add(answered_at_once(1, b"mine"))
-    assert not order.awaiting_answer
+    assert not order.awaiting_response
     assert order.take() == [b"mine"]
 
 
 def test_an_own_answer_is_counted():
     total = Bytes()
-    order = Turns(total)
+    order = InFlight(total)
     mine = answered_at_once(1, b"mine")
     order.add(mine)
     assert (total.bytes_out, mine.client.traffic.bytes_out) == (4, 4)
 
 
 def test_nothing_comes_between_the_parts_of_an_answer():
-    order = turns()
+    order = in_flight()
     order.passing = True
     assert not order.empty
     order.add(answered_at_once(1, b"mine"))
@@ -95,7 +95,7 @@ def test_nothing_comes_between_the_parts_of_an_answer():
 
 
 def test_a_hold_keeps_all_that_comes_after_it():
-    order = turns()
+    order = in_flight()
     order.send([b"before"])
     order.hold(5.0)
     order.hold(3.0)
@@ -110,7 +110,7 @@ def test_a_hold_keeps_all_that_comes_after_it():
 
 
 def test_the_longest_mute_holds():
-    order = turns()
+    order = in_flight()
     order.mute(5.0)
     order.mute(3.0)
     assert order.muted_until == 5.0
@@ -119,7 +119,7 @@ def test_the_longest_mute_holds():
 
 
 def test_so_many_requests_and_no_more():
-    order = turns()
+    order = in_flight()
     for number in range(MAX_IN_FLIGHT):
         assert not order.full
         order.add(brokers(number))
@@ -129,14 +129,14 @@ def test_so_many_requests_and_no_more():
 
 
 def test_an_answer_to_what_the_proxy_asked_leaves_its_own_still_due():
-    order = turns()
+    order = in_flight()
     mine = own(2)
     order.add(brokers(1))
     order.add(mine)
     order.asked = mine
     assert order.answered(1).correlation_id == 1
     assert order.answered(2) is mine
-    assert order.awaiting_answer
+    assert order.awaiting_response
     with pytest.raises(Malformed, match="to no request"):
         order.answered(2)
     order.answer_own(mine, b"mine")
@@ -144,7 +144,7 @@ def test_an_answer_to_what_the_proxy_asked_leaves_its_own_still_due():
 
 
 def test_an_answer_to_what_the_proxy_asked_has_its_correlation_id():
-    order = turns()
+    order = in_flight()
     order.asked = own(2)
     order.add(order.asked)
     with pytest.raises(Malformed, match="correlation_id 3; it is the turn of request 2"):

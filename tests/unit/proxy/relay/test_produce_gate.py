@@ -1,4 +1,4 @@
-"""Waits in milliseconds; tests/relay/test_refusing.py has the stories."""
+"""Waits in milliseconds; tests/relay/test_rejecting.py has the stories."""
 
 import pytest
 

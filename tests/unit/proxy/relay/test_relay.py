@@ -12,7 +12,7 @@ SLOW = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
 
 def test_a_new_relay_has_nothing_to_do():
     relay = new_relay()
-    assert (relay.idle, relay.greeted, relay.client_muted, relay.request_unfinished) == (
+    assert (relay.idle, relay.first_request_seen, relay.client_muted, relay.request_unfinished) == (
         True,
         False,
         False,
@@ -77,7 +77,7 @@ def test_the_broker_is_to_blame_for_its_own(data):
 
 
 def test_the_client_is_to_blame_for_what_is_read_when_the_broker_has_answered():
-    relay = new_relay(own_api_keys=frozenset([42]))
+    relay = new_relay(intercepted_api_keys=frozenset([42]))
     relay.receive_from_client(opaque(1, 42) + opaque(2, 0, 99), START)
     (own,) = relay.take_intercepted()
     with pytest.raises(RelayError) as caught:

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.relay.inflight import Turns
+from proxy.relay.inflight import InFlight
 from proxy.relay.requests import Requests
 from proxy.relay.traffic import Traffic
 from proxy.wire.errors import FrameTooLarge, Malformed, UnsupportedVersion
@@ -18,9 +18,9 @@ WHO = Identity("ANONYMOUS", "", "127.0.0.1")
 class Side:
     def __init__(self, quotas=None, own=()):
         self.traffic = Traffic()
-        self.turns = Turns(self.traffic.total)
+        self.in_flight = InFlight(self.traffic.total)
         self.requests = Requests(
-            engine(quotas or {}), self.traffic, self.turns, WHO, 100 << 20, frozenset(own), TopicNames()
+            engine(quotas or {}), self.traffic, self.in_flight, WHO, 100 << 20, frozenset(own), TopicNames()
         )
 
     def read(self, data, now=START):
@@ -33,13 +33,17 @@ def test_a_request_goes_on():
     side = Side()
     assert side.read(produce(1)) == produce(1)
     assert side.requests.take() == []
-    assert (side.requests.may_read, side.requests.unfinished, side.requests.greeted) == (True, False, True)
+    assert (side.requests.may_read, side.requests.unfinished, side.requests.first_request_seen) == (
+        True,
+        False,
+        True,
+    )
 
 
 def test_nothing_is_greeted_by_half_a_request():
     side = Side()
     assert side.read(produce(1)[:-1]) == b""
-    assert (side.requests.unfinished, side.requests.greeted) == (True, False)
+    assert (side.requests.unfinished, side.requests.first_request_seen) == (True, False)
 
 
 def test_a_wait_ends_the_reading():
@@ -47,8 +51,8 @@ def test_a_wait_ends_the_reading():
     slow = produce(1, size=3000)
     assert side.read(slow + fetch(2)) == slow
     assert (side.requests.may_read, side.requests.unfinished) == (False, True)
-    assert side.turns.muted_until == START + 2.0
-    side.turns.muted_until = 0.0
+    assert side.in_flight.muted_until == START + 2.0
+    side.in_flight.muted_until = 0.0
     assert side.read(b"") == fetch(2)
 
 
@@ -65,14 +69,14 @@ def test_the_proxys_own_request_does_not_go_on_and_stops_the_reading():
     side = Side(own=[42])
     request = opaque(7, 42, 1, b"body")
     assert side.read(opaque(6, 43) + request + opaque(8, 43)) == opaque(6, 43)
-    assert (side.requests.may_read, side.turns.awaiting_answer) == (False, True)
+    assert (side.requests.may_read, side.in_flight.awaiting_response) == (False, True)
     (taken,) = side.requests.take_intercepted()
     assert side.requests.take_intercepted() == []
     header = taken.header
     assert (header.api_key, header.api_version, header.correlation_id) == (42, 1, 7)
     assert taken.frame == request[4:]
     assert taken.exchange.client.client_id == "client"
-    side.turns.answer_own(taken.exchange, b"answer")
+    side.in_flight.answer_own(taken.exchange, b"answer")
     assert side.read(b"") == opaque(8, 43)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.relay.exchange import Client, Exchange
-from proxy.relay.inflight import Turns
+from proxy.relay.inflight import InFlight
 from proxy.relay.responses import HOLD_BYTES, Responses
 from proxy.relay.traffic import Traffic
 from proxy.wire.errors import FrameTooLarge, Malformed, Short
@@ -18,8 +18,8 @@ from tests.support.reading import request_view
 class Side:
     def __init__(self, quotas=None):
         self.traffic = Traffic()
-        self.turns = Turns(self.traffic.total)
-        self.responses = Responses(engine(quotas or {}), Ports(), self.traffic, self.turns, TopicNames())
+        self.in_flight = InFlight(self.traffic.total)
+        self.responses = Responses(engine(quotas or {}), Ports(), self.traffic, self.in_flight, TopicNames())
         self.client = Client("u", "c", "a", self.traffic.client("u", "c"), b"c")
 
     def ask(self, number, api_key=None, version=7, throttled_until=0.0):
@@ -27,12 +27,12 @@ class Side:
         request = None if api is None else request_view(api, version)
         exchange = Exchange(number, self.client, api, request)
         exchange.throttled_until = throttled_until
-        self.turns.add(exchange)
+        self.in_flight.add(exchange)
         return self
 
     def receive(self, data, now=START):
         self.responses.receive(data, now)
-        return b"".join(self.turns.take())
+        return b"".join(self.in_flight.take())
 
 
 def test_an_answer_goes_on_and_is_counted():
@@ -40,7 +40,7 @@ def test_an_answer_goes_on_and_is_counted():
     assert side.receive(answered(1) + produced(2)) == answered(1) + produced(2)
     size = len(answered(1) + produced(2))
     assert (side.traffic.total.bytes_out, side.client.traffic.bytes_out) == (size, size)
-    assert side.turns.empty
+    assert side.in_flight.empty
 
 
 def test_a_wait_is_announced():
@@ -51,13 +51,13 @@ def test_a_wait_is_announced():
 def test_a_wait_that_the_version_cannot_announce_holds_the_answer():
     side = Side().ask(1, 0, 0, START + 2.0)
     assert side.receive(produced(1, version=0)) == b""
-    assert side.turns.held_until == START + 2.0
+    assert side.in_flight.held_until == START + 2.0
 
 
 def test_a_response_is_charged_and_mutes():
     side = Side({EVERYONE: {"consumer_byte_rate": 1000.0}}).ask(1, 1, 11)
     assert side.receive(fetched(1, size=3000)) == fetched(1, size=3000, throttle_ms=2000)
-    assert side.turns.muted_until == START + 2.0
+    assert side.in_flight.muted_until == START + 2.0
 
 
 def test_a_large_answer_is_half_through_until_its_end():
@@ -65,9 +65,9 @@ def test_a_large_answer_is_half_through_until_its_end():
     large = fetched(1, size=2 << 20)
     assert side.receive(large[: HOLD_BYTES - 1]) == b""
     assert side.receive(large[HOLD_BYTES - 1 : 9000]) == large[:9000]
-    assert side.turns.passing
+    assert side.in_flight.passing
     assert side.receive(large[9000:]) == large[9000:]
-    assert not side.turns.passing
+    assert not side.in_flight.passing
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_what_cannot_be_read(data, error):
 def test_an_answer_to_what_the_proxy_asked_is_not_for_the_client(size):
     side = Side()
     mine = Exchange(5, side.client, own=True)
-    side.turns.add(mine)
-    side.turns.asked = mine
+    side.in_flight.add(mine)
+    side.in_flight.asked = mine
     answer = answered(5, bytes(size))
     assert side.receive(answer[:8]) == b""
     assert side.responses.take_collected() == []

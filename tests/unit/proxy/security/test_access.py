@@ -13,7 +13,7 @@ from proxy.security.settings import UpstreamSasl, UpstreamTls
 from tests.support.certificates import Authority
 
 SECRET = "s3cret"
-REFUSED = ErrorCode.sasl_authentication_failed
+REJECTED = ErrorCode.sasl_authentication_failed
 
 
 class Broker:
@@ -65,10 +65,10 @@ def test_the_password_is_read_at_each_login(secret: str) -> None:
         asyncio.run(access.log_in(Broker(b"")))
 
 
-def test_a_refusal_is_the_broker_s_and_tells_no_secret(secret: str) -> None:
+def test_a_rejection_is_the_broker_s_and_tells_no_secret(secret: str) -> None:
     with pytest.raises(UpstreamUnavailable) as caught:
-        log_in(Broker(REFUSED), mechanism="PLAIN", username="proxy", password_file=secret)
-    assert str(caught.value) == "the broker refuses the proxy's login of proxy by PLAIN: Go away"
+        log_in(Broker(REJECTED), mechanism="PLAIN", username="proxy", password_file=secret)
+    assert str(caught.value) == "the broker rejects the proxy's login of proxy by PLAIN: Go away"
 
 
 def test_a_mechanism_that_the_broker_does_not_take(secret: str) -> None:
@@ -84,9 +84,9 @@ def test_oauthbearer(secret: str) -> None:
     assert broker.tokens == [f"n,,\x01auth=Bearer {SECRET}\x01\x01".encode()]
 
 
-def test_a_token_that_is_refused_with_error_code_0_first(secret: str) -> None:
-    broker = Broker(b'{"status":"invalid_token"}', REFUSED)
-    with pytest.raises(UpstreamUnavailable, match="refuses the proxy's login by OAUTHBEARER: Go away"):
+def test_a_token_that_is_rejected_with_error_code_0_first(secret: str) -> None:
+    broker = Broker(b'{"status":"invalid_token"}', REJECTED)
+    with pytest.raises(UpstreamUnavailable, match="rejects the proxy's login by OAUTHBEARER: Go away"):
         log_in(broker, mechanism="OAUTHBEARER", token_file=secret)
     assert broker.tokens[1] == b"\x01"
 
@@ -98,8 +98,8 @@ def test_scram_with_a_broker_that_is_none(secret: str, mechanism: str, first: by
         log_in(Broker(first), mechanism=mechanism, username="proxy", password_file=secret)
 
 
-def test_scram_refused(secret: str) -> None:
-    broker = Broker(REFUSED)
+def test_scram_rejected(secret: str) -> None:
+    broker = Broker(REJECTED)
     with pytest.raises(UpstreamUnavailable, match="login of proxy by SCRAM-SHA-256: Go away"):
         log_in(broker, mechanism="SCRAM-SHA-256", username="proxy", password_file=secret)
     assert broker.tokens[0].startswith(b"n,,n=proxy,r=")

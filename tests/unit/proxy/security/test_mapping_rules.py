@@ -64,6 +64,6 @@ def test_no_principal(rules: str, name: str) -> None:
         "  ",
     ],
 )
-def test_refused(rules: str) -> None:
+def test_rejected(rules: str) -> None:
     with pytest.raises(ValueError, match=r"rule|expression"):
         MappingRules(rules)

@@ -1,4 +1,4 @@
-"""Contexts out of files: what they refuse, and that they follow the files."""
+"""Contexts out of files: what they reject, and that they follow the files."""
 
 import contextlib
 import socket

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy.server.garbage_collection import MOMENT_SECONDS, Collector, put_off
+from proxy.server.garbage_collection import MOMENT_SECONDS, GarbageCollection, gc_paused
 
 
 @pytest.fixture(autouse=True)
@@ -31,21 +31,21 @@ def test_what_took_more_than_a_moment_is_set_aside(took: float, again: bool) -> 
         now += took
         return now
 
-    Collector(clock).start()
+    GarbageCollection(clock).start()
     kept = [[number] for number in range(1000)]
     gc.collect()
     assert (_walked() >= len(kept)) is again
 
 
 def test_younger_collections_set_nothing_aside() -> None:
-    Collector(iter(range(100)).__next__).start()
+    GarbageCollection(iter(range(100)).__next__).start()
     kept = [[number] for number in range(1000)]
     gc.collect(1)
     assert _walked() >= len(kept)
 
 
 def test_nothing_is_collected_while_it_is_put_off() -> None:
-    with put_off():
+    with gc_paused():
         assert not gc.isenabled()
         kept = [[number] for number in range(1000)]
     assert gc.isenabled()

@@ -1,4 +1,4 @@
-"""Reload: a changed file is in force by itself, however it was changed, and a broken one is refused."""
+"""Reload: a changed file is in force by itself, however it was changed, and a broken one is rejected."""
 
 import asyncio
 import logging
@@ -88,7 +88,7 @@ async def test_a_link_that_is_turned(tmp_path: Path, monkeypatch: pytest.MonkeyP
     await kit.watched(turn, 2)
 
 
-async def test_a_broken_file_is_refused_and_the_next_good_one_taken(
+async def test_a_broken_file_is_rejected_and_the_next_good_one_taken(
     kit: Kit, caplog: pytest.LogCaptureFixture
 ) -> None:
     kit.path.write_text(LISTENER + "quotas:\n  burst_secs: 1\n")

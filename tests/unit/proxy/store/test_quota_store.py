@@ -10,7 +10,7 @@ import pytest
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.limits import UNLIMITED, Limits
 from proxy.store.layers import SLICE, Temporary
-from proxy.store.quota_store import Change, QuotaStore, StoreOff
+from proxy.store.quota_store import ClientQuotaAlteration, QuotaStore, StoreOff
 from proxy.store.records import Place, Setting
 from tests.support.memory_store import Wall, file_of, memory_store
 
@@ -35,9 +35,9 @@ class Kit:
 
     async def alter(self, entity: QuotaEntity = ALICE, **values: float | None) -> list[tuple[Place, Setting]]:
         """Change quotas for good; the records that it took."""
-        return await self.change(Change(entity, values))
+        return await self.change(ClientQuotaAlteration(entity, values))
 
-    async def change(self, *changes: Change) -> list[tuple[Place, Setting]]:
+    async def change(self, *changes: ClientQuotaAlteration) -> list[tuple[Place, Setting]]:
         before = len(self.log.records)
         await self.store.alter(changes, WHO)
         return self.log.records[before:]
@@ -67,7 +67,7 @@ async def test_the_file_alone() -> None:
     assert kit.store.effective == {ALICE: {RATE: 10}}
 
 
-async def test_without_a_log_changes_are_refused(kit: Kit) -> None:
+async def test_without_a_log_changes_are_rejected(kit: Kit) -> None:
     kit.store.log = None
     with pytest.raises(StoreOff, match="configuration file alone"):
         await kit.alter(producer_byte_rate=20)
@@ -169,7 +169,7 @@ async def test_one_change_shares_the_rest(kit: Kit) -> None:
 
 class TestTemporary:
     async def test_holds_until_it_ends(self, kit: Kit) -> None:
-        [(place, what)] = await kit.change(Change(ALICE, {RATE: 50}, kit.wall.ms + 100))
+        [(place, what)] = await kit.change(ClientQuotaAlteration(ALICE, {RATE: 50}, kit.wall.ms + 100))
         assert place.temporary
         assert what.expires_at_ms == kit.wall.ms + 100
         assert kit.limit() == 50
@@ -178,32 +178,32 @@ class TestTemporary:
         kit.store.close()
 
     async def test_same_again_is_not_logged(self, kit: Kit) -> None:
-        change = Change(ALICE, {RATE: 50}, kit.wall.ms + 100)
+        change = ClientQuotaAlteration(ALICE, {RATE: 50}, kit.wall.ms + 100)
         assert len(await kit.change(change)) == 1
         assert await kit.change(change) == []
 
     async def test_what_is_set_for_good_ends_it(self, kit: Kit) -> None:
-        await kit.change(Change(ALICE, {RATE: 50}, kit.wall.ms + 100))
+        await kit.change(ClientQuotaAlteration(ALICE, {RATE: 50}, kit.wall.ms + 100))
         records = await kit.alter(producer_byte_rate=10)
         assert [place.temporary for place, _ in records] == [True], "10 is what the file says already"
         assert kit.limit() == 10
-        await kit.change(Change(ALICE, {RATE: 50}, kit.wall.ms + 100))
+        await kit.change(ClientQuotaAlteration(ALICE, {RATE: 50}, kit.wall.ms + 100))
         records = await kit.alter(producer_byte_rate=12)
         assert [place.temporary for place, _ in records] == [False, True]
         assert kit.limit() == 12
 
     async def test_removing_for_good_ends_it(self, kit: Kit) -> None:
-        await kit.change(Change(ALICE, {RATE: 50}, kit.wall.ms + 100))
+        await kit.change(ClientQuotaAlteration(ALICE, {RATE: 50}, kit.wall.ms + 100))
         await kit.alter(producer_byte_rate=None)
         assert kit.limit() == UNLIMITED
 
     async def test_lifts_a_limit(self, kit: Kit) -> None:
-        await kit.change(Change(ALICE, {RATE: None}, kit.wall.ms + 100))
+        await kit.change(ClientQuotaAlteration(ALICE, {RATE: None}, kit.wall.ms + 100))
         assert kit.limit() == UNLIMITED
 
     async def test_is_ended_before_its_time(self, kit: Kit) -> None:
-        await kit.change(Change(ALICE, {RATE: 50, "consumer_byte_rate": 5}, kit.wall.ms + 100))
-        assert len(await kit.change(Change(ALICE, {}, end_temporary=True))) == 2
+        await kit.change(ClientQuotaAlteration(ALICE, {RATE: 50, "consumer_byte_rate": 5}, kit.wall.ms + 100))
+        assert len(await kit.change(ClientQuotaAlteration(ALICE, {}, end_temporary=True))) == 2
         assert kit.store.effective == {ALICE: {RATE: 10}}
 
     async def test_of_the_file(self) -> None:
@@ -269,7 +269,7 @@ class TestAddresses:
     async def test_a_host_name_is_enforced_as_its_address(self) -> None:
         kit = Kit()
         entity = QuotaEntity(None, None, "localhost")
-        [(_, what)] = await kit.change(Change(entity, {IP_RATE: 3}, address="127.0.0.1"))
+        [(_, what)] = await kit.change(ClientQuotaAlteration(entity, {IP_RATE: 3}, address="127.0.0.1"))
         assert what.address == "127.0.0.1"
         assert kit.store.effective == {entity: {IP_RATE: 3}}
         assert kit.store.limits.ip_limit(IP_RATE, "127.0.0.1") == 3

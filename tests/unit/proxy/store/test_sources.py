@@ -7,7 +7,7 @@ import pytest
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
-from proxy.store.quota_store import Change, ConfigChange, Conflict, QuotaStore, StoreOff
+from proxy.store.quota_store import ClientQuotaAlteration, ConfigChange, Conflict, QuotaStore, StoreOff
 from proxy.store.records import Place, Setting
 from tests.support.memory_store import MemoryLog, Wall, file_of, memory_store
 
@@ -78,7 +78,9 @@ async def test_removal_hides_the_file() -> None:
 
 async def test_clients_and_configs_change_apart() -> None:
     kit = Kit({ORDERS: {RATE: "5"}})
-    await kit.store.alter([Change(QuotaEntity("alice", None), {"producer_byte_rate": 9.0})], WHO)
+    await kit.store.alter(
+        [ClientQuotaAlteration(QuotaEntity("alice", None), {"producer_byte_rate": 9.0})], WHO
+    )
     await kit.alter(ConfigChange(DEFAULT_BROKER, {FLAG: "true"}))
     assert kit.store.limits.limit("producer_byte_rate", "alice", "") == 9
     assert (kit.topics, kit.brokers) == ({"orders": {RATE: "5"}}, {DEFAULT_RESOURCE: {FLAG: "true"}})
@@ -95,7 +97,7 @@ async def test_a_temporary_value_ends() -> None:
     kit.store.close()
 
 
-async def test_what_cannot_be_together_is_refused_whole() -> None:
+async def test_what_cannot_be_together_is_rejected_whole() -> None:
     kit = Kit({DEFAULT_BROKER: {TOTAL: "10"}, ORDERS: {PART: "6"}})
     with pytest.raises(Conflict, match="11 is more than 10"):
         await kit.alter(
@@ -124,7 +126,7 @@ async def test_two_changes_at_once_cannot_pass_where_both_cannot() -> None:
     assert [type(result) for result in done] == [list, Conflict]
 
 
-async def test_without_a_log_changes_are_refused() -> None:
+async def test_without_a_log_changes_are_rejected() -> None:
     kit = Kit()
     kit.store.log = None
     with pytest.raises(StoreOff, match="configuration file alone"):

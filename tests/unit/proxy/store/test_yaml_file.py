@@ -111,7 +111,7 @@ def test_an_entry_that_expires_stands_beside_one_that_does_not(expires: object) 
         ),
     ],
 )
-def test_refusals_name_the_key(entry: dict[str, object], expected: str) -> None:
+def test_rejections_name_the_key(entry: dict[str, object], expected: str) -> None:
     with pytest.raises(SettingsError) as caught:
         read_clients([entry], AT)
     assert str(caught.value) == expected

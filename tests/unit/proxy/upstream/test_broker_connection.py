@@ -7,7 +7,7 @@ import pytest
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
 from kio.schema.api_versions.v0.response import ApiVersionsResponse
 
-from proxy.errors import BadAnswer, UpstreamUnavailable
+from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.security.access import PLAINTEXT
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
 
@@ -25,7 +25,7 @@ from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, e
             socket.gaierror(-2, "Name or service not known"),
             "the name is not known: Name or service not known",
         ),
-        (UpstreamUnavailable("the broker refuses the proxy's login"), "the broker refuses the proxy's login"),
+        (UpstreamUnavailable("the broker rejects the proxy's login"), "the broker rejects the proxy's login"),
         (OSError(), "OSError"),
     ],
 )
@@ -73,6 +73,6 @@ async def test_who_speaks_something_else(answer: bytes, says: str) -> None:
 
     async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
         broker = await BrokerConnection.open(*server.sockets[0].getsockname())
-        with pytest.raises(BadAnswer, match=says):
+        with pytest.raises(BadResponse, match=says):
             await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
         broker.close()

@@ -2,12 +2,12 @@ import pytest
 
 from proxy.wire.edit import i16, i32
 from proxy.wire.errors import Short
-from proxy.wire.fetch_rewrite import FetchAnswer, Watermarks
+from proxy.wire.fetch_rewrite import FetchRewrite, Watermarks
 from proxy.wire.reader import Reader
 
 
 def answer(added=b""):
-    made = FetchAnswer(11)
+    made = FetchRewrite(11)
     made.session_mask = 0xFF
     made.added = added
     made.added_topics = 1 if added else 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.reader import Reader
-from proxy.wire.rejected_partitions import Refusal, answer, cut, restore
+from proxy.wire.rejected_partitions import Rejection, answer, cut, restore
 from tests.support.exchanges import produce, produced
 from tests.support.messages import (
     has_address,
@@ -113,9 +113,9 @@ def test_the_answer_holds_all_partitions_and_no_topic_twice(version, data):
         response = replace(response, node_endpoints=())
     frame = [piece for piece in split(data, response_frame(response, 1)) if piece]
     view = read_response(PRODUCE, version, frame)
-    refusal = Refusal(items, 19, MESSAGE)
+    rejection = Rejection(items, 19, MESSAGE)
     if items:
-        restore(frame, sum(map(len, frame)) - view.body_size, view, refusal)
+        restore(frame, sum(map(len, frame)) - view.body_size, view, rejection)
     if view.throttle_at >= 0:
         insert(view.edits, Edit(view.throttle_at, view.throttle_at + 4, i32(77)))
     whole = b"".join(frame)
@@ -142,7 +142,7 @@ def name_of(topic):
 def test_an_answer_of_our_own_says_so_of_each_partition(version, data):
     request = some_request(data, version)
     view = read_request([request_frame(request, 7)])
-    got = read_frame(response_type(PRODUCE, version), answer(view, Refusal(view.items, 89, MESSAGE), 1500))
+    got = read_frame(response_type(PRODUCE, version), answer(view, Rejection(view.items, 89, MESSAGE), 1500))
     assert got.throttle_time.total_seconds() == 1.5
     wanted = [(name_of(of), part.index) for of in request.topic_data for part in of.partition_data]
     told = [(name_of(of), part.index) for of in got.responses for part in of.partition_responses]
@@ -160,9 +160,9 @@ def test_the_oldest_answer_ends_with_its_topics():
     told = read_response(PRODUCE, 0, frame)
     other = read_request([produce(1, version=0)]).items
     other[0].topic = "another"
-    restore(frame, len(frame[0]) - told.body_size, told, Refusal(other, 19, ""))
+    restore(frame, len(frame[0]) - told.body_size, told, Rejection(other, 19, ""))
     got = b"".join(apply(frame, with_length(told.edits, len(frame[0]) - 4)))
-    mine = answer(view, Refusal(other, 19, ""), 0)
+    mine = answer(view, Rejection(other, 19, ""), 0)
     assert got[12:].endswith(mine[12:])
     assert int.from_bytes(got[8:12], "big") == 2
     assert int.from_bytes(got[:4], "big") == len(got) - 4

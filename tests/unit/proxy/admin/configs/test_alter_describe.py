@@ -40,7 +40,7 @@ from tests.support.configs_kit import (
     NONE,
     PART,
     RATE,
-    REFUSED,
+    REJECTED,
     REPLICAS,
     THEIRS,
     TOTAL,
@@ -121,7 +121,7 @@ class TestIncremental:
             ([(RATE, 9, "5")], INVALID_REQUEST, "operation 9 of producer.byte.rate is not known"),
         ],
     )
-    async def test_what_kafka_would_refuse(
+    async def test_what_kafka_would_reject(
         self, version: int, ops: list[tuple[str, int, str | None]], code: ErrorCode, message: str
     ) -> None:
         kit = Kit({ConfigResource(TOPIC_RESOURCE, "t"): {REPLICAS: "0:1"}})
@@ -131,13 +131,13 @@ class TestIncremental:
         assert said is not None
         assert message in said
         assert second == (U, NONE, None)
-        assert kit.asked() == [(U, {})], "a resource that is refused is refused whole"
+        assert kit.asked() == [(U, {})], "a resource that is rejected is rejected whole"
         assert kit.configs == {"topic t": {REPLICAS: "0:1"}, "topic u": {RATE: "6"}}
 
-    async def test_what_the_broker_refuses_is_not_stored(self) -> None:
-        kit = Kit(refuses={T: REFUSED})
+    async def test_what_the_broker_rejects_is_not_stored(self) -> None:
+        kit = Kit(rejects={T: REJECTED})
         done = await kit.set((U, [(RATE, SET, "5")]), (T, [(RATE, SET, "5"), (THEIRS, SET, "5")]))
-        assert done == [(U, NONE, None), (T, REFUSED, "because")]
+        assert done == [(U, NONE, None), (T, REJECTED, "because")]
         assert kit.configs == {"topic u": {RATE: "5"}}
 
     async def test_who_may_not_change_quotas_changes_nothing(self) -> None:
@@ -158,8 +158,8 @@ class TestIncremental:
         assert kit.asked() == [(U, {THEIRS: "5"})]
         assert kit.configs == {}
 
-    async def test_a_resource_that_is_there_twice_is_the_brokers_to_refuse(self) -> None:
-        kit = Kit(refuses={T: INVALID_REQUEST})
+    async def test_a_resource_that_is_there_twice_is_the_brokers_to_reject(self) -> None:
+        kit = Kit(rejects={T: INVALID_REQUEST})
         done = await kit.set((T, [(RATE, SET, "5")]), (U, [(RATE, SET, "5")]), (T, [(THEIRS, SET, "5")]))
         assert done == [(T, INVALID_REQUEST, "because"), (U, NONE, None), (T, INVALID_REQUEST, "because")]
         assert kit.configs == {"topic u": {RATE: "5"}}
@@ -183,7 +183,7 @@ class TestIncremental:
         assert kit.log.records == []
 
     async def test_brokers_are_named_by_number_and_the_default_is_empty(self) -> None:
-        kit = Kit(refuses={(BROKER, "x"): INVALID_REQUEST})
+        kit = Kit(rejects={(BROKER, "x"): INVALID_REQUEST})
         done = await kit.set(
             (DEFAULT_BROKER, [(FLAG, SET, "true")]),
             ((BROKER, "01"), [(FLAG, SET, "true")]),
@@ -209,7 +209,7 @@ class TestIncremental:
         assert kit.configs == {"broker <default>": {TOTAL: "10"}, "topic t": {PART: "6"}}
 
     async def test_while_the_store_is_away(self) -> None:
-        kit = Kit(refuses={(TOPIC, "v"): REFUSED})
+        kit = Kit(rejects={(TOPIC, "v"): REJECTED})
         kit.log.failure = StoreUnavailable("it is away; try again")
         done = await kit.set(
             (T, [(RATE, SET, "5")]),
@@ -222,7 +222,7 @@ class TestIncremental:
         assert done == [
             (T, away, "it is away; try again"),
             (U, away, "Kafka's own configs of the resource are set; it is away; try again"),
-            ((TOPIC, "v"), REFUSED, "because"),
+            ((TOPIC, "v"), REJECTED, "because"),
             (DEFAULT_TOPIC, away, "it is away; try again"),
             (BROKER_1, NONE, None),
         ]
@@ -270,11 +270,11 @@ class TestIncremental:
     )
     async def test_for_no_time(self, ops: list[tuple[str, int, str | None]], code: ErrorCode) -> None:
         kit = Kit()
-        [(_, refused, message)] = await kit.set((T, ops))
-        assert refused == code
+        [(_, rejected, message)] = await kit.set((T, ops))
+        assert rejected == code
         assert EXPIRES in str(message)
-        [(_, refused, _)] = await kit.replace((T, {RATE: "5", EXPIRES: str(WALL_MS + 100)}))
-        assert refused == INVALID_CONFIG
+        [(_, rejected, _)] = await kit.replace((T, {RATE: "5", EXPIRES: str(WALL_MS + 100)}))
+        assert rejected == INVALID_CONFIG
         assert kit.log.records == []
 
     async def test_what_brokers_enforce_too(self) -> None:

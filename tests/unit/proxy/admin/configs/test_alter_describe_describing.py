@@ -20,7 +20,7 @@ from tests.support.configs_kit import (
     LOGGER,
     PART,
     RATE,
-    REFUSED,
+    REJECTED,
     REPLICAS,
     THEIRS,
     TOTAL,
@@ -103,10 +103,10 @@ class TestDescribing:
         assert (await kit.shown(DEFAULT_BROKER))[FLAG] == Shown("true", 3, (("true", 3),))
         assert (await kit.shown(BROKER_1))[FLAG] == Shown("true", 3, (("true", 3), ("false", 5)))
 
-    async def test_what_the_broker_refuses_is_not_shown(self) -> None:
-        kit = Kit(refuses={T: REFUSED})
+    async def test_what_the_broker_rejects_is_not_shown(self) -> None:
+        kit = Kit(rejects={T: REJECTED})
         await kit.set((U, [(RATE, SET, "5")]))
-        assert described(await kit.describe(describe_request([(T, None)]))) == {T: REFUSED}
+        assert described(await kit.describe(describe_request([(T, None)]))) == {T: REJECTED}
 
     async def test_other_resources_have_none_of_ours(self) -> None:
         assert set(await Kit().shown(LOGGER)) == {THEIRS, REPLICAS}

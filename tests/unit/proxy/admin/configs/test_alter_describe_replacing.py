@@ -18,7 +18,7 @@ from tests.support.configs_kit import (
     NONE,
     PART,
     RATE,
-    REFUSED,
+    REJECTED,
     REPLICAS,
     THEIRS,
     Kit,
@@ -52,7 +52,7 @@ class TestReplacing:
         assert kit.log.records == []
 
     @every_alter
-    async def test_what_kafka_would_refuse(self, version: int) -> None:
+    async def test_what_kafka_would_reject(self, version: int) -> None:
         kit = Kit()
         done = await kit.replace((T, {RATE: None}), (BROKER_1, {FLAG: "maybe"}), version=version)
         assert [code for _, code, _ in done] == [INVALID_REQUEST, INVALID_CONFIG]
@@ -67,8 +67,8 @@ class TestReplacing:
         assert await kit.replace((T, {RATE: "5", THEIRS: "1"})) == [(T, NONE, None)]
         assert kit.log.records == []
 
-    async def test_refused_by_the_broker(self) -> None:
-        kit = Kit(refuses={T: REFUSED})
+    async def test_rejected_by_the_broker(self) -> None:
+        kit = Kit(rejects={T: REJECTED})
         await kit.set((U, [(RATE, SET, "5")]))
-        assert await kit.replace((T, {RATE: "5"}), (U, {})) == [(T, REFUSED, "because"), (U, NONE, None)]
+        assert await kit.replace((T, {RATE: "5"}), (U, {})) == [(T, REJECTED, "because"), (U, NONE, None)]
         assert kit.configs == {}

@@ -70,14 +70,14 @@ class Kit:
     def __init__(
         self,
         file: dict[ConfigResource, dict[str, str]] | None = None,
-        refuses: Mapping[str, ErrorCode] | None = None,
+        rejects: Mapping[str, ErrorCode] | None = None,
         mutation_rate: float | None = None,
     ) -> None:
         self.store, self.log = memory_store({}, configs=file)
         self.broker = FakeBroker()
         self.broker.answer = self._created
         self.hidden = False
-        self._refuses = refuses or {}
+        self._rejects = rejects or {}
         quota = ControllerMutation()
         if mutation_rate is not None:
             everybody = {QuotaEntity(DEFAULT, None): {CONTROLLER_MUTATION_RATE: mutation_rate}}
@@ -89,7 +89,7 @@ class Kit:
         schema = response_type(CREATE, int(request.__version__))
         topics = []
         for topic in request.topics:
-            code = self._refuses.get(topic.name, ErrorCode.none)
+            code = self._rejects.get(topic.name, ErrorCode.none)
             configs = [
                 part(
                     schema,
@@ -188,7 +188,7 @@ async def test_the_answer_shows_ours(version: int) -> None:
         ([(RATE, "5"), (RATE, "5")], ErrorCode.invalid_request),
     ],
 )
-async def test_what_kafka_would_refuse(version: int, configs: Any, code: ErrorCode) -> None:
+async def test_what_kafka_would_reject(version: int, configs: Any, code: ErrorCode) -> None:
     kit = Kit()
     codes = await kit.codes({"a": {}, "t": [(THEIRS, "5"), *configs], "u": {RATE: "5"}}, version)
     assert codes == [("a", ErrorCode.none), ("t", code), ("u", ErrorCode.none)]
@@ -211,8 +211,8 @@ async def test_what_cannot_be_together() -> None:
     assert kit.configs["v"] == {PART: "4"}
 
 
-async def test_what_the_broker_refuses_is_not_stored() -> None:
-    kit = Kit(refuses={"t": EXISTS})
+async def test_what_the_broker_rejects_is_not_stored() -> None:
+    kit = Kit(rejects={"t": EXISTS})
     await kit.store.alter_configs(
         [ConfigChange(T, {RATE: "9"})], intercepted(request_frame(create({}))).exchange.client
     )

@@ -15,9 +15,9 @@ from proxy.admin.messages.client_quotas import (
     ALTER_CLIENT_QUOTAS,
     DESCRIBE_CLIENT_QUOTAS,
     FLEXIBLE_FROM,
-    Alteration,
     Component,
-    Op,
+    QuotaAlteration,
+    QuotaOp,
     alter_response,
     describe_response,
     read_alterations,
@@ -79,7 +79,7 @@ def test_alter_request(version: int, seed: int) -> None:
     reader = Reader([body])
     flexible = version >= FLEXIBLE_FROM
     assert list(read_alterations(reader, flexible)) == [
-        Alteration(tuple(parts), tuple(Op(*op) for op in ops)) for parts, ops in wanted
+        QuotaAlteration(tuple(parts), tuple(QuotaOp(*op) for op in ops)) for parts, ops in wanted
     ]
     assert read_validate_only(reader, flexible) is (seed % 2 == 0)
     assert reader.offset == len(body)
@@ -157,7 +157,9 @@ def test_null_where_kafka_has_none_is_read() -> None:
     """v1: one entry with one part of null type and name, one op with a null key."""
     body = bytes([2, 2, 0, 0, 0, 2, 0]) + bytes(8) + bytes([0, 0, 0, 1, 0])
     reader = Reader([body])
-    assert list(read_alterations(reader, True)) == [Alteration(((None, None),), (Op(None, 0.0, False),))]
+    assert list(read_alterations(reader, True)) == [
+        QuotaAlteration(((None, None),), (QuotaOp(None, 0.0, False),))
+    ]
     assert read_validate_only(reader, True)
 
 

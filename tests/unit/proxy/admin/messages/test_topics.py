@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.messages.topic_apis import APIS
-from proxy.admin.messages.topics import NO_COUNT, STEPS, Pace, read_answer, read_request, write_answer
+from proxy.admin.messages.topics import NO_COUNT, STEPS, Yielder, read_answer, read_request, write_answer
 from proxy.wire.errors import Malformed
 from proxy.wire.views import NO_ID
 from tests.support.exchanges import milliseconds
@@ -48,11 +48,11 @@ def taken(frame):
     """A request in parts."""
     given_out = intercepted(frame)
     api = APIS[given_out.header.api_key]
-    return to_end(read_request(api, given_out.header, given_out.frame, Pace()))
+    return to_end(read_request(api, given_out.header, given_out.frame, Yielder()))
 
 
 def answer(request, frame):
-    return to_end(read_answer(request, frame[LENGTH:], Pace()))
+    return to_end(read_answer(request, frame[LENGTH:], Yielder()))
 
 
 def request_of(api_key, version):
@@ -124,18 +124,18 @@ def test_answers(api_key, version, data):
 @pytest.mark.parametrize(
     ("api_key", "version"), [(key, v) for key, v in EACH if v >= APIS[key].strict_from], ids=str
 )
-def test_a_refusal_is_what_brokers_say(api_key, version):
+def test_a_rejection_is_what_brokers_say(api_key, version):
     request = request_of(api_key, version)
     [topic] = answer(request, response_frame(some_answer(api_key, version))).topics
-    frame = write_answer(request, [request.refuse(topic, 89)], 1500)
+    frame = write_answer(request, [request.reject(topic, 89)], 1500)
     message = read_frame(response_type(api_key, version), frame)
-    [refused] = getattr(message, TOPICS[api_key])
-    assert (refused.name, refused.error_code) == ("a", ErrorCode.throttling_quota_exceeded)
-    assert refused.error_message is None
+    [rejected] = getattr(message, TOPICS[api_key])
+    assert (rejected.name, rejected.error_code) == ("a", ErrorCode.throttling_quota_exceeded)
+    assert rejected.error_message is None
     assert message.throttle_time.total_seconds() == 1.5
     if api_key == CREATE:
-        assert (refused.num_partitions, refused.replication_factor, refused.configs) == (-1, -1, ())
-        assert getattr(refused, "topic_id", None) is None
+        assert (rejected.num_partitions, rejected.replication_factor, rejected.configs) == (-1, -1, ())
+        assert getattr(rejected, "topic_id", None) is None
 
 
 def some_answer(api_key, version):
@@ -148,15 +148,15 @@ def some_answer(api_key, version):
     return schema(throttle_time=created({}).throttle_time, **{TOPICS[api_key]: (topic,)})
 
 
-def test_a_topic_that_goes_by_its_id_is_refused_without_a_name():
+def test_a_topic_that_goes_by_its_id_is_rejected_without_a_name():
     request = request_of(DELETE, 6)
     frame = write_answer(request, [], 0)
     assert read_frame(response_type(DELETE, 6), frame).responses == ()
     named = answer(request, response_frame(some_answer(DELETE, 6))).topics[0]
     unnamed = replace(named, fields=replace(named.fields, name=None, topic_id=b"i" * 16))
-    frame = write_answer(request, [request.refuse(unnamed, 89)], 0)
-    [refused] = read_frame(response_type(DELETE, 6), frame).responses
-    assert (refused.name, refused.topic_id.bytes) == (None, b"i" * 16)
+    frame = write_answer(request, [request.reject(unnamed, 89)], 0)
+    [rejected] = read_frame(response_type(DELETE, 6), frame).responses
+    assert (rejected.name, rejected.topic_id.bytes) == (None, b"i" * 16)
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -212,14 +212,14 @@ def test_what_ends_early_is_malformed(size):
     whole = frame_of(create_topics({"a": 1, "b": [[1], [1, 2]]}))
     given_out = intercepted(whole)
     with pytest.raises(Malformed):
-        to_end(read_request(APIS[CREATE], given_out.header, given_out.frame[:size], Pace()))
+        to_end(read_request(APIS[CREATE], given_out.header, given_out.frame[:size], Yielder()))
 
 
 def test_an_answer_that_ends_early_is_malformed():
     request = taken(frame_of(create_topics({"a": 1})))
     whole = payload_of(created({"a": 0}))
     with pytest.raises(Malformed):
-        to_end(read_answer(request, whole[:-4], Pace()))
+        to_end(read_answer(request, whole[:-4], Yielder()))
 
 
 async def test_others_have_their_turn_while_a_long_request_is_read():
@@ -233,6 +233,6 @@ async def test_others_have_their_turn_while_a_long_request_is_read():
             await asyncio.sleep(0)
 
     counting = asyncio.get_running_loop().create_task(count())
-    await read_request(APIS[CREATE], given_out.header, given_out.frame, Pace())
+    await read_request(APIS[CREATE], given_out.header, given_out.frame, Yielder())
     counting.cancel()
     assert turns >= 2

@@ -1,4 +1,4 @@
-"""The controller mutation quota between a client and a broker: who is refused, charged, and made to wait."""
+"""The controller mutation quota between a client and a broker: who is rejected, charged, and made to wait."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def three_ways():
 
 
 @pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
-def test_strict_one_is_done_and_one_refused(way):
+def test_strict_one_is_done_and_one_rejected(way):
     story, strict, _ = list(three_ways())[way]
     answer = story.send(strict)
     assert story.sent_on == [["a"]]
@@ -80,7 +80,7 @@ def test_after_the_wait_the_rest_is_done():
     assert story.wait == (0.0, False), "what crosses is done, and nobody waits before the next"
 
 
-def test_all_refused_is_answered_without_the_broker():
+def test_all_rejected_is_answered_without_the_broker():
     story = Story()
     story.send(create_topics({"a": 30}))
     assert story.codes(create_topics({"b": 1, "c": 1})) == [("b", THROTTLED), ("c", THROTTLED)]
@@ -88,9 +88,9 @@ def test_all_refused_is_answered_without_the_broker():
 
 
 def test_partial_batches_keep_the_clients_order():
-    """Topics are looked at one by one: a cheap one that the broker refuses anyway makes no difference."""
+    """Topics are looked at one by one: a cheap one that the broker rejects anyway makes no difference."""
     story = Story()
-    story.refuses = {"c": EXISTS}
+    story.rejects = {"c": EXISTS}
     sizes = {"e": 10, "d": 20, "c": 5, "b": 1, "a": 1}
     wanted = [("e", 0), ("d", 0), ("c", THROTTLED), ("b", THROTTLED), ("a", THROTTLED)]
     assert story.codes(create_topics(sizes)) == wanted
@@ -99,7 +99,7 @@ def test_partial_batches_keep_the_clients_order():
 def test_what_costs_nothing_goes_on_and_keeps_its_place():
     story = Story()
     story.counts.known = dict(TWO)
-    story.refuses = {"never": NOT_THERE}
+    story.rejects = {"never": NOT_THERE}
     wanted = [("a", 0), ("b", THROTTLED), ("never", NOT_THERE)]
     assert story.codes(delete_topics(["a", "b", "never"], 5)) == wanted
     assert story.sent_on == [["a", "never"]]
@@ -115,10 +115,10 @@ def test_what_the_broker_answers_in_one_piece_is_as_it_was():
     assert story.tokens == 1100.0 - 30
 
 
-def test_what_the_broker_refuses_gets_its_tokens_back():
+def test_what_the_broker_rejects_gets_its_tokens_back():
     story = Story(100.0)
     story.counts.known = {"c": 10, "d": 10}
-    story.refuses = dict.fromkeys("acd", FORBIDDEN)
+    story.rejects = dict.fromkeys("acd", FORBIDDEN)
     story.send(create_topics({"a": 30}))
     story.send(delete_topics(["c"]))
     story.send(create_partitions({"d": 40}))
@@ -127,9 +127,9 @@ def test_what_the_broker_refuses_gets_its_tokens_back():
     assert story.tokens == 1070.0
 
 
-def test_what_is_given_back_makes_room_for_those_that_were_refused():
+def test_what_is_given_back_makes_room_for_those_that_were_rejected():
     story = Story()
-    story.refuses = {"a": EXISTS, "b": EXISTS}
+    story.rejects = {"a": EXISTS, "b": EXISTS}
     sizes = {"a": 30, "b": 30, "c": 30, "d": 30}
     assert story.codes(create_topics(sizes)) == [("a", EXISTS), ("b", EXISTS), ("c", 0), ("d", THROTTLED)]
     assert story.sent_on == [["a"], ["b"], ["c"]]
@@ -138,7 +138,7 @@ def test_what_is_given_back_makes_room_for_those_that_were_refused():
 
 def test_what_may_have_been_done_stays_charged():
     story = Story()
-    story.refuses = {"a": TIMED_OUT}
+    story.rejects = {"a": TIMED_OUT}
     assert story.codes(create_topics({"a": 30, "b": 1})) == [("a", TIMED_OUT), ("b", THROTTLED)]
     assert story.tokens == -8.0
 
@@ -146,7 +146,7 @@ def test_what_may_have_been_done_stays_charged():
 def test_permissive_without_any_success_nobody_waits():
     story = Story()
     story.send(create_topics({"a": 30}, 5))
-    story.refuses = {"b": EXISTS}
+    story.rejects = {"b": EXISTS}
     answer = story.send(create_topics({"b": 30}, 5))
     assert throttle_ms(answer) == 0
     assert story.wait == (0.0, False)
@@ -173,7 +173,7 @@ def test_the_longer_of_two_waits_is_told():
 
 def test_the_brokers_own_quota_is_passed_on_and_costs_nothing():
     story = Story(100.0)
-    story.refuses = {"b": THROTTLED}
+    story.rejects = {"b": THROTTLED}
     story.throttle_ms = 700
     answer = story.send(create_topics(TWO))
     assert [topic.error_code.value for topic in answer.topics] == [0, THROTTLED]
@@ -200,7 +200,7 @@ def test_the_oldest_deletions():
 
 
 def test_a_topic_that_is_twice_in_a_request_costs_nothing():
-    """Brokers refuse it before they ask the quota, and answer it once."""
+    """Brokers reject it before they ask the quota, and answer it once."""
     story = Story()
     request = create_topics({"a": 30})
     request = type(request)(
@@ -208,7 +208,7 @@ def test_a_topic_that_is_twice_in_a_request_costs_nothing():
         timeout=request.timeout,
         validate_only=False,
     )
-    story.refuses = {"a": INVALID}
+    story.rejects = {"a": INVALID}
     assert story.codes(request) == [("a", INVALID), ("b", 0), ("c", THROTTLED)]
     assert story.tokens == -8.0
 
@@ -251,13 +251,13 @@ def test_by_topic_id():
 
 
 @pytest.mark.parametrize(("api_key", "newest"), [(19, 7), (20, 6), (37, 3)])
-def test_a_version_that_was_never_offered_is_refused(api_key, newest):
+def test_a_version_that_was_never_offered_is_rejected(api_key, newest):
     header = api_key.to_bytes(2, "big") + (newest + 1).to_bytes(2, "big")
     with pytest.raises(UnsupportedVersion, match=f"v{newest + 1} is not supported.* up to v{newest}"):
         Story().send_frame(framed(header + bytes(30)))
 
 
-def test_a_request_that_is_too_large_is_refused():
+def test_a_request_that_is_too_large_is_rejected():
     frame = request_frame(delete_topics(["a"]))
     with pytest.raises(Malformed, match="a DeleteTopics request has"):
         Story().send_frame(framed(frame[4:] + bytes(MAX_REQUEST_BYTES)))

@@ -43,7 +43,7 @@ def test_a_default_that_the_broker_told_wrong_is_set_right(story):
 
 @pytest.mark.parametrize("partitions", [0, -2, -(2**31)])
 def test_a_number_that_is_none_costs_nothing(story, partitions):
-    story.refuses = {"a": 37}
+    story.rejects = {"a": 37}
     assert cost(story, create_topics({"a": 1, "b": 1})) == 1
     assert cost(story, create_topics({"a": partitions})) == 0
 
@@ -63,7 +63,7 @@ def test_growth(story):
 
 def test_a_count_that_does_not_grow_costs_nothing(story):
     story.counts.known = {"a": 10}
-    story.refuses = {"a": 37}
+    story.rejects = {"a": 37}
     assert cost(story, create_topics({"warm-up": 1})) == 1
     assert cost(story, create_partitions({"a": 10})) == 0
     assert cost(story, create_partitions({"a": 3})) == 0
@@ -76,7 +76,7 @@ def test_deletions(story):
 
 
 def test_topics_that_nobody_knows_cost_nothing(story):
-    story.refuses = {"a": NOT_THERE}
+    story.rejects = {"a": NOT_THERE}
     assert cost(story, create_topics({"warm-up": 1})) == 1
     assert cost(story, delete_topics(["a"])) == 0
     assert cost(story, create_partitions({"a": 5})) == 0
@@ -124,14 +124,14 @@ def test_of_a_topic_of_the_same_name_what_charges_more_counts(story):
 
 def test_what_was_only_validated_is_not_remembered(story):
     story.send(create_topics({"a": 30}, validate_only=True))
-    story.refuses = {"a": NOT_THERE}
+    story.rejects = {"a": NOT_THERE}
     assert cost(story, delete_topics(["a"])) == 0
 
 
 def test_what_failed_is_not_remembered(story):
-    story.refuses = {"a": EXISTS}
+    story.rejects = {"a": EXISTS}
     story.send(create_topics({"warm-up": 1, "a": 30}))
-    story.refuses = {"a": NOT_THERE}
+    story.rejects = {"a": NOT_THERE}
     assert cost(story, delete_topics(["a"])) == 0
 
 
@@ -145,9 +145,9 @@ def test_what_is_deleted_is_forgotten(story):
     assert story.remembered.recall("b", story.now) is None
 
 
-def test_metadata_is_not_asked_about_topics_that_brokers_refuse(story):
+def test_metadata_is_not_asked_about_topics_that_brokers_reject(story):
     request = delete_topics(["a", "b"])
-    story.refuses = {"a": 42}
+    story.rejects = {"a": 42}
     story.counts.known = {"a": 3, "b": 3}
     doubled = type(request)(topics=(request.topics[0], *request.topics), timeout=request.timeout)
     assert cost(story, doubled) == 3
@@ -156,7 +156,7 @@ def test_metadata_is_not_asked_about_topics_that_brokers_refuse(story):
 
 def test_while_the_broker_cannot_be_asked_topics_pass(story, caplog):
     story.counts.unreachable = True
-    story.refuses = {"a": NOT_THERE}
+    story.rejects = {"a": NOT_THERE}
     assert cost(story, create_topics({"warm-up": 1})) == 1
     assert cost(story, delete_topics(["a"])) == 0
     assert cost(story, delete_topics(["a"])) == 0

@@ -3,14 +3,14 @@
 import pytest
 
 from proxy.cli.quotas.batches import MAX_OPS, batches
-from proxy.cli.quotas.changes import Alteration
+from proxy.cli.quotas.changes import EntityAlteration
 
 CONTROLLER_RECORDS = 10_000
 """Kafka's controller answers POLICY_VIOLATION to a request that writes more."""
 
 
-def entry(number: int, ops: int = 1) -> Alteration:
-    return Alteration((("user", str(number)),), {f"key-{op}": 1.0 for op in range(ops)})
+def entry(number: int, ops: int = 1) -> EntityAlteration:
+    return EntityAlteration((("user", str(number)),), {f"key-{op}": 1.0 for op in range(ops)})
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (3, [3]), (4, [3, 1]), (7, [3, 3, 1])])

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.cli.quotas.changes import Alteration, alterations, compare, summary
+from proxy.cli.quotas.changes import EntityAlteration, alterations, compare, summary
 from proxy.cli.quotas.entity import Entity, Quotas
 
 ALICE: Entity = (("user", "alice"),)
@@ -45,10 +45,10 @@ def test_equal_quotas_differ_in_nothing() -> None:
 
 def test_an_entity_is_altered_once_in_a_request() -> None:
     assert alterations(compare(HAVE, WANT, prune=True)) == [
-        Alteration(
+        EntityAlteration(
             ALICE, {"consumer_byte_rate": None, "producer_byte_rate": 2.0, "request_percentage": 12.5}
         ),
-        Alteration(BOB, {"producer_byte_rate": None}),
+        EntityAlteration(BOB, {"producer_byte_rate": None}),
     ]
 
 
@@ -61,7 +61,7 @@ _values = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.integers(1, 3).ma
 _quotas = st.dictionaries(_entities, _values)
 
 
-def _apply(have: Quotas, entries: list[Alteration]) -> Quotas:
+def _apply(have: Quotas, entries: list[EntityAlteration]) -> Quotas:
     result = {entity: dict(values) for entity, values in have.items()}
     for entry in entries:
         values = result.setdefault(entry.entity, {})

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.cli.quotas.changes import Alteration
-from proxy.cli.quotas.client import QuotaClient, QuotasRefused, Refusal
+from proxy.cli.quotas.changes import EntityAlteration
+from proxy.cli.quotas.client import QuotaClient, QuotasRejected, RejectedAlteration
 from proxy.cli.quotas.entity import Entity
 from proxy.errors import UpstreamUnavailable
 from tests.unit.proxy.cli.quotas.fake_broker import ALTER, DESCRIBE, FakeBroker, Fault
@@ -21,20 +21,23 @@ def client_of(broker: FakeBroker, request_seconds: float = 10.0) -> QuotaClient:
     return QuotaClient([("127.0.0.1", broker.port)], request_seconds=request_seconds, pauses=PAUSES)
 
 
-async def alter(client: QuotaClient, entries: Sequence[Alteration]) -> list[Refusal]:
-    return [refusal async for _, refusals in client.alter(entries) for refusal in refusals]
+async def alter(client: QuotaClient, entries: Sequence[EntityAlteration]) -> list[RejectedAlteration]:
+    return [rejection async for _, rejections in client.alter(entries) for rejection in rejections]
 
 
-def many(count: int) -> list[Alteration]:
-    return [Alteration((("user", f"user-{number}"),), {"producer_byte_rate": 1.0}) for number in range(count)]
+def many(count: int) -> list[EntityAlteration]:
+    return [
+        EntityAlteration((("user", f"user-{number}"),), {"producer_byte_rate": 1.0})
+        for number in range(count)
+    ]
 
 
 async def test_sets_and_removes(broker: FakeBroker) -> None:
     broker.quotas = {ALICE: {"consumer_byte_rate": 1.0}}
     async with client_of(broker) as client:
         entries = [
-            Alteration(ALICE, {"consumer_byte_rate": None, "request_percentage": 12.5}),
-            Alteration(BOB, {"producer_byte_rate": 2.0}),
+            EntityAlteration(ALICE, {"consumer_byte_rate": None, "request_percentage": 12.5}),
+            EntityAlteration(BOB, {"producer_byte_rate": 2.0}),
         ]
         assert await alter(client, entries) == []
         assert await client.describe() == {
@@ -54,10 +57,10 @@ async def test_what_lasts_is_asked_for_by_a_filter(broker: FakeBroker) -> None:
     assert [len(request.components) for request in broker.describes] == [1, 0, 1, 0]
 
 
-async def test_a_refusal_to_say_what_lasts_is_told(broker: FakeBroker) -> None:
+async def test_a_rejection_to_say_what_lasts_is_told(broker: FakeBroker) -> None:
     broker.describe_faults.append((ErrorCode.cluster_authorization_failed, None))
     async with client_of(broker) as client:
-        with pytest.raises(QuotasRefused, match="CLUSTER_AUTHORIZATION_FAILED"):
+        with pytest.raises(QuotasRejected, match="CLUSTER_AUTHORIZATION_FAILED"):
             await client.describe_lasting()
 
 
@@ -72,17 +75,17 @@ async def test_describes_by_parts_or_exactly(broker: FakeBroker) -> None:
     assert matches == [(0, "alice"), (1, None)]
 
 
-async def test_a_refusal_does_not_keep_the_rest_from_being_sent(broker: FakeBroker) -> None:
+async def test_a_rejection_does_not_keep_the_rest_from_being_sent(broker: FakeBroker) -> None:
     entries = many(2500)
-    refused = {entries[0].entity, entries[1700].entity}
-    broker.fault = lambda entity: (ErrorCode.invalid_request, "no such key") if entity in refused else None
+    rejected = {entries[0].entity, entries[1700].entity}
+    broker.fault = lambda entity: (ErrorCode.invalid_request, "no such key") if entity in rejected else None
     async with client_of(broker) as client:
         steps = [step async for step in client.alter(entries)]
     assert [settled for settled, _ in steps] == [1000, 2000, 2500]
     reason = "no such key (INVALID_REQUEST)"
-    assert [refusals for _, refusals in steps] == [
-        [Refusal(entries[0].entity, reason)],
-        [Refusal(entries[1700].entity, reason)],
+    assert [rejections for _, rejections in steps] == [
+        [RejectedAlteration(entries[0].entity, reason)],
+        [RejectedAlteration(entries[1700].entity, reason)],
         [],
     ]
     assert len(broker.quotas) == 2498
@@ -91,18 +94,21 @@ async def test_a_refusal_does_not_keep_the_rest_from_being_sent(broker: FakeBrok
 async def test_what_may_pass_is_sent_again_alone(broker: FakeBroker) -> None:
     faults: list[Fault] = [(ErrorCode.not_controller, None)]
     broker.fault = lambda entity: faults.pop() if faults and entity == BOB else None
-    entries = [Alteration(ALICE, {"producer_byte_rate": 1.0}), Alteration(BOB, {"producer_byte_rate": 2.0})]
+    entries = [
+        EntityAlteration(ALICE, {"producer_byte_rate": 1.0}),
+        EntityAlteration(BOB, {"producer_byte_rate": 2.0}),
+    ]
     async with client_of(broker) as client:
         assert await alter(client, entries) == []
     assert set(broker.quotas) == {ALICE, BOB}
     assert [len(request.entries) for request in broker.alterations] == [2, 1]
 
 
-async def test_what_does_not_pass_is_refused_in_the_end(broker: FakeBroker) -> None:
+async def test_what_does_not_pass_is_rejected_in_the_end(broker: FakeBroker) -> None:
     broker.fault = lambda entity: (ErrorCode.coordinator_not_available, "the store is away")
     async with client_of(broker) as client:
-        refusals = await alter(client, [Alteration(BOB, {"producer_byte_rate": 2.0})])
-    assert refusals == [Refusal(BOB, "the store is away (COORDINATOR_NOT_AVAILABLE)")]
+        rejections = await alter(client, [EntityAlteration(BOB, {"producer_byte_rate": 2.0})])
+    assert rejections == [RejectedAlteration(BOB, "the store is away (COORDINATOR_NOT_AVAILABLE)")]
     assert len(broker.alterations) == 1 + len(PAUSES)
 
 
@@ -110,10 +116,12 @@ async def test_an_entity_that_the_answer_leaves_out_is_not_taken_for_done(broker
     broker.forget = {BOB}
     async with client_of(broker) as client:
         entries = [
-            Alteration(ALICE, {"producer_byte_rate": 1.0}),
-            Alteration(BOB, {"producer_byte_rate": 2.0}),
+            EntityAlteration(ALICE, {"producer_byte_rate": 1.0}),
+            EntityAlteration(BOB, {"producer_byte_rate": 2.0}),
         ]
-        assert await alter(client, entries) == [Refusal(BOB, "the server's answer says nothing of it")]
+        assert await alter(client, entries) == [
+            RejectedAlteration(BOB, "the server's answer says nothing of it")
+        ]
 
 
 async def test_a_lost_connection_is_made_again(broker: FakeBroker) -> None:
@@ -121,7 +129,7 @@ async def test_a_lost_connection_is_made_again(broker: FakeBroker) -> None:
     broker.drop = lambda api_key: api_key == ALTER and bool(drops) and drops.pop()
     async with client_of(broker) as client:
         await client.describe()
-        assert await alter(client, [Alteration(BOB, {"producer_byte_rate": 2.0})]) == []
+        assert await alter(client, [EntityAlteration(BOB, {"producer_byte_rate": 2.0})]) == []
     assert broker.quotas == {BOB: {"producer_byte_rate": 2.0}}
     assert broker.connections == 2
 
@@ -130,9 +138,9 @@ async def test_requests_that_a_server_never_answers_are_given_up_one_by_one(brok
     broker.drop = lambda api_key: api_key == ALTER
     async with client_of(broker) as client:
         await client.describe()
-        refusals = await alter(client, many(1001))
-    assert len(refusals) == 1001
-    assert "closed the connection without an answer" in refusals[0].reason
+        rejections = await alter(client, many(1001))
+    assert len(rejections) == 1001
+    assert "closed the connection without an answer" in rejections[0].reason
 
 
 async def test_a_server_that_goes_away_leaves_a_count_of_what_was_not_sent(broker: FakeBroker) -> None:
@@ -180,10 +188,10 @@ async def test_a_description_that_may_come_later_is_asked_for_again(broker: Fake
         assert await client.describe() == {}
 
 
-async def test_a_description_that_is_refused(broker: FakeBroker) -> None:
+async def test_a_description_that_is_rejected(broker: FakeBroker) -> None:
     broker.describe_faults.append((ErrorCode.cluster_authorization_failed, None))
     async with client_of(broker) as client:
-        with pytest.raises(QuotasRefused, match="CLUSTER_AUTHORIZATION_FAILED"):
+        with pytest.raises(QuotasRejected, match="CLUSTER_AUTHORIZATION_FAILED"):
             await client.describe()
 
 

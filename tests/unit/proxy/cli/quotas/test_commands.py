@@ -205,7 +205,7 @@ def test_delete_of_what_is_not_there(arguments: list[str], problem: str, filled:
     assert not filled.alterations
 
 
-def test_a_refusal_has_the_server_s_reason(filled: FakeBroker) -> None:
+def test_a_rejection_has_the_server_s_reason(filled: FakeBroker) -> None:
     filled.fault = lambda entity: (ErrorCode.cluster_authorization_failed, None)
     for arguments in (["set", "--user", "alice", "x=1"], ["delete", "--user", "alice"]):
         result = quotas(filled, *arguments)
@@ -288,7 +288,7 @@ def test_diff_without_prune(filled: FakeBroker, file: Path) -> None:
 
 def test_import(filled: FakeBroker, file: Path) -> None:
     result = quotas(filled, "import", str(file))
-    assert (result.exit_code, result.output) == (0, "2 entities altered, 0 equal already, 0 refused\n")
+    assert (result.exit_code, result.output) == (0, "2 entities altered, 0 equal already, 0 rejected\n")
     assert filled.quotas == {
         **QUOTAS,
         ALICE: {"consumer_byte_rate": 5.0, "producer_byte_rate": 2.0},
@@ -299,7 +299,7 @@ def test_import(filled: FakeBroker, file: Path) -> None:
 def test_import_sends_nothing_where_nothing_differs(filled: FakeBroker, file: Path) -> None:
     quotas(filled, "import", str(file))
     filled.alterations.clear()
-    assert quotas(filled, "import", str(file)).output == "0 entities altered, 2 equal already, 0 refused\n"
+    assert quotas(filled, "import", str(file)).output == "0 entities altered, 2 equal already, 0 rejected\n"
     assert not filled.alterations
 
 
@@ -333,13 +333,13 @@ def test_prune_asks_first(answer: str, filled: FakeBroker, file: Path) -> None:
     assert filled.quotas == QUOTAS
 
 
-def test_import_goes_on_past_a_refusal(filled: FakeBroker, file: Path) -> None:
+def test_import_goes_on_past_a_rejection(filled: FakeBroker, file: Path) -> None:
     filled.fault = lambda entity: (ErrorCode.invalid_request, "too small") if entity == ALICE else None
     result = quotas(filled, "import", str(file))
     assert result.exit_code == 1
     assert result.stderr == (
         "quota-proxy: user alice: not altered: too small (INVALID_REQUEST)\n"
-        "1 entities altered, 0 equal already, 1 refused\n"
+        "1 entities altered, 0 equal already, 1 rejected\n"
     )
     assert (("user", "bob"),) in filled.quotas
 

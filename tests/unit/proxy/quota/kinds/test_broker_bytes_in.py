@@ -1,4 +1,4 @@
-"""The broker-side quota, version 1: averages, shares, and what is refused while both are over."""
+"""The broker-side quota, version 1: averages, shares, and what is rejected while both are over."""
 
 import math
 
@@ -11,7 +11,7 @@ from proxy.quota.kinds.broker_bytes_in import KIND, PRODUCE, conflict
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.limits import OBSERVE, Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
-from proxy.quota.verdict import PASS
+from proxy.quota.verdict import ALLOW
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
 
 WHO = Identity("u", "c", "127.0.0.1")
@@ -47,13 +47,13 @@ def items(**sizes):
 def admit(made, now, **sizes):
     request = RequestView(PRODUCE, 9, 1, "c", 10_000)
     request.items = items(**sizes)
-    assert made.admit(request, WHO, now) is PASS
+    assert made.admit(request, WHO, now) is ALLOW
     return request
 
 
-def refused(made, now, *topics):
+def rejected(made, now, *topics):
     over = {}
-    made.refuse(items(**dict.fromkeys(topics, 1)), over, now)
+    made.reject(items(**dict.fromkeys(topics, 1)), over, now)
     return {topics[index]: (bucket.quota, bucket.topic) for index, bucket in over.items()}
 
 
@@ -71,28 +71,28 @@ def test_the_rates_are_kafkas_one_minute_averages():
     assert a.measure(2 * TICK) == pytest.approx(2000 + kept * (1000 - 2000))
 
 
-def test_refused_only_while_the_broker_and_the_topic_are_over():
+def test_rejected_only_while_the_broker_and_the_topic_are_over():
     made = quota(limits("1000", {"a": "400", "b": "400"}))
     admit(made, 0.0, a=2500, b=1000)
-    assert refused(made, 4.9, "a", "b", "c") == {}, "not before the first tick"
-    assert refused(made, TICK, "a", "b", "c") == {}, "the topic alone is over"
+    assert rejected(made, 4.9, "a", "b", "c") == {}, "not before the first tick"
+    assert rejected(made, TICK, "a", "b", "c") == {}, "the topic alone is over"
     made = quota(limits("1000", {"a": "400", "b": "400"}))
     admit(made, 0.0, a=2500, b=1000, c=2000)
-    assert refused(made, TICK, "a", "b", "c", "d") == {"a": (SHARE, "a"), "c": (SHARE, "c")}
+    assert rejected(made, TICK, "a", "b", "c", "d") == {"a": (SHARE, "a"), "c": (SHARE, "c")}
     made.configure(limits("2000", {"a": "400", "b": "400"}), TICK)
-    assert refused(made, TICK, "a") == {}
+    assert rejected(made, TICK, "a") == {}
 
 
 def test_only_what_is_admitted_counts_so_the_rate_comes_down_again():
     made = quota(limits("100"))
     admit(made, 0.0, a=1000)
     now = TICK
-    while refused(made, now, "a"):
+    while rejected(made, now, "a"):
         now += TICK
     assert now == TICK * (1 + math.ceil(math.log(100 / 200) / math.log(math.exp(-TICK / 60))))
 
 
-def test_what_the_broker_refuses_is_taken_back():
+def test_what_the_broker_rejects_is_taken_back():
     made = quota()
     request = admit(made, 0.0, a=5000, b=2500)
     response = ResponseView(9, True, 100)
@@ -101,7 +101,7 @@ def test_what_the_broker_refuses_is_taken_back():
         Item("b", NO_ID, 0, 0),
         Item("x", NO_ID, 0, 0, error_code=3),
     ]
-    assert made.charge(request, response, WHO, 0.0) is PASS
+    assert made.charge(request, response, WHO, 0.0) is ALLOW
     total, a, b, _ = made.live()
     assert [bucket.measure(TICK) for bucket in (total, a, b)] == [500, 0, 500]
     assert made.error_bytes == 5000
@@ -149,19 +149,19 @@ def test_the_default_topics_threshold_is_everybodys_own():
     assert thresholds(made) == {"": 1000, "a": 400, "b": 150, "c": 150}
 
 
-def test_internal_topics_have_no_share_and_are_not_refused():
+def test_internal_topics_have_no_share_and_are_not_rejected():
     made = quota(limits("100"), view("a", "__consumer_offsets"))
     assert thresholds(made) == {"": 100, "a": 100}
     admit(made, 0.0, __consumer_offsets=5000)
-    assert refused(made, TICK, "__consumer_offsets") == {}
+    assert rejected(made, TICK, "__consumer_offsets") == {}
 
 
 def test_without_a_total_nothing_is_asked():
     made = quota(limits(None, {"a": "400"}))
-    assert (made.active, made.refuses, made.wants_partitions, made.item_api_keys) == (False, False, False, ())
+    assert (made.active, made.rejects, made.wants_partitions, made.item_api_keys) == (False, False, False, ())
     assert made.live() == []
     made.configure(limits("1000", {"a": "400"}), 0.0)
-    assert (made.active, made.refuses, made.wants_partitions, made.item_api_keys) == (True, True, True, (0,))
+    assert (made.active, made.rejects, made.wants_partitions, made.item_api_keys) == (True, True, True, (0,))
     made.see_cluster(view("a", "b", "c"), 0.0)
     assert thresholds(made)["b"] == 300
 
@@ -176,18 +176,18 @@ def test_the_default_brokers_total_is_for_every_broker_without_its_own():
     assert other.live()[0].limit == 500
 
 
-def test_observed_it_refuses_nothing():
+def test_observed_it_rejects_nothing():
     engine = QuotaEngine([quota()])
     engine.configure(limits("100", mode=OBSERVE), 0.0)
     request = admit(engine, 0.0, a=5000)
-    assert engine.refuse(request, WHO, TICK).items == []
+    assert engine.reject(request, WHO, TICK).items == []
     engine.configure(limits("100"), TICK)
-    assert engine.refuse(request, WHO, TICK).items == [0]
+    assert engine.reject(request, WHO, TICK).items == [0]
 
 
 def test_large_requests_count_as_they_pass():
     made = quota()
-    made.pass_items(RequestView(PRODUCE, 9, 1, "c", 10_000), items(a=5000), WHO, 0.0)
+    made.charge_items(RequestView(PRODUCE, 9, 1, "c", 10_000), items(a=5000), WHO, 0.0)
     assert made.live()[0].measure(TICK) == 1000
 
 

@@ -4,7 +4,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds.client_bytes import KIND
 from proxy.quota.limits.limits import PACE, WINDOW, Limits
-from proxy.quota.verdict import NO_BOUND, PASS
+from proxy.quota.verdict import ALLOW, NO_BOUND
 from proxy.wire.views import RequestView, ResponseView
 
 PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
@@ -54,8 +54,8 @@ def test_produce_is_charged_its_frame_once_when_it_is_read(algorithm, size, wait
     quota = quota_of(limits(algorithm))
     verdict = quota.admit(produce(size), WHO, 5.0)
     assert verdict.throttle_seconds == pytest.approx(wait)
-    assert (verdict is PASS) == (wait == 0.0)
-    assert quota.charge(produce(size), response(10**6), WHO, 5.0) is PASS
+    assert (verdict is ALLOW) == (wait == 0.0)
+    assert quota.charge(produce(size), response(10**6), WHO, 5.0) is ALLOW
     assert shown(quota, 5.0)["producer_byte_rate"].rate == pytest.approx(size / 10)
 
 
@@ -106,15 +106,15 @@ def test_a_consumer_may_ask_for_what_its_quota_allows_and_always_for_something(
 @pytest.mark.parametrize("replica_id", [0, 2])
 def test_followers_are_left_alone(replica_id):
     quota = quota_of(limits())
-    assert quota.admit(fetch(replica_id=replica_id), WHO, 0.0) is PASS
-    assert quota.charge(fetch(replica_id=replica_id), response(MB), WHO, 0.0) is PASS
+    assert quota.admit(fetch(replica_id=replica_id), WHO, 0.0) is ALLOW
+    assert quota.charge(fetch(replica_id=replica_id), response(MB), WHO, 0.0) is ALLOW
     assert quota.live() == []
 
 
 def test_each_direction_has_its_own_bucket():
     quota = quota_of(limits())
     quota.admit(produce(10_000), WHO, 0.0)
-    assert quota.charge(fetch(), response(1000), WHO, 0.0) is PASS
+    assert quota.charge(fetch(), response(1000), WHO, 0.0) is ALLOW
 
 
 @pytest.mark.parametrize("missing", ["producer_byte_rate", "consumer_byte_rate"])
@@ -123,10 +123,10 @@ def test_without_a_quota_nothing_is_recorded(missing):
     del present[missing]
     quota = quota_of(Limits({EACH_CLIENT: present}))
     if missing == "producer_byte_rate":
-        assert quota.admit(produce(MB), WHO, 0.0) is PASS
+        assert quota.admit(produce(MB), WHO, 0.0) is ALLOW
     else:
-        assert quota.admit(fetch(), WHO, 0.0) is PASS
-        assert quota.charge(fetch(), response(MB), WHO, 0.0) is PASS
+        assert quota.admit(fetch(), WHO, 0.0) is ALLOW
+        assert quota.charge(fetch(), response(MB), WHO, 0.0) is ALLOW
     assert quota.live() == []
 
 
@@ -264,8 +264,8 @@ def test_group_heartbeat_and_metadata_requests_are_not_asked_about(api_key):
     for _ in range(3):
         engine.admit(produce(MB), WHO, 0.0)
         engine.charge(fetch(), response(MB), WHO, 0.0)
-        assert engine.admit(request, WHO, 0.0) is PASS
-        assert engine.charge(request, response(MB), WHO, 0.0) is PASS
+        assert engine.admit(request, WHO, 0.0) is ALLOW
+        assert engine.charge(request, response(MB), WHO, 0.0) is ALLOW
     assert not engine.asks(api_key)
 
 

@@ -4,7 +4,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds.connection_creation import KIND, MAX_WAIT_SECONDS
 from proxy.quota.limits.limits import OBSERVE, PACE, WINDOW, Limits
-from proxy.quota.verdict import PASS
+from proxy.quota.verdict import ALLOW
 
 ADDRESS = "10.0.0.1"
 
@@ -132,4 +132,4 @@ def test_the_quota_of_a_user_limits_no_connection():
     quotas = {QuotaEntity(DEFAULT, None): {"connection_creation_rate": 1.0}}
     quota = KIND.build()
     quota.configure(Limits(quotas), 0.0)
-    assert all(quota.connect(ADDRESS, 0.0) is PASS for _ in range(10))
+    assert all(quota.connect(ADDRESS, 0.0) is ALLOW for _ in range(10))

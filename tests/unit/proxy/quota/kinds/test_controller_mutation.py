@@ -13,7 +13,7 @@ from proxy.quota.kinds.controller_mutation import (
 )
 from proxy.quota.limits.limits import OBSERVE, WINDOW, Limits
 from proxy.quota.quota import DOUBLE, PER_CLUSTER
-from proxy.quota.verdict import PASS
+from proxy.quota.verdict import ALLOW
 from proxy.wire.views import RequestView, ResponseView
 
 WHO = Identity("u", "c", "127.0.0.1")
@@ -197,7 +197,7 @@ def test_the_idle_are_forgotten():
     assert client.quota.live()
     client.strict(1, at=10.0)
     client.quota.forget_idle(NOW + 3600.0)
-    assert client.quota.live(), "one that is refused has asked"
+    assert client.quota.live(), "one that is rejected has asked"
     client.quota.forget_idle(NOW + 3610.0)
     assert client.quota.live() == []
     bucket = client.quota.bucket(WHO, NOW + 3610.0)
@@ -211,8 +211,8 @@ def test_the_engine_has_its_requests_intercepted_while_anybody_has_a_quota():
     assert all(engine.intercepts(key) for key in API_KEYS)
     assert not engine.intercepts(3)
     request = RequestView(19, 7, 1, "c", 10**6)
-    assert engine.admit(request, WHO, NOW) is PASS
-    assert engine.charge(request, ResponseView(7, True, 10**6), WHO, NOW) is PASS
+    assert engine.admit(request, WHO, NOW) is ALLOW
+    assert engine.charge(request, ResponseView(7, True, 10**6), WHO, NOW) is ALLOW
     engine.configure(Limits({}), NOW)
     assert not engine.intercepts(19)
 

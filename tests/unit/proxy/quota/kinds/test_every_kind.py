@@ -10,7 +10,7 @@ from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import ENFORCE, OBSERVE, PACE, WINDOW, Limits
 from proxy.quota.quota import DOUBLE, INT, LONG, PER_BROKER, PER_CLUSTER
-from proxy.quota.verdict import PASS
+from proxy.quota.verdict import ALLOW
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.views import RequestView, ResponseView
 
@@ -116,13 +116,13 @@ def test_a_kind_says_what_it_is(kind):
 def test_no_limit_passes_and_records_nothing(kind):
     for limits in (Limits({}), limits_of(kind, 1.0, who="10.0.0.1")):
         quota = quota_of(kind, limits)
-        assert all(verdict is PASS for verdict in use(kind, quota, 2000))
+        assert all(verdict is ALLOW for verdict in use(kind, quota, 2000))
         assert quota.live() == []
 
 
 @every_kind
 def test_before_it_is_configured_everything_passes(kind):
-    assert all(verdict is PASS for verdict in use(kind, kind.build(), 2000))
+    assert all(verdict is ALLOW for verdict in use(kind, kind.build(), 2000))
 
 
 @every_kind
@@ -140,7 +140,7 @@ def test_it_is_active_while_anybody_has_such_a_quota(kind):
 @every_algorithm
 def test_pass_stays_as_it_is(kind, algorithm):
     use(kind, quota_of(kind, limits_of(kind, algorithm=algorithm)), 2000)
-    assert (PASS.throttle_seconds, PASS.max_bytes, PASS.bucket) == (0, -1, None)
+    assert (ALLOW.throttle_seconds, ALLOW.max_bytes, ALLOW.bucket) == (0, -1, None)
 
 
 @every_kind
@@ -148,8 +148,8 @@ def test_pass_stays_as_it_is(kind, algorithm):
 def test_a_verdict_that_does_not_pass_names_its_bucket(kind, algorithm):
     quota = quota_of(kind, limits_of(kind, algorithm=algorithm))
     verdicts = use(kind, quota, 2000)
-    assert not all(verdict is PASS for verdict in verdicts)
-    assert all(verdict.bucket in quota.live() for verdict in verdicts if verdict is not PASS)
+    assert not all(verdict is ALLOW for verdict in verdicts)
+    assert all(verdict.bucket in quota.live() for verdict in verdicts if verdict is not ALLOW)
 
 
 @every_kind
@@ -190,7 +190,7 @@ def test_a_deleted_limit_is_gone_at_once_and_its_buckets_are_not_shown(kind):
     quota = quota_of(kind, limits_of(kind))
     use(kind, quota, 2000)
     quota.configure(Limits({}), 0.0)
-    assert all(verdict is PASS for verdict in use(kind, quota, 2000))
+    assert all(verdict is ALLOW for verdict in use(kind, quota, 2000))
     assert quota.live() == []
 
 
@@ -261,8 +261,8 @@ def test_an_observed_quota_counts_as_if_enforced_and_lets_everything_pass(kind, 
 def test_an_observed_quota_bounds_no_request(kind, algorithm):
     engine = engine_of(kind, limits_of(kind, algorithm=algorithm, mode=OBSERVE))
     for request, response in exchanges(kind, 2000):
-        assert engine.admit(request, WHO, 0.0) is PASS
-        assert engine.charge(request, response, WHO, 0.0) is PASS
+        assert engine.admit(request, WHO, 0.0) is ALLOW
+        assert engine.charge(request, response, WHO, 0.0) is ALLOW
 
 
 @every_kind
@@ -285,4 +285,4 @@ def test_the_exempt_pass_and_leave_no_trace(kind, exempt):
     engine = engine_of(kind, limits_of(kind, **exempt))
     assert max(pass_through(kind, engine, 2000)) == 0.0
     assert engine.live() == []
-    assert all(engine.admit(request, WHO, 0.0) is PASS for request, _ in exchanges(kind, 2000))
+    assert all(engine.admit(request, WHO, 0.0) is ALLOW for request, _ in exchanges(kind, 2000))

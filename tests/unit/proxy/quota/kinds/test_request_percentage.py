@@ -5,7 +5,7 @@ from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds.client_bytes import KIND as CLIENT_BYTES
 from proxy.quota.kinds.request_percentage import KIND
 from proxy.quota.limits.limits import PACE, WINDOW, Limits
-from proxy.quota.verdict import PASS
+from proxy.quota.verdict import ALLOW
 from proxy.wire.views import RequestView, ResponseView
 
 PRODUCE, FETCH, METADATA, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, SHARE_FETCH = 0, 1, 3, 11, 12, 14, 78
@@ -54,7 +54,7 @@ def test_an_answer_is_charged_its_time_in_percent_and_waits_a_window_at_most(alg
     quota = quota_of(limits(algorithm=algorithm))
     verdict = charge(quota, seconds)
     assert verdict.throttle_seconds == pytest.approx(wait)
-    assert (verdict is PASS) == (wait == 0.0)
+    assert (verdict is ALLOW) == (wait == 0.0)
     assert used(quota) == pytest.approx(seconds * 100)
 
 
@@ -62,7 +62,7 @@ def test_requests_are_judged_by_their_answers_alone():
     quota = quota_of(limits(0.001))
     request = RequestView(METADATA, 9, 1, "c", 100)
     charge(quota, 100.0)
-    assert quota.admit(request, WHO, 0.0) is PASS
+    assert quota.admit(request, WHO, 0.0) is ALLOW
 
 
 @pytest.mark.parametrize(
@@ -107,13 +107,13 @@ def test_an_idle_consumer_never_waits():
     quota = quota_of(limits(5.0))
     for step in range(200):
         waited = 0.5015 if step % 2 else 0.27
-        assert charge(quota, waited, step * 0.6, FETCH, 500) is PASS
+        assert charge(quota, waited, step * 0.6, FETCH, 500) is ALLOW
 
 
 @pytest.mark.parametrize("replica_id", [0, 2])
 def test_followers_are_left_alone(replica_id):
     quota = quota_of(limits())
-    assert charge(quota, 100.0, api_key=FETCH, replica_id=replica_id) is PASS
+    assert charge(quota, 100.0, api_key=FETCH, replica_id=replica_id) is ALLOW
     assert quota.live() == []
 
 
@@ -131,7 +131,7 @@ def test_one_slow_request_is_forgotten_when_kafkas_rate_forgets_it(algorithm):
     quota = quota_of(limits(algorithm=algorithm))
     assert charge(quota, 600.0).throttle_seconds == 1.0
     assert charge(quota, 0.0, 5.0).throttle_seconds == 1.0
-    assert charge(quota, 0.001, 23.0) is PASS
+    assert charge(quota, 0.001, 23.0) is ALLOW
 
 
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])

@@ -138,7 +138,7 @@ def test_which_addresses_are_exempt():
     assert not Limits({}, exempt_users=["admin"]).exempt_address("192.168.0.1")
 
 
-def test_a_network_that_is_none_is_refused():
+def test_a_network_that_is_none_is_rejected():
     with pytest.raises(ValueError, match="'localhost' is no IPv4 or IPv6 network"):
         Limits({}, exempt_cidrs=["localhost"])
 
@@ -176,7 +176,7 @@ def test_the_rules_settings_are_kafkas_unless_given():
     )
 
 
-def test_an_unknown_algorithm_is_refused():
+def test_an_unknown_algorithm_is_rejected():
     with pytest.raises(ValueError, match="algorithm is 'wind'; it is pace or window"):
         Limits({}, "wind")
 
@@ -280,6 +280,6 @@ def test_all_is_enforced_and_no_wait_is_cut_short_unless_it_says_so():
 
 
 @pytest.mark.parametrize("settings", [{"mode": "watch"}, {"modes": {KEY: "watch"}}])
-def test_an_unknown_mode_is_refused(settings):
+def test_an_unknown_mode_is_rejected(settings):
     with pytest.raises(ValueError, match="mode is 'watch'; it is enforce or observe"):
         Limits({}, **settings)

@@ -2,14 +2,14 @@ import pytest
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import ENFORCE, OBSERVE, UNLIMITED
-from proxy.quota.measure.bucket import IDLE_SECONDS, Bucket, Rule
+from proxy.quota.measure.bucket import IDLE_SECONDS, Bucket, RateRule
 
-PACE = Rule(1.0, 11, 1.0)
-WINDOW = Rule(0.0, 11, 1.0)
-OBSERVED = Rule(1.0, 11, 1.0, mode=OBSERVE)
-OBSERVED_WINDOW = Rule(0.0, 11, 1.0, mode=OBSERVE)
-SHORT = Rule(1.0, 11, 1.0, max_throttle_seconds=2.0)
-SHORT_WINDOW = Rule(0.0, 11, 1.0, max_throttle_seconds=2.0)
+PACE = RateRule(1.0, 11, 1.0)
+WINDOW = RateRule(0.0, 11, 1.0)
+OBSERVED = RateRule(1.0, 11, 1.0, mode=OBSERVE)
+OBSERVED_WINDOW = RateRule(0.0, 11, 1.0, mode=OBSERVE)
+SHORT = RateRule(1.0, 11, 1.0, max_throttle_seconds=2.0)
+SHORT_WINDOW = RateRule(0.0, 11, 1.0, max_throttle_seconds=2.0)
 
 
 def bucket(rule=PACE, limit=1000.0):
@@ -20,14 +20,14 @@ def bucket(rule=PACE, limit=1000.0):
 WAITS = [
     (PACE, 1000, 0.0),
     (PACE, 1500, 0.5),
-    (Rule(2.0, 11, 1.0), 2000, 0.0),
-    (Rule(2.0, 11, 1.0), 2500, 0.5),
-    (Rule(0.25, 11, 1.0), 500, 0.25),
+    (RateRule(2.0, 11, 1.0), 2000, 0.0),
+    (RateRule(2.0, 11, 1.0), 2500, 0.5),
+    (RateRule(0.25, 11, 1.0), 500, 0.25),
     (WINDOW, 10_000, 0.0),
     (WINDOW, 15_000, 5.0),
-    (Rule(0.0, 3, 2.0), 6000, 2.0),
-    (Rule(0.25, 11, 1.0, least_burst=400.0), 500, 0.1),
-    (Rule(0.0, 11, 1.0, least_burst=400.0), 500, 0.1),
+    (RateRule(0.0, 3, 2.0), 6000, 2.0),
+    (RateRule(0.25, 11, 1.0, least_burst=400.0), 500, 0.1),
+    (RateRule(0.0, 11, 1.0, least_burst=400.0), 500, 0.1),
     (SHORT, 3000, 2.0),
     (SHORT, 9000, 2.0),
     (SHORT_WINDOW, 12_000, 2.0),
@@ -109,7 +109,7 @@ def test_from_window_to_pace_starts_without_debt():
 def test_another_window_starts_the_rate_anew():
     used = bucket(WINDOW)
     used.record(20_000, 10.0)
-    used.configure(1000.0, Rule(0.0, 3, 1.0), 10.0)
+    used.configure(1000.0, RateRule(0.0, 3, 1.0), 10.0)
     assert used.state(10.0).rate == 0.0
     assert used.record(3000, 10.0) == pytest.approx(1.0)
 
@@ -163,7 +163,7 @@ def test_a_wait_that_is_not_cut_short_leaves_the_window_its_own_memory():
 
 
 def test_no_more_debt_is_remembered_than_the_rule_says():
-    used = bucket(Rule(1.0, 11, 1.0, 2.0, 5.0))
+    used = bucket(RateRule(1.0, 11, 1.0, 2.0, 5.0))
     for _ in range(100):
         assert used.record(50_000, 10.0) == 2.0
     assert used.record(0, 13.5) == pytest.approx(1.5)
@@ -213,12 +213,12 @@ def test_an_observed_wait_counts_as_far_as_it_goes_beyond_the_one_before():
 @pytest.mark.parametrize(
     "other",
     [
-        Rule(2.0, 11, 1.0),
-        Rule(1.0, 3, 1.0),
-        Rule(1.0, 11, 2.0),
+        RateRule(2.0, 11, 1.0),
+        RateRule(1.0, 3, 1.0),
+        RateRule(1.0, 11, 2.0),
         SHORT,
-        Rule(1.0, 11, 1.0, max_debt_seconds=5.0),
-        Rule(1.0, 11, 1.0, least_burst=1.0),
+        RateRule(1.0, 11, 1.0, max_debt_seconds=5.0),
+        RateRule(1.0, 11, 1.0, least_burst=1.0),
         OBSERVED,
     ],
 )

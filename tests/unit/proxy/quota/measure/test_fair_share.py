@@ -1,7 +1,7 @@
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.quota.measure.fair_share import Shares
+from proxy.quota.measure.fair_share import FairShare
 
 RATE = 100.0
 
@@ -12,21 +12,21 @@ def connections(count):
 
 def test_one_alone_waits_for_its_own_debt():
     (one,) = connections(1)
-    shares = Shares(10.0)
+    shares = FairShare(10.0)
     assert shares.owe(one, 50.0, RATE, 10.0) == pytest.approx(0.5)
     assert shares.owe(one, 50.0, RATE, 10.25) == pytest.approx(0.75)
     assert shares.owe(one, 50.0, RATE, 11.0) == pytest.approx(0.5)
 
 
 def test_equal_debts_are_paid_together():
-    shares = Shares(10.0)
+    shares = FairShare(10.0)
     waits = [shares.owe(one, 50.0, RATE, 10.0) for one in connections(4)]
     assert waits == pytest.approx([0.5, 1.0, 1.5, 2.0])
 
 
 def test_who_comes_new_waits_for_all_that_is_owed():
     large, small, late = connections(3)
-    shares = Shares(10.0)
+    shares = FairShare(10.0)
     assert shares.owe(large, 1000.0, RATE, 10.0) == pytest.approx(10.0)
     assert shares.owe(small, 10.0, RATE, 10.0) == pytest.approx(10.1)
     assert shares.owe(late, 10.0, RATE, 11.0) == pytest.approx(9.2)
@@ -34,7 +34,7 @@ def test_who_comes_new_waits_for_all_that_is_owed():
 
 def test_then_a_small_debt_does_not_wait_for_a_large_one():
     large, small = connections(2)
-    shares = Shares(10.0)
+    shares = FairShare(10.0)
     shares.owe(large, 1000.0, RATE, 10.0)
     shares.owe(small, 10.0, RATE, 10.0)
     assert shares.owe(small, 10.0, RATE, 11.0) == pytest.approx(0.2)
@@ -45,7 +45,7 @@ def test_then_a_small_debt_does_not_wait_for_a_large_one():
 
 def test_what_one_does_not_need_goes_to_the_others():
     large, small = connections(2)
-    shares = Shares(0.0)
+    shares = FairShare(0.0)
     shares.owe(large, 100.0, RATE, 0.0)
     shares.owe(small, 10.0, RATE, 0.0)
     assert shares.owe(large, 0.0, RATE, 0.5) == pytest.approx(0.6)
@@ -54,7 +54,7 @@ def test_what_one_does_not_need_goes_to_the_others():
 
 def test_who_has_waited_as_told_owes_nothing():
     one, other = connections(2)
-    shares = Shares(0.0)
+    shares = FairShare(0.0)
     shares.owe(one, 30.0, RATE, 0.0)
     shares.owe(other, 70.0, RATE, 0.0)
     assert shares.owe(one, 10.0, RATE, 0.6) == pytest.approx(0.2)
@@ -63,7 +63,7 @@ def test_who_has_waited_as_told_owes_nothing():
 
 def test_a_clock_that_goes_back_pays_nothing():
     (one,) = connections(1)
-    shares = Shares(10.0)
+    shares = FairShare(10.0)
     shares.owe(one, 50.0, RATE, 10.0)
     assert shares.owe(one, 0.0, RATE, 9.0) == pytest.approx(0.5)
     assert shares.owe(one, 0.0, RATE, 10.1) == pytest.approx(0.4)
@@ -71,7 +71,7 @@ def test_a_clock_that_goes_back_pays_nothing():
 
 def test_until_a_change_of_the_rate_the_old_one_paid():
     (one,) = connections(1)
-    shares = Shares(0.0)
+    shares = FairShare(0.0)
     shares.owe(one, 100.0, RATE, 0.0)
     shares.pay(RATE, 0.5)
     assert shares.owe(one, 0.0, 10.0, 0.5) == pytest.approx(5.0)
@@ -79,7 +79,7 @@ def test_until_a_change_of_the_rate_the_old_one_paid():
 
 def test_connections_that_come_and_go_leave_nothing_behind():
     last = Identity("u", "c", "127.0.0.1")
-    shares = Shares(0.0)
+    shares = FairShare(0.0)
     shares.owe(last, 1e9, RATE, 0.0)
     for step, one in enumerate(connections(10_000)):
         shares.owe(one, 1.0, RATE, step * 0.02)

@@ -1,17 +1,17 @@
-"""No batch overtakes one that was refused before it."""
+"""No batch overtakes one that was rejected before it."""
 
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.rejection import rejected_batches
-from proxy.quota.rejection.rejected_batches import IDEMPOTENT_SECONDS, OTHERS_SECONDS, RefusedBatches
+from proxy.quota.rejection.rejected_batches import IDEMPOTENT_SECONDS, OTHERS_SECONDS, RejectedBatches
 from proxy.wire.producer_batch import NO_PRODUCER_ID, ProducerBatch
 from proxy.wire.views import NO_ID, Item
 
 WHO = Identity("u", "c", "127.0.0.1")
 OTHER = Identity("u", "c", "127.0.0.1")
-BUCKET = Bucket("q", "", "", 1.0, Rule(1.0, 11, 1.0), 0.0)
+BUCKET = Bucket("q", "", "", 1.0, RateRule(1.0, 11, 1.0), 0.0)
 ITEM = Item("orders", NO_ID, 0, 100)
 LAST = 2**31 - 1
 
@@ -28,24 +28,24 @@ class Partition:
     """What comes of the batches of one partition, in words."""
 
     def __init__(self):
-        self.batches = RefusedBatches()
+        self.batches = RejectedBatches()
 
     def judged(self, batch, over, now=0.0, who=WHO, item=ITEM):
         if self.batches.behind(item, batch, who, now) is not None:
             return "behind"
         if over:
-            self.batches.refuse(item, batch, who, BUCKET, now)
-            return "refused"
+            self.batches.reject(item, batch, who, BUCKET, now)
+            return "rejected"
         self.batches.admit(item, batch, who)
         return "on"
 
 
 @pytest.mark.parametrize("first", [0, 1000, LAST - 15])
-def test_later_batches_of_an_idempotent_producer_wait_for_the_refused_one(first):
+def test_later_batches_of_an_idempotent_producer_wait_for_the_rejected_one(first):
     partition = Partition()
     a, b, c, d = (numbered((first + 10 * at) % 2**31) for at in range(4))
     assert [partition.judged(batch, over) for batch, over in ((a, True), (b, False), (c, False))] == [
-        "refused",
+        "rejected",
         "behind",
         "behind",
     ]
@@ -56,20 +56,20 @@ def test_later_batches_of_an_idempotent_producer_wait_for_the_refused_one(first)
     assert not partition.batches.any
 
 
-def test_the_refused_one_may_be_refused_again():
+def test_the_rejected_one_may_be_rejected_again():
     partition = Partition()
     a, b = numbered(0), numbered(10)
-    assert [partition.judged(a, True), partition.judged(b, True)] == ["refused", "behind"]
-    assert [partition.judged(a, True), partition.judged(b, False)] == ["refused", "behind"]
-    assert [partition.judged(a, False), partition.judged(b, True)] == ["on", "refused"]
+    assert [partition.judged(a, True), partition.judged(b, True)] == ["rejected", "behind"]
+    assert [partition.judged(a, True), partition.judged(b, False)] == ["rejected", "behind"]
+    assert [partition.judged(a, False), partition.judged(b, True)] == ["on", "rejected"]
     assert [partition.judged(b, False), partition.judged(numbered(20), False)] == ["on", "on"]
 
 
 def test_what_the_broker_has_already_passes():
     partition = Partition()
-    assert partition.judged(numbered(10), True) == "refused"
+    assert partition.judged(numbered(10), True) == "rejected"
     assert partition.judged(numbered(0), False) == "on"
-    assert partition.judged(numbered(0), True) == "refused"
+    assert partition.judged(numbered(0), True) == "rejected"
     assert partition.judged(numbered(0), False) == "on"
     assert partition.judged(numbered(20), False) == "behind"
     assert partition.judged(numbered(10), False) == "on"
@@ -100,7 +100,7 @@ def test_a_batch_that_never_comes_again_holds_nobody_up_for_ever():
 def test_other_producers_batches_are_known_by_checksum_or_time():
     partition = Partition()
     a, b = dated(100, 1), dated(105, 2)
-    assert [partition.judged(a, True), partition.judged(b, False)] == ["refused", "behind"]
+    assert [partition.judged(a, True), partition.judged(b, False)] == ["rejected", "behind"]
     assert partition.judged(b, False, who=OTHER) == "on", "they are known by their connection"
     assert [partition.judged(a, False), partition.judged(b, False)] == ["on", "on"]
     partition.judged(dated(100, 1), True)
@@ -111,14 +111,14 @@ def test_other_producers_batches_are_known_by_checksum_or_time():
 
 
 def test_what_is_over_is_forgotten_and_there_are_never_too_many():
-    batches = RefusedBatches()
-    batches.refuse(ITEM, numbered(0), WHO, BUCKET, 0.0)
+    batches = RejectedBatches()
+    batches.reject(ITEM, numbered(0), WHO, BUCKET, 0.0)
     batches.forget(IDEMPOTENT_SECONDS - 1)
     assert batches.any
     batches.forget(IDEMPOTENT_SECONDS)
     assert not batches.any
     for producer_id in range(rejected_batches.GATES_AT_MOST + 1):
-        batches.refuse(ITEM, numbered(0, producer_id=producer_id), WHO, BUCKET, 0.0)
+        batches.reject(ITEM, numbered(0, producer_id=producer_id), WHO, BUCKET, 0.0)
     assert batches.behind(ITEM, numbered(10, producer_id=0), WHO, 0.0) is None
     assert batches.behind(ITEM, numbered(10, producer_id=producer_id), WHO, 0.0) is BUCKET
     batches.clear()

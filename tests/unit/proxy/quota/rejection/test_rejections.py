@@ -1,12 +1,12 @@
-"""What is refused, what that makes a client wait, and how it is counted."""
+"""What is rejected, what that makes a client wait, and how it is counted."""
 
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.quota import Quota
 from proxy.quota.rejection import rejections as module
-from proxy.quota.rejection.rejections import NOTHING_REFUSED, OUT_OF_ORDER, REST, Refusals
+from proxy.quota.rejection.rejections import NOTHING_REJECTED, OUT_OF_ORDER, REST, Rejections
 from proxy.wire.views import NO_ID, Item, RequestView
 
 WHO = Identity("u", "c", "127.0.0.1")
@@ -20,15 +20,15 @@ def head(sequence, producer_id=7):
 
 
 class Hot(Quota):
-    """Refuses these partitions as long as the test says."""
+    """Rejects these partitions as long as the test says."""
 
     def __init__(self, limit=1000.0, partitions=(0,), used=100_000):
         super().__init__((0,))
-        self.bucket = Bucket("hot", "", "", limit, Rule(1.0, 11, 1.0), 0.0, topic="orders")
+        self.bucket = Bucket("hot", "", "", limit, RateRule(1.0, 11, 1.0), 0.0, topic="orders")
         self.bucket.record(used, 0.0)
         self.partitions = partitions
 
-    def refuse(self, items, over, now):
+    def reject(self, items, over, now):
         for index, item in enumerate(items):
             if item.partition in self.partitions:
                 over.setdefault(index, self.bucket)
@@ -40,85 +40,85 @@ def request(*sizes, sequence=0, topic="orders"):
     return view
 
 
-def judge(refusals, quota, of, now=0.0):
-    return refusals.judge([quota], of, WHO, MAX_SECONDS, now)
+def judge(rejections, quota, of, now=0.0):
+    return rejections.judge([quota], of, WHO, MAX_SECONDS, now)
 
 
-def test_only_what_is_over_is_refused():
-    refusals = Refusals()
-    assert judge(refusals, Hot(partitions=()), request(100, 100)) is NOTHING_REFUSED
-    verdict = judge(refusals, Hot(partitions=(0, 2)), request(100, 100, 100))
+def test_only_what_is_over_is_rejected():
+    rejections = Rejections()
+    assert judge(rejections, Hot(partitions=()), request(100, 100)) is NOTHING_REJECTED
+    verdict = judge(rejections, Hot(partitions=(0, 2)), request(100, 100, 100))
     assert (verdict.items, verdict.throttle_seconds) == ([0, 2], 0.0)
 
 
-def test_as_much_as_the_limit_may_come_to_be_refused_and_beyond_it_the_client_waits():
-    refusals, hot = Refusals(), Hot()
-    waits = [judge(refusals, hot, request(500), now).throttle_seconds for now in (0.0, 0.0, 0.0, 0.5, 2.0)]
+def test_as_much_as_the_limit_may_come_to_be_rejected_and_beyond_it_the_client_waits():
+    rejections, hot = Rejections(), Hot()
+    waits = [judge(rejections, hot, request(500), now).throttle_seconds for now in (0.0, 0.0, 0.0, 0.5, 2.0)]
     assert waits == pytest.approx([0.0, 0.0, 0.5, 0.5, 0.0])
     assert hot.bucket.throttle_seconds == pytest.approx(1.0)
 
 
 def test_nobody_waits_longer_than_the_longest_wait_or_until_the_limit_is_kept_again():
-    assert judge(Refusals(), Hot(), request(1_000_000)).throttle_seconds == MAX_SECONDS
-    assert judge(Refusals(), Hot(used=1500), request(1_000_000)).throttle_seconds == pytest.approx(0.5)
+    assert judge(Rejections(), Hot(), request(1_000_000)).throttle_seconds == MAX_SECONDS
+    assert judge(Rejections(), Hot(used=1500), request(1_000_000)).throttle_seconds == pytest.approx(0.5)
 
 
 def test_what_was_on_its_way_adds_nothing_to_the_wait():
-    refusals, hot = Refusals(), Hot()
-    assert judge(refusals, hot, request(1500)).throttle_seconds == pytest.approx(0.5)
-    verdicts = [judge(refusals, hot, request(5000, sequence=10 * at)) for at in (1, 2, 3)]
+    rejections, hot = Rejections(), Hot()
+    assert judge(rejections, hot, request(1500)).throttle_seconds == pytest.approx(0.5)
+    verdicts = [judge(rejections, hot, request(5000, sequence=10 * at)) for at in (1, 2, 3)]
     assert [(verdict.items, verdict.throttle_seconds) for verdict in verdicts] == [([0], 0.0)] * 3
 
 
-def test_later_batches_are_refused_though_the_partition_is_under_again():
-    refusals, hot = Refusals(), Hot()
-    assert judge(refusals, hot, request(100, 100)).items == [0]
+def test_later_batches_are_rejected_though_the_partition_is_under_again():
+    rejections, hot = Rejections(), Hot()
+    assert judge(rejections, hot, request(100, 100)).items == [0]
     hot.partitions = ()
-    assert judge(refusals, hot, request(100, 100, sequence=10)).items == [0]
-    assert judge(refusals, hot, request(100)) is NOTHING_REFUSED
-    assert judge(refusals, hot, request(100, sequence=10)) is NOTHING_REFUSED
-    assert {names: counted.bytes for names, counted in refusals.topics.items()} == {
+    assert judge(rejections, hot, request(100, 100, sequence=10)).items == [0]
+    assert judge(rejections, hot, request(100)) is NOTHING_REJECTED
+    assert judge(rejections, hot, request(100, sequence=10)) is NOTHING_REJECTED
+    assert {names: counted.bytes for names, counted in rejections.topics.items()} == {
         ("orders", "hot"): 100,
         ("orders", OUT_OF_ORDER): 100,
     }
 
 
-def test_refusals_are_counted_by_topic_and_reason():
-    refusals, hot = Refusals(), Hot(partitions=(0, 1))
-    judge(refusals, hot, request(100, 50, 25))
-    judge(refusals, hot, request(200, topic="others"))
-    counted = refusals.topics["orders", "hot"]
+def test_rejections_are_counted_by_topic_and_reason():
+    rejections, hot = Rejections(), Hot(partitions=(0, 1))
+    judge(rejections, hot, request(100, 50, 25))
+    judge(rejections, hot, request(200, topic="others"))
+    counted = rejections.topics["orders", "hot"]
     assert (counted.requests, counted.bytes, counted.client_id, counted.limit) == (1, 150, "c", 1000.0)
-    assert refusals.topics["others", "hot"].bytes == 200
+    assert rejections.topics["others", "hot"].bytes == 200
     assert hot.bucket.throttled_requests == 2
     assert hot.bucket.state(0.0).throttled_until > 0.0
 
 
 def test_counters_do_not_grow_without_end():
-    refusals, hot = Refusals(), Hot()
+    rejections, hot = Rejections(), Hot()
     for number in range(module.TOPICS_AT_MOST + 2):
-        judge(refusals, hot, request(1, topic=f"t{number}"))
-    assert len(refusals.topics) == module.TOPICS_AT_MOST + 1
-    assert refusals.topics[REST, "hot"].requests == 2
+        judge(rejections, hot, request(1, topic=f"t{number}"))
+    assert len(rejections.topics) == module.TOPICS_AT_MOST + 1
+    assert rejections.topics[REST, "hot"].requests == 2
 
 
 def test_batches_of_old_clients_have_no_order():
-    refusals, hot = Refusals(), Hot()
+    rejections, hot = Rejections(), Hot()
     old = request(100)
     old.items = [Item("orders", NO_ID, 0, 100, bytes(20))]
-    assert judge(refusals, hot, old).items == [0]
+    assert judge(rejections, hot, old).items == [0]
     hot.partitions = ()
-    assert judge(refusals, hot, old) is NOTHING_REFUSED
+    assert judge(rejections, hot, old) is NOTHING_REJECTED
 
 
 def test_clear_and_forget():
-    refusals, hot = Refusals(), Hot()
-    judge(refusals, hot, request(2000))
+    rejections, hot = Rejections(), Hot()
+    judge(rejections, hot, request(2000))
     hot.partitions = ()
-    refusals.clear()
-    assert judge(refusals, hot, request(10, sequence=10)) is NOTHING_REFUSED
+    rejections.clear()
+    assert judge(rejections, hot, request(10, sequence=10)) is NOTHING_REJECTED
     hot.partitions = (0,)
-    judge(refusals, hot, request(2000))
-    refusals.forget_idle(3600.0)
+    judge(rejections, hot, request(2000))
+    rejections.forget_idle(3600.0)
     hot.partitions = ()
-    assert judge(refusals, hot, request(10, sequence=20), 3600.0) is NOTHING_REFUSED
+    assert judge(rejections, hot, request(10, sequence=20), 3600.0) is NOTHING_REJECTED

@@ -4,8 +4,8 @@ from kio.schema.errors import ErrorCode
 
 from proxy.quota.identity import Identity
 from proxy.relay.exchange import Exchange, new_client
-from proxy.relay.fetch.gate import HeldFetch
-from proxy.relay.inflight import Turns
+from proxy.relay.fetch.gate import FetchGate
+from proxy.relay.inflight import InFlight
 from proxy.relay.traffic import Traffic
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
@@ -27,8 +27,8 @@ class Asking:
     def __init__(self):
         self.story = Story()
         self.traffic = Traffic()
-        self.turns = Turns(self.traffic.total)
-        self.held = HeldFetch(self.story.engine, self.turns, self.story.names)
+        self.in_flight = InFlight(self.traffic.total)
+        self.held = FetchGate(self.story.engine, self.in_flight, self.story.names)
 
     def passes(self, partitions, session=(0, -1)):
         data = fetch(1, partitions, VERSION, session=session)
@@ -59,6 +59,6 @@ def test_what_no_quota_is_about_passes():
 def test_one_that_cannot_go_on_is_answered():
     asking = Asking()
     assert not asking.passes({(HOT, 0): 1}, session=(77, 3))
-    answer = read_frame(response_type(FETCH, VERSION), b"".join(asking.turns.take()))
+    answer = read_frame(response_type(FETCH, VERSION), b"".join(asking.in_flight.take()))
     assert answer.error_code == ErrorCode.invalid_fetch_session_epoch
-    assert (asking.held.waiting, asking.turns.empty) == (False, True)
+    assert (asking.held.waiting, asking.in_flight.empty) == (False, True)

@@ -4,7 +4,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.relay.fetch import omittable
-from proxy.relay.fetch.omittable import HeldTopics
+from proxy.relay.fetch.omittable import OmittablePartitions
 from tests.support.fetching import COLD, HOT, Holding, Names, topic_id
 
 WHO = Identity("u", "c", "127.0.0.1")
@@ -39,7 +39,7 @@ def names():
 
 @pytest.fixture
 def topics(engine, names):
-    return HeldTopics(engine, names)
+    return OmittablePartitions(engine, names)
 
 
 def test_each_partition_is_asked_about_once(topics, quota):

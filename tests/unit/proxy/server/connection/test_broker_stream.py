@@ -44,7 +44,7 @@ def ways(request: pytest.FixtureRequest) -> Iterator[None]:
     SPLICE.close()
 
 
-class Owner:
+class ConnectionHost:
     """Knows one broker."""
 
     def __init__(self, broker_port: int) -> None:
@@ -76,7 +76,7 @@ class Owner:
 
 async def served(
     answer: bytes | Sequence[bytes], client: Callable[[int], Awaitable[bytes | None]], cut_short: bool = False
-) -> tuple[bytes | None, Owner]:
+) -> tuple[bytes | None, ConnectionHost]:
     """What the client makes of a broker that answers its first bytes so, and closes when the client has.
 
     In pieces: each is on its way before the next. `cut_short`: the broker closes right behind them.
@@ -93,7 +93,7 @@ async def served(
 
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(30), await asyncio.start_server(broker, "127.0.0.1", 0) as upstream:
-        owner = Owner(upstream.sockets[0].getsockname()[1])
+        owner = ConnectionHost(upstream.sockets[0].getsockname()[1])
         async with await loop.create_server(lambda: Connection(owner, 1, loop), "127.0.0.1", 0) as server:
             told = await client(server.sockets[0].getsockname()[1])
             await owner.left_by.wait()

@@ -27,7 +27,7 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
 }
 
 
-class Owner:
+class ConnectionHost:
     """Takes connections, and answers what is intercepted; there is no broker."""
 
     def __init__(self, wait: float = 0.0, answers_in: float = 0.0) -> None:
@@ -71,7 +71,7 @@ def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
     loop.close()
 
 
-def run(loop: asyncio.AbstractEventLoop, owner: Owner, client: Callable[[int], Any]) -> Any:
+def run(loop: asyncio.AbstractEventLoop, owner: ConnectionHost, client: Callable[[int], Any]) -> Any:
     """What a blocking client, which gets the port, returns."""
 
     async def serve() -> Any:
@@ -97,7 +97,7 @@ def ask(port: int, *, shut_down: bool = False) -> tuple[bytes, float]:
 
 
 def test_what_the_proxy_answers(loop: asyncio.AbstractEventLoop) -> None:
-    owner = Owner()
+    owner = ConnectionHost()
     assert run(loop, owner, ask)[0] == ANSWER
     [(_, request)] = owner.intercepted
     assert request.header.api_key == OWN
@@ -106,7 +106,7 @@ def test_what_the_proxy_answers(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def test_a_connection_that_waits_is_served_then(loop: asyncio.AbstractEventLoop) -> None:
-    owner = Owner(wait=0.4)
+    owner = ConnectionHost(wait=0.4)
     answer, at = run(loop, owner, ask)
     assert answer == ANSWER
     assert at - owner.opened_at >= 0.4
@@ -114,7 +114,7 @@ def test_a_connection_that_waits_is_served_then(loop: asyncio.AbstractEventLoop)
 
 
 def test_one_that_sends_no_more_is_served_too(loop: asyncio.AbstractEventLoop) -> None:
-    owner = Owner(wait=0.3)
+    owner = ConnectionHost(wait=0.3)
     answer, at = run(loop, owner, lambda port: ask(port, shut_down=True))
     assert answer == ANSWER
     assert at - owner.opened_at >= 0.3
@@ -122,7 +122,7 @@ def test_one_that_sends_no_more_is_served_too(loop: asyncio.AbstractEventLoop) -
 
 def test_what_it_sends_meanwhile_stays_where_it_is(loop: asyncio.AbstractEventLoop) -> None:
     """A connection that waits costs no memory: what does not fit into the sockets' buffers is not taken."""
-    owner = Owner(wait=2)
+    owner = ConnectionHost(wait=2)
 
     def flood(port: int) -> int:
         with socket.create_connection(("127.0.0.1", port), timeout=0.5) as client:
@@ -136,13 +136,13 @@ def test_what_it_sends_meanwhile_stays_where_it_is(loop: asyncio.AbstractEventLo
 
 
 def test_one_that_goes_while_it_waits_is_over(loop: asyncio.AbstractEventLoop) -> None:
-    owner = Owner(wait=0.2)
+    owner = ConnectionHost(wait=0.2)
     run(loop, owner, lambda port: socket.create_connection(("127.0.0.1", port)).close())
     assert owner.ended_with == ["client_closed"]
 
 
 def test_an_answer_to_one_that_has_gone_is_dropped(loop: asyncio.AbstractEventLoop) -> None:
-    owner = Owner(answers_in=0.2)
+    owner = ConnectionHost(answers_in=0.2)
 
     def leave(port: int) -> None:
         with socket.create_connection(("127.0.0.1", port)) as client:

@@ -29,7 +29,7 @@ async def until(condition: Callable[[], bool]) -> None:
     raise AssertionError("it did not come to be")
 
 
-class Owner:
+class ConnectionHost:
     """Does some work for each request of API OWN, and knows a broker."""
 
     def __init__(self, work: Work, broker_port: int) -> None:
@@ -98,7 +98,7 @@ class Stage:
     async def __aenter__(self) -> "Stage":
         loop = asyncio.get_running_loop()
         self._upstream = await asyncio.start_server(self.broker.serve, "127.0.0.1", 0)
-        self.owner = Owner(self._work, self._upstream.sockets[0].getsockname()[1])
+        self.owner = ConnectionHost(self._work, self._upstream.sockets[0].getsockname()[1])
         self._server = await loop.create_server(lambda: Connection(self.owner, 1, loop), "127.0.0.1", 0)
         port = self._server.sockets[0].getsockname()[1]
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", port)

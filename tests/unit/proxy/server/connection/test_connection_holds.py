@@ -48,7 +48,7 @@ class Broker(asyncio.Protocol):
         return self.transport.get_write_buffer_size()
 
 
-class Owner:
+class ConnectionHost:
     def __init__(self, loop: asyncio.AbstractEventLoop, port: int) -> None:
         self._loop = loop
         self._port = port
@@ -84,7 +84,7 @@ def test_held_answers_stay_at_the_broker(loop: asyncio.AbstractEventLoop) -> Non
     async def story() -> tuple[float, int]:
         broker = Broker()
         brokers = await loop.create_server(lambda: broker, "127.0.0.1", 0)
-        owner = Owner(loop, brokers.sockets[0].getsockname()[1])
+        owner = ConnectionHost(loop, brokers.sockets[0].getsockname()[1])
         server = await loop.create_server(lambda: Connection(owner, 1, loop), "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
         started = time.monotonic()

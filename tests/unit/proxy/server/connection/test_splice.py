@@ -121,7 +121,7 @@ def test_what_is_left_by_an_exception_is_thrown_away(splice: Splice, pairs: tupl
     assert received(client, 15) == b"somebody else's"
 
 
-def test_one_that_is_refused_is_not_tried_again(splice: Splice, pairs: tuple[Pair, Pair]) -> None:
+def test_one_that_is_rejected_is_not_tried_again(splice: Splice, pairs: tuple[Pair, Pair]) -> None:
     (_, _), (target, client) = pairs
     with select.epoll() as nothing_to_splice:
         assert splice.fill(memoryview(b"head"), nothing_to_splice.fileno(), 100) == 0
@@ -131,7 +131,7 @@ def test_one_that_is_refused_is_not_tried_again(splice: Splice, pairs: tuple[Pai
     assert not splice.ready()
 
 
-def test_a_target_that_refuses_costs_nothing_of_what_was_taken(
+def test_a_target_that_rejects_costs_nothing_of_what_was_taken(
     splice: Splice, pairs: tuple[Pair, Pair]
 ) -> None:
     (broker, source), _ = pairs

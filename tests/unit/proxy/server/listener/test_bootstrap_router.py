@@ -8,7 +8,7 @@ import pytest
 
 from proxy.config.settings import Listener, Upstream
 from proxy.quota.cluster_view import ClusterView, Node
-from proxy.server.listener.bootstrap_router import STAND_IN, Entrance
+from proxy.server.listener.bootstrap_router import STAND_IN, BootstrapRouter
 from proxy.server.listener.ports import BrokerPorts
 from proxy.upstream.refresh import ClusterRefresh
 
@@ -21,7 +21,7 @@ class Kit:
         self.cluster = ClusterRefresh("test", BOOTSTRAP, 1.0, lambda view: None)
         self.bound: list[socket.socket] = []
         self.ports = BrokerPorts(LISTENER, range(0), lambda node_id, host, port: None, self._bound)
-        self.entrance = Entrance(BOOTSTRAP, self.cluster, self.ports)
+        self.entrance = BootstrapRouter(BOOTSTRAP, self.cluster, self.ports)
 
     def _bound(self, node_id: int, bound: socket.socket) -> None:
         self.bound.append(bound)

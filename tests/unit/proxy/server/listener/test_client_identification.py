@@ -9,8 +9,8 @@ import pytest
 
 from proxy.config.settings import Listener, Upstream
 from proxy.security.settings import Principal, Sni, Tls
-from proxy.server.listener.bootstrap_router import STAND_IN, Entrance
-from proxy.server.listener.client_identification import NotServed, Reception
+from proxy.server.listener.bootstrap_router import STAND_IN, BootstrapRouter
+from proxy.server.listener.client_identification import ClientIdentification, NotServed
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.sni_hosts import SniHosts
 from proxy.upstream.refresh import ClusterRefresh
@@ -20,7 +20,7 @@ TLS = Tls(certificate="p.pem", key="p.key")
 SNI = Sni(port=1, bootstrap_host="k.test", broker_host="b-$(node_id).k.test")
 
 
-def reception(**keys: Any) -> Reception:
+def reception(**keys: Any) -> ClientIdentification:
     listener = Listener(upstream=Upstream(bootstrap=("k:9092",)), **keys)
     ports: BrokerPorts
     if listener.sni is None:
@@ -29,7 +29,7 @@ def reception(**keys: Any) -> Reception:
         ports = SniHosts(listener, listener.sni, lambda *learned: None, lambda: 1)
         ports.advertised(7, "internal", 9092)
     cluster = ClusterRefresh("test", (("k", 9092),), 1.0, lambda view: None)
-    return Reception(listener, ports, Entrance((("k", 9092),), cluster, ports))
+    return ClientIdentification(listener, ports, BootstrapRouter((("k", 9092),), cluster, ports))
 
 
 def client(certificate: bytes | None = None, host: str = "", node_id: int | None = 3) -> Any:

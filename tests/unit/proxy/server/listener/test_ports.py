@@ -27,10 +27,10 @@ def test_an_address_of_another_machine() -> None:
 
 
 def test_a_port_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: socket.socket, address: tuple[str, int]) -> None:
+    def reject(self: socket.socket, address: tuple[str, int]) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(socket.socket, "bind", refuse)
+    monkeypatch.setattr(socket.socket, "bind", reject)
     with pytest.raises(PortInUse, match="CAP_NET_BIND_SERVICE"):
         bind(HOST, 80)
 

@@ -182,10 +182,10 @@ def test_what_is_no_tls(
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_certificate_of_strangers_is_refused_in_so_many_words(
+def test_a_certificate_of_strangers_is_rejected_in_so_many_words(
     loop: asyncio.AbstractEventLoop, authority: Authority, tmp_path: Path, version: ssl.TLSVersion
 ) -> None:
-    """In TLS 1.3 the client takes the handshake for done, and has sent more by the time it is refused."""
+    """In TLS 1.3 the client takes the handshake for done, and has sent more by the time it is rejected."""
     stranger = Authority(tmp_path, "strangers").sign("stranger")
 
     def connect(port: int) -> str:

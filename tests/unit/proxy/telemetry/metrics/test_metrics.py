@@ -20,14 +20,14 @@ class Store:
 
 
 def collected(
-    buckets: list[BucketState] | None = None, store: StoreState | None = None, refused: bool = False
+    buckets: list[BucketState] | None = None, store: StoreState | None = None, rejected: bool = False
 ) -> dict[str, Metric]:
     def numbered() -> Iterator[tuple[int, BucketState]]:
         return ((1, state) for state in buckets or [])
 
     return {
         family.name: family
-        for family in ProxyCollector([], numbered, lambda: store, lambda: refused).collect()
+        for family in ProxyCollector([], numbered, lambda: store, lambda: rejected).collect()
     }
 
 
@@ -110,9 +110,9 @@ def test_the_store() -> None:
     assert "quota_proxy_quota_store_reachable" not in collected()
 
 
-@pytest.mark.parametrize("refused", [True, False])
-def test_the_file(refused: bool) -> None:
-    assert value(collected(refused=refused), "config_last_reload_successful") == (0 if refused else 1)
+@pytest.mark.parametrize("rejected", [True, False])
+def test_the_file(rejected: bool) -> None:
+    assert value(collected(rejected=rejected), "config_last_reload_successful") == (0 if rejected else 1)
 
 
 def test_buckets_of_topics_have_no_limit_among_those_of_clients() -> None:

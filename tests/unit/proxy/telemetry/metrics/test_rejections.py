@@ -1,4 +1,4 @@
-"""What producers were refused, and the broker-side quota's rates, in /metrics."""
+"""What producers were rejected, and the broker-side quota's rates, in /metrics."""
 
 from proxy.quota.cluster_view import ClusterView, Node, Partition
 from proxy.quota.engine import QuotaEngines
@@ -7,15 +7,15 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
-from proxy.telemetry.metrics.rejections import refusal_families
+from proxy.telemetry.metrics.rejections import rejection_families
 from proxy.wire.views import NO_ID, Item, RequestView
 
 WHO = Identity("u", "c", "127.0.0.1")
 VIEW = ClusterView("", {1: Node(1, "b", 9)}, {}, {("orders", 0): Partition(1, (1,), frozenset([1]))})
 
 
-def refusing() -> QuotaEngines:
-    """Broker 1's topic is over, and a request of 300 bytes has been refused."""
+def rejecting() -> QuotaEngines:
+    """Broker 1's topic is over, and a request of 300 bytes has been rejected."""
     resources = Resources(
         {"orders": {BYTES_IN_THRESHOLD.name: "50"}},
         {DEFAULT_RESOURCE: {TOTAL_BYTES_IN_THRESHOLD.name: "100"}},
@@ -27,7 +27,7 @@ def refusing() -> QuotaEngines:
     engine = engines.engine(1, 0.0)
     engine.admit(request, WHO, 0.0)
     request.items = [Item("orders", NO_ID, 0, 300)]
-    assert engine.refuse(request, WHO, 5.0).items == [0]
+    assert engine.reject(request, WHO, 5.0).items == [0]
     return engines
 
 
@@ -36,19 +36,19 @@ def samples(engines: QuotaEngines) -> dict[str, list[tuple[dict[str, str], float
         family.name: [
             (sample.labels, sample.value) for sample in family.samples if not sample.name.endswith("_created")
         ]
-        for family in refusal_families(engines, 5.0)
+        for family in rejection_families(engines, 5.0)
     }
 
 
-def test_refusals_by_broker_topic_and_reason() -> None:
-    got = samples(refusing())
+def test_rejections_by_broker_topic_and_reason() -> None:
+    got = samples(rejecting())
     labels = {"broker": "1", "topic": "orders", "reason": BYTES_IN_THRESHOLD.name}
     assert got["quota_proxy_rejected_bytes"] == [(labels, 300)]
     assert got["quota_proxy_rejected_requests"] == [(labels, 1)]
 
 
 def test_rates_of_the_broker_and_its_topics() -> None:
-    got = samples(refusing())
+    got = samples(rejecting())
     assert got["quota_proxy_broker_bytes_in_rate"] == [({"broker": "1"}, 200.0)]
     assert got["quota_proxy_topic_bytes_in_rate"] == [({"broker": "1", "topic": "orders"}, 200.0)]
     assert got["quota_proxy_broker_error_bytes"] == [({"broker": "1"}, 0)]

@@ -76,11 +76,11 @@ async def test_an_event_has_it_all() -> None:
         "api": "Produce",
     }
     none = {"requests": 0, "bytes_out": 0, "throttled_requests": 0, "throttle_ms": 0}
-    refused = {"rejected_requests": 0, "rejected_bytes": 0}
+    rejected = {"rejected_requests": 0, "rejected_bytes": 0}
     assert msgspec.to_builtins(rest) == {
         "v": 1,
         **same,
-        **refused,
+        **rejected,
         "topic": None,
         "partition": None,
         "requests": 1,

@@ -7,9 +7,9 @@ from proxy.quota.kinds.topic_partition_bytes.buckets import REST, PartitionBucke
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT, THROTTLE
 from proxy.quota.limits.limits import OBSERVE, UNLIMITED
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, NO_RESOURCES, Resources
-from proxy.quota.measure.bucket import Rule
+from proxy.quota.measure.bucket import RateRule
 
-RULE = Rule(1.0, 11, 1.0)
+RULE = RateRule(1.0, 11, 1.0)
 KEY = PRODUCER_BYTE_RATE.name
 ACTION = PRODUCER_BYTE_RATE_ACTION.name
 ORDERS = Resources({"orders": {KEY: "1000"}})
@@ -87,7 +87,7 @@ def test_a_topic_that_gets_a_limit_later_has_one():
 def test_a_new_rule_reaches_every_bucket():
     made = buckets()
     bucket = made.find("orders", 0, 0.0).bucket
-    made.configure(ORDERS, Rule(1.0, 11, 1.0, mode=OBSERVE), 0.0)
+    made.configure(ORDERS, RateRule(1.0, 11, 1.0, mode=OBSERVE), 0.0)
     assert bucket.observed
     assert made.observed
 

@@ -2,11 +2,11 @@
 
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.consumed_lately import LATELY_SECONDS, ConsumedLately
-from proxy.quota.measure.bucket import Bucket, Rule
+from proxy.quota.measure.bucket import Bucket, RateRule
 
 WHO = Identity("u", "c", "127.0.0.1")
 OTHER = Identity("u", "c", "127.0.0.1")
-A, B = (Bucket("q", "", "", 1.0, Rule(1.0, 11, 1.0), 0.0, topic=name, partition=0) for name in "ab")
+A, B = (Bucket("q", "", "", 1.0, RateRule(1.0, 11, 1.0), 0.0, topic=name, partition=0) for name in "ab")
 
 
 def test_a_connection_that_has_had_nothing_is_not_known():

@@ -16,7 +16,7 @@ from proxy.quota.limits.config_keys import (
 )
 from proxy.quota.limits.limits import OBSERVE, PACE, WINDOW, Limits
 from proxy.quota.limits.resources import Resources
-from proxy.quota.verdict import PASS
+from proxy.quota.verdict import ALLOW
 from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
 
@@ -64,7 +64,7 @@ def answer(of, *sizes, now=0.0, api_key=FETCH, topic="orders", replica_id=-1):
 
 def test_a_producer_waits_for_its_worst_partition():
     made = quota()
-    assert produce(made, 1000, 1000, 1000) is PASS
+    assert produce(made, 1000, 1000, 1000) is ALLOW
     verdict = produce(made, 500, 2000, 0)
     assert verdict.throttle_seconds == pytest.approx(2.0)
     assert (verdict.bucket.topic, verdict.bucket.partition) == ("orders", 1)
@@ -72,15 +72,15 @@ def test_a_producer_waits_for_its_worst_partition():
 
 def test_a_window_is_kafkas():
     made = quota(limits(WINDOW))
-    assert produce(made, 10_000) is PASS
+    assert produce(made, 10_000) is ALLOW
     assert produce(made, 1000).throttle_seconds == pytest.approx(1.0)
 
 
 def test_other_topics_and_topics_of_unknown_name_pass():
     made = quota()
-    assert produce(made, 99_000, topic="others") is PASS
-    assert produce(made, 99_000, topic="") is PASS
-    assert answer(made, 99_000, topic="") is PASS
+    assert produce(made, 99_000, topic="others") is ALLOW
+    assert produce(made, 99_000, topic="") is ALLOW
+    assert answer(made, 99_000, topic="") is ALLOW
     assert made.live() == []
 
 
@@ -94,18 +94,18 @@ def test_a_consumer_waits_for_what_its_answer_brought(api_key):
 
 def test_producers_and_consumers_have_buckets_of_their_own():
     made = quota()
-    assert produce(made, 1000) is PASS
-    assert answer(made, 1000) is PASS
+    assert produce(made, 1000) is ALLOW
+    assert answer(made, 1000) is ALLOW
     assert sorted(bucket.quota for bucket in made.live()) == [OUT, IN]
 
 
 def test_followers_pass():
     made = quota()
-    assert fetch(made, replica_id=2) is PASS
-    assert answer(made, 99_000, replica_id=2) is PASS
+    assert fetch(made, replica_id=2) is ALLOW
+    assert answer(made, 99_000, replica_id=2) is ALLOW
     request = RequestView(FETCH, 12, 1, "c", 100)
     request.replica_id = 2
-    assert made.pass_items(request, items(99_000), WHO, 0.0) is PASS
+    assert made.charge_items(request, items(99_000), WHO, 0.0) is ALLOW
 
 
 def test_a_fetch_may_bring_what_the_slowest_partition_may_that_was_consumed():
@@ -125,7 +125,7 @@ def test_a_fetch_may_bring_what_the_slowest_partition_may_that_was_consumed():
 def test_a_consumer_of_other_topics_is_not_bounded():
     made = quota()
     answer(made, 600, topic="others")
-    assert fetch(made) is PASS
+    assert fetch(made) is ALLOW
 
 
 def test_a_fetch_that_asks_for_less_stays_as_it_is():
@@ -133,7 +133,7 @@ def test_a_fetch_that_asks_for_less_stays_as_it_is():
     answer(made, 600)
     request = RequestView(FETCH, 12, 1, "c", 100)
     request.max_bytes = 400
-    assert made.admit(request, WHO, 0.0) is PASS
+    assert made.admit(request, WHO, 0.0) is ALLOW
 
 
 def test_with_windows_an_answer_may_bring_a_whole_window():
@@ -145,7 +145,7 @@ def test_with_windows_an_answer_may_bring_a_whole_window():
 def test_partitions_that_are_left_out_make_nobody_wait():
     topics = {"orders": {OUT: "1000", CONSUMER_BYTE_RATE_ACTION.name: OMIT}}
     made = quota(limits(topics=topics))
-    assert answer(made, 5000) is PASS
+    assert answer(made, 5000) is ALLOW
     assert made.live()[0].tokens.measure(0.0) == -4000
 
 
@@ -216,9 +216,9 @@ def test_share_groups_have_no_fetch_to_stay_out_of_and_wait():
 
 def test_consumers_whose_partitions_stay_out_may_fetch_as_much_as_they_want():
     made = quota(limits(topics=OMITTING))
-    assert fetch(made) is PASS
+    assert fetch(made) is ALLOW
     answer(made, 3000)
-    assert fetch(made) is PASS
+    assert fetch(made) is ALLOW
     both = quota(limits(topics=OMITTING | {"slow": {OUT: "4000"}}))
     assert fetch(both).max_bytes == 1000
 
@@ -233,11 +233,11 @@ def test_observed_nothing_stays_out():
 
 def test_what_comes_later_of_a_large_frame_counts():
     made = quota()
-    assert produce(made, 1000) is PASS
+    assert produce(made, 1000) is ALLOW
     request = RequestView(PRODUCE, 9, 1, "c", 5 << 20)
-    assert made.pass_items(request, items(500), WHO, 0.0).throttle_seconds == pytest.approx(0.5)
+    assert made.charge_items(request, items(500), WHO, 0.0).throttle_seconds == pytest.approx(0.5)
     fetching = RequestView(FETCH, 12, 1, "c", 100)
-    assert made.pass_items(fetching, items(1500), WHO, 0.0).throttle_seconds == pytest.approx(0.5)
+    assert made.charge_items(fetching, items(1500), WHO, 0.0).throttle_seconds == pytest.approx(0.5)
 
 
 def test_items_are_wanted_where_there_is_a_quota():
@@ -245,16 +245,16 @@ def test_items_are_wanted_where_there_is_a_quota():
     assert not quota(Limits({})).active
     assert quota(limits(topics={"orders": {IN: "1"}})).item_api_keys == (PRODUCE,)
     assert quota(limits(topics={"orders": {OUT: "1"}})).item_api_keys == (FETCH, SHARE_FETCH)
-    assert produce(quota(Limits({})), 99_000) is PASS
-    assert fetch(quota(Limits({}))) is PASS
+    assert produce(quota(Limits({})), 99_000) is ALLOW
+    assert fetch(quota(Limits({}))) is ALLOW
 
 
 def test_observed_it_bounds_nothing_and_nobody_waits():
     engine = QuotaEngine([KIND.build()])
     engine.configure(limits(mode=OBSERVE), 0.0)
-    assert produce(engine, 3000) is PASS
-    assert fetch(engine) is PASS
-    assert answer(engine, 3000) is PASS
+    assert produce(engine, 3000) is ALLOW
+    assert fetch(engine) is ALLOW
+    assert answer(engine, 3000) is ALLOW
     assert [state.throttle_seconds for state in engine.buckets(0.0)] == [2.0, 2.0]
 
 
@@ -274,30 +274,30 @@ def rejecting(algorithm=PACE, **settings):
 
 
 @pytest.mark.parametrize(("algorithm", "burst"), [(PACE, 1000), (WINDOW, 10_000)])
-def test_a_rejecting_topics_partitions_are_refused_while_they_are_over(algorithm, burst):
+def test_a_rejecting_topics_partitions_are_rejected_while_they_are_over(algorithm, burst):
     made = rejecting(algorithm)
-    assert made.refuses
-    assert produce(made, burst + 500, burst) is PASS, "nobody waits"
+    assert made.rejects
+    assert produce(made, burst + 500, burst) is ALLOW, "nobody waits"
     over = {}
-    made.refuse(items(10, 10), over, 0.0)
+    made.reject(items(10, 10), over, 0.0)
     assert {place: bucket.partition for place, bucket in over.items()} == {0: 0}
     over.clear()
-    made.refuse(items(10), over, 0.4)
+    made.reject(items(10), over, 0.4)
     assert 0 in over
-    made.refuse(items(10), over := {}, 1.5)
+    made.reject(items(10), over := {}, 1.5)
     assert over == {}
 
 
-def test_topics_that_throttle_are_not_refused():
+def test_topics_that_throttle_are_not_rejected():
     made = rejecting()
     assert produce(made, 3000, topic="others").throttle_seconds == 2.0
     over = {}
-    made.refuse([*items(10, topic="others"), *items(10, topic="")], over, 0.0)
+    made.reject([*items(10, topic="others"), *items(10, topic="")], over, 0.0)
     assert over == {}
-    assert not quota().refuses
+    assert not quota().rejects
 
 
 def test_a_rejecting_topic_that_is_only_observed_counts_waits():
     made = rejecting(mode=OBSERVE)
-    assert not made.refuses
+    assert not made.rejects
     assert produce(made, 3000).throttle_seconds == 2.0

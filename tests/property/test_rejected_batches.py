@@ -1,25 +1,25 @@
-"""An idempotent producer with several requests on their way, and refusals at random: a broker finds no gap in
-the sequence numbers, and every batch gets through once the refusing ends.
+"""An idempotent producer with several requests on their way, and rejections at random: a broker finds no gap in
+the sequence numbers, and every batch gets through once the rejecting ends.
 """
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.quota.identity import Identity
-from proxy.quota.measure.bucket import Bucket, Rule
-from proxy.quota.rejection.rejected_batches import RefusedBatches
+from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.rejection.rejected_batches import RejectedBatches
 from proxy.wire.producer_batch import ProducerBatch
 from proxy.wire.views import NO_ID, Item
 
 WHO = Identity("u", "c", "127.0.0.1")
-BUCKET = Bucket("q", "", "", 1.0, Rule(1.0, 11, 1.0), 0.0)
+BUCKET = Bucket("q", "", "", 1.0, RateRule(1.0, 11, 1.0), 0.0)
 ITEM = Item("orders", NO_ID, 0, 100)
 IN_FLIGHT = 5
 SEQUENCES = 2**31
 
 
 class Producer:
-    """Sends batches in order, up to IN_FLIGHT ahead, and again what was refused, by its numbers."""
+    """Sends batches in order, up to IN_FLIGHT ahead, and again what was rejected, by its numbers."""
 
     def __init__(self, first, sizes):
         self.waiting = []
@@ -36,7 +36,7 @@ class Producer:
     def take(self):
         return self.in_flight.pop(0)
 
-    def refused(self, batch):
+    def rejected(self, batch):
         self.waiting.append(batch)
         self.waiting.sort(key=self.all.index)
 
@@ -60,7 +60,7 @@ class Broker:
     decisions=st.lists(st.booleans(), max_size=60),
 )
 def test_no_gap_reaches_the_broker_and_everything_gets_through(first, sizes, decisions):
-    batches, producer, broker = RefusedBatches(), Producer(first, sizes), Broker(first)
+    batches, producer, broker = RejectedBatches(), Producer(first, sizes), Broker(first)
     decisions = iter(decisions)
     answers = 0
     while producer.waiting or producer.in_flight:
@@ -69,10 +69,10 @@ def test_no_gap_reaches_the_broker_and_everything_gets_through(first, sizes, dec
         answers += 1
         assert answers < 10_000, "some batch never gets through"
         if batches.behind(ITEM, batch, WHO, 0.0) is not None:
-            producer.refused(batch)
+            producer.rejected(batch)
         elif next(decisions, False):
-            batches.refuse(ITEM, batch, WHO, BUCKET, 0.0)
-            producer.refused(batch)
+            batches.reject(ITEM, batch, WHO, BUCKET, 0.0)
+            producer.rejected(batch)
         else:
             batches.admit(ITEM, batch, WHO)
             broker.append(batch)

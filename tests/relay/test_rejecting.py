@@ -1,4 +1,4 @@
-"""Partitions of Produce requests that quotas refuse: cut out, told of in the answer, and kept in order."""
+"""Partitions of Produce requests that quotas reject: cut out, told of in the answer, and kept in order."""
 
 from dataclasses import replace
 
@@ -8,8 +8,8 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
-from proxy.relay.close_reasons import PRODUCE_REFUSED
-from proxy.relay.frame_buffer import HELD_WHOLE_BYTES
+from proxy.relay.close_reasons import PRODUCE_REJECTED
+from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.traffic import Traffic
 from proxy.wire.edit import LENGTH_SIZE
 from tests.support.exchanges import milliseconds, opaque
@@ -26,7 +26,7 @@ from tests.support.playbook import EVERYONE, Playbook, new_relay
 MIB = 1 << 20
 VERSION = 9
 HOT, COLD = "hot", "cold"
-REFUSING = Resources({HOT: {PRODUCER_BYTE_RATE.name: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}})
+REJECTING = Resources({HOT: {PRODUCER_BYTE_RATE.name: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}})
 LARGE = Resources({HOT: {PRODUCER_BYTE_RATE.name: str(MIB), PRODUCER_BYTE_RATE_ACTION.name: REJECT}})
 
 
@@ -84,7 +84,7 @@ def told(story, version=VERSION):
     return codes, round(message.throttle_time.total_seconds() * 1000)
 
 
-def story(resources=REFUSING, **more):
+def story(resources=REJECTING, **more):
     return Playbook(new_relay(resources=resources, **more))
 
 
@@ -131,7 +131,7 @@ def test_every_version_is_answered(version):
     assert told(told_story, version) == ({HOT: {0: 19}}, 0)
 
 
-def test_what_keeps_coming_to_be_refused_makes_its_client_wait():
+def test_what_keeps_coming_to_be_rejected_makes_its_client_wait():
     told_story = over(story()).client(request(2, {HOT: [900]}, sequence=10)).to_broker().unmuted()
     told_story.relay.take_to_client()
     told_story.client(request(3, {HOT: [900], COLD: [100]}, sequence=10)).muted(0.5)
@@ -140,7 +140,7 @@ def test_what_keeps_coming_to_be_refused_makes_its_client_wait():
     told_story.at(0.5).unmuted()
 
 
-def test_later_batches_of_a_producer_wait_until_the_refused_one_comes_again():
+def test_later_batches_of_a_producer_wait_until_the_rejected_one_comes_again():
     told_story = over(story()).client(request(2, {HOT: [300]}, sequence=10)).to_broker()
     told_story.relay.take_to_client()
     told_story.at(1.0).client(request(3, {HOT: [300]}, sequence=20)).to_broker()
@@ -163,7 +163,7 @@ def test_the_client_quota_counts_what_goes_on():
     assert bucket.tokens.measure(told_story._now) == before - size
 
 
-def test_refused_bytes_are_not_counted_as_the_partitions():
+def test_rejected_bytes_are_not_counted_as_the_partitions():
     traffic = Traffic(topic_partitions=True)
     over(story(traffic=traffic)).client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
     assert {names[0]: count.bytes_in for names, count in traffic.partitions.items()} == {HOT: 1500, COLD: 100}
@@ -183,11 +183,11 @@ def test_a_client_that_retries_throttling_is_told_so():
 def test_a_producer_without_answers_loses_what_is_over_and_its_connection():
     told_story = over(story()).client(request(2, {HOT: [300], COLD: [100]}, acks=0, sequence=10)).to_client()
     told_story.to_broker(request(2, {COLD: [100]}, acks=0, sequence=10)).muted(1.0)
-    counted = told_story.relay._requests._engine.refusals.topics
-    assert [(names, refused.bytes) for names, refused in counted.items()] == [
+    counted = told_story.relay._requests._engine.rejections.topics
+    assert [(names, rejected.bytes) for names, rejected in counted.items()] == [
         ((HOT, PRODUCER_BYTE_RATE.name), 300)
     ]
-    told_story.fails_at(1.0, PRODUCE_REFUSED, "1 batches were dropped")
+    told_story.fails_at(1.0, PRODUCE_REJECTED, "1 batches were dropped")
 
 
 def test_a_large_request_is_held_until_it_is_whole():
@@ -209,7 +209,7 @@ def test_a_request_behind_a_large_one_keeps_its_place():
 
 
 def test_a_request_too_large_to_be_held_passes_and_is_charged():
-    first = request(1, {HOT: [HELD_WHOLE_BYTES], COLD: [100]})
+    first = request(1, {HOT: [MAX_BUFFERED_FRAME_BYTES], COLD: [100]})
     told_story = story(LARGE).client(first[: 2 * MIB])
     assert told_story.relay.take_to_broker()
     told_story.client(first[2 * MIB :]).unmuted()
@@ -242,7 +242,7 @@ def test_a_large_answer_is_held_for_what_is_added_to_it():
     told_story.idle()
 
 
-def test_when_nothing_may_be_refused_any_more_everything_passes():
+def test_when_nothing_may_be_rejected_any_more_everything_passes():
     told_story = over(story())
     told_story.relay._requests._engine.configure(Limits({}), told_story._now)
     second = request(2, {HOT: [3000]}, sequence=99)
