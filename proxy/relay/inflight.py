@@ -1,5 +1,5 @@
-"""InFlight: the order of answers on one connection, what is due to the client, and until when the client has to
-wait.
+"""InFlight: one connection's requests that await their responses, in order; what is due to the client, and until
+when it has to wait.
 """
 
 from typing import Final, final

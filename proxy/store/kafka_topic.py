@@ -257,7 +257,7 @@ class KafkaTopic:
     def _abandon(self) -> None:
         """Have nothing more written of what is still on its way.
 
-        An idempotent producer of aiokafka tries for ever: a change that has been rejected would be made later.
+        An idempotent producer of aiokafka tries for ever: a rejected change would be made later.
         """
         producer, self._producer = self._producer, None
         if producer is not None:

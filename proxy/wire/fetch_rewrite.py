@@ -1,4 +1,4 @@
-"""FetchRewrite: what is read from a FetchResponse and put into it, where the request was not the client's own.
+"""FetchRewrite: what is read from a FetchResponse and put into it, where the proxy has changed the request.
 
 Used for requests from which partitions were left out: see proxy.relay.fetch.session.
 """

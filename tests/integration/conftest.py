@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 
 _KEPT = pytest.StashKey[list[str]]()
 _LOG_LINES: Final = 60

@@ -10,13 +10,14 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support import requests
-from tests.support.addresses import addresses, leaked
-from tests.support.clients import CLIENTS, Confluent
-from tests.support.messages import is_without_endpoints, versions
-from tests.support.proxy_process import HOST, ProxyProcess, ProxyRunner
-from tests.support.raw_client import RawClient
-from tests.support.requests import (
+from tests.support.kafka.clients import CLIENTS, Confluent
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.tap import ADVERTISED_HOST, Tap
+from tests.support.kafka.topics import make_topic
+from tests.support.messages import requests
+from tests.support.messages.addresses import addresses, leaked
+from tests.support.messages.kio_messages import is_without_endpoints, versions
+from tests.support.messages.requests import (
     batch,
     describe_cluster,
     fetch,
@@ -26,8 +27,7 @@ from tests.support.requests import (
     share_acknowledge,
     share_fetch,
 )
-from tests.support.tap import ADVERTISED_HOST, Tap
-from tests.support.topics import make_topic
+from tests.support.process.proxy_process import HOST, ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

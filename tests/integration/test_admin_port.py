@@ -12,11 +12,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 import proxy as package
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.ports import free_ports
-from tests.support.messages import request_frame
-from tests.support.proxy_process import COMMAND, HOST, ProxyProcess, ProxyRunner
-from tests.support.raw_client import RawClient
-from tests.support.requests import TOPIC_IDS_FROM, api_versions, batch, fetch, metadata, produce
-from tests.support.topics import drop_topic, make_topic
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import drop_topic, make_topic
+from tests.support.messages.kio_messages import request_frame
+from tests.support.messages.requests import TOPIC_IDS_FROM, api_versions, batch, fetch, metadata, produce
+from tests.support.process.proxy_process import COMMAND, HOST, ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

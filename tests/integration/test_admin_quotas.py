@@ -9,7 +9,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.client_quotas import (
+from tests.support.kafka.configs_tool import ConfigsTool
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import make_topic
+from tests.support.messages.client_quotas import (
     ANY,
     DEFAULT_NAME,
     EXACT,
@@ -20,12 +23,9 @@ from tests.support.client_quotas import (
     describe_request,
     described,
 )
-from tests.support.configs_tool import ConfigsTool
-from tests.support.messages import framed, read_frame, response_type
-from tests.support.proxy_process import ProxyProcess, ProxyRunner
-from tests.support.raw_client import RawClient
-from tests.support.requests import api_versions, batch, metadata, produce
-from tests.support.topics import make_topic
+from tests.support.messages.kio_messages import framed, read_frame, response_type
+from tests.support.messages.requests import api_versions, batch, metadata, produce
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

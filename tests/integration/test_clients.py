@@ -3,10 +3,10 @@
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.clients import CLIENTS
-from tests.support.numbered import check_all_there
-from tests.support.proxy_process import ProxyProcess
-from tests.support.topics import make_topic
+from tests.support.kafka.clients import CLIENTS
+from tests.support.kafka.topics import make_topic
+from tests.support.messages.numbered import check_all_there
+from tests.support.process.proxy_process import ProxyProcess
 
 pytestmark = pytest.mark.kafka
 COUNT = 2000

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.clients import Confluent, poll_all
-from tests.support.load import Load
-from tests.support.numbered import Got, check_all_there, key, number, value
-from tests.support.proxy_process import HOST, ProxyProcess, ProxyRunner
-from tests.support.raw_client import RawClient
-from tests.support.requests import api_versions
-from tests.support.tap import Tap
-from tests.support.topics import drop_topic, leaders, make_topic
+from tests.support.kafka.clients import Confluent, poll_all
+from tests.support.kafka.load import Load
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.tap import Tap
+from tests.support.kafka.topics import drop_topic, leaders, make_topic
+from tests.support.messages.numbered import Got, check_all_there, key, number, value
+from tests.support.messages.requests import api_versions
+from tests.support.process.proxy_process import HOST, ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

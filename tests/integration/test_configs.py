@@ -21,7 +21,9 @@ from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.quota.kinds import load_kinds
-from tests.support.configs import (
+from tests.support.kafka.configs_tool import ConfigsTool
+from tests.support.kafka.topics import drop_topic, make_topic
+from tests.support.messages.configs import (
     ALTER,
     BROKER,
     DELETE,
@@ -37,10 +39,8 @@ from tests.support.configs import (
     results,
     shown_of,
 )
-from tests.support.configs_tool import ConfigsTool
-from tests.support.messages import versions
-from tests.support.proxy_process import ProxyProcess, ProxyRunner
-from tests.support.topics import drop_topic, make_topic
+from tests.support.messages.kio_messages import versions
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

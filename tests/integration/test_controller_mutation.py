@@ -12,9 +12,11 @@ from aiokafka.admin import NewTopic as AioNewTopic
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.java_source import run_java
-from tests.support.messages import request_type
-from tests.support.mutations import (
+from tests.support.kafka.java_source import run_java
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import make_topic
+from tests.support.messages.kio_messages import request_type
+from tests.support.messages.mutations import (
     create_partitions,
     create_topics,
     delete_topics,
@@ -22,10 +24,8 @@ from tests.support.mutations import (
     old_delete_topics,
     results,
 )
-from tests.support.proxy_process import ProxyProcess, ProxyRunner
-from tests.support.raw_client import RawClient
-from tests.support.requests import build, metadata, part
-from tests.support.topics import make_topic
+from tests.support.messages.requests import build, metadata, part
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

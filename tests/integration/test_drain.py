@@ -11,12 +11,12 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.load import Load
-from tests.support.messages import request_frame
-from tests.support.proxy_process import STOP_SECONDS, ProxyProcess, ProxyRunner
-from tests.support.raw_client import RawClient
-from tests.support.requests import api_versions, batch, fetch, produce, values
-from tests.support.topics import make_topic, read_log
+from tests.support.kafka.load import Load
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import make_topic, read_log
+from tests.support.messages.kio_messages import request_frame
+from tests.support.messages.requests import api_versions, batch, fetch, produce, values
+from tests.support.process.proxy_process import STOP_SECONDS, ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 COUNT = 800

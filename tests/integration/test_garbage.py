@@ -9,10 +9,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.messages import framed, request_frame
-from tests.support.proxy_process import HOST, ProxyProcess, ProxyRunner
-from tests.support.raw_client import RawClient
-from tests.support.requests import api_versions, batch, metadata, produce
+from tests.support.kafka.raw_client import RawClient
+from tests.support.messages.kio_messages import framed, request_frame
+from tests.support.messages.requests import api_versions, batch, metadata, produce
+from tests.support.process.proxy_process import HOST, ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

@@ -7,11 +7,11 @@ import confluent_kafka
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.clients import Confluent, new_group
-from tests.support.members import MEMBERS, Member
-from tests.support.numbered import number
-from tests.support.proxy_process import ProxyProcess
-from tests.support.topics import make_topic
+from tests.support.kafka.clients import Confluent, new_group
+from tests.support.kafka.members import MEMBERS, Member
+from tests.support.kafka.topics import make_topic
+from tests.support.messages.numbered import number
+from tests.support.process.proxy_process import ProxyProcess
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

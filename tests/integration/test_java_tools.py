@@ -3,9 +3,9 @@
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.clients import Confluent
-from tests.support.proxy_process import ProxyProcess
-from tests.support.topics import make_topic
+from tests.support.kafka.clients import Confluent
+from tests.support.kafka.topics import make_topic
+from tests.support.process.proxy_process import ProxyProcess
 
 pytestmark = pytest.mark.kafka
 COUNT = 3000

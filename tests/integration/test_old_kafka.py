@@ -7,13 +7,13 @@ import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.wire.registry import BY_KEY
-from tests.support import old_messages
-from tests.support.clients import Aiokafka, Client, Confluent, KafkaPython
-from tests.support.numbered import check_all_there
-from tests.support.proxy_process import ProxyProcess, ProxyRunner
-from tests.support.raw_client import RawClient
-from tests.support.requests import api_versions, batch, produce, values
-from tests.support.topics import make_topic, read_log
+from tests.support.kafka.clients import Aiokafka, Client, Confluent, KafkaPython
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import make_topic, read_log
+from tests.support.messages import old_messages
+from tests.support.messages.numbered import check_all_there
+from tests.support.messages.requests import api_versions, batch, produce, values
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 
 pytestmark = pytest.mark.kafka
 QUOTA = 1_000_000

@@ -10,13 +10,13 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.clients import CLIENTS, Confluent
-from tests.support.configs import DELETE, SET, TOPIC, incremental_request
-from tests.support.numbered import check_all_there, key, value
-from tests.support.proxy_process import ProxyProcess, ProxyRunner
-from tests.support.rates import check_even
-from tests.support.raw_client import RawClient
-from tests.support.topics import make_topic
+from tests.support.kafka.clients import CLIENTS, Confluent
+from tests.support.kafka.rates import check_even
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import make_topic
+from tests.support.messages.configs import DELETE, SET, TOPIC, incremental_request
+from tests.support.messages.numbered import check_all_there, key, value
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

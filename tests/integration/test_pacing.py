@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.proxy_process import HOST, ProxyRunner
-from tests.support.rates import check_even, per_second
-from tests.support.requests import batches
-from tests.support.tap import ADVERTISED_HOST, Tap
-from tests.support.topics import make_topic, read_log
+from tests.support.kafka.rates import check_even, per_second
+from tests.support.kafka.tap import ADVERTISED_HOST, Tap
+from tests.support.kafka.topics import make_topic, read_log
+from tests.support.messages.requests import batches
+from tests.support.process.proxy_process import HOST, ProxyRunner
 
 pytestmark = pytest.mark.kafka
 QUOTA = 1_000_000

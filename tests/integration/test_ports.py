@@ -5,10 +5,10 @@ import socket
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.proxy_process import HOST, ProxyRunner
-from tests.support.raw_client import RawClient
-from tests.support.requests import api_versions
-from tests.support.topics import describe_topic, make_topic
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import describe_topic, make_topic
+from tests.support.messages.requests import api_versions
+from tests.support.process.proxy_process import HOST, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

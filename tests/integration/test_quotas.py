@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.clients import Confluent, poll_all
-from tests.support.numbered import Got
-from tests.support.proxy_process import ProxyProcess, ProxyRunner
-from tests.support.raw_client import RawClient
-from tests.support.requests import api_versions, batch, fetch, produce, values
-from tests.support.topics import make_topic
+from tests.support.kafka.clients import Confluent, poll_all
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import make_topic
+from tests.support.messages.numbered import Got
+from tests.support.messages.requests import api_versions, batch, fetch, produce, values
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 
 from proxy.cli.main import main
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.proxy_process import COMMAND, ProxyRunner
-from tests.support.topics import make_topic
+from tests.support.kafka.topics import make_topic
+from tests.support.process.proxy_process import COMMAND, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

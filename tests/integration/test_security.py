@@ -18,18 +18,26 @@ from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.quota.identity import USER
-from tests.support.certificates import Authority
-from tests.support.client_quotas import EXACT, alter_request, describe_request
-from tests.support.logins import AUTHENTICATE, HANDSHAKE
-from tests.support.messages import framed, request_type
-from tests.support.proxy_process import COMMAND, ProxyProcess
-from tests.support.raw_client import RawClient
-from tests.support.requests import metadata
-from tests.support.secured_clients import COUNT, OAUTHBEARER, PYTHON_CLIENTS, Client, Way, java, tool_config
-from tests.support.secured_kafka import PASSWORDS, SECRET, secured_kafka, set_up
-from tests.support.secured_proxy import ADMIN_TOKEN, ROOT, SecuredProxy
-from tests.support.topics import make_topic
-from tests.support.usage_topic import events_of
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.secured_clients import (
+    COUNT,
+    OAUTHBEARER,
+    PYTHON_CLIENTS,
+    Client,
+    Way,
+    java,
+    tool_config,
+)
+from tests.support.kafka.secured_kafka import PASSWORDS, SECRET, secured_kafka, set_up
+from tests.support.kafka.topics import make_topic
+from tests.support.kafka.usage_topic import events_of
+from tests.support.messages.client_quotas import EXACT, alter_request, describe_request
+from tests.support.messages.kio_messages import framed, request_type
+from tests.support.messages.logins import AUTHENTICATE, HANDSHAKE
+from tests.support.messages.requests import metadata
+from tests.support.process.certificates import Authority
+from tests.support.process.proxy_process import COMMAND, ProxyProcess
+from tests.support.process.secured_proxy import ADMIN_TOKEN, ROOT, SecuredProxy
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

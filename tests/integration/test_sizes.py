@@ -8,12 +8,12 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.clients import Aiokafka, Client, Confluent, KafkaPython, poll_all
-from tests.support.numbered import Got, check_all_there, number, value
-from tests.support.proxy_process import ProxyProcess, ProxyRunner
-from tests.support.raw_client import RawClient
-from tests.support.requests import batch, fetch, produce
-from tests.support.topics import drop_topic, make_topic
+from tests.support.kafka.clients import Aiokafka, Client, Confluent, KafkaPython, poll_all
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import drop_topic, make_topic
+from tests.support.messages.numbered import Got, check_all_there, number, value
+from tests.support.messages.requests import batch, fetch, produce
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

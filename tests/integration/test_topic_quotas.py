@@ -11,13 +11,21 @@ from uuid import UUID
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.clients import CLIENTS, Confluent
-from tests.support.numbered import check_all_there, key, value
-from tests.support.proxy_process import ProxyProcess, ProxyRunner
-from tests.support.rates import per_second
-from tests.support.raw_client import RawClient
-from tests.support.requests import TOPIC_IDS_FROM, batch, batches, fetch, metadata, next_offset, produce
-from tests.support.topics import drop_topic, make_topic, read_log
+from tests.support.kafka.clients import CLIENTS, Confluent
+from tests.support.kafka.rates import per_second
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import drop_topic, make_topic, read_log
+from tests.support.messages.numbered import check_all_there, key, value
+from tests.support.messages.requests import (
+    TOPIC_IDS_FROM,
+    batch,
+    batches,
+    fetch,
+    metadata,
+    next_offset,
+    produce,
+)
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -240,7 +248,7 @@ def test_a_broker_over_its_total_rejects_the_topics_that_are_over_their_share(
 
 
 class Unanswered:
-    """A producer with acks=0. Nobody can tell it of a rejection: what is dropped is counted, and the connection
+    """A producer with acks=0. Nobody can tell it of a rejection: drops are counted, and the connection
     ends.
     """
 

@@ -9,10 +9,10 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.clients import Confluent, new_group, poll_all
-from tests.support.numbered import Got, key, number, value
-from tests.support.proxy_process import ProxyProcess
-from tests.support.topics import make_topic
+from tests.support.kafka.clients import Confluent, new_group, poll_all
+from tests.support.kafka.topics import make_topic
+from tests.support.messages.numbered import Got, key, number, value
+from tests.support.process.proxy_process import ProxyProcess
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

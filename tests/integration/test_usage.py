@@ -10,11 +10,11 @@ import pytest
 from kio.schema.incremental_alter_configs.v1 import request as alter
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.clients import Confluent
-from tests.support.proxy_process import ProxyProcess, ProxyRunner
-from tests.support.raw_client import RawClient
-from tests.support.topics import make_topic
-from tests.support.usage_topic import events_of
+from tests.support.kafka.clients import Confluent
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import make_topic
+from tests.support.kafka.usage_topic import events_of
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

@@ -13,10 +13,10 @@ from typing import Final
 from proxy.demo.children import Children, reap
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.interop.clients import Client
-from tests.support import numbered
-from tests.support.proxy_process import ProxyProcess
-from tests.support.requests import values
-from tests.support.topics import make_topic, read_log
+from tests.support.kafka.topics import make_topic, read_log
+from tests.support.messages import numbered
+from tests.support.messages.requests import values
+from tests.support.process.proxy_process import ProxyProcess
 
 PARTITIONS: Final = 3
 PATIENCE: Final = 180.0  # seconds

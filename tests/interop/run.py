@@ -17,7 +17,7 @@ from rich.table import Table
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.interop.clients import CLIENTS, Client, LeftOut
 from tests.interop.journey import Journey, Leg, Load
-from tests.support.proxy_process import ProxyProcess
+from tests.support.process.proxy_process import ProxyProcess
 
 MIB: Final = 1 << 20
 LOADS: Final = (

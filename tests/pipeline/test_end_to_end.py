@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.clients import Confluent
-from tests.support.proxy_process import ProxyRunner
-from tests.support.topics import make_topic
+from tests.support.kafka.clients import Confluent
+from tests.support.kafka.topics import make_topic
+from tests.support.process.proxy_process import ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka

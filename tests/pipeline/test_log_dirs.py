@@ -11,8 +11,8 @@ from click.testing import Result
 from pipeline.errors import InputError
 from pipeline.log_dirs import read_cluster
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.clients import Confluent
-from tests.support.topics import make_topic
+from tests.support.kafka.clients import Confluent
+from tests.support.kafka.topics import make_topic
 
 
 @pytest.mark.kafka

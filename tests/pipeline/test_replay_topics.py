@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from pipeline.quota_file import Quotas, QuotaSet
 from pipeline.transforms.replay import replay, untried
 from proxy.quota.identity import QuotaEntity
-from tests.support.events import make_event
-from tests.support.quota_workload import Client, run
+from tests.support.stories.events import make_event
+from tests.support.stories.workload import Client, run
 
 Frame = Callable[..., DataFrame]
 MB = 1_000_000

@@ -26,8 +26,8 @@ from proxy.admin.messages.topics import Yielder, read_answer, read_request, writ
 from proxy.wire.apis import RequestHeader, read_request_header
 from proxy.wire.errors import ProtocolError
 from proxy.wire.reader import Reader
-from tests.support.configs import ALTER, DESCRIBE, INCREMENTAL
-from tests.support.messages import (
+from tests.support.messages.configs import ALTER, DESCRIBE, INCREMENTAL
+from tests.support.messages.kio_messages import (
     LENGTH,
     framed,
     read_frame,
@@ -37,8 +37,8 @@ from tests.support.messages import (
     response_type,
     versions,
 )
-from tests.support.mutations import CREATE, to_end
-from tests.support.random_messages import messages
+from tests.support.messages.mutations import CREATE, to_end
+from tests.support.messages.random_messages import messages
 
 FEW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 ALTERING = [(key, version) for key in (ALTER, INCREMENTAL) for version in versions(key)]

@@ -17,8 +17,8 @@ from proxy.wire.fetch_rewrite import (
     fetch_response,
     write_partitions,
 )
-from tests.support.exchanges import milliseconds
-from tests.support.messages import (
+from tests.support.messages.exchanges import milliseconds
+from tests.support.messages.kio_messages import (
     read_frame,
     request_frame,
     request_type,
@@ -27,9 +27,9 @@ from tests.support.messages import (
     through_proxy,
     versions,
 )
-from tests.support.random_messages import messages
-from tests.support.reading import edited, read_fetch, read_request, read_response
-from tests.support.requests import build, part
+from tests.support.messages.random_messages import messages
+from tests.support.messages.reading import edited, read_fetch, read_request, read_response
+from tests.support.messages.requests import build, part
 
 FETCH = 1
 MASK = 0x5A5A5A5A

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from proxy.wire.errors import ProtocolError
 from proxy.wire.frames import CUT_THROUGH_BYTES, FrameSplitter
 from proxy.wire.reader import Reader
-from tests.support.messages import framed, parts_of
+from tests.support.messages.kio_messages import framed, parts_of
 
 SIZES = st.integers(0, 300) | st.integers(4000, 5000)
 CUTS = st.lists(st.integers(0, 2**32), max_size=12)

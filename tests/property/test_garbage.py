@@ -9,8 +9,8 @@ from proxy.relay.traffic import Traffic
 from proxy.wire.errors import ProtocolError
 from proxy.wire.frames import FrameSplitter
 from proxy.wire.registry import BY_KEY
-from tests.support.exchanges import opaque
-from tests.support.messages import (
+from tests.support.messages.exchanges import opaque
+from tests.support.messages.kio_messages import (
     framed,
     parts_of,
     request_frame,
@@ -19,9 +19,9 @@ from tests.support.messages import (
     response_type,
     versions,
 )
-from tests.support.playbook import EVERYONE, START, new_relay
-from tests.support.random_messages import sample
-from tests.support.reading import edited, pass_response, read_request, read_response
+from tests.support.messages.random_messages import sample
+from tests.support.messages.reading import edited, pass_response, read_request, read_response
+from tests.support.stories.playbook import EVERYONE, START, new_relay
 
 PAIRS = [(api.key, version) for api in BY_KEY if api is not None for version in versions(api.key)]
 REQUESTS = [request_frame(sample(request_type(key, version))) for key, version in PAIRS]

@@ -12,10 +12,10 @@ from proxy.relay.close_reasons import RelayError
 from proxy.relay.login.authentication import Login
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
-from tests.support.exchanges import answered, opaque
-from tests.support.logins import RAW, handshake, handshaken, message, replied
-from tests.support.messages import Ports, framed
-from tests.support.playbook import START
+from tests.support.messages.exchanges import answered, opaque
+from tests.support.messages.kio_messages import Ports, framed
+from tests.support.messages.logins import RAW, handshake, handshaken, message, replied
+from tests.support.stories.playbook import START
 
 TOKENS = {
     "PLAIN": lambda user: (f"\0{user}\0secret".encode(),),

@@ -1,5 +1,5 @@
-"""An idempotent producer with several requests on their way, and rejections at random: a broker finds no gap in
-the sequence numbers, and every batch gets through once the rejecting ends.
+"""An idempotent producer with several requests in flight, and rejections at random: a broker finds no gap in
+the sequence numbers, and every batch gets through once the rejections end.
 """
 
 from hypothesis import given

@@ -10,8 +10,8 @@ from kio.schema.errors import ErrorCode
 from proxy.wire.edit import Edit, i32
 from proxy.wire.registry import BY_KEY, KNOWN
 from proxy.wire.views import NO_ID
-from tests.support.exchanges import milliseconds
-from tests.support.messages import (
+from tests.support.messages.exchanges import milliseconds
+from tests.support.messages.kio_messages import (
     BROKER_HOST,
     has_address,
     is_without_endpoints,
@@ -24,8 +24,15 @@ from tests.support.messages import (
     through_proxy,
     versions,
 )
-from tests.support.random_messages import messages
-from tests.support.reading import announce, edited, items_of, pass_response, read_request, read_response
+from tests.support.messages.random_messages import messages
+from tests.support.messages.reading import (
+    announce,
+    edited,
+    items_of,
+    pass_response,
+    read_request,
+    read_response,
+)
 
 PRODUCE = 0
 FETCH = 1

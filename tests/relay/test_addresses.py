@@ -6,8 +6,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.wire.registry import BY_KEY
-from tests.support.exchanges import milliseconds, opaque, produced
-from tests.support.messages import (
+from tests.support.messages.exchanges import milliseconds, opaque, produced
+from tests.support.messages.kio_messages import (
     BROKER_HOST,
     PROXY_HOST,
     PROXY_PORT,
@@ -17,7 +17,7 @@ from tests.support.messages import (
     through_proxy,
     versions,
 )
-from tests.support.playbook import Playbook, new_relay
+from tests.support.stories.playbook import Playbook, new_relay
 
 NODES = [(1, BROKER_HOST, 9092), (2, f"{BROKER_HOST}.{'far' * 40}", 9093), (-1, "", -1)]
 

@@ -2,8 +2,8 @@
 
 from kio.schema.errors import ErrorCode
 
-from tests.support.exchanges import API_VERSIONS, api_versions, milliseconds, opaque
-from tests.support.messages import (
+from tests.support.messages.exchanges import API_VERSIONS, api_versions, milliseconds, opaque
+from tests.support.messages.kio_messages import (
     framed,
     read_frame,
     request_frame,
@@ -11,7 +11,7 @@ from tests.support.messages import (
     response_frame,
     response_type,
 )
-from tests.support.playbook import Playbook, new_relay
+from tests.support.stories.playbook import Playbook, new_relay
 
 
 def offer(version, ranges):

@@ -8,7 +8,7 @@ from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.edit import i16, i32
-from tests.support.playbook import EVERYONE, engine
+from tests.support.stories.playbook import EVERYONE, engine
 
 OWN: int = 49
 OTHER: int = 36

@@ -8,10 +8,10 @@ from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.login.authentication import Login
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
-from tests.support.exchanges import answered, opaque
-from tests.support.logins import RAW, handshake, handshaken, message, replied
-from tests.support.messages import Ports, framed
-from tests.support.playbook import Playbook
+from tests.support.messages.exchanges import answered, opaque
+from tests.support.messages.kio_messages import Ports, framed
+from tests.support.messages.logins import RAW, handshake, handshaken, message, replied
+from tests.support.stories.playbook import Playbook
 
 VERSIONS = [0, 1, 2, RAW]
 LATER = pytest.mark.parametrize("version", VERSIONS)

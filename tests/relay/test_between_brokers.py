@@ -6,9 +6,9 @@ from proxy.quota.engine import QuotaEngine
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Unchanged
-from tests.support.exchanges import answered, api_versions, fetch, fetch_response, opaque, produce
-from tests.support.messages import BROKER_HOST, response_frame, response_type
-from tests.support.playbook import MAX_FRAME_BYTES, Playbook
+from tests.support.messages.exchanges import answered, api_versions, fetch, fetch_response, opaque, produce
+from tests.support.messages.kio_messages import BROKER_HOST, response_frame, response_type
+from tests.support.stories.playbook import MAX_FRAME_BYTES, Playbook
 
 FETCH = 1
 METADATA = 3

@@ -8,7 +8,7 @@ import kio.schema.produce.v13.request as produce_v13
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
 from proxy.wire.views import NO_ID
-from tests.support.exchanges import (
+from tests.support.messages.exchanges import (
     PRODUCE,
     TOPIC,
     answered,
@@ -21,8 +21,8 @@ from tests.support.exchanges import (
     produce,
     produced,
 )
-from tests.support.messages import read_frame, request_frame, request_type, response_frame
-from tests.support.playbook import Playbook, new_relay
+from tests.support.messages.kio_messages import read_frame, request_frame, request_type, response_frame
+from tests.support.stories.playbook import Playbook, new_relay
 
 
 def counted(counters):

@@ -1,7 +1,7 @@
 """The proxy shuts down: what has been read goes to the broker, and no answer waits any longer."""
 
-from tests.support.exchanges import answered, opaque, produce, produced
-from tests.support.playbook import EVERYONE, Playbook, new_relay
+from tests.support.messages.exchanges import answered, opaque, produce, produced
+from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 KILOBYTE = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
 

@@ -3,9 +3,9 @@
 import pytest
 
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR
-from tests.support.exchanges import API_VERSIONS, answered, fetch, opaque, produce, produced
-from tests.support.messages import framed
-from tests.support.playbook import EVERYONE, Playbook, new_relay
+from tests.support.messages.exchanges import API_VERSIONS, answered, fetch, opaque, produce, produced
+from tests.support.messages.kio_messages import framed
+from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 TLS_HELLO = bytes.fromhex("160301020001000001fc0303") + bytes(32)
 HTTP = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"

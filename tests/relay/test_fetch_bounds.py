@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.exchanges import TOPIC, fetch, fetched, fetched_records, record_batch
-from tests.support.old_messages import fetch_request
-from tests.support.playbook import EVERYONE, Playbook, new_relay
+from tests.support.messages.exchanges import TOPIC, fetch, fetched, fetched_records, record_batch
+from tests.support.messages.old_messages import fetch_request
+from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 KILOBYTE = {EVERYONE: {"consumer_byte_rate": 1000.0}}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.relay.fetch.sessions import SESSION_MASK
-from tests.support.fetching import (
+from tests.support.messages.fetching import (
     ALL,
     BATCH,
     COLD,
@@ -16,7 +16,7 @@ from tests.support.fetching import (
     fetched,
     opened,
 )
-from tests.support.playbook import Playbook
+from tests.support.stories.playbook import Playbook
 
 
 @pytest.mark.parametrize("error_code", [70, 71, 106])

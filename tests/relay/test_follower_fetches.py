@@ -15,13 +15,19 @@ from proxy.relay.fetch.sessions import MAX_SESSIONS, SESSION_MASK
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Unchanged
-from tests.support.exchanges import milliseconds, record_batch
-from tests.support.fetching import BATCH, COLD, HOT, Holding, Story, fetch, fetched
-from tests.support.messages import request_frame, request_type, response_frame, response_type, versions
-from tests.support.move import START as LIMITED_AT
-from tests.support.move import quotas, throttled
-from tests.support.playbook import MAX_FRAME_BYTES, Playbook
-from tests.support.requests import build, part
+from tests.support.messages.exchanges import milliseconds, record_batch
+from tests.support.messages.fetching import BATCH, COLD, HOT, Holding, Story, fetch, fetched
+from tests.support.messages.kio_messages import (
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+    versions,
+)
+from tests.support.messages.requests import build, part
+from tests.support.stories.move import START as LIMITED_AT
+from tests.support.stories.move import quotas, throttled
+from tests.support.stories.playbook import MAX_FRAME_BYTES, Playbook
 
 ASKED = {(HOT, 0): 10}
 TOLD = {(HOT, 0): (70, record_batch(100))}

@@ -9,8 +9,8 @@ from proxy.quota.limits.limits import Limits
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
-from tests.support.exchanges import answered, opaque
-from tests.support.playbook import START, Playbook
+from tests.support.messages.exchanges import answered, opaque
+from tests.support.stories.playbook import START, Playbook
 
 MUTATED = Limits({QuotaEntity("somebody else", None): {"controller_mutation_rate": 1.0}})
 NOBODY = Limits({})

@@ -7,7 +7,7 @@ import pytest
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.traffic import Traffic
 from proxy.wire.views import NO_ID
-from tests.support.exchanges import (
+from tests.support.messages.exchanges import (
     TOPIC,
     answered,
     chunks,
@@ -16,13 +16,13 @@ from tests.support.exchanges import (
     produce,
     produced,
 )
-from tests.support.messages import (
+from tests.support.messages.kio_messages import (
     read_frame,
     request_frame,
     request_type,
 )
-from tests.support.old_messages import fetch_request as old_fetch
-from tests.support.playbook import EVERYONE, Playbook, new_relay
+from tests.support.messages.old_messages import fetch_request as old_fetch
+from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 MIB = 1 << 20
 SLOW = {EVERYONE: {"producer_byte_rate": MIB, "consumer_byte_rate": MIB}}

@@ -13,7 +13,7 @@ from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
-from tests.support.exchanges import (
+from tests.support.messages.exchanges import (
     TOPIC,
     answered,
     api_versions,
@@ -24,16 +24,7 @@ from tests.support.exchanges import (
     milliseconds,
     opaque,
 )
-from tests.support.large_responses import (
-    LARGE,
-    describe_cluster,
-    find_coordinator,
-    large_fetch_response,
-    large_produce_response,
-    large_share_response,
-    metadata,
-)
-from tests.support.messages import (
+from tests.support.messages.kio_messages import (
     BROKER_HOST,
     Ports,
     framed,
@@ -43,9 +34,18 @@ from tests.support.messages import (
     response_frame,
     through_proxy,
 )
-from tests.support.old_messages import fetch_request as old_fetch
-from tests.support.old_messages import fetch_response as old_fetched
-from tests.support.playbook import EVERYONE, MAX_FRAME_BYTES, Playbook, new_relay
+from tests.support.messages.large_responses import (
+    LARGE,
+    describe_cluster,
+    find_coordinator,
+    large_fetch_response,
+    large_produce_response,
+    large_share_response,
+    metadata,
+)
+from tests.support.messages.old_messages import fetch_request as old_fetch
+from tests.support.messages.old_messages import fetch_response as old_fetched
+from tests.support.stories.playbook import EVERYONE, MAX_FRAME_BYTES, Playbook, new_relay
 
 MIB = 1 << 20
 SLOW = {EVERYONE: {"producer_byte_rate": MIB, "consumer_byte_rate": MIB}}

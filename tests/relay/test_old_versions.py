@@ -3,10 +3,10 @@
 import pytest
 
 from proxy.relay.unsupported_version import unsupported_api_versions
-from tests.support.exchanges import TOPIC, answered, api_versions, opaque, produce, produced
-from tests.support.messages import framed
-from tests.support.old_messages import fetch_request, fetch_response
-from tests.support.playbook import EVERYONE, Playbook, new_relay
+from tests.support.messages.exchanges import TOPIC, answered, api_versions, opaque, produce, produced
+from tests.support.messages.kio_messages import framed
+from tests.support.messages.old_messages import fetch_request, fetch_response
+from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 KILOBYTE = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
 

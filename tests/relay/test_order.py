@@ -2,8 +2,8 @@
 
 from proxy.relay.inflight import MAX_IN_FLIGHT
 from proxy.relay.unsupported_version import unsupported_api_versions
-from tests.support.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
-from tests.support.playbook import EVERYONE, Playbook, new_relay
+from tests.support.messages.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
+from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 
 def test_a_request_and_its_answer_pass():

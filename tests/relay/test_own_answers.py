@@ -1,8 +1,8 @@
 """Requests that the proxy answers itself: no broker hears of them, and their answers take their turn."""
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
-from tests.support.exchanges import answered, fetch, fetched, opaque, produce, produced
-from tests.support.playbook import EVERYONE, Playbook, new_relay
+from tests.support.messages.exchanges import answered, fetch, fetched, opaque, produce, produced
+from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 OWN = 49
 

@@ -12,8 +12,8 @@ from proxy.relay.close_reasons import PRODUCE_REJECTED
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.traffic import Traffic
 from proxy.wire.edit import LENGTH_SIZE
-from tests.support.exchanges import milliseconds, opaque
-from tests.support.messages import (
+from tests.support.messages.exchanges import milliseconds, opaque
+from tests.support.messages.kio_messages import (
     parts_of,
     read_frame,
     request_frame,
@@ -21,7 +21,7 @@ from tests.support.messages import (
     response_frame,
     response_type,
 )
-from tests.support.playbook import EVERYONE, Playbook, new_relay
+from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 MIB = 1 << 20
 VERSION = 9

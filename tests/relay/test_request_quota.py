@@ -5,9 +5,9 @@ import pytest
 from proxy.quota.limits.limits import Limits
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
-from tests.support.exchanges import answered, fetch, fetched, opaque, produce, produced
-from tests.support.messages import Ports
-from tests.support.playbook import EVERYONE, MAX_FRAME_BYTES, START, Playbook, engine, new_relay
+from tests.support.messages.exchanges import answered, fetch, fetched, opaque, produce, produced
+from tests.support.messages.kio_messages import Ports
+from tests.support.stories.playbook import EVERYONE, MAX_FRAME_BYTES, START, Playbook, engine, new_relay
 
 TENTH = {EVERYONE: {"request_percentage": 10.0}}
 """One tenth of a second at once, then a tenth of the time."""

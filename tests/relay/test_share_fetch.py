@@ -3,9 +3,15 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.support.exchanges import milliseconds
-from tests.support.messages import framed, request_frame, request_type, response_frame, response_type
-from tests.support.playbook import EVERYONE, Playbook, new_relay
+from tests.support.messages.exchanges import milliseconds
+from tests.support.messages.kio_messages import (
+    framed,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+)
+from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 SHARE_FETCH = 78
 KILOBYTE = {EVERYONE: {"consumer_byte_rate": 1000.0}}

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from proxy.relay.relay import Relay
 from proxy.relay.responses import STREAM_BYTES
 from proxy.relay.traffic import Traffic
-from tests.support.exchanges import TOPIC, answered, fetch, fetch_response, fetched, opaque
-from tests.support.large_responses import large_fetch_response
-from tests.support.messages import parts_of, response_frame
-from tests.support.old_messages import fetch_request as old_fetch
-from tests.support.old_messages import fetch_response as old_fetched
-from tests.support.playbook import EVERYONE, Playbook, new_relay
+from tests.support.messages.exchanges import TOPIC, answered, fetch, fetch_response, fetched, opaque
+from tests.support.messages.kio_messages import parts_of, response_frame
+from tests.support.messages.large_responses import large_fetch_response
+from tests.support.messages.old_messages import fetch_request as old_fetch
+from tests.support.messages.old_messages import fetch_response as old_fetched
+from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 MIB = 1 << 20
 KIB = 1 << 10

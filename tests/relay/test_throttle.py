@@ -10,9 +10,9 @@ from proxy.quota.verdict import Verdict
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
-from tests.support.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
-from tests.support.messages import Ports
-from tests.support.playbook import EACH_CLIENT, EVERYONE, Playbook, new_relay
+from tests.support.messages.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
+from tests.support.messages.kio_messages import Ports
+from tests.support.stories.playbook import EACH_CLIENT, EVERYONE, Playbook, new_relay
 
 KILOBYTE_IN = {EVERYONE: {"producer_byte_rate": 1000.0}}
 KILOBYTE_OUT = {EVERYONE: {"consumer_byte_rate": 1000.0}}

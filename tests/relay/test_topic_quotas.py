@@ -8,7 +8,7 @@ from proxy.quota.limits.resources import Resources
 from proxy.relay.traffic import Traffic
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import NO_ID
-from tests.support.exchanges import (
+from tests.support.messages.exchanges import (
     TOPIC,
     fetch,
     fetch_response,
@@ -18,8 +18,14 @@ from tests.support.exchanges import (
     produced,
     record_batch,
 )
-from tests.support.messages import read_frame, request_frame, request_type, response_frame, response_type
-from tests.support.playbook import EVERYONE, START, Playbook, new_relay
+from tests.support.messages.kio_messages import (
+    read_frame,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+)
+from tests.support.stories.playbook import EVERYONE, START, Playbook, new_relay
 
 MIB = 1 << 20
 IN, OUT = PRODUCER_BYTE_RATE.name, CONSUMER_BYTE_RATE.name

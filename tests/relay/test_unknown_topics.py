@@ -3,8 +3,8 @@
 import pytest
 
 from proxy.relay.fetch.sessions import LEAST_WAIT_SECONDS, NAMES_SECONDS
-from tests.support.fetching import ALL, COLD, HOT, NOTHING_NEW, OURS, THEIRS, Story, fetch, fetched
-from tests.support.playbook import Playbook
+from tests.support.messages.fetching import ALL, COLD, HOT, NOTHING_NEW, OURS, THEIRS, Story, fetch, fetched
+from tests.support.stories.playbook import Playbook
 
 ASKED = fetch(1, ALL, 13, session=(0, 0))
 TOLD = fetched(1, NOTHING_NEW, 13, session_id=OURS)

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.relay.test_rejecting import COLD, HOT, REJECTING, over, request, response
 
 from proxy.quota.limits.resources import NO_RESOURCES
 from proxy.quota.usage import NO_PARTITION, UsageLedger
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
+from tests.relay.test_rejecting import COLD, HOT, REJECTING, over, request, response
 from tests.relay.test_streams import pass_on
-from tests.support.exchanges import (
+from tests.support.messages.exchanges import (
     TOPIC,
     answered,
     api_versions,
@@ -25,8 +25,8 @@ from tests.support.exchanges import (
     produce,
     produced,
 )
-from tests.support.messages import Ports, response_frame
-from tests.support.playbook import EVERYONE, MAX_FRAME_BYTES, Playbook, RelayError, engine
+from tests.support.messages.kio_messages import Ports, response_frame
+from tests.support.stories.playbook import EVERYONE, MAX_FRAME_BYTES, Playbook, RelayError, engine
 
 MIB = 1 << 20
 NODE = 3

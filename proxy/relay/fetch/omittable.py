@@ -1,4 +1,4 @@
-"""OmittablePartitions: the partitions that quotas may omit, asked once for each while limits stay the same."""
+"""OmittablePartitions: the partitions that quotas may omit, asked for once while limits stay the same."""
 
 from typing import Final, final
 

@@ -50,7 +50,7 @@ class ProxyCollector(Collector):
         more: Callable[[], Iterable[Metric | None]] = tuple,
     ) -> None:
         """`buckets` gives every active quota bucket with its broker's node id; `store` None where there is
-        none; `file_rejected` tells whether the configuration file, as it is now, is not in force; `sinks` take
+        none; `file_rejected` tells whether the configuration file is not in force; `sinks` take
         usage events; `certificates` gives the days that are left of each file's first certificate;
         `more` gives families of others, and None wherever there may be a turn for others.
         """

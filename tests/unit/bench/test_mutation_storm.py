@@ -3,7 +3,7 @@
 import pytest
 
 from bench.mutation_storm import CALM, FREE, HELD, frame, report
-from tests.support.messages import read_frame, request_type
+from tests.support.messages.kio_messages import read_frame, request_type
 
 
 def test_the_storm_only_validates() -> None:

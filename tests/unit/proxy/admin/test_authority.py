@@ -13,8 +13,8 @@ from proxy.security.settings import Changes
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader
-from tests.support.messages import read_frame, request_type, response_frame, response_type
-from tests.support.mutations import NO_TIME
+from tests.support.messages.kio_messages import read_frame, request_type, response_frame, response_type
+from tests.support.messages.mutations import NO_TIME
 
 ACLS, DESCRIBE, ALTER = 29, 48, 49
 NONE, REJECTED, NO_AUTHORIZER = (

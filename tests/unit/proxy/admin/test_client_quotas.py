@@ -14,9 +14,9 @@ from proxy.quota.quota import DOUBLE, INT, LONG, QuotaKey
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place
 from proxy.wire.reader import Reader
-from tests.support.client_quotas import ANY, DEFAULT_NAME, EXACT, alter_request, describe_request
-from tests.support.memory_store import MemoryLog, Wall, memory_store
-from tests.support.messages import encode, read_frame, response_type
+from tests.support.messages.client_quotas import ANY, DEFAULT_NAME, EXACT, alter_request, describe_request
+from tests.support.messages.kio_messages import encode, read_frame, response_type
+from tests.support.stories.memory_store import MemoryLog, Wall, memory_store
 
 KEYS = [
     QuotaKey("producer_byte_rate", LONG),

@@ -23,11 +23,18 @@ from proxy.store.quota_store import QuotaStore
 from proxy.wire.apis import read_request_header
 from proxy.wire.errors import Malformed, UnsupportedVersion
 from proxy.wire.reader import Reader
-from tests.support.config_rules import CONFIG_RULES
-from tests.support.configs import SET, TOPIC, alter_request, describe_request, incremental_request, results
-from tests.support.configs_broker import FakeBroker
-from tests.support.memory_store import memory_store
-from tests.support.messages import LENGTH, read_frame, request_frame, request_type, response_type
+from tests.support.messages.configs import (
+    SET,
+    TOPIC,
+    alter_request,
+    describe_request,
+    incremental_request,
+    results,
+)
+from tests.support.messages.kio_messages import LENGTH, read_frame, request_frame, request_type, response_type
+from tests.support.stories.config_rules import CONFIG_RULES
+from tests.support.stories.configs_broker import FakeBroker
+from tests.support.stories.memory_store import memory_store
 
 ALICE = QuotaEntity("alice", None)
 RATE = "producer_byte_rate"

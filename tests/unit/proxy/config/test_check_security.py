@@ -6,7 +6,7 @@ import pytest
 
 from proxy.config.settings import Settings, load
 from proxy.errors import SettingsError
-from tests.support.certificates import Authority
+from tests.support.process.certificates import Authority
 
 TLS = "tls: {certificate: p.pem, key: p.key}"
 CLIENTS = "tls: {certificate: p.pem, key: p.key, client_ca: ca.pem, client_auth: required}"

@@ -10,7 +10,7 @@ from proxy.config.settings import Settings, file_quotas, load, split_address
 from proxy.errors import SettingsError
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.limits import OBSERVE, Limits
-from tests.support.settings import SMALLEST, read, rejection
+from tests.support.process.settings import SMALLEST, read, rejection
 
 ROOT = Path(__file__).parents[3]
 

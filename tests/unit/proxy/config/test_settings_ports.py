@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.settings import read, rejection
+from tests.support.process.settings import read, rejection
 
 EACH = "; give each its own"
 KEPT = " are kept for brokers (base + node id)"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from proxy.config.settings import config_rules
-from tests.support.settings import read, rejection
+from tests.support.process.settings import read, rejection
 
 REPLICATION = """
 listeners:

@@ -8,7 +8,7 @@ from proxy.cli.check import describe
 from proxy.config.settings import Settings
 from proxy.config.usage import UsageFiles, UsageTopic
 from proxy.errors import SettingsError
-from tests.support.settings import SMALLEST, read
+from tests.support.process.settings import SMALLEST, read
 
 
 def read_usage(tmp_path: Path, usage: str) -> Settings:

@@ -1,6 +1,6 @@
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, Resources
-from tests.support.config_rules import CONFIG_KEYS, KIND
+from tests.support.stories.config_rules import CONFIG_KEYS, KIND
 
 RULES = ConfigRules([KIND])
 TOTAL = {DEFAULT_RESOURCE: {"total.bytes.in.per.sec.threshold": "5"}}

@@ -11,15 +11,15 @@ from proxy.wire.edit import Edit
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
 from proxy.wire.views import ResponseView
-from tests.support.exchanges import fetch_response, fetched, milliseconds
-from tests.support.messages import (
+from tests.support.messages.exchanges import fetch_response, fetched, milliseconds
+from tests.support.messages.kio_messages import (
     BROKER_HOST,
     is_without_endpoints,
     read_frame,
     response_frame,
     through_proxy,
 )
-from tests.support.reading import pass_response
+from tests.support.messages.reading import pass_response
 
 FETCH = 1
 

@@ -3,9 +3,9 @@
 import pytest
 
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
-from tests.support.exchanges import answered, fetch, opaque, produce, produced
-from tests.support.old_messages import fetch_request, fetch_response
-from tests.support.playbook import EVERYONE, START, new_relay
+from tests.support.messages.exchanges import answered, fetch, opaque, produce, produced
+from tests.support.messages.old_messages import fetch_request, fetch_response
+from tests.support.stories.playbook import EVERYONE, START, new_relay
 
 SLOW = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
 

@@ -8,9 +8,9 @@ from proxy.relay.requests import Requests
 from proxy.relay.traffic import Traffic
 from proxy.wire.errors import FrameTooLarge, Malformed, UnsupportedVersion
 from proxy.wire.topic_names import TopicNames
-from tests.support.exchanges import fetch, opaque, produce
-from tests.support.messages import framed
-from tests.support.playbook import EVERYONE, START, engine
+from tests.support.messages.exchanges import fetch, opaque, produce
+from tests.support.messages.kio_messages import framed
+from tests.support.stories.playbook import EVERYONE, START, engine
 
 WHO = Identity("ANONYMOUS", "", "127.0.0.1")
 

@@ -9,10 +9,10 @@ from proxy.relay.traffic import Traffic
 from proxy.wire.errors import FrameTooLarge, Malformed, Short
 from proxy.wire.registry import BY_KEY
 from proxy.wire.topic_names import TopicNames
-from tests.support.exchanges import answered, fetched, produced
-from tests.support.messages import Ports, framed
-from tests.support.playbook import EVERYONE, START, engine
-from tests.support.reading import request_view
+from tests.support.messages.exchanges import answered, fetched, produced
+from tests.support.messages.kio_messages import Ports, framed
+from tests.support.messages.reading import request_view
+from tests.support.stories.playbook import EVERYONE, START, engine
 
 
 class Side:

@@ -1,7 +1,7 @@
 from kio.schema.errors import ErrorCode
 
 from proxy.relay.unsupported_version import unsupported_api_versions
-from tests.support.messages import read_frame, response_type
+from tests.support.messages.kio_messages import read_frame, response_type
 
 
 def test_a_version_that_is_too_new_is_answered_in_the_oldest_form():

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from proxy.errors import SettingsError, UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
 from proxy.security.settings import UpstreamSasl, UpstreamTls
-from tests.support.certificates import Authority
+from tests.support.process.certificates import Authority
 
 SECRET = "s3cret"
 REJECTED = ErrorCode.sasl_authentication_failed

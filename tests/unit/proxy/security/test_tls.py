@@ -12,7 +12,7 @@ import pytest
 from proxy.errors import SettingsError
 from proxy.security.settings import Tls, UpstreamTls
 from proxy.security.tls import TlsFiles, client_tls, server_name, server_tls
-from tests.support.certificates import Authority
+from tests.support.process.certificates import Authority
 
 AT = ("listeners", 0, "tls")
 

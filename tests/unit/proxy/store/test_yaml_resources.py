@@ -9,7 +9,7 @@ from proxy.errors import SettingsError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.yaml_resources import read_resources, resources_of
-from tests.support.config_rules import CONFIG_RULES, KIND
+from tests.support.stories.config_rules import CONFIG_RULES, KIND
 
 
 def read(text: str) -> Any:

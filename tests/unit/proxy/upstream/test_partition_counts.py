@@ -12,9 +12,15 @@ from proxy.upstream.partition_counts import DEFAULT_SECONDS, TOPICS_AT_A_TIME, B
 from proxy.upstream.partitions import Partitions
 from proxy.wire.apis import read_request_header
 from proxy.wire.reader import Reader
-from tests.support.messages import framed, read_frame, request_type, response_frame, response_type
-from tests.support.mutations import topic_id
-from tests.support.requests import build, metadata, part
+from tests.support.messages.kio_messages import (
+    framed,
+    read_frame,
+    request_type,
+    response_frame,
+    response_type,
+)
+from tests.support.messages.mutations import topic_id
+from tests.support.messages.requests import build, metadata, part
 
 METADATA, DESCRIBE_CONFIGS = 3, 32
 SECONDS = 5.0

@@ -12,7 +12,7 @@ from proxy.wire.edit import apply, i32, string, uvarint
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader
 from proxy.wire.views import ResponseView
-from tests.support.messages import BROKER_HOST, PROXY_HOST, PROXY_PORT, Ports
+from tests.support.messages.kio_messages import BROKER_HOST, PROXY_HOST, PROXY_PORT, Ports
 
 NO_TAGS = b"\0"
 

@@ -7,8 +7,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.wire.views import NO_ID
-from tests.support.exchanges import TOPIC, milliseconds, produce, produced
-from tests.support.messages import (
+from tests.support.messages.exchanges import TOPIC, milliseconds, produce, produced
+from tests.support.messages.kio_messages import (
     BROKER_HOST,
     read_frame,
     request_frame,
@@ -17,8 +17,8 @@ from tests.support.messages import (
     response_type,
     through_proxy,
 )
-from tests.support.old_messages import produce_request, produce_response
-from tests.support.reading import announce, edited, items_of, read_request, read_response
+from tests.support.messages.old_messages import produce_request, produce_response
+from tests.support.messages.reading import announce, edited, items_of, read_request, read_response
 
 BY_NAME = range(13)
 

@@ -6,11 +6,17 @@ import pytest
 from proxy.wire.edit import Edit, i32
 from proxy.wire.errors import Short
 from proxy.wire.views import NO_ID
-from tests.support.exchanges import TOPIC, fetch, fetch_response, fetched
-from tests.support.messages import BROKER_HOST, read_frame, response_frame, through_proxy, versions
-from tests.support.old_messages import fetch_request as old_request
-from tests.support.old_messages import fetch_response as old_response
-from tests.support.reading import announce, edited, items_of, read_request, read_response
+from tests.support.messages.exchanges import TOPIC, fetch, fetch_response, fetched
+from tests.support.messages.kio_messages import (
+    BROKER_HOST,
+    read_frame,
+    response_frame,
+    through_proxy,
+    versions,
+)
+from tests.support.messages.old_messages import fetch_request as old_request
+from tests.support.messages.old_messages import fetch_response as old_response
+from tests.support.messages.reading import announce, edited, items_of, read_request, read_response
 
 VERSIONS = versions(1)
 

@@ -2,8 +2,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.wire.errors import Short
-from tests.support.exchanges import milliseconds
-from tests.support.messages import (
+from tests.support.messages.exchanges import milliseconds
+from tests.support.messages.kio_messages import (
     BROKER_HOST,
     read_frame,
     response_frame,
@@ -11,7 +11,15 @@ from tests.support.messages import (
     through_proxy,
     versions,
 )
-from tests.support.reading import PORTS, announce, api_of, edited, read_response, request_view, start_response
+from tests.support.messages.reading import (
+    PORTS,
+    announce,
+    api_of,
+    edited,
+    read_response,
+    request_view,
+    start_response,
+)
 
 METADATA = 3
 VERSIONS = versions(METADATA)

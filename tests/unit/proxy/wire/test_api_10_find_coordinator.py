@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.support.exchanges import milliseconds
-from tests.support.messages import (
+from tests.support.messages.exchanges import milliseconds
+from tests.support.messages.kio_messages import (
     BROKER_HOST,
     read_frame,
     response_frame,
@@ -12,7 +12,7 @@ from tests.support.messages import (
     through_proxy,
     versions,
 )
-from tests.support.reading import announce, edited, read_response
+from tests.support.messages.reading import announce, edited, read_response
 
 FIND_COORDINATOR = 10
 VERSIONS = versions(FIND_COORDINATOR)

@@ -2,9 +2,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.wire.registry import BY_KEY
-from tests.support.exchanges import milliseconds
-from tests.support.messages import framed, read_frame, response_frame, response_type, versions
-from tests.support.reading import announce, edited, read_response
+from tests.support.messages.exchanges import milliseconds
+from tests.support.messages.kio_messages import framed, read_frame, response_frame, response_type, versions
+from tests.support.messages.reading import announce, edited, read_response
 
 API_VERSIONS = 18
 VERSIONS = versions(API_VERSIONS)

@@ -1,8 +1,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.support.exchanges import milliseconds
-from tests.support.messages import (
+from tests.support.messages.exchanges import milliseconds
+from tests.support.messages.kio_messages import (
     BROKER_HOST,
     read_frame,
     response_frame,
@@ -10,7 +10,7 @@ from tests.support.messages import (
     through_proxy,
     versions,
 )
-from tests.support.reading import announce, edited, read_response
+from tests.support.messages.reading import announce, edited, read_response
 
 DESCRIBE_CLUSTER = 60
 VERSIONS = versions(DESCRIBE_CLUSTER)

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.support.exchanges import milliseconds
-from tests.support.messages import (
+from tests.support.messages.exchanges import milliseconds
+from tests.support.messages.kio_messages import (
     BROKER_HOST,
     is_without_endpoints,
     read_frame,
@@ -14,7 +14,7 @@ from tests.support.messages import (
     through_proxy,
     versions,
 )
-from tests.support.reading import announce, edited, items_of, read_response
+from tests.support.messages.reading import announce, edited, items_of, read_response
 
 SHARE_FETCH = 78
 VERSIONS = versions(SHARE_FETCH)

@@ -3,8 +3,8 @@ import uuid
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.support.exchanges import milliseconds
-from tests.support.messages import (
+from tests.support.messages.exchanges import milliseconds
+from tests.support.messages.kio_messages import (
     BROKER_HOST,
     is_without_endpoints,
     read_frame,
@@ -13,7 +13,7 @@ from tests.support.messages import (
     through_proxy,
     versions,
 )
-from tests.support.reading import announce, edited, items_of, read_response
+from tests.support.messages.reading import announce, edited, items_of, read_response
 
 SHARE_ACKNOWLEDGE = 79
 VERSIONS = versions(SHARE_ACKNOWLEDGE)

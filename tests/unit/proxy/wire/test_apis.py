@@ -4,7 +4,7 @@ from proxy.wire.apis import Api, read_request_header
 from proxy.wire.errors import Malformed
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView
-from tests.support.messages import Ports
+from tests.support.messages.kio_messages import Ports
 
 
 def header(api_key, version, correlation_id, client_id):

@@ -3,7 +3,7 @@ import pytest
 from proxy.wire.batches import read_whole_batches
 from proxy.wire.errors import Short
 from proxy.wire.reader import Reader
-from tests.support.exchanges import record_batch
+from tests.support.messages.exchanges import record_batch
 
 TWO = record_batch(61) + record_batch(100)
 

@@ -3,7 +3,7 @@ import pytest
 from proxy.wire.errors import FrameTooLarge
 from proxy.wire.frames import CUT_THROUGH_BYTES, JOINED_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import NOTHING, Reader
-from tests.support.messages import framed
+from tests.support.messages.kio_messages import framed
 
 LIMIT = 100 << 20
 

@@ -2,7 +2,7 @@ import pytest
 
 from proxy.wire.intercepted import ANSWERED
 from proxy.wire.registry import BY_KEY, KNOWN
-from tests.support.messages import request_type, response_type, versions
+from tests.support.messages.kio_messages import request_type, response_type, versions
 
 
 def names(api):

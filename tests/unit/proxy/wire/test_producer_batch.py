@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.wire.producer_batch import BATCH_HEAD_BYTES, NO_PRODUCER_ID, read_producer_batch
-from tests.support.requests import batch
+from tests.support.messages.requests import batch
 
 
 def test_the_head_of_a_batch_says_whose_and_which_it_is():

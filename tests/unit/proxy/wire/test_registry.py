@@ -1,7 +1,7 @@
 import pytest
 
 from proxy.wire.registry import BY_KEY, KNOWN
-from tests.support.messages import request_type, response_type, versions
+from tests.support.messages.kio_messages import request_type, response_type, versions
 
 READ = [api for api in BY_KEY if api is not None]
 ALL = [api for api in KNOWN if api is not None]

@@ -11,8 +11,8 @@ from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.reader import Reader
 from proxy.wire.rejected_partitions import Rejection, answer, cut, restore
-from tests.support.exchanges import produce, produced
-from tests.support.messages import (
+from tests.support.messages.exchanges import produce, produced
+from tests.support.messages.kio_messages import (
     has_address,
     parts_of,
     read_frame,
@@ -22,8 +22,8 @@ from tests.support.messages import (
     response_type,
     versions,
 )
-from tests.support.random_messages import messages
-from tests.support.reading import read_request, read_response
+from tests.support.messages.random_messages import messages
+from tests.support.messages.reading import read_request, read_response
 
 PRODUCE = 0
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -7,9 +7,9 @@ import pytest
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader
 from proxy.wire.views import NO_ID, RequestView
-from tests.support.exchanges import TOPIC, fetch_response, produce
-from tests.support.messages import read_frame, request_frame, request_type, response_frame
-from tests.support.reading import (
+from tests.support.messages.exchanges import TOPIC, fetch_response, produce
+from tests.support.messages.kio_messages import read_frame, request_frame, request_type, response_frame
+from tests.support.messages.reading import (
     PORTS,
     api_of,
     items_of,

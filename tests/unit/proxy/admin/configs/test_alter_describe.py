@@ -13,8 +13,7 @@ from proxy.quota.limits.resources import ConfigResource
 from proxy.relay.close_reasons import RelayError
 from proxy.store.quota_store import StoreUnavailable
 from proxy.wire.errors import Malformed
-from tests.support.config_rules import CONFIG_RULES, KIND, PASSED_ON
-from tests.support.configs import (
+from tests.support.messages.configs import (
     APPEND,
     BROKER,
     DELETE,
@@ -26,8 +25,11 @@ from tests.support.configs import (
     describe_request,
     incremental_request,
 )
-from tests.support.configs_broker import FakeBroker
-from tests.support.configs_kit import (
+from tests.support.messages.kio_messages import request_frame, versions
+from tests.support.messages.mutations import intercepted, topic_id
+from tests.support.stories.config_rules import CONFIG_RULES, KIND, PASSED_ON
+from tests.support.stories.configs_broker import FakeBroker
+from tests.support.stories.configs_kit import (
     ACTION,
     BROKER_1,
     DEFAULT_BROKER,
@@ -49,10 +51,8 @@ from tests.support.configs_kit import (
     T,
     U,
 )
-from tests.support.memory_store import memory_store
-from tests.support.messages import request_frame, versions
-from tests.support.mutations import intercepted, topic_id
-from tests.support.rights import FixedRights
+from tests.support.stories.memory_store import memory_store
+from tests.support.stories.rights import FixedRights
 
 every_incremental = pytest.mark.parametrize("version", versions(INCREMENTAL))
 

@@ -4,14 +4,15 @@ import pytest
 
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
 from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
-from tests.support.configs import (
+from tests.support.messages.configs import (
     DESCRIBE,
     SET,
     Shown,
     describe_request,
     described,
 )
-from tests.support.configs_kit import (
+from tests.support.messages.kio_messages import request_frame, versions
+from tests.support.stories.configs_kit import (
     ACTION,
     BROKER_1,
     DEFAULT_BROKER,
@@ -28,7 +29,6 @@ from tests.support.configs_kit import (
     T,
     U,
 )
-from tests.support.messages import request_frame, versions
 
 every_describe = pytest.mark.parametrize("version", versions(DESCRIBE))
 

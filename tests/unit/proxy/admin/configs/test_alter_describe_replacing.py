@@ -5,12 +5,13 @@ import pytest
 from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
 from proxy.quota.limits.resources import ConfigResource
 from proxy.store.layers import Temporary
-from tests.support.configs import (
+from tests.support.messages.configs import (
     ALTER,
     SET,
     alter_request,
 )
-from tests.support.configs_kit import (
+from tests.support.messages.kio_messages import request_frame, versions
+from tests.support.stories.configs_kit import (
     BROKER_1,
     FLAG,
     INVALID_CONFIG,
@@ -25,7 +26,6 @@ from tests.support.configs_kit import (
     T,
     U,
 )
-from tests.support.messages import request_frame, versions
 
 every_alter = pytest.mark.parametrize("version", versions(ALTER))
 

@@ -16,11 +16,15 @@ from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.relay.close_reasons import RelayError
 from proxy.store.quota_store import ConfigChange, StoreUnavailable
 from proxy.wire.errors import Malformed, UnsupportedVersion
-from tests.support.config_rules import CONFIG_RULES
-from tests.support.configs_broker import Counts, FakeBroker
-from tests.support.memory_store import memory_store
-from tests.support.messages import LENGTH, read_frame, request_frame, request_type, response_type, versions
-from tests.support.mutations import (
+from tests.support.messages.kio_messages import (
+    LENGTH,
+    read_frame,
+    request_frame,
+    request_type,
+    response_type,
+    versions,
+)
+from tests.support.messages.mutations import (
     CREATE,
     FIRST_CREATE_OF_KIO,
     NO_TIME,
@@ -29,7 +33,10 @@ from tests.support.mutations import (
     old_answer,
     topic_id,
 )
-from tests.support.requests import build, part
+from tests.support.messages.requests import build, part
+from tests.support.stories.config_rules import CONFIG_RULES
+from tests.support.stories.configs_broker import Counts, FakeBroker
+from tests.support.stories.memory_store import memory_store
 
 RATE, ACTION, REPLICAS = (
     "producer.byte.rate",

@@ -28,7 +28,7 @@ from proxy.admin.messages.client_quotas import (
 )
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader
-from tests.support.messages import encode, read_frame, request_type, response_type, versions
+from tests.support.messages.kio_messages import encode, read_frame, request_type, response_type, versions
 
 VERSIONS = [0, 1]
 NAMES = ["alice", "", None, "a" * 200, "grün", "<default>"]

@@ -12,8 +12,8 @@ from proxy.admin.messages.topic_apis import APIS
 from proxy.admin.messages.topics import NO_COUNT, STEPS, Yielder, read_answer, read_request, write_answer
 from proxy.wire.errors import Malformed
 from proxy.wire.views import NO_ID
-from tests.support.exchanges import milliseconds
-from tests.support.messages import (
+from tests.support.messages.exchanges import milliseconds
+from tests.support.messages.kio_messages import (
     LENGTH,
     read_frame,
     request_frame,
@@ -22,7 +22,7 @@ from tests.support.messages import (
     response_type,
     versions,
 )
-from tests.support.mutations import (
+from tests.support.messages.mutations import (
     CREATE,
     DELETE,
     GROW,
@@ -36,7 +36,7 @@ from tests.support.mutations import (
     payload_of,
     to_end,
 )
-from tests.support.random_messages import messages
+from tests.support.messages.random_messages import messages
 
 EACH = [(key, version) for key in APIS for version in versions(key)]
 each_version = pytest.mark.parametrize(("api_key", "version"), EACH, ids=[f"{key}v{v}" for key, v in EACH])

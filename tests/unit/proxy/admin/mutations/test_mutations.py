@@ -6,17 +6,8 @@ from proxy.admin.mutations.mutations import MAX_REQUEST_BYTES
 from proxy.quota.limits.limits import OBSERVE
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.wire.errors import Malformed, UnsupportedVersion
-from tests.support.messages import framed, request_frame, response_frame
-from tests.support.mutation_story import (
-    EXISTS,
-    FORBIDDEN,
-    NOT_THERE,
-    THROTTLED,
-    TIMED_OUT,
-    Story,
-    throttle_ms,
-)
-from tests.support.mutations import (
+from tests.support.messages.kio_messages import framed, request_frame, response_frame
+from tests.support.messages.mutations import (
     create_partitions,
     create_topics,
     created,
@@ -26,6 +17,15 @@ from tests.support.mutations import (
     old_delete_topics,
     payload_of,
     topic_id,
+)
+from tests.support.stories.mutation_story import (
+    EXISTS,
+    FORBIDDEN,
+    NOT_THERE,
+    THROTTLED,
+    TIMED_OUT,
+    Story,
+    throttle_ms,
 )
 
 INVALID = 42

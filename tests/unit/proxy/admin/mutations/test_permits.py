@@ -5,8 +5,8 @@ import pytest
 from proxy.admin.mutations.permits import MOST_PARTITIONS
 from proxy.upstream.partitions import Partitions
 from proxy.wire.views import NO_ID
-from tests.support.mutation_story import EXISTS, NOT_THERE, Story
-from tests.support.mutations import create_partitions, create_topics, delete_topics, topic_id
+from tests.support.messages.mutations import create_partitions, create_topics, delete_topics, topic_id
+from tests.support.stories.mutation_story import EXISTS, NOT_THERE, Story
 
 RATE = 10_000.0
 BURST = 110_000.0

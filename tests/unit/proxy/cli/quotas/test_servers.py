@@ -9,7 +9,7 @@ from proxy.cli.main import main
 from proxy.cli.quotas.servers import Servers, read_access
 from proxy.errors import SettingsError
 from proxy.security.access import PLAINTEXT
-from tests.support.certificates import Authority
+from tests.support.process.certificates import Authority
 
 SASL = "sasl: {mechanism: SCRAM-SHA-512, username: admin, password_file: password}\n"
 

@@ -13,9 +13,9 @@ from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
 from proxy.wire.registry import BY_KEY
 from proxy.wire.views import RequestView
-from tests.support.fetching import COLD, FETCH, HOT, Story, fetch
-from tests.support.messages import read_frame, response_type
-from tests.support.playbook import START
+from tests.support.messages.fetching import COLD, FETCH, HOT, Story, fetch
+from tests.support.messages.kio_messages import read_frame, response_type
+from tests.support.stories.playbook import START
 
 VERSION = 12
 WHO = Identity("ANONYMOUS", "", "127.0.0.1")

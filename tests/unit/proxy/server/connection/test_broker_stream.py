@@ -16,8 +16,8 @@ from proxy.relay.traffic import Traffic
 from proxy.server.connection import broker_stream
 from proxy.server.connection.connection import Connection
 from proxy.server.connection.splice import SPLICE
-from tests.support.exchanges import answered, fetch, fetch_response, fetched, opaque
-from tests.support.messages import Ports, response_frame
+from tests.support.messages.exchanges import answered, fetch, fetch_response, fetched, opaque
+from tests.support.messages.kio_messages import Ports, response_frame
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,

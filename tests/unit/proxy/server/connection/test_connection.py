@@ -16,7 +16,7 @@ from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.server.connection.connection import Connection
-from tests.support.messages import Ports, framed, request_frame, request_type
+from tests.support.messages.kio_messages import Ports, framed, request_frame, request_type
 
 OWN: int = 49
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)

@@ -12,8 +12,8 @@ from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.server.connection.connection import Connection
-from tests.support.exchanges import answered, opaque
-from tests.support.messages import LENGTH, Ports
+from tests.support.messages.exchanges import answered, opaque
+from tests.support.messages.kio_messages import LENGTH, Ports
 
 OWN: int = 49
 OTHER: int = 42

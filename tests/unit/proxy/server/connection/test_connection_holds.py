@@ -10,9 +10,9 @@ import uvloop
 
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
-from tests.support.exchanges import TOPIC
-from tests.support.old_messages import fetch_request, fetch_response
-from tests.support.playbook import EVERYONE, new_relay
+from tests.support.messages.exchanges import TOPIC
+from tests.support.messages.old_messages import fetch_request, fetch_response
+from tests.support.stories.playbook import EVERYONE, new_relay
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,

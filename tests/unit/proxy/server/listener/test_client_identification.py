@@ -14,7 +14,7 @@ from proxy.server.listener.client_identification import ClientIdentification, No
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.sni_hosts import SniHosts
 from proxy.upstream.refresh import ClusterRefresh
-from tests.support.certificates import Authority
+from tests.support.process.certificates import Authority
 
 TLS = Tls(certificate="p.pem", key="p.key")
 SNI = Sni(port=1, bootstrap_host="k.test", broker_host="b-$(node_id).k.test")

@@ -21,8 +21,8 @@ from proxy.security.tls import server_tls
 from proxy.server.connection.connection import Connection
 from proxy.server.listener.tls_server import TlsServer
 from proxy.tasks import Tasks
-from tests.support.certificates import Authority
-from tests.support.messages import Ports, framed, request_frame, request_type
+from tests.support.messages.kio_messages import Ports, framed, request_frame, request_type
+from tests.support.process.certificates import Authority
 
 OWN: int = 49
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)

@@ -7,7 +7,7 @@ from prometheus_client.registry import Collector
 
 from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.telemetry.metrics.replication import endless, replication_families, shown
-from tests.support.move import MEBIBYTE, START, Fetcher, copies, quotas, run, throttled
+from tests.support.stories.move import MEBIBYTE, START, Fetcher, copies, quotas, run, throttled
 
 RATE = 4 * MEBIBYTE
 

@@ -1,4 +1,4 @@
-"""Replication quotas on followers that catch up: see tests/support/move.py."""
+"""Replication quotas on followers that catch up: see tests/support/stories/move.py."""
 
 import statistics
 from itertools import pairwise
@@ -11,7 +11,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import OBSERVE, PACE, WINDOW, Limits
 from proxy.quota.limits.resources import Resources
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
-from tests.support.move import (
+from tests.support.stories.move import (
     MEBIBYTE,
     START,
     TOPIC,

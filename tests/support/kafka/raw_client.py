@@ -1,0 +1,126 @@
+"""A client without habits: sends the frames that it is told to, and says when each answer came."""
+
+import socket
+import ssl
+import struct
+import time
+from collections import deque
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from tests.support.messages.kio_messages import LENGTH, read_frame, request_frame, response_type
+
+HOST: Final = "127.0.0.1"
+API_VERSIONS: Final = 18
+TIMEOUT_SECONDS: Final = 60.0
+
+
+class Answer(NamedTuple):
+    """A response, when its last byte was here (time.monotonic), and its frame's size."""
+
+    message: Any
+    at: float
+    size: int
+
+
+class RawClient:
+    """One connection. Requests are kio's; several may be sent before the first answer is read."""
+
+    def __init__(
+        self,
+        port: int,
+        client_id: str | None = "raw",
+        host: str = HOST,
+        tls: ssl.SSLContext | None = None,
+        server_name: str = "localhost",
+    ) -> None:
+        self._client_id = client_id
+        self._socket = socket.create_connection((host, port), timeout=TIMEOUT_SECONDS)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=server_name)
+        self._answers = self._socket.makefile("rb")
+        self._awaited: deque[tuple[int, Any]] = deque()
+        self._sent = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def send(self, request: Any, *, answered: bool = True) -> float:
+        """Send a request; `answered` is false for acks=0. When its last byte had been taken."""
+        self._sent += 1
+        if answered:
+            self._awaited.append((self._sent, response_type(request.__api_key__, request.__version__)))
+        self.send_bytes(request_frame(request, self._sent, self._client_id))
+        return time.monotonic()
+
+    def send_bytes(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def send_until_full(self, data: bytes, seconds: float) -> bytes:
+        """Send as much as is taken; the rest, when nothing has been for so long."""
+        left = memoryview(data)
+        self._socket.settimeout(seconds)
+        with suppress(TimeoutError):
+            while left:
+                left = left[self._socket.send(left) :]
+        self._socket.settimeout(TIMEOUT_SECONDS)
+        return bytes(left)
+
+    def receive_frame(self) -> bytes:
+        """The next frame as it is, with its length; EOFError when there is none."""
+        length = self._answers.read(LENGTH)
+        size = int.from_bytes(length, "big")
+        body = self._answers.read(size) if len(length) == LENGTH else b""
+        if len(length) < LENGTH or len(body) < size:
+            raise EOFError("the connection ended")
+        return length + body
+
+    def receive(self) -> Answer:
+        """The answer that is due next; it has to be the one of the oldest request."""
+        frame = self.receive_frame()
+        at = time.monotonic()
+        correlation_id, schema = self._awaited.popleft()
+        assert int.from_bytes(frame[LENGTH : 2 * LENGTH], "big") == correlation_id, "answers out of order"
+        return Answer(read_frame(schema, frame), at, len(frame))
+
+    def ask(self, request: Any) -> Any:
+        """Send a request, and return its answer."""
+        self.send(request)
+        return self.receive().message
+
+    def ended(self, seconds: float = 30.0) -> bool:
+        """Whether the other side ends the connection within this time; what still comes is dropped."""
+        self._socket.settimeout(seconds)
+        try:
+            while self._socket.recv(1 << 16):
+                pass
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            pass
+        return True
+
+    def shut_down(self) -> None:
+        """Send no more, and go on reading."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def reset(self) -> None:
+        """End with a reset, as a process that is killed with unread data."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The client's own host and port."""
+        host, port = self._socket.getsockname()[:2]
+        return host, port
+
+    def close(self) -> None:
+        self._answers.close()
+        self._socket.close()

@@ -1,0 +1,76 @@
+"""Brokers that fetch from each other through a proxy."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from proxy.demo.broker_properties import INTERNAL
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.demo.ports import free_port_range
+from tests.support.kafka.topics import describe_topic
+from tests.support.process.proxy_process import BROKERS, HOST, ProxyProcess
+from tests.support.waiting import wait_until
+
+
+class Replicated:
+    """`brokers` of them, whose inter-broker listeners are advertised at the proxy's replication listener."""
+
+    def __init__(self, folder: Path, brokers: int, properties: Mapping[str, str] | None = None) -> None:
+        base = self._base = free_port_range(BROKERS)
+        node_ids = range(1, brokers + 1)
+        self.kafka: Final = EmbeddedKafka(
+            brokers,
+            properties=properties,
+            advertised={node_id: {INTERNAL: f"{HOST}:{base + node_id}"} for node_id in node_ids},
+        )
+        self._replication = {
+            "name": "replication",
+            "replication": True,
+            "broker_port_base": base,
+            "broker_port_count": BROKERS,
+            "upstream": {
+                "brokers": {
+                    str(node_id): f"{HOST}:{self.kafka.port(node_id, INTERNAL)}" for node_id in node_ids
+                }
+            },
+        }
+        self._folder = folder
+
+    def __enter__(self) -> Self:
+        self.kafka.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kafka.__exit__(kind, error, trace)
+
+    def proxy(self, name: str = "proxy", **settings: Any) -> ProxyProcess:
+        """A proxy, not started yet, with these further top-level keys of its file."""
+        return ProxyProcess(
+            self._folder / name, self.kafka.bootstrap, settings=settings, more_listeners=[self._replication]
+        )
+
+    def port(self, node_id: int) -> int:
+        """Where its fellows reach a broker, at the proxy."""
+        return self._base + node_id
+
+    def complaints(self) -> list[str]:
+        """What the brokers' logs have of replicas that fell out of sync, or that nobody fetches any more."""
+        logs = [self.kafka.log(node_id).read_text(errors="replace") for node_id in self.kafka.node_ids]
+        lines = [line for log in logs for line in log.splitlines()]
+        return [line for line in lines if "Shrinking ISR" in line or "marked as failed" in line]
+
+    def in_sync(self, topic: str, partition: int = 0, port: int | None = None) -> set[int]:
+        """The ISR, as the first broker knows it."""
+        told = describe_topic(port or self.kafka.port(1), topic)
+        return set(told.partitions[partition].isr_nodes)
+
+    def wait_in_sync(self, topic: str, on: Sequence[Sequence[int]], timeout: float = 60.0) -> None:
+        """Wait until each partition's replicas in sync are these."""
+        wait_until(
+            lambda: all(self.in_sync(topic, number) == set(replicas) for number, replicas in enumerate(on)),
+            f"{topic} in sync on {on}",
+            timeout,
+        )

@@ -1,0 +1,111 @@
+"""Topics, made and asked for at the brokers themselves, past the proxy."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.raw_client import RawClient
+from tests.support.messages.requests import (
+    create_topic,
+    delete_topic,
+    fetch,
+    list_offsets,
+    metadata,
+    next_offset,
+)
+from tests.support.waiting import wait_until
+
+
+def make_topic(
+    kafka: EmbeddedKafka,
+    name: str,
+    partitions: int = 1,
+    replicas: int = 1,
+    *,
+    on: Sequence[Sequence[int]] = (),
+    **configs: str | int,
+) -> UUID:
+    """Create a topic, and wait until every broker knows the leaders, and they are ready; its topic id.
+
+    `on` are the brokers of each partition, its leader first, where they are chosen. Configs have Kafka's
+    names with `_` in place of the dots.
+    """
+    partitions = len(on) or partitions
+    settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
+    with RawClient(kafka.port(1)) as client:
+        answer = client.ask(create_topic(name, partitions, replicas, settings, on)).topics[0]
+    assert answer.error_code == ErrorCode.none, f"{name}: {answer.error_code!r} {answer.error_message}"
+    for node_id in kafka.node_ids:
+        wait_until(partial(_is_known, kafka, node_id, name, partitions), f"{name} at broker {node_id}")
+    led: dict[int, list[int]] = {}
+    for partition, leader in leaders(kafka, name).items():
+        led.setdefault(leader, []).append(partition)
+    for node_id, theirs in led.items():
+        wait_until(partial(_is_led, kafka, node_id, name, theirs), f"{name}'s leader {node_id}", 120)
+    topic_id = answer.topic_id
+    assert isinstance(topic_id, UUID)
+    return topic_id
+
+
+def _is_led(kafka: EmbeddedKafka, node_id: int, name: str, partitions: Sequence[int]) -> bool:
+    """Whether the broker has made the partitions' logs: metadata names it as the leader before that."""
+    with RawClient(kafka.port(node_id)) as client:
+        answer = client.ask(list_offsets(name, partitions)).topics[0]
+    return all(found.error_code == ErrorCode.none for found in answer.partitions)
+
+
+def _is_known(kafka: EmbeddedKafka, node_id: int, name: str, partitions: int) -> bool:
+    topic = describe_topic(kafka.port(node_id), name)
+    return len(topic.partitions) == partitions and all(found.leader_id >= 0 for found in topic.partitions)
+
+
+def drop_topic(kafka: EmbeddedKafka, name: str) -> None:
+    """Delete a topic, and wait until no broker knows it."""
+    with RawClient(kafka.port(1)) as client:
+        answer = client.ask(delete_topic(name)).responses[0]
+    assert answer.error_code == ErrorCode.none, f"{name}: {answer.error_code!r}"
+    for node_id in kafka.node_ids:
+        wait_until(partial(_is_gone, kafka, node_id, name), f"no {name} at broker {node_id}")
+
+
+def _is_gone(kafka: EmbeddedKafka, node_id: int, name: str) -> bool:
+    unknown: bool = (
+        describe_topic(kafka.port(node_id), name).error_code == ErrorCode.unknown_topic_or_partition
+    )
+    return unknown
+
+
+def describe_topic(port: int, name: str) -> Any:
+    """A topic as the Metadata response of the broker or proxy at this port has it."""
+    with RawClient(port) as client:
+        return client.ask(metadata([name])).topics[0]
+
+
+def leaders(kafka: EmbeddedKafka, name: str) -> dict[int, int]:
+    """The node id of each partition's leader, as the first broker knows it."""
+    first = next(iter(kafka.node_ids))
+    return {
+        found.partition_index: found.leader_id for found in describe_topic(kafka.port(first), name).partitions
+    }
+
+
+def read_log(kafka: EmbeddedKafka, name: str, partition: int = 0) -> Iterator[bytes]:
+    """A partition's records, as pieces of whole and cut off batches, straight from its leader."""
+    leader = leaders(kafka, name)[partition]
+    offset = 0
+    with RawClient(kafka.port(leader)) as client:
+        while True:
+            found = client.ask(fetch(name, offset, partition=partition, max_bytes=8 << 20))
+            answer = found.responses[0].partitions[0]
+            assert answer.error_code == ErrorCode.none, f"{name}: {answer.error_code!r}"
+            if not answer.records:
+                assert offset >= answer.high_watermark
+                return
+            yield bytes(answer.records)
+            offset = next_offset(answer.records)
+            if offset >= answer.high_watermark:
+                return

@@ -1,0 +1,260 @@
+"""Fetches of several partitions, inside sessions and outside, for stories about what is left out of them."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_plan import FetchPlan
+from proxy.quota.identity import Identity
+from proxy.quota.limits.limits import Limits
+from proxy.quota.quota import Quota
+from proxy.relay.fetch.sessions import SESSION_MASK, FetchSessions
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.wire.topic_names import TopicNames
+from tests.support.messages.exchanges import milliseconds, record_batch
+from tests.support.messages.kio_messages import (
+    Ports,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+)
+from tests.support.messages.requests import build, part
+from tests.support.stories.playbook import MAX_FRAME_BYTES, START, Playbook
+
+FETCH: Final = 1
+TOPIC_IDS_FROM: Final = 13
+REPLICA_STATE_FROM: Final = 15
+HOT: Final = "hot"
+"""The topic that quotas are about."""
+COLD: Final = "cold"
+MAX_BYTES: Final = 1 << 20
+"""Each partition's partition_max_bytes."""
+MAX_WAIT_MS: Final = 500
+
+Partition = tuple[str, int]
+
+ALL: Final = {(HOT, 0): 10, (HOT, 1): 20, (COLD, 0): 30}
+"""The partitions of a story, and the offsets from which they are fetched."""
+BATCH: Final = record_batch(100)
+NOTHING_NEW: Final = dict.fromkeys(ALL, (70, b""))
+"""The answer for all of them without records."""
+OURS: Final = 12345
+"""The broker's id of the session, and the client's."""
+THEIRS: Final = OURS ^ SESSION_MASK
+
+
+def topic_id(topic: str) -> UUID:
+    return UUID(bytes=topic.encode().ljust(16, b"."))
+
+
+class Names(TopicNames):
+    """Knows every topic's name that topic_id() has made an id of, but for those that are hidden."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden: set[str] = set()
+        self.awaited: set[str] = set()
+        """Those whose names are on their way."""
+
+    def look_up(self, topic_id: bytes) -> str:
+        name = topic_id.rstrip(b".").decode()
+        return "" if name in self.hidden else name
+
+    def awaits(self, topic_id: bytes) -> bool:
+        return topic_id.rstrip(b".").decode() in self.awaited
+
+
+class Holding(Quota):
+    """Holds back what the story says: partitions of HOT, until a time."""
+
+    def __init__(self) -> None:
+        super().__init__((FETCH,))
+        self.holds_fetches = True
+        self.until: Final[dict[int, float]] = {}
+        """By partition: seconds since the story began."""
+        self.most: Final[dict[int, int]] = {}
+        """By partition: how much it may bring."""
+        self.plans: Final[list[list[int]]] = []
+        """The partitions of each plan, in their turn."""
+        self.seen: Final[dict[int, tuple[int, int, int]]] = {}
+        """By partition: its fetch_offset, max_bytes and high watermark in the last plan."""
+
+    def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
+        return topic == HOT
+
+    def hold_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
+        self.plans.append([item.partition for item in plan.items])
+        for item in plan.items:
+            self.seen[item.partition] = (item.fetch_offset, item.max_bytes, item.marks.high_watermark)
+            until = START + self.until.get(item.partition, 0.0)
+            if until > now:
+                plan.hold(item, until)
+            elif item.partition in self.most:
+                plan.bound(item, self.most[item.partition])
+
+    def hold(self, until: float, *partitions: int) -> None:
+        """From now on."""
+        for partition in partitions:
+            self.until[partition] = until
+
+
+@dataclass
+class Story:
+    """A relay whose fetches one quota holds back."""
+
+    quota: Holding = field(default_factory=Holding)
+    names: Names = field(default_factory=Names)
+    between_brokers: bool = False
+
+    def __post_init__(self) -> None:
+        self.engine = QuotaEngine([self.quota])
+        self.engine.configure(Limits({}), START)
+        self.connect()
+
+    def connect(self) -> None:
+        """A new connection."""
+        self.relay = Relay(
+            self.engine,
+            Ports(),
+            Traffic(),
+            "ANONYMOUS",
+            "127.0.0.1",
+            MAX_FRAME_BYTES,
+            topic_names=self.names,
+            between_brokers=self.between_brokers,
+        )
+
+    @property
+    def fetches(self) -> FetchSessions | None:
+        """What the relay knows of fetches that quotas may hold back."""
+        return self.relay._requests._held._fetches
+
+    def new_limits(self) -> None:
+        self.engine.configure(Limits({}), START)
+
+
+def _of(schema: Any, entity: str, topic: str, **values: Any) -> Any:
+    return part(schema, entity, topic=topic, topic_id=topic_id(topic), **values)
+
+
+def _grouped(partitions: Any) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(number)
+    return topics
+
+
+def fetch(
+    correlation_id: int,
+    partitions: dict[Partition, int],
+    version: int = 12,
+    *,
+    session: tuple[int, int] = (0, -1),
+    forgotten: tuple[Partition, ...] = (),
+    bounds: dict[Partition, int] | None = None,
+    leader_epoch: int = 3,
+    max_wait_ms: int = MAX_WAIT_MS,
+    min_bytes: int = 1,
+    replica_id: int = -1,
+) -> bytes:
+    """A request for these partitions from these offsets on; `session` is its id and epoch, `replica_id` the
+    follower's.
+    """
+    schema = request_type(FETCH, version)
+    state = {}
+    if version >= REPLICA_STATE_FROM:
+        state["replica_state"] = part(schema, "ReplicaState", replica_id=replica_id, replica_epoch=-1)
+    topics = []
+    for topic, numbers in _grouped(partitions).items():
+        entries = tuple(
+            part(
+                schema,
+                "FetchPartition",
+                partition=number,
+                current_leader_epoch=leader_epoch,
+                fetch_offset=partitions[topic, number],
+                log_start_offset=-1,
+                partition_max_bytes=(bounds or {}).get((topic, number), MAX_BYTES),
+            )
+            for number in numbers
+        )
+        topics.append(_of(schema, "FetchTopic", topic, partitions=entries))
+    gone = [
+        _of(schema, "ForgottenTopic", topic, partitions=tuple(numbers))
+        for topic, numbers in _grouped(forgotten).items()
+    ]
+    request = build(
+        schema,
+        replica_id=replica_id,
+        max_wait=milliseconds(max_wait_ms),
+        min_bytes=min_bytes,
+        max_bytes=50 << 20,
+        isolation_level=0,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=tuple(topics),
+        forgotten_topics_data=tuple(gone),
+        rack_id="",
+        **state,
+    )
+    return request_frame(request, correlation_id)
+
+
+def fetched(
+    correlation_id: int,
+    partitions: dict[Partition, tuple[int, bytes]],
+    version: int = 12,
+    *,
+    session_id: int = 0,
+    error_code: int = 0,
+    throttle_ms: int = 0,
+    aborted: tuple[()] | None = None,
+    failed: ErrorCode = ErrorCode.none,
+) -> bytes:
+    """The answer: by partition its high watermark (the last stable offset is one less, the log starts at 1)
+    and its records. `failed`: what those of which no high watermark is known have instead.
+    """
+    schema = response_type(FETCH, version)
+    topics = []
+    for topic, numbers in _grouped(partitions).items():
+        entries = tuple(
+            part(
+                schema,
+                "PartitionData",
+                partition_index=number,
+                error_code=failed if partitions[topic, number][0] < 0 else ErrorCode.none,
+                high_watermark=partitions[topic, number][0],
+                last_stable_offset=partitions[topic, number][0] - 1,
+                log_start_offset=1,
+                aborted_transactions=aborted,
+                preferred_read_replica=-1,
+                records=partitions[topic, number][1],
+            )
+            for number in numbers
+        )
+        topics.append(_of(schema, "FetchableTopicResponse", topic, partitions=entries))
+    response = build(
+        schema,
+        throttle_time=milliseconds(throttle_ms),
+        error_code=ErrorCode(error_code),
+        session_id=session_id,
+        responses=tuple(topics),
+    )
+    return response_frame(response, correlation_id)
+
+
+def opened(version: int = 12, partitions: dict[Partition, int] = ALL) -> tuple[Story, Playbook]:
+    """A story whose client has opened a session, before anything was held."""
+    story = Story()
+    told = dict.fromkeys(partitions, (70, b""))
+    play = Playbook(story.relay)
+    play.client(fetch(1, partitions, version, session=(0, 0)))
+    play.to_broker(fetch(1, partitions, version, session=(0, 0)))
+    play.broker(fetched(1, told, version, session_id=OURS))
+    play.to_client(fetched(1, told, version, session_id=THEIRS))
+    return story, play

@@ -1,0 +1,220 @@
+"""CreateTopics, DeleteTopics and CreatePartitions as frames, at every version; the oldest are not in kio."""
+
+from collections.abc import Coroutine, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from proxy.quota.usage import UsageLedger
+from proxy.relay.exchange import Client, Exchange
+from proxy.relay.intercepted import Intercepted
+from proxy.relay.traffic import Bytes
+from proxy.wire.apis import read_request_header
+from proxy.wire.edit import LENGTH_SIZE
+from proxy.wire.reader import Reader, text
+from tests.support.messages.kio_messages import (
+    framed,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+)
+from tests.support.messages.requests import build, part
+
+Value = TypeVar("Value")
+CREATE: Final = 19
+DELETE: Final = 20
+GROW: Final = 37
+FIRST_CREATE_OF_KIO: Final = 2
+FIRST_DELETE_OF_KIO: Final = 1
+SECONDS_30: Final = timedelta(seconds=30)
+NO_TIME: Final = timedelta(0)
+ADDRESS: Final = "127.0.0.1"
+
+
+def to_end(work: Coroutine[Any, Any, Value]) -> Value:
+    """The result of work that awaits nothing but its next turn."""
+    while True:
+        try:
+            work.send(None)
+        except StopIteration as end:
+            result: Value = end.value
+            return result
+
+
+def intercepted(frame: bytes, user: str = "ANONYMOUS", usage: UsageLedger | None = None) -> Intercepted:
+    """A request's frame as the relay hands it out; `usage` counts what its client uses of broker 1."""
+    reader = Reader([frame], LENGTH_SIZE)
+    header = read_request_header(reader)
+    client_id = text(header.raw_client_id)
+    used = None if usage is None else usage.client(1, user, client_id)
+    client = Client(user, client_id, ADDRESS, Bytes(), header.raw_client_id, used)
+    return Intercepted(Exchange(header.correlation_id, client, own=True), header, frame[LENGTH_SIZE:])
+
+
+def create_topics(
+    topics: Mapping[str, int | Sequence[Sequence[int]]],
+    version: int = 7,
+    *,
+    validate_only: bool = False,
+    replicas: int = 1,
+) -> Any:
+    """A CreateTopics request: by name how many partitions (-1: the broker's default), or their brokers."""
+    schema = request_type(CREATE, version)
+    creatable = []
+    for name, partitions in topics.items():
+        placed = () if isinstance(partitions, int) else partitions
+        assignments = tuple(
+            part(schema, "CreatableReplicaAssignment", partition_index=index, broker_ids=tuple(brokers))
+            for index, brokers in enumerate(placed)
+        )
+        creatable.append(
+            part(
+                schema,
+                "CreatableTopic",
+                name=name,
+                num_partitions=-1 if placed else partitions,
+                replication_factor=-1 if placed else replicas,
+                assignments=assignments,
+                configs=(part(schema, "CreatableTopicConfig", name="retention.ms", value="60000"),),
+            )
+        )
+    return build(schema, topics=tuple(creatable), timeout=SECONDS_30, validate_only=validate_only)
+
+
+def delete_topics(names: Sequence[str] = (), version: int = 6, *, ids: Sequence[UUID] = ()) -> Any:
+    """A DeleteTopics request by name, and by topic id (v6)."""
+    schema = request_type(DELETE, version)
+    if version < 6:
+        return build(schema, topic_names=tuple(names), timeout=SECONDS_30)
+    topics = [part(schema, "DeleteTopicState", name=name, topic_id=None) for name in names]
+    topics += [part(schema, "DeleteTopicState", name=None, topic_id=topic_id) for topic_id in ids]
+    return build(schema, topics=tuple(topics), timeout=SECONDS_30)
+
+
+def create_partitions(topics: Mapping[str, int], version: int = 3, *, validate_only: bool = False) -> Any:
+    """A CreatePartitions request: by name how many partitions there shall be."""
+    schema = request_type(GROW, version)
+    grown = tuple(
+        part(schema, "CreatePartitionsTopic", name=name, count=count, assignments=None)
+        for name, count in topics.items()
+    )
+    return build(schema, topics=grown, timeout=SECONDS_30, validate_only=validate_only)
+
+
+Answers = Mapping[str, int]
+"""By topic the error code."""
+
+
+def created(answers: Answers, version: int = 7, *, partitions: Mapping[str, int] | None = None) -> Any:
+    """A CreateTopicsResponse; `partitions` says of how many it tells, where the version can."""
+    schema = response_type(CREATE, version)
+    topics = tuple(
+        part(
+            schema,
+            "CreatableTopicResult",
+            name=name,
+            topic_id=topic_id(name) if code == 0 else None,
+            error_code=ErrorCode(code),
+            error_message=None if code == 0 else "because",
+            num_partitions=(partitions or {}).get(name, -1),
+            replication_factor=-1,
+            configs=(),
+        )
+        for name, code in answers.items()
+    )
+    return build(schema, topics=topics, throttle_time=NO_TIME)
+
+
+def deleted(answers: Answers, version: int = 6) -> Any:
+    """A DeleteTopicsResponse; from v6 on with names and ids, whichever was asked for."""
+    schema = response_type(DELETE, version)
+    topics = tuple(
+        part(
+            schema,
+            "DeletableTopicResult",
+            name=name,
+            topic_id=topic_id(name),
+            error_code=ErrorCode(code),
+        )
+        for name, code in answers.items()
+    )
+    return build(schema, responses=topics, throttle_time=NO_TIME)
+
+
+def grown(answers: Answers, version: int = 3) -> Any:
+    """A CreatePartitionsResponse."""
+    schema = response_type(GROW, version)
+    topics = tuple(
+        part(schema, "CreatePartitionsTopicResult", name=name, error_code=ErrorCode(code), error_message=None)
+        for name, code in answers.items()
+    )
+    return build(schema, results=topics, throttle_time=NO_TIME)
+
+
+def topic_id(name: str) -> UUID:
+    """The id that topics of this name have in made up answers."""
+    return UUID(bytes=name.encode()[:16].ljust(16, b"\1"))
+
+
+def results(message: Any) -> list[tuple[str | None, int]]:
+    """Names and error codes of an answer to any of the three, in its order."""
+    found = next(
+        getattr(message, name) for name in ("topics", "responses", "results") if hasattr(message, name)
+    )
+    return [(topic.name, topic.error_code.value) for topic in found]
+
+
+def old_create_topics(
+    topics: Mapping[str, int], version: int, correlation_id: int = 1, client_id: str = "client"
+) -> bytes:
+    """A CreateTopics request v0 or v1 as a frame, each topic with one config."""
+    assert version < FIRST_CREATE_OF_KIO
+    config = _array([_string("retention.ms") + _string("60000")])
+    body = _array(
+        [_string(name) + _int(count, 4) + _int(1, 2) + _array([]) + config for name, count in topics.items()]
+    )
+    validate_only = b"\0" if version >= 1 else b""
+    return _old_request(CREATE, version, correlation_id, client_id, body + _int(30_000, 4) + validate_only)
+
+
+def old_delete_topics(names: Sequence[str], correlation_id: int = 1, client_id: str = "client") -> bytes:
+    """A DeleteTopics request v0 as a frame."""
+    body = _array([_string(name) for name in names]) + _int(30_000, 4)
+    return _old_request(DELETE, 0, correlation_id, client_id, body)
+
+
+def old_answer(answers: Answers, messages: bool = False, correlation_id: int = 1) -> bytes:
+    """A CreateTopicsResponse v0 (v1 with `messages`) or DeleteTopicsResponse v0 as a frame."""
+    message = _int(-1, 2) if messages else b""
+    topics = _array([_string(name) + _int(code, 2) + message for name, code in answers.items()])
+    return framed(_int(correlation_id, 4) + topics)
+
+
+def frame_of(message: Any, correlation_id: int = 1, client_id: str = "client") -> bytes:
+    """A request as a frame."""
+    return request_frame(message, correlation_id, client_id)
+
+
+def payload_of(message: Any, correlation_id: int = 1) -> bytes:
+    """An answer's header and body."""
+    return response_frame(message, correlation_id)[LENGTH_SIZE:]
+
+
+def _old_request(api_key: int, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:
+    header = _int(api_key, 2) + _int(version, 2) + _int(correlation_id, 4) + _string(client_id)
+    return framed(header + body)
+
+
+def _int(value: int, size: int) -> bytes:
+    return value.to_bytes(size, "big", signed=True)
+
+
+def _string(value: str) -> bytes:
+    return _int(len(value.encode()), 2) + value.encode()
+
+
+def _array(elements: list[bytes]) -> bytes:
+    return _int(len(elements), 4) + b"".join(elements)

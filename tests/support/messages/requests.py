@@ -1,0 +1,238 @@
+"""Requests at any version that kio has, from what they are about."""
+
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
+
+from tests.support.messages.kio_messages import request_type
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+LIST_OFFSETS: Final = 2
+METADATA: Final = 3
+FIND_COORDINATOR: Final = 10
+API_VERSIONS: Final = 18
+CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
+DESCRIBE_CLUSTER: Final = 60
+SHARE_FETCH: Final = 78
+SHARE_ACKNOWLEDGE: Final = 79
+TOPIC_IDS_FROM: Final = 13
+"""The first version of Produce and of Fetch that names topics by id."""
+BATCH_HEADER: Final = 61
+MAX_WAIT: Final = timedelta(milliseconds=500)
+
+
+def build(schema: Any, /, **values: Any) -> Any:
+    """An entity with those of the values whose fields this version has."""
+    names = {field.name for field in fields(schema)}
+    return schema(**{name: value for name, value in values.items() if name in names})
+
+
+def part(schema: Any, entity: str, /, **values: Any) -> Any:
+    """One of the entities that a message is made of."""
+    return build(getattr(sys.modules[schema.__module__], entity), **values)
+
+
+def batch(values: Iterable[bytes], magic: int = 2) -> bytes:
+    """One record batch (magic 2), or a message set (0, 1), that holds these values without keys."""
+    builder = MemoryRecordsBuilder(magic, 0, 1 << 30)
+    now = int(time.time() * 1000)  # older records are soon deleted
+    for value in values:
+        assert builder.append(timestamp=now, key=None, value=value)
+    builder.close()
+    return bytes(builder.buffer())
+
+
+def values(records: bytes) -> list[bytes]:
+    """The values in the batches of a Fetch response; a batch that is cut off is left out."""
+    batches = MemoryRecords(records)
+    found: list[bytes] = []
+    while batches.has_next():
+        one = batches.next_batch()
+        assert one is not None
+        found.extend(record.value or b"" for record in one)
+    return found
+
+
+def produce(
+    topic: str,
+    records: bytes,
+    version: int = 9,
+    *,
+    topic_id: UUID | None = None,
+    partition: int = 0,
+    acks: int = -1,
+) -> Any:
+    """A Produce request with one partition."""
+    schema = request_type(PRODUCE, version)
+    data = part(schema, "PartitionProduceData", index=partition, records=records)
+    to = part(schema, "TopicProduceData", name=topic, topic_id=topic_id, partition_data=(data,))
+    return build(schema, acks=acks, timeout=timedelta(seconds=30), topic_data=(to,))
+
+
+def fetch(
+    topic: str,
+    offset: int = 0,
+    version: int = 12,
+    *,
+    topic_id: UUID | None = None,
+    partition: int = 0,
+    max_bytes: int = 1 << 20,
+) -> Any:
+    """A consumer's Fetch request of one partition, outside any session."""
+    schema = request_type(FETCH, version)
+    wanted = part(
+        schema,
+        "FetchPartition",
+        partition=partition,
+        fetch_offset=offset,
+        log_start_offset=-1,
+        partition_max_bytes=max_bytes,
+    )
+    of = part(schema, "FetchTopic", topic=topic, topic_id=topic_id, partitions=(wanted,))
+    return build(
+        schema,
+        replica_id=-1,
+        max_wait=MAX_WAIT,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        topics=(of,),
+        forgotten_topics_data=(),
+    )
+
+
+def metadata(topics: Iterable[str] | None = None, version: int = 12) -> Any:
+    """A Metadata request; None asks for every topic."""
+    schema = request_type(METADATA, version)
+    wanted = (
+        None
+        if topics is None
+        else tuple(part(schema, "MetadataRequestTopic", name=name, topic_id=None) for name in topics)
+    )
+    if wanted is None and version == 0:
+        wanted = ()
+    return build(
+        schema,
+        topics=wanted,
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+
+
+def api_versions(version: int = 3) -> Any:
+    return build(
+        request_type(API_VERSIONS, version), client_software_name="tests", client_software_version="1"
+    )
+
+
+def create_topic(
+    name: str, partitions: int, replicas: int, configs: Mapping[str, str], on: Sequence[Sequence[int]] = ()
+) -> Any:
+    """A CreateTopics request; `on` are the brokers of each partition, where they are chosen."""
+    schema = request_type(CREATE_TOPICS, 7)
+    settings = tuple(
+        part(schema, "CreatableTopicConfig", name=key, value=value) for key, value in configs.items()
+    )
+    placed = [
+        part(schema, "CreatableReplicaAssignment", partition_index=index, broker_ids=tuple(brokers))
+        for index, brokers in enumerate(on)
+    ]
+    topic = part(
+        schema,
+        "CreatableTopic",
+        name=name,
+        num_partitions=-1 if on else partitions,
+        replication_factor=-1 if on else replicas,
+        assignments=tuple(placed),
+        configs=tuple(settings),
+    )
+    return build(schema, topics=(topic,), timeout=timedelta(seconds=30))
+
+
+def delete_topic(name: str) -> Any:
+    schema = request_type(DELETE_TOPICS, 6)
+    topic = part(schema, "DeleteTopicState", name=name, topic_id=None)
+    return build(schema, topics=(topic,), timeout=timedelta(seconds=30))
+
+
+def batches(records: bytes) -> list[tuple[float, int]]:
+    """The whole batches of a Fetch response (magic 2): the last record's time in seconds, and the size."""
+    found = []
+    at = 0
+    while at + BATCH_HEADER <= len(records):
+        size = int.from_bytes(records[at + 8 : at + 12], "big") + 12
+        if at + size > len(records):
+            break
+        found.append((int.from_bytes(records[at + 35 : at + 43], "big") / 1000, size))
+        at += size
+    return found
+
+
+def next_offset(records: bytes) -> int:
+    """The offset behind the last whole batch of a Fetch response (magic 2)."""
+    at = offset = 0
+    for _, size in batches(records):
+        base = int.from_bytes(records[at : at + 8], "big")
+        offset = base + int.from_bytes(records[at + 23 : at + 27], "big") + 1
+        at += size
+    return offset
+
+
+def list_offsets(topic: str, partitions: Iterable[int]) -> Any:
+    """A ListOffsets request for the ends of these partitions."""
+    schema = request_type(LIST_OFFSETS, 8)
+    ends = [part(schema, "ListOffsetsPartition", partition_index=index, timestamp=-1) for index in partitions]
+    of = part(schema, "ListOffsetsTopic", name=topic, partitions=tuple(ends))
+    return build(schema, replica_id=-1, isolation_level=0, topics=(of,))
+
+
+def find_coordinator(key: str, key_type: int = 0, version: int = 6) -> Any:
+    """A FindCoordinator request; key_type 0 for groups, 1 for transactions."""
+    schema = request_type(FIND_COORDINATOR, version)
+    return build(schema, key=key, coordinator_keys=(key,), key_type=key_type)
+
+
+def describe_cluster(version: int = 2) -> Any:
+    schema = request_type(DESCRIBE_CLUSTER, version)
+    return build(schema, include_cluster_authorized_operations=False, include_fenced_brokers=False)
+
+
+def share_fetch(topic_id: UUID, member_id: str, epoch: int = 0, version: int = 2) -> Any:
+    """A ShareFetch request of partition 0; the share session opens at epoch 0."""
+    schema = request_type(SHARE_FETCH, version)
+    partition = part(schema, "FetchPartition", partition_index=0, acknowledgement_batches=())
+    return build(
+        schema,
+        group_id="raw-share",
+        member_id=member_id,
+        share_session_epoch=epoch,
+        max_wait=MAX_WAIT,
+        min_bytes=0,
+        max_bytes=1 << 20,
+        max_records=100,
+        batch_size=100,
+        topics=(part(schema, "FetchTopic", topic_id=topic_id, partitions=(partition,)),),
+        forgotten_topics_data=(),
+    )
+
+
+def share_acknowledge(topic_id: UUID, member_id: str, epoch: int, version: int = 2) -> Any:
+    """A ShareAcknowledge request that accepts the first record of partition 0."""
+    schema = request_type(SHARE_ACKNOWLEDGE, version)
+    accepted = part(schema, "AcknowledgementBatch", first_offset=0, last_offset=0, acknowledge_types=(1,))
+    partition = part(schema, "AcknowledgePartition", partition_index=0, acknowledgement_batches=(accepted,))
+    return build(
+        schema,
+        group_id="raw-share",
+        member_id=member_id,
+        share_session_epoch=epoch,
+        topics=(part(schema, "AcknowledgeTopic", topic_id=topic_id, partitions=(partition,)),),
+    )

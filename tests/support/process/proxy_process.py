@@ -1,0 +1,218 @@
+"""The proxy as users run it: the command, a configuration file, and what the admin port says."""
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from proxy.demo.children import Children
+from proxy.demo.ports import free_port_range
+from tests.support.waiting import wait_until
+
+Quotas = Sequence[Mapping[str, object]]
+HOST: Final = "127.0.0.1"
+BROKERS: Final = 10
+"""Node ids 0 to 9 have a port."""
+STOP_SECONDS: Final = 40.0
+COMMAND: Final = Path(sys.executable).with_name("quota-proxy")
+_PAGE: Final = Path(__file__).parents[3] / "docs/metrics.md"
+DOCUMENTED: Final = frozenset(
+    name.removesuffix("_total") for name in re.findall(r"`(quota_proxy_\w+)`", _PAGE.read_text())
+)
+
+
+class ProxyProcess:
+    """`quota-proxy run` in front of the cluster at `upstream` (HOST:PORT, separated by commas).
+
+    quotas    the file's quotas.clients
+    settings  further top-level keys of the file
+    listener  further keys of its first listener
+    more_listeners  further listeners
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        upstream: str,
+        quotas: Quotas = (),
+        *,
+        settings: Mapping[str, Any] | None = None,
+        listener: Mapping[str, Any] | None = None,
+        more_listeners: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        first = free_port_range(BROKERS + 2)
+        self.bootstrap_port = first
+        self.admin_port = first + 1
+        self._broker_port_base = first + 2
+        self._folder = folder
+        self._children = Children()
+        self._process: subprocess.Popen[str] | None = None
+        own = {
+            "name": "clients",
+            "bootstrap_port": self.bootstrap_port,
+            "broker_port_base": self._broker_port_base,
+            "broker_port_count": BROKERS,
+            "upstream": {"bootstrap": upstream.split(",")},
+        }
+        config: dict[str, Any] = {
+            "cluster": "tests",
+            "listeners": [{**own, **(listener or {})}, *more_listeners],
+            "admin": {"port": self.admin_port},
+            "quotas": {"clients": list(quotas), "changes": {"without_authorizer": "loopback"}},
+        }
+        for key, value in (settings or {}).items():
+            config[key] = {**config.get(key, {}), **value} if isinstance(value, dict) else value
+        folder.mkdir(parents=True, exist_ok=True)
+        self.config_file = folder / "quota-proxy.yaml"
+        self.config_file.write_text(json.dumps(config, indent=2))  # JSON is YAML
+        self.log_file = folder / "proxy.log"
+
+    def launch(self) -> None:
+        """Start the process."""
+        with self.log_file.open("ab") as log:
+            self._process = self._children.spawn(
+                [str(COMMAND), "run", "--config", str(self.config_file)], stdout=log, stderr=log
+            )
+
+    def start(self) -> Self:
+        """Start the process, and wait until its admin port answers."""
+        self.launch()
+        wait_until(self._answers, f"the proxy's admin port; its log:\n{self.log}")
+        return self
+
+    def _answers(self) -> bool:
+        status = self.process.poll()
+        assert status is None, f"the proxy ended with status {status}; its log:\n{self.log}"
+        try:
+            return self.get("/healthz")[0] == 200
+        except OSError:
+            return False
+
+    def wait_ready(self) -> Self:
+        """Wait until clients can be served."""
+        wait_until(lambda: self.get("/readyz")[0] == 200, "the proxy's being ready")
+        return self
+
+    def __enter__(self) -> Self:
+        return self.start().wait_ready()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._children.kill_all()
+
+    @property
+    def process(self) -> subprocess.Popen[str]:
+        assert self._process is not None, "not started"
+        return self._process
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.process.send_signal(signal.SIGTERM)
+
+    def stop(self) -> int:
+        """Send SIGTERM and wait for the end; the exit status."""
+        self.terminate()
+        return self.process.wait(STOP_SECONDS)
+
+    # Where it is
+
+    @property
+    def bootstrap(self) -> str:
+        """HOST:PORT for bootstrap.servers."""
+        return f"{HOST}:{self.bootstrap_port}"
+
+    def broker_port(self, node_id: int) -> int:
+        """Where clients reach a broker."""
+        return self._broker_port_base + node_id
+
+    @property
+    def broker_ports(self) -> range:
+        """Every port that a broker can have."""
+        return range(self._broker_port_base, self._broker_port_base + BROKERS)
+
+    # What it says
+
+    @property
+    def peak_memory(self) -> int:
+        """The most bytes that the process has had in memory so far (Linux)."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text() if self.log_file.exists() else ""
+
+    def log_lines(self, pattern: str) -> list[str]:
+        """The log's lines in which this regular expression is found."""
+        return [line for line in self.log.splitlines() if re.search(pattern, line)]
+
+    def get(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
+        """Status and body of a page of the admin port; OSError where it does not answer."""
+        connection = http.client.HTTPConnection(HOST, self.admin_port, timeout=10)
+        try:
+            connection.request("GET", path, headers=dict(headers or {}))
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def metrics(self) -> dict[str, Metric]:
+        """The families of /metrics by name (a counter's is without its _total), each on its page."""
+        status, text = self.get("/metrics")
+        assert status == 200
+        families = {family.name: family for family in text_string_to_metric_families(text)}
+        assert families.keys() <= DOCUMENTED, families.keys() - DOCUMENTED
+        return families
+
+    def metric(self, sample: str, **labels: str) -> float:
+        """The sum of the samples of this name that have these labels; 0 where there are none."""
+        return sum(
+            found.value
+            for family in self.metrics().values()
+            for found in family.samples
+            if found.name == sample and labels.items() <= found.labels.items()
+        )
+
+    def buckets(self) -> list[dict[str, Any]]:
+        """What /api/quotas shows."""
+        status, text = self.get("/api/quotas")
+        assert status == 200
+        shown: list[dict[str, Any]] = json.loads(text)["quotas"]
+        return shown
+
+
+class ProxyRunner:
+    """Starts proxies, each with a folder of its own, and ends those that still run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.proxies: Final[list[ProxyProcess]] = []
+        self._folder = folder
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for proxy in self.proxies:
+            proxy.__exit__(kind, error, trace)
+
+    def prepare(self, upstream: str, quotas: Quotas = (), **more: Any) -> ProxyProcess:
+        """A proxy that is not started yet; arguments as those of ProxyProcess."""
+        proxy = ProxyProcess(self._folder / str(len(self.proxies)), upstream, quotas, **more)
+        self.proxies.append(proxy)
+        return proxy
+
+    def __call__(self, upstream: str, quotas: Quotas = (), **more: Any) -> ProxyProcess:
+        """A proxy that serves clients."""
+        return self.prepare(upstream, quotas, **more).start().wait_ready()

@@ -1,0 +1,100 @@
+"""The proxy's part in APIs about configs before a broker that is none; and what such tests ask about."""
+
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from proxy.admin.configs.alter_describe import ResourceConfigs
+from proxy.admin.configs.store import ConfigsStore
+from proxy.quota.config_rules import ConfigRules
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
+from tests.support.messages.configs import (
+    BROKER,
+    DESCRIBE,
+    TOPIC,
+    Resource,
+    Results,
+    Shown,
+    alter_request,
+    describe_request,
+    described,
+    incremental_request,
+    results,
+)
+from tests.support.messages.kio_messages import read_frame, request_frame, response_type
+from tests.support.messages.mutations import intercepted
+from tests.support.stories.config_rules import CONFIG_RULES
+from tests.support.stories.configs_broker import FakeBroker
+from tests.support.stories.memory_store import Wall, memory_store
+
+T, U, DEFAULT_TOPIC = (TOPIC, "t"), (TOPIC, "u"), (TOPIC, DEFAULT_RESOURCE)
+BROKER_1, DEFAULT_BROKER, LOGGER = (BROKER, "1"), (BROKER, ""), (8, "1")
+RATE, REPLICAS, PART = (
+    "producer.byte.rate",
+    "leader.replication.throttled.replicas",
+    "bytes.in.per.sec.threshold",
+)
+TOTAL, FLAG, ACTION = (
+    "total.bytes.in.per.sec.threshold",
+    "leader.replication.throttled",
+    "producer.byte.rate.action",
+)
+THEIRS, EXPIRES = "retention.ms", "expires.at.ms"
+WALL_MS = Wall().ms
+NONE, INVALID_CONFIG, INVALID_REQUEST = ErrorCode.none, ErrorCode.invalid_config, ErrorCode.invalid_request
+REJECTED = ErrorCode.topic_authorization_failed
+
+
+class Kit:
+    """The proxy's part before a broker, with a store in memory."""
+
+    def __init__(
+        self,
+        file: dict[ConfigResource, dict[str, str]] | None = None,
+        rejects: dict[Resource, ErrorCode] | None = None,
+        rules: ConfigRules = CONFIG_RULES,
+    ) -> None:
+        self.store, self.log = memory_store({}, configs=file)
+        self.broker = FakeBroker(rejects)
+        self._apis = ResourceConfigs(ConfigsStore(self.store), rules, lambda: WALL_MS)
+
+    async def set(
+        self, *resources: tuple[Resource, list[tuple[str, int, str | None]]], **more: Any
+    ) -> Results:
+        """The results of IncrementalAlterConfigs."""
+        return await self.alter(incremental_request(resources, **more))
+
+    async def replace(self, *resources: tuple[Resource, dict[str, str | None]], **more: Any) -> Results:
+        """The results of AlterConfigs."""
+        return await self.alter(alter_request(resources, **more))
+
+    async def alter(self, request: Any) -> Results:
+        """The results of either request."""
+        frame = await self._apis.alter(intercepted(request_frame(request)), self.broker.broker())
+        return results(read_frame(response_type(int(request.__api_key__), int(request.__version__)), frame))
+
+    async def describe(self, request: Any) -> Any:
+        """The answer to DescribeConfigs."""
+        frame = await self._apis.describe(intercepted(request_frame(request)), self.broker.broker())
+        return read_frame(response_type(DESCRIBE, int(request.__version__)), frame)
+
+    async def shown(self, resource: Resource, *names: str, **more: Any) -> dict[str, Shown]:
+        [configs] = described(
+            await self.describe(describe_request([(resource, names or None)], **more))
+        ).values()
+        assert not isinstance(configs, ErrorCode)
+        return configs
+
+    @property
+    def configs(self) -> dict[str, dict[str, str]]:
+        return {str(resource): values for resource, values in self.store.configs.items()}
+
+    def asked(self) -> list[tuple[Resource, dict[str, str | None]]]:
+        """What the broker was asked to alter, the last time."""
+        return [
+            (
+                (int(resource.resource_type), resource.resource_name),
+                {config.name: config.value for config in resource.configs},
+            )
+            for resource in self.broker.asked[-1].resources
+        ]

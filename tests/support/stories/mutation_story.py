@@ -1,0 +1,171 @@
+"""A client, the controller mutation quota and a broker that does as it is told; the clock is a number."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from proxy.admin.messages.topics import TopicKey
+from proxy.admin.mutations.mutations import Broker, ControllerMutations, Reply
+from proxy.errors import UpstreamUnavailable
+from proxy.quota.identity import QuotaEntity
+from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, ControllerMutation
+from proxy.quota.limits.limits import Limits
+from proxy.quota.usage import UsageLedger
+from proxy.upstream.partition_counts import PartitionCounts
+from proxy.upstream.partitions import Partitions, Remembered
+from proxy.wire.apis import read_request_header
+from proxy.wire.edit import LENGTH_SIZE
+from proxy.wire.reader import Reader
+from tests.support.messages.kio_messages import read_frame, request_frame, request_type, response_type
+from tests.support.messages.mutations import (
+    CREATE,
+    DELETE,
+    created,
+    deleted,
+    grown,
+    intercepted,
+    payload_of,
+    results,
+    to_end,
+    topic_id,
+)
+from tests.support.stories.rights import FixedRights
+
+CLUSTER: Final = "cluster"
+NODE_ID: Final = 7
+USER: Final = "u"
+
+
+class Counts(PartitionCounts):
+    """What the broker's Metadata has: by name the partitions."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda node_id: None, 1.0)
+        self.known: dict[str, int] = {}
+        self.num_partitions = 1
+        self.unreachable = False
+        self.questions: list[list[TopicKey]] = []
+
+    async def topics(self, node_id: int, keys: Sequence[TopicKey]) -> dict[TopicKey, Partitions]:
+        assert node_id == NODE_ID
+        self.questions.append(list(keys))
+        if self.unreachable:
+            raise UpstreamUnavailable("gone")
+        found: dict[TopicKey, Partitions] = {}
+        for name, count in self.known.items():
+            partitions = Partitions(count, topic_id(name).bytes)
+            found |= {key: partitions for key in (name, partitions.topic_id) if key in keys}
+        return found
+
+    async def default(self, node_id: int, now: float) -> int:
+        assert node_id == NODE_ID
+        return self.num_partitions
+
+
+class Story:
+    """`rejects`: the error code of a topic that the broker does not do; it does all others."""
+
+    def __init__(self, rate: float | None = 2.0, **settings: Any) -> None:
+        self.now = 1000.0
+        self.quota = ControllerMutation()
+        quotas = {} if rate is None else {QuotaEntity(USER, None): {CONTROLLER_MUTATION_RATE: rate}}
+        self.quota.configure(Limits(quotas, **settings), self.now)
+        self.usage = UsageLedger()
+        self.counts = Counts()
+        self.rejects: dict[str, int] = {}
+        self.throttle_ms = 0
+        self.asked: list[Any] = []
+        """The requests that the broker has had."""
+        self.answers: list[bytes] = []
+        """Its answers where they are not to be made up; header and body each."""
+        self.reply: Reply | None = None
+        self._broker = Broker(CLUSTER, NODE_ID, self.counts, self._ask, FixedRights())
+        self._mutations = ControllerMutations(self.quota, self._time)
+
+    def _time(self) -> float:
+        return self.now
+
+    def send(self, message: Any, user: str = USER) -> Any:
+        """A request, and its answer by kio."""
+        frame = self.send_frame(request_frame(message), user)
+        return read_frame(response_type(message.__api_key__, message.__version__), frame)
+
+    def send_frame(self, frame: bytes, user: str = USER) -> bytes:
+        """The same with frames."""
+        self.reply = to_end(self._mutations.answer(intercepted(frame, user, self.usage), self._broker))
+        return self.reply.frame
+
+    def codes(self, message: Any, user: str = USER) -> list[tuple[str | None, int]]:
+        """A request, and name and error code of each topic in its answer."""
+        return results(self.send(message, user))
+
+    async def _ask(self, frame: bytes) -> bytes:
+        if self.answers:
+            self.asked.append(frame)
+            return self.answers.pop(0)
+        header = read_request_header(Reader([frame], LENGTH_SIZE))
+        request = read_frame(request_type(header.api_key, header.api_version), frame)
+        self.asked.append(request)
+        return payload_of(self._answer(request), header.correlation_id)
+
+    def _answer(self, request: Any) -> Any:
+        version = request.__version__
+        names = self._names(request)
+        codes = {name: self.rejects.get(name, 0) for name in names}
+        if request.__api_key__ == CREATE:
+            told = {t.name: len(t.assignments) or t.num_partitions for t in request.topics}
+            told = {
+                name: self.counts.num_partitions if count == -1 else count
+                for name, count in told.items()
+                if codes[name] == 0
+            }
+            answer = created(codes, version, partitions=told)
+        elif request.__api_key__ == DELETE:
+            answer = deleted(codes, version)
+        else:
+            answer = grown(codes, version)
+        if self.throttle_ms:
+            answer = replace(answer, throttle_time=timedelta(milliseconds=self.throttle_ms))
+        return answer
+
+    def _names(self, request: Any) -> Mapping[str, None]:
+        """The topics of a request, each once, by name."""
+        if hasattr(request, "topic_names"):
+            return dict.fromkeys(request.topic_names)
+        by_id = {topic_id(name): name for name in self.counts.known}
+        return dict.fromkeys(topic.name or by_id[topic.topic_id] for topic in request.topics)
+
+    @property
+    def sent_on(self) -> list[list[str]]:
+        """The topics of each request that the broker has had."""
+        return [list(self._names(request)) for request in self.asked]
+
+    @property
+    def remembered(self) -> Remembered:
+        return self._mutations.costs(CLUSTER).remembered
+
+    @property
+    def tokens(self) -> float | None:
+        """Now, of the only bucket."""
+        [bucket] = self.quota.live()
+        return bucket.state(self.now).tokens
+
+    @property
+    def wait(self) -> tuple[float, bool]:
+        """The last answer's wait, and whether the answer waits as well."""
+        assert self.reply is not None
+        return self.reply.throttle_seconds, self.reply.hold
+
+
+def throttle_ms(answer: Any) -> int:
+    return int(answer.throttle_time / timedelta(milliseconds=1))
+
+
+NOT_THERE: Final = ErrorCode.unknown_topic_or_partition.value
+EXISTS: Final = ErrorCode.topic_already_exists.value
+FORBIDDEN: Final = ErrorCode.topic_authorization_failed.value
+TIMED_OUT: Final = ErrorCode.request_timed_out.value
+THROTTLED: Final = ErrorCode.throttling_quota_exceeded.value

@@ -1,0 +1,174 @@
+"""Playbook: what a relay does, told as a story; the clock is a number.
+
+    Playbook(relay).client(request).to_broker(request).broker(response).to_client(patched).muted(2.5)
+
+Times are seconds since the story began. Every step that says what comes out takes it away, so a story misses
+nothing that a relay does; one without frames says that nothing comes.
+"""
+
+from typing import Final, Self
+
+import pytest
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import DEFAULT, QuotaEntity
+from proxy.quota.kinds import load_kinds
+from proxy.quota.limits.limits import PACE, Limits
+from proxy.quota.limits.resources import NO_RESOURCES, Resources
+from proxy.relay.close_reasons import RelayError
+from proxy.relay.relay import NO_INTERCEPTED_APIS, Relay
+from proxy.relay.traffic import Traffic
+from proxy.wire.topic_names import TopicNames
+from tests.support.messages.kio_messages import Ports
+
+START: Final = 1000.0
+"""No story begins at 0, which the relay's clock has for never."""
+MAX_FRAME_BYTES: Final = 100 << 20
+EVERYONE: Final = QuotaEntity(DEFAULT, None)
+EACH_CLIENT: Final = QuotaEntity(None, DEFAULT)
+
+
+def engine(
+    quotas: dict[QuotaEntity, dict[str, float]],
+    algorithm: str = PACE,
+    resources: Resources = NO_RESOURCES,
+) -> QuotaEngine:
+    """Every kind of quota, with these limits."""
+    made = QuotaEngine([kind.build() for kind in load_kinds()])
+    made.configure(Limits(quotas, algorithm, resources=resources), START)
+    return made
+
+
+def new_relay(
+    quotas: dict[QuotaEntity, dict[str, float]] | None = None,
+    traffic: Traffic | None = None,
+    max_frame_bytes: int = MAX_FRAME_BYTES,
+    algorithm: str = PACE,
+    intercepted_api_keys: frozenset[int] = NO_INTERCEPTED_APIS,
+    resources: Resources = NO_RESOURCES,
+    topic_names: TopicNames | None = None,
+) -> Relay:
+    """A relay of an unauthenticated client, with quotas or without."""
+    return Relay(
+        engine(quotas or {}, algorithm, resources),
+        Ports(),
+        traffic or Traffic(),
+        "ANONYMOUS",
+        "127.0.0.1",
+        max_frame_bytes,
+        intercepted_api_keys,
+        topic_names,
+    )
+
+
+class Playbook:
+    """One connection's story."""
+
+    def __init__(self, relay: Relay) -> None:
+        self.relay: Final = relay
+        self._now = START
+
+    # What happens
+
+    def client(self, *chunks: bytes) -> Self:
+        """The client sends these chunks."""
+        for chunk in chunks:
+            self.relay.receive_from_client(chunk, self._now)
+        return self
+
+    def broker(self, *chunks: bytes) -> Self:
+        """The broker sends these chunks."""
+        for chunk in chunks:
+            self.relay.receive_from_broker(chunk, self._now)
+        return self
+
+    def broker_reached(self) -> Self:
+        """The broker is connected."""
+        self.relay.broker_reached(self._now)
+        return self
+
+    def at(self, seconds: float) -> Self:
+        """The clock goes on to here, and timers run when they are due."""
+        until = START + seconds
+        assert until >= self._now, "the clock does not go back"
+        while 0.0 < (due := self.relay.next_timer()) <= until:
+            self._now = max(self._now, due)
+            self.relay.handle_timer(self._now)
+            assert self.relay.next_timer() != due, "a timer that has run is still due"
+        self._now = until
+        return self
+
+    def own(self, answer: bytes) -> Self:
+        """The proxy answers the request that it has taken."""
+        (intercepted,) = self.relay.take_intercepted()
+        self.relay.answer(intercepted.exchange, answer, self._now)
+        return self
+
+    def drain(self) -> Self:
+        self.relay.drain(self._now)
+        return self
+
+    # What comes of it
+
+    def to_broker(self, *frames: bytes) -> Self:
+        """Exactly this has come out for the broker."""
+        _same(b"".join(self.relay.take_to_broker()), b"".join(frames))
+        return self
+
+    def to_client(self, *frames: bytes) -> Self:
+        """Exactly this has come out for the client."""
+        _same(b"".join(self.relay.take_to_client()), b"".join(frames))
+        return self
+
+    def muted(self, until: float) -> Self:
+        assert self.relay.client_muted, "the client is not muted"
+        return self.timer(until)
+
+    def unmuted(self) -> Self:
+        assert not self.relay.client_muted, f"the client is muted until {self.relay.next_timer() - START}"
+        return self
+
+    def timer(self, due: float | None) -> Self:
+        """When the next timer is due; None: there is none."""
+        assert self.relay.next_timer() == (0.0 if due is None else pytest.approx(START + due, abs=1e-6))
+        return self
+
+    def idle(self) -> Self:
+        assert self.relay.idle
+        return self
+
+    def busy(self) -> Self:
+        assert not self.relay.idle
+        return self
+
+    # How it ends
+
+    def client_fails(self, *chunks: bytes, reason: str, says: str) -> None:
+        """The client's chunks end the connection."""
+        with pytest.raises(RelayError, match=says) as caught:
+            self.client(*chunks)
+        assert caught.value.reason == reason
+
+    def broker_fails(self, *chunks: bytes, reason: str, says: str) -> None:
+        """The broker's chunks end the connection."""
+        with pytest.raises(RelayError, match=says) as caught:
+            self.broker(*chunks)
+        assert caught.value.reason == reason
+
+    def fails_at(self, seconds: float, reason: str, says: str) -> None:
+        """A timer on the way there ends the connection."""
+        with pytest.raises(RelayError, match=says) as caught:
+            self.at(seconds)
+        assert caught.value.reason == reason
+
+
+def _same(got: bytes, wanted: bytes) -> None:
+    """Equal, said briefly: frames may be megabytes long."""
+    if got == wanted:
+        return
+    at = next((i for i, (one, other) in enumerate(zip(got, wanted, strict=False)) if one != other), -1)
+    at = min(len(got), len(wanted)) if at < 0 else at
+    pytest.fail(
+        f"{len(got)} bytes came, {len(wanted)} were to come; they differ from byte {at} on: "
+        f"{got[at : at + 60]!r} instead of {wanted[at : at + 60]!r}"
+    )
