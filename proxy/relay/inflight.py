@@ -1,6 +1,4 @@
-"""InFlight: one connection's requests that await their responses, in order; what is due to the client, and until
-when it has to wait.
-"""
+"""InFlight: requests of a connection that await their responses, in order, and what is due to the client."""
 
 from typing import Final, final
 
