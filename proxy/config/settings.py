@@ -287,7 +287,7 @@ def limits(
         mutation_window_seconds=settings.controller.window_size_seconds,
         replication_samples=settings.replication.window_num,
         replication_window_seconds=settings.replication.window_size_seconds,
-        refusal_error=0 if settings.refusal_error == "auto" else settings.refusal_error,
+        rejection_error=0 if settings.refusal_error == "auto" else settings.refusal_error,
         source=source,
     )
 

@@ -32,11 +32,11 @@ class QuotaEngine:
         self._active: list[Quota] = []
         self._by_api: list[list[Quota]] = []
         self._intercepted: frozenset[int] = frozenset()
-        self._holding: list[Quota] = []
-        self.holds_fetches = False
+        self._omitting: list[Quota] = []
+        self.omits = False
         """Whether a quota in force may hold partitions of fetches back."""
         self.generation = 0
-        """How often limits have come: what may_hold() has said holds for one of these."""
+        """How often limits have come: what may_omit() has said holds for one of these."""
         self._rejecting: list[Quota] = []
         self.rejects = False
         """Whether a quota in force may reject partitions of Produce requests."""
@@ -52,8 +52,8 @@ class QuotaEngine:
         self._by_api = [
             [quota for quota in self._active if api_key in quota.api_keys] for api_key in range(highest + 1)
         ]
-        self._holding = [quota for quota in self._active if quota.holds_fetches]
-        self.holds_fetches = len(self._holding) > 0
+        self._omitting = [quota for quota in self._active if quota.omits]
+        self.omits = len(self._omitting) > 0
         self.generation += 1
         intercepting = [quota for quota in self._active if quota.intercepts]
         self._intercepted = frozenset([key for quota in intercepting for key in quota.api_keys])
@@ -69,7 +69,7 @@ class QuotaEngine:
         """Whether any quota in force has to know the items of requests and responses of this API."""
         return api_key < len(self._by_items) and self._by_items[api_key]
 
-    def asks(self, api_key: int) -> bool:
+    def covers(self, api_key: int) -> bool:
         """Whether any quota in force wants to see requests and responses of this API."""
         return len(self._asked(api_key)) > 0
 
@@ -124,16 +124,16 @@ class QuotaEngine:
         _count(verdict, throttled_until, now, api_key, usage)
         return verdict
 
-    def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
+    def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         """Whether any quota may hold this partition of this client's fetches back."""
-        if not self._holding or self._limits.exempt(who):
+        if not self._omitting or self._limits.exempt(who):
             return False
-        return any(quota.may_hold(topic, partition, replica_id, who) for quota in self._holding)
+        return any(quota.may_omit(topic, partition, replica_id, who) for quota in self._omitting)
 
-    def hold_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
+    def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
         """Say what a fetch has to leave out now: whatever any quota holds back, with the least bounds."""
-        for quota in self._holding:
-            quota.hold_fetch(plan, who, now)
+        for quota in self._omitting:
+            quota.plan_fetch(plan, who, now)
 
     def reject(self, request: RequestView, who: Identity, now: float) -> RejectedItems:
         """Say which items of a Produce request do not go on, before the rest is admitted.
@@ -144,10 +144,10 @@ class QuotaEngine:
             return NOTHING_REJECTED
         return self.rejections.judge(self._rejecting, request, who, self._limits.max_throttle_seconds, now)
 
-    def refusal_error(self, retries_throttling: bool) -> int:
+    def rejection_error(self, retries_throttling: bool) -> int:
         """The error code for what is rejected: as configured, or else one that the client retries."""
-        if self._limits.refusal_error:
-            return self._limits.refusal_error
+        if self._limits.rejection_error:
+            return self._limits.rejection_error
         return THROTTLING_QUOTA_EXCEEDED if retries_throttling else NOT_ENOUGH_REPLICAS
 
     def charge_items(

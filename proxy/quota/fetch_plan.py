@@ -1,19 +1,20 @@
-"""FetchPlan: what quotas leave out of one fetch, and how much of the rest may come.
+"""FetchPlan: which partitions the quotas omit from one fetch, and how many bytes of the others may come.
 
-How a kind of quota holds partitions back (KIP-73's followers, consumers whose topic has `action: omit`):
+Two kinds of quota omit partitions: replication quotas (KIP-73), and topic quotas with the action `omit`.
 
-1. Its configure() sets `Quota.holds_fetches` when it may hold back anything at all.
-2. may_hold() says which partitions it is about. It is asked once for each partition of a session, and again
-   after each configure(), so it has to be cheap and may depend on the limits alone.
-3. hold_fetch() is asked before each fetch goes to the broker, with those partitions of the whole session, in
-   turn: who is first moves on from plan to plan. It calls hold() for those that have to stay out now, and may
-   call bound() for others.
-4. charge() gets the answer, as for any quota; its items tell the bytes of each partition.
+1. configure() sets `Quota.omits` if the quota may omit any partition at all.
+2. may_omit() says which partitions the quota is about. The relay calls it once for each partition of a fetch
+   session, and again after each configure(), so it has to be cheap and may depend on the limits alone.
+3. plan_fetch() is called before each fetch goes to the broker, with those partitions of the whole session in
+   round-robin order: each plan starts behind the partitions that the one before let in. The quota calls
+   FetchPlan.omit() for partitions that it omits now, and may call bound() for others.
+4. charge() gets the response, as for any quota; its items have the bytes of each partition.
 
-A partition that is held back leaves the broker's session, without its client noticing, and comes back with
-the first plan that does not hold it. A fetch of which nothing is left waits until `ask_again_at`, or is
-answered empty when its max_wait_ms is over; one of which something is left does not wait longer than that at
-the broker. So a follower is never muted or delayed, and nobody is asked in a busy loop.
+An omitted partition leaves the broker's fetch session without its client noticing, and comes back with the
+first plan that does not omit it. A fetch of which every partition is omitted waits until `ask_again_at`, or
+gets an empty response when its max_wait_ms is over. If only some are omitted, the fetch goes to the broker
+with a max_wait_ms that ends no later than `ask_again_at`. So followers are never muted or delayed, and no
+timer fires more often than a limit has to be checked.
 """
 
 from typing import Final, final
@@ -25,9 +26,9 @@ NO_BOUND: Final = -1
 
 @final
 class FetchItem:
-    """A partition that a quota may hold back. It lives as long as the partition is in its session."""
+    """A partition that a quota may omit. It lives as long as the partition is in its session."""
 
-    __slots__ = ("fetch_offset", "held", "marks", "max_bytes", "most", "partition", "replica_id", "topic")
+    __slots__ = ("bound", "fetch_offset", "marks", "max_bytes", "omitted", "partition", "replica_id", "topic")
 
     def __init__(self, topic: str, partition: int, replica_id: int, marks: Watermarks) -> None:
         self.topic: Final = topic
@@ -35,48 +36,46 @@ class FetchItem:
         self.replica_id: Final = replica_id
         """The follower's node id; -1 for a consumer."""
         self.marks: Final = marks
-        """What the broker has said of the partition last, on this connection."""
+        """What the broker last reported about the partition on this connection."""
         self.fetch_offset = 0
-        """The offset that the client wants next."""
+        """The offset that the client fetches next."""
         self.max_bytes = 0
         """The client's own partition_max_bytes."""
-        self.held = False
-        """Whether it is held back: before a plan is made, by the last one."""
-        self.most = NO_BOUND
-        """The partition_max_bytes that the broker is to get; NO_BOUND for the client's own."""
+        self.omitted = False
+        """Whether the last plan omitted it."""
+        self.bound = NO_BOUND
+        """The partition_max_bytes that the broker gets; NO_BOUND for the client's own."""
 
 
 @final
 class FetchPlan:
-    """One fetch: which partitions are left out of it. Made anew for each, and each time that one is asked for
-    again.
-    """
+    """The plan of one fetch; a new one is made each time that the quotas are asked about the fetch."""
 
     def __init__(self, replica_id: int, items: list[FetchItem]) -> None:
         self.replica_id: Final = replica_id
         """The follower's node id; -1 for a consumer."""
         self.items: Final = items
-        """In turn, the one whose turn it is first; not to be changed."""
-        self.held = 0
-        """How many are held back."""
+        """In round-robin order; read-only."""
+        self.omitted = 0
+        """How many of the items are omitted."""
         self.ask_again_at = 0.0
-        """When to ask again; 0.0 for not before the client asks."""
+        """When to ask the quotas again; 0.0: not before the client's next fetch."""
         for item in items:
-            item.held = False
-            item.most = NO_BOUND
+            item.omitted = False
+            item.bound = NO_BOUND
 
-    def hold(self, item: FetchItem, ask_again_at: float) -> None:
-        """Leave a partition out. `ask_again_at`, on the clock of `now`: when it may come back; it is asked
-        about earlier where the client fetches earlier.
+    def omit(self, item: FetchItem, ask_again_at: float) -> None:
+        """Omit a partition. `ask_again_at`, on the clock of `now`, is the earliest time at which it may come
+        back; the quotas are asked sooner if the client fetches sooner.
         """
-        if not item.held:
-            item.held = True
-            self.held += 1
+        if not item.omitted:
+            item.omitted = True
+            self.omitted += 1
         if self.ask_again_at == 0.0 or ask_again_at < self.ask_again_at:
             self.ask_again_at = ask_again_at
 
     def bound(self, item: FetchItem, max_bytes: int) -> None:
-        """Let a partition bring no more than this, though always a whole batch where its size is known."""
-        most = max(max_bytes, item.marks.batch_bytes, 1)
-        if most < item.max_bytes and (item.most == NO_BOUND or most < item.most):
-            item.most = most
+        """Limit the bytes of a partition, but to no less than one batch if the batch size is known."""
+        bound = max(max_bytes, item.marks.batch_bytes, 1)
+        if bound < item.max_bytes and (item.bound == NO_BOUND or bound < item.bound):
+            item.bound = bound

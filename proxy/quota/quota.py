@@ -53,7 +53,7 @@ class Quota:
         """Whether it has to know the cluster's partitions now; configure() sets it."""
         self.node_id = -1
         """The broker that it belongs to; -1 where brokers share it."""
-        self.holds_fetches = False
+        self.omits = False
         """Whether it may hold partitions of fetches back now: see proxy.quota.fetch_plan; configure() sets
         it.
         """
@@ -85,17 +85,17 @@ class Quota:
         """Judge a response when it has come from the broker, before it goes to the client."""
         return ALLOW
 
-    def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
+    def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         """Whether it may ever hold this partition of this client back, as long as the limits are these.
 
         `replica_id` is a follower's node id, -1 for consumers.
         """
         return False
 
-    def hold_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
+    def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
         """Say what a fetch has to leave out now, and how much of the rest may come.
 
-        `plan.items` are the partitions for which some quota has said may_hold(): perhaps another one.
+        `plan.items` are the partitions for which some quota has said may_omit(): perhaps another one.
         """
 
     def reject(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:

@@ -60,7 +60,7 @@ class ProduceGate:
         if view.acks == 0:
             self.ending = f"a producer with acks=0 is over a quota: {len(rejected)} batches were dropped"
             self._in_flight.mute(now + UNANSWERED_SECONDS)
-        error_code = self._engine.refusal_error(self._retries_throttling)
+        error_code = self._engine.rejection_error(self._retries_throttling)
         exchange.rejection = Rejection(rejected, error_code, REJECTED_MESSAGE)
         if len(rejected) < len(view.items):
             gone = frozenset(held)

@@ -216,7 +216,7 @@ class Requests:
 
     def _unread(self, frame: Frame, header: RequestHeader, client: Client) -> RequestView | None:
         """What the quotas see of a request that nobody reads; None where none of them asks."""
-        if not self._engine.asks(header.api_key):
+        if not self._engine.covers(header.api_key):
             return None
         size = frame.size - LENGTH_SIZE
         client_id = client.client_id

@@ -50,16 +50,16 @@ class World:
         getattr(self, what)(*details)
 
     def hold(self, number, seconds):
-        self.story.quota.hold(self.now - START + seconds, number)
+        self.story.quota.omit(self.now - START + seconds, number)
 
     def release(self, number):
         self.story.quota.until.pop(number, None)
 
     def bound(self, number, most):
-        self.story.quota.most[number] = most
+        self.story.quota.bounds[number] = most
 
     def unbound(self, number):
-        self.story.quota.most.pop(number, None)
+        self.story.quota.bounds.pop(number, None)
 
     def append(self, partition, count, size):
         log = self.broker.logs[partition]
@@ -83,7 +83,7 @@ class World:
         self.broker.has_room = has_room
 
     def limits(self, holds):
-        self.story.quota.holds_fetches = holds
+        self.story.quota.omits = holds
         self.story.new_limits()
 
     def restart(self):
@@ -101,7 +101,7 @@ class World:
         quota = self.story.quota
         epoch, wanted = self.broker.sessions.get(self.client.session_id ^ SESSION_MASK, (1, {}))
         held = {(HOT, number) for number, until in quota.until.items() if START + until > self.now}
-        assert epoch == 1 or not quota.holds_fetches or not held & wanted.keys()
+        assert epoch == 1 or not quota.omits or not held & wanted.keys()
 
     def check_follower(self, asked):
         """It is known how much it lacks, and it leaves no session behind."""

@@ -25,7 +25,7 @@ def test_an_error_of_the_brokers_ends_the_session(error_code):
     play.client(fetch(2, {}, session=(THEIRS, 1))).to_broker(fetch(2, {}, session=(OURS, 1)))
     play.broker(fetched(2, {}, error_code=error_code)).to_client(fetched(2, {}, error_code=error_code))
     play.client(fetch(3, {}, session=(THEIRS, 2))).to_broker().to_client(fetched(3, {}, error_code=71))
-    story.quota.hold(1.0, 1)
+    story.quota.omit(1.0, 1)
     # It is closed at the broker under the id that the broker knows.
     play.client(fetch(4, {(HOT, 0): 10, (COLD, 0): 30}, session=(THEIRS, 0)))
     play.to_broker(fetch(4, {(HOT, 0): 10, (COLD, 0): 30}, session=(OURS, 0)))
@@ -71,11 +71,11 @@ def test_a_session_from_before_the_quota_is_opened_anew_when_it_names_what_is_li
 
 def test_a_quota_that_goes_puts_back_what_it_held():
     story, play = opened()
-    story.quota.hold(9.0, 0)
+    story.quota.omit(9.0, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1)))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 0),)))
     play.broker(fetched(2, {}, session_id=OURS)).to_client(fetched(2, {}, session_id=THEIRS))
-    story.quota.holds_fetches = False
+    story.quota.omits = False
     story.new_limits()
     play.client(fetch(3, {}, session=(THEIRS, 2))).to_broker(fetch(3, {(HOT, 0): 10}, session=(OURS, 2)))
     play.broker(fetched(3, {}, session_id=OURS)).to_client(fetched(3, {}, session_id=THEIRS))
@@ -88,12 +88,12 @@ def test_a_quota_that_goes_puts_back_what_it_held():
 
 def test_a_quota_that_comes_again_holds_again():
     story, play = opened()
-    story.quota.holds_fetches = False
+    story.quota.omits = False
     story.new_limits()
-    story.quota.hold(9.0, 0)
+    story.quota.omit(9.0, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1))).to_broker(fetch(2, {}, session=(OURS, 1)))
     play.broker(fetched(2, {}, session_id=OURS)).to_client(fetched(2, {}, session_id=THEIRS))
-    story.quota.holds_fetches = True
+    story.quota.omits = True
     story.new_limits()
     play.client(fetch(3, {}, session=(THEIRS, 2)))
     play.to_broker(fetch(3, {}, session=(OURS, 2), forgotten=((HOT, 0),)))

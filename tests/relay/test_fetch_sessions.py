@@ -11,7 +11,7 @@ SESSIONS = [7, 9, 11, 12, 13, 17, 18]
 @pytest.mark.parametrize("version", SESSIONS)
 def test_a_held_partition_is_forgotten_and_comes_back_as_the_client_left_it(version):
     story, play = opened(version)
-    story.quota.hold(1.0, 0)
+    story.quota.omit(1.0, 0)
     play.client(fetch(2, {(COLD, 0): 31}, version, session=(THEIRS, 1)))
     play.to_broker(fetch(2, {(COLD, 0): 31}, version, session=(OURS, 1), forgotten=((HOT, 0),)))
     play.broker(fetched(2, {(COLD, 0): (71, BATCH)}, version, session_id=OURS))
@@ -32,7 +32,7 @@ def test_a_held_partition_is_forgotten_and_comes_back_as_the_client_left_it(vers
 
 def test_what_the_client_forgets_while_it_is_held_does_not_come_back():
     story, play = opened()
-    story.quota.hold(1.0, 0)
+    story.quota.omit(1.0, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1)))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 0),)))
     play.broker(fetched(2, {}, session_id=OURS)).to_client(fetched(2, {}, session_id=THEIRS))
@@ -49,7 +49,7 @@ def test_what_the_client_forgets_is_forgotten_and_may_come_back():
     play.client(fetch(2, {}, session=(THEIRS, 1), forgotten=((HOT, 0), (COLD, 0))))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 0), (COLD, 0))))
     play.broker(fetched(2, {}, session_id=OURS)).to_client(fetched(2, {}, session_id=THEIRS))
-    story.quota.hold(1.0, 0)
+    story.quota.omit(1.0, 0)
     play.client(fetch(3, {(HOT, 0): 11, (COLD, 0): 33}, session=(THEIRS, 2)))
     play.to_broker(fetch(3, {(COLD, 0): 33}, session=(OURS, 2)))
 
@@ -62,7 +62,7 @@ def test_a_partition_in_both_lists_is_forgotten():
 
 def test_a_bound_goes_with_the_partition_until_it_is_lifted():
     story, play = opened()
-    story.quota.most[0] = 4000
+    story.quota.bounds[0] = 4000
     play.client(fetch(2, {}, session=(THEIRS, 1), min_bytes=9000))
     bound = {(HOT, 0): 4000}
     play.to_broker(fetch(2, {(HOT, 0): 10}, session=(OURS, 1), bounds=bound, min_bytes=4000))
@@ -73,14 +73,14 @@ def test_a_bound_goes_with_the_partition_until_it_is_lifted():
     play.broker(fetched(3, {}, session_id=OURS)).to_client(fetched(3, {}, session_id=THEIRS))
     play.client(fetch(4, {}, session=(THEIRS, 3))).to_broker(fetch(4, {}, session=(OURS, 3)))
     play.broker(fetched(4, {}, session_id=OURS)).to_client(fetched(4, {}, session_id=THEIRS))
-    del story.quota.most[0]
+    del story.quota.bounds[0]
     play.client(fetch(5, {}, session=(THEIRS, 4)))
     play.to_broker(fetch(5, {(HOT, 0): 11}, session=(OURS, 4)))
 
 
 def test_a_bound_fits_the_batch_of_which_only_a_part_came():
     story, play = opened()
-    story.quota.most[0] = 150
+    story.quota.bounds[0] = 150
     play.client(fetch(2, {}, session=(THEIRS, 1)))
     play.to_broker(fetch(2, {(HOT, 0): 10}, session=(OURS, 1), bounds={(HOT, 0): 150}))
     cut = record_batch(300)[:150]
@@ -93,8 +93,8 @@ def test_a_bound_fits_the_batch_of_which_only_a_part_came():
 
 def test_of_a_session_that_would_be_empty_the_broker_hears_nothing_until_something_may_come():
     story, play = opened(partitions={(HOT, 0): 10, (HOT, 1): 20})
-    story.quota.hold(0.2, 0)
-    story.quota.hold(0.3, 1)
+    story.quota.omit(0.2, 0)
+    story.quota.omit(0.3, 1)
     play.client(fetch(2, {(HOT, 0): 11}, session=(THEIRS, 1)))
     play.to_broker().to_client().muted(0.2).busy()
     play.at(0.199).to_broker()
@@ -108,7 +108,7 @@ def test_of_a_session_that_would_be_empty_the_broker_hears_nothing_until_somethi
 
 def test_a_fetch_of_which_nothing_is_left_is_answered_after_its_time_with_epochs_apart():
     story, play = opened(partitions={(HOT, 0): 10, (HOT, 1): 20})
-    story.quota.hold(0.7, 0, 1)
+    story.quota.omit(0.7, 0, 1)
     play.client(fetch(2, {(HOT, 0): 11}, session=(THEIRS, 1), forgotten=((HOT, 1),)))
     play.to_broker().muted(0.5)
     play.at(0.5).to_broker().to_client(fetched(2, {}, session_id=THEIRS)).idle()
@@ -124,7 +124,7 @@ def test_a_fetch_of_which_nothing_is_left_is_answered_after_its_time_with_epochs
 
 def test_what_the_client_forgets_and_takes_back_without_the_brokers_knowing_is_still_held():
     story, play = opened(partitions={(HOT, 0): 10, (HOT, 1): 20})
-    story.quota.hold(9.0, 0, 1)
+    story.quota.omit(9.0, 0, 1)
     play.client(fetch(2, {}, session=(THEIRS, 1), forgotten=((HOT, 1),))).at(0.5)
     play.to_broker().to_client(fetched(2, {}, session_id=THEIRS))
     play.client(fetch(3, {(HOT, 1): 21, (COLD, 0): 1}, session=(THEIRS, 2)))
@@ -133,21 +133,21 @@ def test_what_the_client_forgets_and_takes_back_without_the_brokers_knowing_is_s
 
 def test_a_quota_that_does_not_say_when_is_asked_again_with_the_next_fetch():
     story, play = opened(partitions={(HOT, 0): 10})
-    story.quota.hold(9.0, 0)
+    story.quota.omit(9.0, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1))).to_broker().muted(0.5)
     play.at(0.5).to_client(fetched(2, {}, session_id=THEIRS))
 
 
 def test_no_busy_loop_where_a_quota_wants_to_be_asked_at_once():
     story, play = opened()
-    story.quota.hold(0.0001, 0)
+    story.quota.omit(0.0001, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1)))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 0),), max_wait_ms=10))
 
 
 def test_no_wait_is_shortened_that_is_short_already():
     story, play = opened()
-    story.quota.hold(0.1, 0)
+    story.quota.omit(0.1, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1), max_wait_ms=20))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 0),), max_wait_ms=20))
 
@@ -175,10 +175,10 @@ def test_the_turn_moves_on_from_who_was_let_in():
     epoch = 1
     # Two are let in under a bound, one is held: of the next plan, the one behind the two is the first.
     for most, first in [((0, 1), 0), ((2, 3), 2), ((4, 0), 4), ((1, 2), 1)]:
-        story.quota.most.clear()
-        story.quota.most.update(dict.fromkeys(most, 10))
+        story.quota.bounds.clear()
+        story.quota.bounds.update(dict.fromkeys(most, 10))
         for number in range(5):
-            story.quota.hold(0.0 if number in most else 9.0, number)
+            story.quota.omit(0.0 if number in most else 9.0, number)
         play.client(fetch(epoch + 1, {}, session=(THEIRS, epoch)))
         play.relay.take_to_broker()
         play.broker(fetched(epoch + 1, {}, session_id=OURS))
@@ -192,7 +192,7 @@ def test_a_client_that_sends_ahead_waits_behind_the_fetch_that_waits():
     play.client(fetch(2, {}, session=(THEIRS, 1), forgotten=((COLD, 0),)))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((COLD, 0),)))
     play.broker(fetched(2, {}, session_id=OURS)).to_client(fetched(2, {}, session_id=THEIRS))
-    story.quota.hold(0.2, 0)
+    story.quota.omit(0.2, 0)
     play.client(fetch(3, {(HOT, 0): 11}, session=(THEIRS, 2)), fetch(4, {(HOT, 0): 12}, session=(THEIRS, 3)))
     play.to_broker().at(0.2)
     play.to_broker(
@@ -203,6 +203,6 @@ def test_a_client_that_sends_ahead_waits_behind_the_fetch_that_waits():
 
 def test_a_drain_answers_the_fetch_that_waits():
     story, play = opened(partitions={(HOT, 0): 10})
-    story.quota.hold(0.4, 0)
+    story.quota.omit(0.4, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1))).busy()
     play.drain().to_client(fetched(2, {}, session_id=THEIRS)).to_broker().idle()

@@ -16,7 +16,7 @@ from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Unchanged
 from tests.support.messages.exchanges import milliseconds, record_batch
-from tests.support.messages.fetching import BATCH, COLD, HOT, Holding, Story, fetch, fetched
+from tests.support.messages.fetching import BATCH, COLD, HOT, Omitting, Story, fetch, fetched
 from tests.support.messages.kio_messages import (
     request_frame,
     request_type,
@@ -48,15 +48,15 @@ class Seen:
     """With the bytes that came."""
 
 
-class Watching(Holding):
+class Watching(Omitting):
     def __init__(self, seen):
         super().__init__()
         self.told = seen
         self.item_api_keys = (1,)
 
-    def hold_fetch(self, plan, who, now):
+    def plan_fetch(self, plan, who, now):
         self.told.planned.append(plan.replica_id)
-        super().hold_fetch(plan, who, now)
+        super().plan_fetch(plan, who, now)
 
     def charge(self, request, response, who, now):
         self.told.charged.append((request.replica_id, sum(item.size for item in response.items)))
@@ -93,7 +93,7 @@ def test_a_consumer_among_brokers_is_one(version, replica_id):
 def test_a_throttle_that_comes_while_a_follower_fetches_finds_its_session_taken_over(version):
     """Nothing is rejected, so the in-sync replicas of the same connection notice nothing of it."""
     story = Story(between_brokers=True)
-    story.quota.holds_fetches = False
+    story.quota.omits = False
     story.new_limits()
     cold = {(COLD, 0): 5}
     play = Playbook(story.relay)
@@ -101,8 +101,8 @@ def test_a_throttle_that_comes_while_a_follower_fetches_finds_its_session_taken_
     play.client(opens).to_broker(opens)
     play.broker(fetched(1, NOTHING, version, session_id=OURS))
     play.to_client(fetched(1, NOTHING, version, session_id=THEIRS))
-    story.quota.holds_fetches = True
-    story.quota.hold(9.0, 0)
+    story.quota.omits = True
+    story.quota.omit(9.0, 0)
     story.new_limits()
     play.client(fetch(2, {(HOT, 0): 10, (COLD, 0): 6}, version, session=(THEIRS, 1), replica_id=2))
     play.to_broker(fetch(2, {(COLD, 0): 6}, version, session=(OURS, 1), replica_id=2))
@@ -131,7 +131,7 @@ def test_a_session_of_an_earlier_connection_is_closed_at_the_broker():
 
 def test_a_session_is_closed_at_the_broker_though_nothing_was_left_of_the_request_that_closed_it():
     story, play = following()
-    story.quota.hold(0.7, 0)
+    story.quota.omit(0.7, 0)
     play.client(fetch(2, ASKED, 17, session=(THEIRS, 0), replica_id=2)).to_broker()
     play.at(0.5).to_client(fetched(2, TOLD_EMPTY, 17))
     play.at(0.7).client(fetch(3, ASKED, 17, session=(0, 0), replica_id=2))
@@ -177,7 +177,7 @@ def test_a_broker_without_room_for_a_session_is_asked_for_all_each_time():
         told = fetched(correlation_id, TOLD, 17)
         play.client(asked).to_broker(asked).broker(told).to_client(told)
     assert story.relay.follower == (2, 60)
-    story.quota.hold(9.0, 0)
+    story.quota.omit(9.0, 0)
     both = {(HOT, 0): 10, (COLD, 0): 1}
     play.client(fetch(3, both, 17, session=(0, 0), replica_id=2))
     play.to_broker(fetch(3, {(COLD, 0): 1}, 17, session=(0, 0), replica_id=2))
@@ -204,7 +204,7 @@ def test_a_partition_without_a_leader_passes(failed):
     """Its answer has no high watermark, so nothing is learned from it."""
     story, play = following(told={(HOT, 0): (-1, b"")}, failed=failed)
     assert story.relay.follower == (2, 0)
-    story.quota.hold(9.0, 0)
+    story.quota.omit(9.0, 0)
     # Where nothing is known of it, whoever opens a session has to ask.
     play.client(fetch(2, ASKED, 17, session=(THEIRS, 0), replica_id=2))
     play.to_broker(

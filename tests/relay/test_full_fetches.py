@@ -28,7 +28,7 @@ SESSIONLESS = [version for version in versions(1) if version < 7]
 @pytest.mark.parametrize("version", [7, 12, 13])
 def test_who_opens_a_session_sees_all_partitions(version):
     story = Story()
-    story.quota.hold(1.0, 0, 1)
+    story.quota.omit(1.0, 0, 1)
     play = Playbook(story.relay)
     play.client(fetch(1, ALL, version, session=(0, 0)))
     # Nothing is known of what is held: the broker is asked for it, without records.
@@ -54,7 +54,7 @@ def test_who_opens_a_session_sees_all_partitions(version):
 
 def test_a_watermark_of_another_leader_epoch_is_not_told():
     story, play = opened()
-    story.quota.hold(1.0, 0)
+    story.quota.omit(1.0, 0)
     play.client(fetch(2, ALL, session=(THEIRS, 0), leader_epoch=4))
     play.to_broker(fetch(2, ALL, session=(OURS, 0), leader_epoch=4, bounds={(HOT, 0): 0}))
 
@@ -65,7 +65,7 @@ def test_outside_a_session_too(version):
     play = Playbook(story.relay)
     play.client(fetch(1, ALL, version)).to_broker(fetch(1, ALL, version))
     play.broker(fetched(1, NOTHING_NEW, version)).to_client(fetched(1, NOTHING_NEW, version))
-    story.quota.hold(1.0, 1)
+    story.quota.omit(1.0, 1)
     play.client(fetch(2, ALL, version)).to_broker(fetch(2, {(HOT, 0): 10, (COLD, 0): 30}, version))
     rest = {(HOT, 0): (71, BATCH), (COLD, 0): (72, b"")}
     play.broker(fetched(2, rest, version))
@@ -80,7 +80,7 @@ def test_outside_a_session_all_may_be_held():
     hot = {(HOT, 0): 10, (HOT, 1): 20}
     told = {(HOT, 0): (70, b""), (HOT, 1): (70, b"")}
     play.client(fetch(1, hot)).to_broker(fetch(1, hot)).broker(fetched(1, told)).to_client(fetched(1, told))
-    story.quota.hold(0.7, 0, 1)
+    story.quota.omit(0.7, 0, 1)
     play.client(fetch(2, hot)).to_broker().muted(0.5)
     play.at(0.5).to_client(fetched(2, told)).to_broker()
     play.client(fetch(3, hot)).at(0.7).to_broker(fetch(3, hot, max_wait_ms=300))
@@ -88,7 +88,7 @@ def test_outside_a_session_all_may_be_held():
 
 def test_a_throttled_answer_to_a_full_request_stays_empty():
     story, play = opened()
-    story.quota.hold(1.0, 0)
+    story.quota.omit(1.0, 0)
     play.client(fetch(2, ALL, session=(THEIRS, 0)))
     play.to_broker(fetch(2, {(HOT, 1): 20, (COLD, 0): 30}, session=(OURS, 0)))
     play.broker(fetched(2, {}, throttle_ms=100)).to_client(fetched(2, {}, throttle_ms=100))
@@ -101,7 +101,7 @@ def test_a_large_answer_is_learned_from_as_it_passes():
     large = {(HOT, 0): (70, bytes(2 << 20)), (HOT, 1): (71, b""), (COLD, 0): (72, bytes(5000))}
     answer = fetched(1, large)
     play.broker(*[answer[at : at + 100_000] for at in range(0, len(answer), 100_000)]).to_client(answer)
-    story.quota.hold(9.0, 0, 1)
+    story.quota.omit(9.0, 0, 1)
     play.client(fetch(2, ALL)).to_broker(fetch(2, {(COLD, 0): 30}))
     large = fetched(2, {(COLD, 0): (72, bytes(2 << 20))})
     play.broker(large[:100_000])
@@ -120,7 +120,7 @@ def test_a_large_fetch_is_read_whole():
     answer = fetched(1, {(HOT, 0): (5, b""), (HOT, 39_999): (6, b"")}, session_id=OURS)
     play.broker(answer)
     play.relay.take_to_client()
-    story.quota.hold(1.0, 39_999)
+    story.quota.omit(1.0, 39_999)
     play.client(fetch(2, {}, session=(THEIRS, 1)))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 39_999),)))
 

@@ -17,7 +17,7 @@ def story():
     story = Story()
     story.names.hidden.add(HOT)
     story.names.awaited.add(HOT)
-    story.quota.hold(9.0, 0, 1)
+    story.quota.omit(9.0, 0, 1)
     return story
 
 

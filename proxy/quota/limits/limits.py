@@ -39,7 +39,7 @@ class Limits:
     max_throttle_seconds: the longest that a byte rate makes a client wait at once; the rest stays as a debt.
     mutation_samples, mutation_window_seconds: Kafka's controller.quota.window.num and .window.size.seconds.
     resources: the quotas that are configs of topics and brokers.
-    refusal_error: the error code that producers get for what is rejected; 0 for one that they retry.
+    rejection_error: the error code that producers get for what is rejected; 0 for one that they retry.
     source: rules that are asked before the quotas of users and client ids; None where there are none.
     replication_samples, replication_window_seconds: Kafka's replication.quota.window.num and
     .window.size.seconds.
@@ -66,7 +66,7 @@ class Limits:
         resources: Resources = NO_RESOURCES,
         replication_samples: int = 11,
         replication_window_seconds: float = 1.0,
-        refusal_error: int = 0,
+        rejection_error: int = 0,
         source: LimitSource | None = None,
     ) -> None:
         _check("algorithm", algorithm, PACE, WINDOW)
@@ -82,7 +82,7 @@ class Limits:
         self.resources: Final = resources
         self.replication_samples: Final = replication_samples
         self.replication_window_seconds: Final = replication_window_seconds
-        self.refusal_error: Final = refusal_error
+        self.rejection_error: Final = rejection_error
         self.source: Final = source
         self._mode: Final = mode
         self._modes: Final = dict(modes or {})
@@ -128,7 +128,7 @@ class Limits:
             resources,
             self.replication_samples,
             self.replication_window_seconds,
-            self.refusal_error,
+            self.rejection_error,
             self.source,
         )
         changed._tables.update(self._tables)

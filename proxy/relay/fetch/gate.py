@@ -32,7 +32,7 @@ class FetchGate:
     @property
     def reads(self) -> bool:
         """Whether fetches are more to us than their head."""
-        return self._engine.holds_fetches or self._fetches is not None or self._between_brokers
+        return self._engine.omits or self._fetches is not None or self._between_brokers
 
     @property
     def follower(self) -> tuple[int, int] | None:

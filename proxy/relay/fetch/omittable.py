@@ -52,6 +52,6 @@ class OmittablePartitions:
             topic = self._names.name(key[0]) if version >= TOPIC_IDS_FROM else text(key[0])
             if not topic:
                 return None
-            found = topic if self._engine.may_hold(topic, key[1], replica_id, who) else ""
+            found = topic if self._engine.may_omit(topic, key[1], replica_id, who) else ""
             self._known[key] = found
         return found

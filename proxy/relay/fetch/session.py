@@ -56,7 +56,7 @@ class SessionPartition:
 
     @property
     def held(self) -> bool:
-        return self.item is not None and self.item.held
+        return self.item is not None and self.item.omitted
 
     def raw(self, version: int) -> bytes:
         """Its entry, as the broker is to get it now."""
@@ -64,7 +64,7 @@ class SessionPartition:
             _expect(self.marks, self.entry)
         item = self.item
         if item is not None:
-            self.most = PROBE_BYTES if item.held else item.most
+            self.most = PROBE_BYTES if item.omitted else item.bound
         else:
             self.most = NO_BOUND
         self.at_broker = True
@@ -235,14 +235,14 @@ class FetchSession:
         turn = self._turn % len(items) if items else 0
         plan = FetchPlan(self.replica_id, items[turn:] + items[:turn])
         if items:
-            self._engine.hold_fetch(plan, self._who, now)
-        if plan.held:
+            self._engine.plan_fetch(plan, self._who, now)
+        if plan.omitted:
             self._turn = turn + _served(plan.items)
         return plan
 
     def nothing_left(self, plan: FetchPlan) -> bool:
         """Whether the plan holds back everything that the client wants."""
-        return 0 < len(self._partitions) == plan.held
+        return 0 < len(self._partitions) == plan.omitted
 
     def incremental(self) -> bytes:
         """The topics and forgotten_topics_data of a request that gives the broker what the last plan left in.
@@ -256,9 +256,9 @@ class FetchSession:
             item = partition.item
             if item is None or key in self._changed:
                 continue
-            if item.held:
+            if item.omitted:
                 stay.append(key)
-            elif partition.most != item.most:
+            elif partition.most != item.bound:
                 entries.setdefault(key[0], []).append(partition.raw(self.version))
         for key, partition in self._changed.items():
             if partition.held:
@@ -288,7 +288,7 @@ class FetchSession:
         self._changed.clear()
         for key, partition in self._partitions.items():
             item = partition.item
-            if item is not None and item.held and _known(item.marks, partition.entry):
+            if item is not None and item.omitted and _known(item.marks, partition.entry):
                 partition.at_broker = False
                 self._changed[key] = partition
                 added.setdefault(key[0], []).append(empty_partition(self.version, key[1], item.marks))
@@ -323,7 +323,7 @@ def _served(items: list[FetchItem]) -> int:
     at = len(items)
     while at > 0:
         item = items[at - 1]
-        if item.most != NO_BOUND and not item.held:
+        if item.bound != NO_BOUND and not item.omitted:
             return at
         at -= 1
     return 0

@@ -110,7 +110,7 @@ class FetchSessions:
     @property
     def needed(self) -> bool:
         """Whether fetches of this connection have to be read."""
-        return self._between_brokers or self._engine.holds_fetches or len(self._sessions) > 0
+        return self._between_brokers or self._engine.omits or len(self._sessions) > 0
 
     @property
     def follower(self) -> tuple[int, int] | None:
@@ -169,7 +169,7 @@ class FetchSessions:
         """Whether a quota is about any of the partitions that a request names, or may be: the names of some
         topics are not known yet.
         """
-        if not self._engine.holds_fetches:
+        if not self._engine.omits:
             return False
         for entry in request.entries:
             if self._topics.find((entry.topic, entry.partition), request.version, view.replica_id, who) != "":
@@ -265,8 +265,8 @@ class FetchSessions:
         replace(edits, Edit(request.topics_at, request.topics_end, topics))
         least = NO_BOUND
         for item in plan.items:
-            if item.most != NO_BOUND and not item.held and (least == NO_BOUND or item.most < least):
-                least = item.most
+            if item.bound != NO_BOUND and not item.omitted and (least == NO_BOUND or item.bound < least):
+                least = item.bound
         if least != NO_BOUND:
             view.bounded = True
             if view.min_bytes > least:
@@ -277,7 +277,7 @@ class FetchSessions:
         """Have the broker answer when what is held back may come again, or when the client expects it."""
         view = fetch.view
         until = fetch.answer_at
-        if plan.held and plan.ask_again_at > 0.0:
+        if plan.omitted and plan.ask_again_at > 0.0:
             until = min(until, max(plan.ask_again_at, now + LEAST_WAIT_SECONDS))
         wait_ms = _milliseconds(until - now)
         if wait_ms < view.max_wait_ms:

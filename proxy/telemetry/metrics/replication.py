@@ -103,7 +103,7 @@ def shown(state: ReplicationState, now: float) -> list[dict[str, object]]:
             "mode": "enforce" if side.enforced else "observe",
             "limit": side.limit,
             "rate": side.rate,
-            "throttled": side.held > 0,
+            "throttled": side.omitted_replicas > 0,
             "throttled_requests": side.omitted,
             "throttle_seconds": side.throttled_seconds,
             "since_seconds": now - side.since if side.since else None,

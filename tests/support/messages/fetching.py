@@ -69,35 +69,35 @@ class Names(TopicNames):
         return topic_id.rstrip(b".").decode() in self.awaited
 
 
-class Holding(Quota):
+class Omitting(Quota):
     """Holds back what the story says: partitions of HOT, until a time."""
 
     def __init__(self) -> None:
         super().__init__((FETCH,))
-        self.holds_fetches = True
+        self.omits = True
         self.until: Final[dict[int, float]] = {}
         """By partition: seconds since the story began."""
-        self.most: Final[dict[int, int]] = {}
+        self.bounds: Final[dict[int, int]] = {}
         """By partition: how much it may bring."""
         self.plans: Final[list[list[int]]] = []
         """The partitions of each plan, in their turn."""
         self.seen: Final[dict[int, tuple[int, int, int]]] = {}
         """By partition: its fetch_offset, max_bytes and high watermark in the last plan."""
 
-    def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
+    def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         return topic == HOT
 
-    def hold_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
+    def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
         self.plans.append([item.partition for item in plan.items])
         for item in plan.items:
             self.seen[item.partition] = (item.fetch_offset, item.max_bytes, item.marks.high_watermark)
             until = START + self.until.get(item.partition, 0.0)
             if until > now:
-                plan.hold(item, until)
-            elif item.partition in self.most:
-                plan.bound(item, self.most[item.partition])
+                plan.omit(item, until)
+            elif item.partition in self.bounds:
+                plan.bound(item, self.bounds[item.partition])
 
-    def hold(self, until: float, *partitions: int) -> None:
+    def omit(self, until: float, *partitions: int) -> None:
         """From now on."""
         for partition in partitions:
             self.until[partition] = until
@@ -107,7 +107,7 @@ class Holding(Quota):
 class Story:
     """A relay whose fetches one quota holds back."""
 
-    quota: Holding = field(default_factory=Holding)
+    quota: Omitting = field(default_factory=Omitting)
     names: Names = field(default_factory=Names)
     between_brokers: bool = False
 

@@ -111,17 +111,17 @@ class Fetcher:
             copy.item.fetch_offset = copy.offset
         turn = self._turn % len(items)
         plan = FetchPlan(self.follower, items[turn:] + items[:turn])
-        self.quota.hold_fetch(plan, self.who, now)
+        self.quota.plan_fetch(plan, self.who, now)
         self.plans += 1
-        served = [at for at, item in enumerate(plan.items) if not item.held and item.most != NO_BOUND]
+        served = [at for at, item in enumerate(plan.items) if not item.omitted and item.bound != NO_BOUND]
         self._turn = turn + (served[-1] + 1 if served else 0)
-        if plan.held == len(items):
+        if plan.omitted == len(items):
             self.wakes_at = max(plan.ask_again_at, now + 0.001)
-        elif any(not copy.item.held and copy.left for copy in self.copies):
+        elif any(not copy.item.omitted and copy.left for copy in self.copies):
             self._due = plan
             self.wakes_at = now + ANSWER_SECONDS
         else:
-            wait = plan.ask_again_at - now if plan.held else MAX_WAIT_SECONDS
+            wait = plan.ask_again_at - now if plan.omitted else MAX_WAIT_SECONDS
             self._due = plan
             self.wakes_at = now + min(max(wait, 0.001), MAX_WAIT_SECONDS)
 
@@ -130,7 +130,7 @@ class Fetcher:
         request.replica_id = self.follower
         response = ResponseView(17, True, 100, True)
         for copy in self.copies:
-            if not copy.item.held:
+            if not copy.item.omitted:
                 self._read(copy, response, now)
         total = sum(item.size for item in response.items)
         if total:
@@ -141,7 +141,7 @@ class Fetcher:
         if copy.broken:
             return
         copy.item.marks.high_watermark = copy.size // MESSAGE
-        bound = copy.item.max_bytes if copy.item.most == NO_BOUND else copy.item.most
+        bound = copy.item.max_bytes if copy.item.bound == NO_BOUND else copy.item.bound
         size = min(bound, copy.left)
         first = not response.items
         whole = size // copy.batch * copy.batch if size < copy.left else size

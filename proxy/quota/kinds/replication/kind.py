@@ -85,19 +85,19 @@ class Replication(Quota):
         shared = self._shared
         shared.configure(limits, now)
         self.active = shared.active
-        self.wants_partitions = self.holds_fetches = self.active
+        self.wants_partitions = self.omits = self.active
         self.item_api_keys = self.api_keys if self.active else ()
 
     def see_cluster(self, view: ClusterView, now: float) -> None:
         if view.has_partitions:
             self._shared.view = view
 
-    def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
+    def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         if replica_id < 0:
             return False
-        return len(self._shared.holding(self.node_id, replica_id, topic, partition, 0.0)) > 0
+        return len(self._shared.enforced_sides(self.node_id, replica_id, topic, partition, 0.0)) > 0
 
-    def hold_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
+    def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
         before = self._take_back(who, now)
         if before is not None:
             before.end()
@@ -109,7 +109,7 @@ class Replication(Quota):
                 continue
             replica.in_sync = self._shared.in_sync(replica, now)
             if replica.in_sync:
-                replica.behind_since = replica.held_since = 0.0
+                replica.behind_since = replica.omitted_since = 0.0
             else:
                 if replica.behind_since == 0.0:
                     replica.behind_since = now
@@ -132,7 +132,9 @@ class Replication(Quota):
             shared.replicas[key] = replica
         if replica.leader_id != self.node_id or replica.generation != shared.generation:
             replica.leader_id, replica.generation = self.node_id, shared.generation
-            replica.throttles = shared.holding(self.node_id, item.replica_id, item.topic, item.partition, now)
+            replica.throttles = shared.enforced_sides(
+                self.node_id, item.replica_id, item.topic, item.partition, now
+            )
         replica.see(item, now)
         return replica
 
@@ -153,15 +155,15 @@ class Replication(Quota):
             item = items[at]
             begins = paced and replica.begins
             if begins and not waiter.may_begin(now):
-                plan.hold(item, waiter.begin_at(now))
-                replica.hold([], now)
+                plan.omit(item, waiter.begin_at(now))
+                replica.omit([], now)
                 continue
             lacking = turn.lacking(replica, PIECE_BYTES if grants.replicas else 0)
             if lacking:
-                plan.hold(item, turn.ready_at)
-                replica.hold(lacking, now)
+                plan.omit(item, turn.ready_at)
+                replica.omit(lacking, now)
                 continue
-            replica.held_since = 0.0
+            replica.omitted_since = 0.0
             if begins:
                 waiter.begin(now)
             share = max(turn.left / (len(replicas) - at), PIECE_BYTES)
@@ -183,9 +185,9 @@ class Replication(Quota):
     ) -> None:
         granted = min(replica.fit(size), item.max_bytes)
         plan.bound(item, granted)
-        if item.most == NO_BOUND:
+        if item.bound == NO_BOUND:
             # It has had its turn, also with all that it wants.
-            item.most = item.max_bytes
+            item.bound = item.max_bytes
         replica.granted = granted
         grants.replicas.append(replica)
         for throttle in replica.throttles:

@@ -25,7 +25,7 @@ class Replica:
         self.generation = -1
         """With which leader, and under which limits, that is so."""
         self.in_sync = True
-        self.held_since = 0.0
+        self.omitted_since = 0.0
         """Since when it is left out of fetches; 0.0 while it is not."""
         self.behind_since = 0.0
         """Since when it is throttled and not in sync; 0.0 while it is not."""
@@ -93,14 +93,14 @@ class Replica:
         self._measured_at = now
         self._measured_watermark = self.high_watermark
 
-    def hold(self, lacking: list[Throttle], now: float) -> None:
+    def omit(self, lacking: list[Throttle], now: float) -> None:
         """It is left out, for want of bytes on these sides."""
         for throttle in lacking:
-            throttle.hold(now)
-            if self.held_since == 0.0:
+            throttle.count_omission(now)
+            if self.omitted_since == 0.0:
                 throttle.omitted += 1
-        if self.held_since == 0.0:
-            self.held_since = now
+        if self.omitted_since == 0.0:
+            self.omitted_since = now
 
     def came(self, size: int, now: float) -> None:
         """So many bytes of it have come."""

@@ -83,7 +83,7 @@ class ThrottleState:
         """Bytes per second that its throttled partitions grow by, as far as it has to carry them."""
         self.behind = 0
         """Replicas that are throttled and not in sync."""
-        self.held = 0
+        self.omitted_replicas = 0
         """As many of them as are left out of fetches now."""
         self.lag = 0
         """Messages that they lack."""
@@ -95,7 +95,7 @@ class ThrottleState:
         if replica.in_sync:
             return
         self.behind += 1
-        self.held += replica.held_since > 0.0
+        self.omitted_replicas += replica.omitted_since > 0.0
         self.lag += replica.lag
         self.inbound += replica.inbound
         if self.since == 0.0 or replica.behind_since < self.since:
@@ -167,7 +167,9 @@ class ReplicationState:
             found.append(self.throttle(FOLLOWER, follower, now))
         return [throttle for throttle in found if throttle.limit != UNLIMITED]
 
-    def holding(self, leader: int, follower: int, topic: str, partition: int, now: float) -> list[Throttle]:
+    def enforced_sides(
+        self, leader: int, follower: int, topic: str, partition: int, now: float
+    ) -> list[Throttle]:
         """As many of these sides as hold anything back."""
         sides = self.sides(leader, follower, topic, partition, now)
         return [throttle for throttle in sides if throttle.enforced]

@@ -47,7 +47,7 @@ class Throttle:
         """How many times a partition was left out of a fetch for the sake of this limit."""
         self.throttled_seconds = 0.0
         """For how long any was."""
-        self._held_at = 0.0
+        self._omitted_at = 0.0
         self._rate = SimpleRate(11, 1.0)
         self._in_sync_rate = SimpleRate(11, 1.0)
         self._samples = 11
@@ -83,10 +83,10 @@ class Throttle:
         """What has to be there before a fetch is let in."""
         return self.limit * TURN_SECONDS
 
-    def hold(self, now: float) -> None:
+    def count_omission(self, now: float) -> None:
         """A replica has to wait."""
-        self.throttled_seconds += min(now - self._held_at, ASK_AGAIN_SECONDS)
-        self._held_at = now
+        self.throttled_seconds += min(now - self._omitted_at, ASK_AGAIN_SECONDS)
+        self._omitted_at = now
 
     def rate(self, now: float) -> float:
         """Bytes per second now, as Kafka's LeaderReplicationThrottledRate and its counterpart."""

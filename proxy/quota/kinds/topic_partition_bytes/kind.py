@@ -127,10 +127,10 @@ class TopicPartitionBytes(Quota):
                     worst = limited.bucket
         return ALLOW if worst is None else Verdict(longest, bucket=worst)
 
-    def may_hold(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
+    def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         return replica_id < 0 and self._consumed.action(topic) == OMIT
 
-    def hold_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
+    def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
         if plan.replica_id >= 0:
             return
         for item in plan.items:
@@ -139,7 +139,7 @@ class TopicPartitionBytes(Quota):
                 continue
             wait = limited.bucket.wait(now)
             if wait > 0.0:
-                plan.hold(item, now + wait)
+                plan.omit(item, now + wait)
             else:
                 plan.bound(item, int(self._allowed(limited.bucket, now)))
 
@@ -184,7 +184,7 @@ class TopicPartitionBytes(Quota):
         produce = (PRODUCE,) if self._produced.any or sourced else ()
         consume = (FETCH, SHARE_FETCH) if self._consumed.any or sourced else ()
         self.item_api_keys = produce + consume
-        self.holds_fetches = self._consumed.acts(OMIT) and not self._consumed.observed
+        self.omits = self._consumed.acts(OMIT) and not self._consumed.observed
 
     def live(self) -> list[Bucket]:
         sourced = self._produced_by_source.live() + self._consumed_by_source.live()

@@ -63,16 +63,16 @@ def counted(quota):
 def test_only_the_quotas_of_an_api_are_asked(api_key, seconds):
     engine = QuotaEngine([Fixed((0,), admit=1.0), Fixed((1, 78), admit=2.0)])
     assert engine.admit(request(api_key), WHO, 0.0).throttle_seconds == seconds
-    assert engine.asks(api_key) == (seconds > 0)
+    assert engine.covers(api_key) == (seconds > 0)
 
 
 def test_a_quota_that_nobody_has_is_not_asked():
     idle, used = Fixed((0, 5), admit=3.0), Fixed((0,), admit=1.0)
     engine = QuotaEngine([idle, used])
-    assert engine.asks(5)
+    assert engine.covers(5)
     idle.active = False
     engine.configure(SOME, 0.0)
-    assert not engine.asks(5)
+    assert not engine.covers(5)
     assert engine.admit(request(), WHO, 0.0).throttle_seconds == 1.0
     assert engine.live() == [used.bucket]
     idle.active = True
@@ -118,7 +118,7 @@ def test_without_quotas_everything_passes():
     engine = QuotaEngine([])
     assert engine.admit(request(), WHO, 0.0) is ALLOW
     assert engine.charge(request(), RESPONSE, WHO, 0.0) is ALLOW
-    assert not engine.asks(0)
+    assert not engine.covers(0)
 
 
 def test_the_longest_wait_binds_and_only_its_bucket_counts_it():
@@ -266,42 +266,42 @@ def test_partitions_are_wanted_while_a_quota_in_force_wants_them():
     assert not engines.wants_partitions
 
 
-class Holding(Quota):
+class Omitting(Quota):
     """Holds partition 1 of every topic back."""
 
-    def __init__(self, holds_fetches=True):
+    def __init__(self, omits=True):
         super().__init__((1,))
-        self.holds_fetches = holds_fetches
+        self.omits = omits
 
-    def may_hold(self, topic, partition, replica_id, who):
+    def may_omit(self, topic, partition, replica_id, who):
         return partition == 1
 
-    def hold_fetch(self, plan, who, now):
+    def plan_fetch(self, plan, who, now):
         for item in plan.items:
             if item.partition == 1:
-                plan.hold(item, now + 2.0)
+                plan.omit(item, now + 2.0)
 
 
 def test_fetches_are_held_by_the_quotas_that_may():
-    engine = QuotaEngine([Fixed((1,)), Holding(False)])
-    assert not engine.holds_fetches
-    assert not engine.may_hold("t", 1, -1, WHO)
-    engine = QuotaEngine([Fixed((1,)), Holding()])
-    assert engine.holds_fetches
-    assert engine.may_hold("t", 1, -1, WHO)
-    assert not engine.may_hold("t", 0, -1, WHO)
+    engine = QuotaEngine([Fixed((1,)), Omitting(False)])
+    assert not engine.omits
+    assert not engine.may_omit("t", 1, -1, WHO)
+    engine = QuotaEngine([Fixed((1,)), Omitting()])
+    assert engine.omits
+    assert engine.may_omit("t", 1, -1, WHO)
+    assert not engine.may_omit("t", 0, -1, WHO)
     items = [FetchItem("t", partition, -1, Watermarks()) for partition in (0, 1)]
     plan = FetchPlan(-1, items)
-    engine.hold_fetch(plan, WHO, 10.0)
-    assert ([item.held for item in items], plan.ask_again_at) == ([False, True], 12.0)
+    engine.plan_fetch(plan, WHO, 10.0)
+    assert ([item.omitted for item in items], plan.ask_again_at) == ([False, True], 12.0)
 
 
 def test_nothing_of_the_exempt_is_held():
-    engine = QuotaEngine([Holding()])
+    engine = QuotaEngine([Omitting()])
     before = engine.generation
     engine.configure(Limits({}, exempt_users=[WHO.principal]), 0.0)
     assert engine.generation > before
-    assert not engine.may_hold("t", 1, -1, WHO)
+    assert not engine.may_omit("t", 1, -1, WHO)
 
 
 def test_waits_are_in_the_clients_usage():

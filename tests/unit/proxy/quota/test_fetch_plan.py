@@ -11,25 +11,25 @@ def item(partition=0, max_bytes=1000, batch_bytes=0):
     return made
 
 
-def test_a_plan_begins_with_nothing_held():
-    held = item()
-    held.held = True
-    held.most = 5
-    plan = FetchPlan(-1, [held])
-    assert (held.held, held.most, plan.held, plan.ask_again_at) == (False, NO_BOUND, 0, 0.0)
+def test_a_new_plan_omits_nothing():
+    one = item()
+    one.omitted = True
+    one.bound = 5
+    plan = FetchPlan(-1, [one])
+    assert (one.omitted, one.bound, plan.omitted, plan.ask_again_at) == (False, NO_BOUND, 0, 0.0)
 
 
-def test_what_is_held_by_two_quotas_is_held_once_and_asked_again_at_the_earlier():
+def test_a_partition_omitted_twice_counts_once_and_is_asked_about_at_the_earliest_time():
     items = [item(0), item(1)]
     plan = FetchPlan(2, items)
-    plan.hold(items[1], 12.0)
-    plan.hold(items[1], 11.0)
-    plan.hold(items[1], 13.0)
-    assert ([one.held for one in items], plan.held, plan.ask_again_at) == ([False, True], 1, 11.0)
+    plan.omit(items[1], 12.0)
+    plan.omit(items[1], 11.0)
+    plan.omit(items[1], 13.0)
+    assert ([one.omitted for one in items], plan.omitted, plan.ask_again_at) == ([False, True], 1, 11.0)
 
 
 @pytest.mark.parametrize(
-    ("bounds", "batch_bytes", "most"),
+    ("bounds", "batch_bytes", "least"),
     [
         ([], 0, NO_BOUND),
         ([1000], 0, NO_BOUND),
@@ -41,9 +41,9 @@ def test_what_is_held_by_two_quotas_is_held_once_and_asked_again_at_the_earlier(
         ([300], 4000, NO_BOUND),
     ],
 )
-def test_the_least_bound_counts_and_is_never_below_a_batch(bounds, batch_bytes, most):
+def test_the_least_bound_holds_and_is_at_least_a_batch(bounds, batch_bytes, least):
     one = item(batch_bytes=batch_bytes)
     plan = FetchPlan(-1, [one])
     for bound in bounds:
         plan.bound(one, bound)
-    assert one.most == most
+    assert one.bound == least

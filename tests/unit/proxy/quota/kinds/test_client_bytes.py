@@ -266,7 +266,7 @@ def test_group_heartbeat_and_metadata_requests_are_not_asked_about(api_key):
         engine.charge(fetch(), response(MB), WHO, 0.0)
         assert engine.admit(request, WHO, 0.0) is ALLOW
         assert engine.charge(request, response(MB), WHO, 0.0) is ALLOW
-    assert not engine.asks(api_key)
+    assert not engine.covers(api_key)
 
 
 def test_a_consumer_that_asks_for_all_it_may_is_near_its_quota_in_every_second():

@@ -121,9 +121,9 @@ def test_every_api_is_charged_but_for_authentication_and_brokers_among_themselve
     left_out = [api_key for api_key in range(100) if api_key not in KIND.api_keys]
     assert left_out == [4, 5, 6, 7, 17, 27, 36]
     engine = QuotaEngine([KIND.build()])
-    assert not engine.asks(METADATA)
+    assert not engine.covers(METADATA)
     engine.configure(limits(), 0.0)
-    assert [api_key for api_key in range(100) if not engine.asks(api_key)] == left_out
+    assert [api_key for api_key in range(100) if not engine.covers(api_key)] == left_out
 
 
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])

@@ -45,7 +45,7 @@ class Asking:
 def test_fetches_are_read_where_a_quota_may_hold_them():
     asking = Asking()
     assert asking.held.reads
-    asking.story.quota.holds_fetches = False
+    asking.story.quota.omits = False
     asking.story.new_limits()
     assert not asking.held.reads
 

@@ -5,21 +5,21 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.relay.fetch import omittable
 from proxy.relay.fetch.omittable import OmittablePartitions
-from tests.support.messages.fetching import COLD, HOT, Holding, Names, topic_id
+from tests.support.messages.fetching import COLD, HOT, Names, Omitting, topic_id
 
 WHO = Identity("u", "c", "127.0.0.1")
 
 
-class Asked(Holding):
+class Asked(Omitting):
     """Remembers what it was asked about."""
 
     def __init__(self):
         super().__init__()
         self.asked = []
 
-    def may_hold(self, topic, partition, replica_id, who):
+    def may_omit(self, topic, partition, replica_id, who):
         self.asked.append((topic, partition, replica_id))
-        return super().may_hold(topic, partition, replica_id, who)
+        return super().may_omit(topic, partition, replica_id, who)
 
 
 @pytest.fixture

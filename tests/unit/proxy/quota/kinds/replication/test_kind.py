@@ -177,7 +177,7 @@ def plan_of(
     copy.item.marks.high_watermark = watermark
     copy.item.marks.batch_bytes = batch
     plan = FetchPlan(follower, [copy.item])
-    quota.hold_fetch(plan, who, now)
+    quota.plan_fetch(plan, who, now)
     return plan
 
 
@@ -204,44 +204,44 @@ def limited(quota, now):
 
 def test_what_is_not_in_sync_is_held(spent):
     plan = plan_of(spent, view_at=START)
-    assert plan.held == 1
+    assert plan.omitted == 1
     assert plan.ask_again_at > START + 1
 
 
 def test_what_the_cluster_says_to_be_in_sync_is_not_held(spent):
-    assert plan_of(spent, view_at=START, isr=frozenset([1, 2])).held == 0
+    assert plan_of(spent, view_at=START, isr=frozenset([1, 2])).omitted == 0
 
 
 def test_what_has_come_to_its_high_watermark_is_not_held(spent):
-    assert plan_of(spent, view_at=START, offset=50, watermark=50).held == 0
-    assert plan_of(spent, view_at=START, offset=49, watermark=50).held == 1
+    assert plan_of(spent, view_at=START, offset=50, watermark=50).omitted == 0
+    assert plan_of(spent, view_at=START, offset=49, watermark=50).omitted == 1
 
 
-@pytest.mark.parametrize(("age", "held"), [(1.9, 1), (2.1, 0)])
-def test_what_nobody_has_said_lately_is_in_sync(spent, age, held):
-    assert plan_of(spent, view_at=START - age).held == held
+@pytest.mark.parametrize(("age", "omitted"), [(1.9, 1), (2.1, 0)])
+def test_what_nobody_has_said_lately_is_in_sync(spent, age, omitted):
+    assert plan_of(spent, view_at=START - age).omitted == omitted
 
 
 def test_what_its_leader_has_told_lately_does_without_the_cluster(spent):
     plan_of(spent, view_at=START, offset=10, watermark=50)
     spend(spent, 1)
-    assert plan_of(spent, START + 1.9, view_at=START - 10, offset=10, watermark=50).held == 1
-    assert plan_of(spent, START + 2.1, offset=10, watermark=50).held == 0
+    assert plan_of(spent, START + 1.9, view_at=START - 10, offset=10, watermark=50).omitted == 1
+    assert plan_of(spent, START + 2.1, offset=10, watermark=50).omitted == 0
 
 
-@pytest.mark.parametrize(("age", "held"), [(0.1, 1), (2.5, 0)])
-def test_what_a_follower_was_told_before_it_went_away_does_not_count(spent, age, held):
+@pytest.mark.parametrize(("age", "omitted"), [(0.1, 1), (2.5, 0)])
+def test_what_a_follower_was_told_before_it_went_away_does_not_count(spent, age, omitted):
     """It was in sync, and has a new session; the cluster says that it is not any more, or nothing lately."""
-    assert plan_of(spent, view_at=START, offset=100, watermark=100).held == 0
+    assert plan_of(spent, view_at=START, offset=100, watermark=100).omitted == 0
     later = START + 1
     spend(spent, now=later)
-    assert plan_of(spent, later, view_at=later - age, offset=100).held == held
+    assert plan_of(spent, later, view_at=later - age, offset=100).omitted == omitted
 
 
 def test_before_the_cluster_has_said_anything_all_is_in_sync(spent):
-    assert plan_of(spent).held == 0
+    assert plan_of(spent).omitted == 0
     spent.see_cluster(ClusterView("c", {}, {}), START)
-    assert plan_of(spent).held == 0
+    assert plan_of(spent).omitted == 0
 
 
 def test_replicas_in_sync_count_for_those_that_are_not():
@@ -250,12 +250,12 @@ def test_replicas_in_sync_count_for_those_that_are_not():
     spend(quota)
     (state,) = limited(quota, START)
     assert (state.rate, state.inbound, state.total_bytes) == (100 * MEBIBYTE,) * 3
-    assert plan_of(quota, view_at=START, follower=3).held == 1
+    assert plan_of(quota, view_at=START, follower=3).omitted == 1
 
 
 def test_a_consumer_is_nobody_s_follower(spent):
-    assert not spent.may_hold(TOPIC, 0, -1, WHO)
-    assert spent.may_hold(TOPIC, 0, 2, WHO)
+    assert not spent.may_omit(TOPIC, 0, -1, WHO)
+    assert spent.may_omit(TOPIC, 0, 2, WHO)
     spend(spent, follower=-1)
     assert limited(spent, START)[0].total_bytes == 100 * MEBIBYTE
 
@@ -263,13 +263,13 @@ def test_a_consumer_is_nobody_s_follower(spent):
 def test_only_what_is_listed_or_switched_on_is_held():
     limits = throttled(RATE, topics={"u": {"leader.replication.throttled.replicas": "0:1"}})
     quota = quotas(limits, [1])[1]
-    assert quota.may_hold("u", 0, 2, WHO)
-    assert not quota.may_hold("u", 1, 2, WHO)
-    assert not quota.may_hold(TOPIC, 0, 2, WHO)
+    assert quota.may_omit("u", 0, 2, WHO)
+    assert not quota.may_omit("u", 1, 2, WHO)
+    assert not quota.may_omit(TOPIC, 0, 2, WHO)
     switched = quotas(
         throttled(RATE, topics={}, brokers={"1": {"leader.replication.throttled": "true"}}), [1, 2]
     )
-    assert [switched[node_id].may_hold(TOPIC, 0, 3, WHO) for node_id in (1, 2)] == [True, False]
+    assert [switched[node_id].may_omit(TOPIC, 0, 3, WHO) for node_id in (1, 2)] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -284,24 +284,24 @@ def test_it_is_not_in_force_without_a_rate_or_without_replicas(limits):
     quota = quotas(limits, [1])[1]
     assert not quota.active
     assert not quota.wants_partitions
-    assert not quota.holds_fetches
+    assert not quota.omits
 
 
 def test_what_a_broken_connection_was_granted_is_given_back():
     """A batch that takes this limit a quarter of an hour."""
     quota = quotas(throttled(1000), [1])[1]
-    assert plan_of(quota, view_at=START, batch=MEBIBYTE).held == 0
+    assert plan_of(quota, view_at=START, batch=MEBIBYTE).omitted == 0
     later = START + 61
     other = Identity("ANONYMOUS", "", "127.0.0.1")
-    assert plan_of(quota, later, view_at=later, who=other).held == 1
+    assert plan_of(quota, later, view_at=later, who=other).omitted == 1
     quota.forget_idle(later)
-    assert plan_of(quota, later, view_at=later, who=other).held == 0
+    assert plan_of(quota, later, view_at=later, who=other).omitted == 0
 
 
 def test_observed_it_only_counts():
     resources = throttled(RATE).resources
     quota = quotas(Limits({}, PACE, mode=OBSERVE, resources=resources), [1])[1]
-    assert not quota.may_hold(TOPIC, 0, 2, WHO)
+    assert not quota.may_omit(TOPIC, 0, 2, WHO)
     spend(quota)
     assert limited(quota, START)[0].total_bytes == 100 * MEBIBYTE
 
@@ -311,7 +311,7 @@ def test_each_side_may_be_observed_alone():
     modes = {"follower.replication.throttled.rate": OBSERVE}
     quota = quotas(Limits({}, PACE, modes=modes, resources=resources), [1])[1]
     spend(quota)
-    assert plan_of(quota, view_at=START).held == 1
+    assert plan_of(quota, view_at=START).omitted == 1
     (replica,) = quota.shared.replicas.values()
     assert [throttle.role for throttle in replica.throttles] == ["leader"]
     assert {state.role: state.enforced for state in limited(quota, START)} == {
@@ -326,7 +326,7 @@ def test_what_was_only_observed_is_no_debt():
     quota = quotas(Limits({}, PACE, mode=OBSERVE, resources=resources), [1])[1]
     spend(quota)
     quota.configure(Limits({}, PACE, resources=resources), START)
-    assert plan_of(quota, view_at=START).held == 0
+    assert plan_of(quota, view_at=START).omitted == 0
 
 
 def test_what_is_shown_of_a_move():

@@ -84,9 +84,9 @@ def test_a_log_that_is_cut_off_is_measured_anew():
 def test_each_time_that_it_is_left_out_counts_once():
     throttle = Throttle(LEADER, 1)
     replica = Replica(KEY, 0.0)
-    replica.hold([throttle], 1.0)
-    replica.hold([throttle], 1.1)
-    assert (throttle.omitted, replica.held_since) == (1, 1.0)
-    replica.held_since = 0.0
-    replica.hold([throttle], 2.0)
+    replica.omit([throttle], 1.0)
+    replica.omit([throttle], 1.1)
+    assert (throttle.omitted, replica.omitted_since) == (1, 1.0)
+    replica.omitted_since = 0.0
+    replica.omit([throttle], 2.0)
     assert throttle.omitted == 2

@@ -111,6 +111,6 @@ def test_other_windows():
 def test_held_time_is_counted_while_somebody_asks():
     one = throttle(now=100.0)
     for at in (100.0, 100.1, 100.2):
-        one.hold(at)
-    one.hold(200.0)
+        one.count_omission(at)
+    one.count_omission(200.0)
     assert one.throttled_seconds == pytest.approx(0.5 + 0.1 + 0.1 + 0.5)

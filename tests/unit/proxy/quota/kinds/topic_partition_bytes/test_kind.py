@@ -159,7 +159,7 @@ def plan(of, *partitions, now=0.0, topic="orders", replica_id=-1):
         item.max_bytes = 1 << 20
         found.append(item)
     made = FetchPlan(replica_id, found)
-    of.hold_fetch(made, WHO, now)
+    of.plan_fetch(made, WHO, now)
     return made
 
 
@@ -176,29 +176,29 @@ def plan(of, *partitions, now=0.0, topic="orders", replica_id=-1):
     ],
 )
 def test_partitions_of_which_topics_may_stay_out(topics, topic, replica_id, may):
-    assert quota(limits(topics=topics)).may_hold(topic, 0, replica_id, WHO) is may
+    assert quota(limits(topics=topics)).may_omit(topic, 0, replica_id, WHO) is may
 
 
 def test_a_partition_that_is_over_stays_out_until_its_debt_is_paid():
     made = quota(limits(topics=OMITTING))
-    assert made.holds_fetches
+    assert made.omits
     answer(made, 3000, 500)
     over, fine = plan(made, 0, 1).items
-    assert (over.held, fine.held, fine.most) == (True, False, 500)
+    assert (over.omitted, fine.omitted, fine.bound) == (True, False, 500)
     assert plan(made, 0).ask_again_at == pytest.approx(2.0)
     (back,) = plan(made, 0, now=2.0).items
     # Without tokens: a quarter of a second's worth.
-    assert (back.held, back.most) == (False, 250)
-    assert plan(made, 0, topic="others").items[0].most == NO_BOUND
-    assert plan(made, 0, replica_id=1).held == 0
+    assert (back.omitted, back.bound) == (False, 250)
+    assert plan(made, 0, topic="others").items[0].bound == NO_BOUND
+    assert plan(made, 0, replica_id=1).omitted == 0
 
 
 def test_by_kafkas_window_a_partition_stays_out_as_long_as_its_client_would_wait():
     made = quota(limits(WINDOW, OMITTING))
     answer(made, 11_000)
     made_plan = plan(made, 0)
-    assert (made_plan.held, made_plan.ask_again_at) == (1, pytest.approx(1.0))
-    assert plan(made, 1).items[0].most == 10_000
+    assert (made_plan.omitted, made_plan.ask_again_at) == (1, pytest.approx(1.0))
+    assert plan(made, 1).items[0].bound == 10_000
 
 
 def test_what_stays_out_is_counted_once():
@@ -225,7 +225,7 @@ def test_consumers_whose_partitions_stay_out_may_fetch_as_much_as_they_want():
 
 def test_observed_nothing_stays_out():
     made = quota(limits(topics=OMITTING, modes={OUT: OBSERVE}))
-    assert not made.holds_fetches
+    assert not made.omits
     answer(made, 3000)
     (bucket,) = made.live()
     assert bucket.throttle_seconds == pytest.approx(2.0)
