@@ -254,25 +254,25 @@ def test_a_changed_file_is_in_force_with_connections_and_history_kept(
     kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
 ) -> None:
     proxy = run_proxy(kafka.bootstrap, [{"entity": ALICE, RATE: 100}], settings=with_store(topic))
-    config = json.loads(proxy.config.read_text())
+    config = json.loads(proxy.config_file.read_text())
     set_quota(proxy, {"user": "bob"}, producer_byte_rate=5.0)
     with RawClient(proxy.broker_port(1)) as client:
         client.ask(metadata())
         config["quotas"]["clients"][0][RATE] = 200
-        proxy.config.write_text(json.dumps(config))
+        proxy.config_file.write_text(json.dumps(config))
         wait_until(lambda: shown(proxy) == quotas_of(alice={RATE: 200}, bob={RATE: 5}), "the changed file")
         config["quotas"]["clients"][0][RATE] = 300
         config["cluster"] = "other"
-        proxy.config.write_text(json.dumps(config))
+        proxy.config_file.write_text(json.dumps(config))
         proxy.process.send_signal(signal.SIGHUP)
         wait_until(lambda: shown(proxy) == quotas_of(alice={RATE: 300}, bob={RATE: 5}), "SIGHUP")
         assert proxy.log_lines("a restart is needed for cluster$")
         config["quotas"]["clients"][0][RATE] = -1
-        proxy.config.write_text(json.dumps(config, indent=0))
+        proxy.config_file.write_text(json.dumps(config, indent=0))
         proxy.process.send_signal(signal.SIGHUP)
         [warning] = wait_until(lambda: warnings(proxy), "/readyz to tell of the broken file")
         assert "quotas.clients[0].producer_byte_rate: producer_byte_rate is -1" in warning
-        assert str(proxy.config) + ":" in warning
+        assert str(proxy.config_file) + ":" in warning
         assert proxy.log_lines("is rejected; what was loaded before stays in force")
         assert proxy.metric("quota_proxy_config_last_reload_successful") == 0
         assert shown(proxy) == quotas_of(alice={RATE: 300}, bob={RATE: 5})

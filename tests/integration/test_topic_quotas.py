@@ -191,9 +191,9 @@ class Steady:
 
 def with_topics(proxy: ProxyProcess, quotas: dict[str, Any]) -> None:
     """Have the proxy take these quotas.* keys."""
-    config = json.loads(proxy.config.read_text())
+    config = json.loads(proxy.config_file.read_text())
     config["quotas"] = {**config["quotas"], **quotas}
-    proxy.config.write_text(json.dumps(config))
+    proxy.config_file.write_text(json.dumps(config))
 
 
 def shares(proxy: ProxyProcess) -> dict[str, float]:

@@ -82,7 +82,7 @@ def test_usage_is_what_the_clients_sent(
     for client_id, messages in MESSAGES.items():
         assert found[client_id].bytes_in == counted[client_id]
         assert messages * SIZE <= found[client_id].records <= messages * SIZE * 1.1
-    check_replay(spark, run_job, proxy.config, out)
+    check_replay(spark, run_job, proxy.config_file, out)
 
 
 def check_replay(spark: SparkSession, run_job: Callable[..., Result], quotas: Path, out: Path) -> None:
