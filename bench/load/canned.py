@@ -6,6 +6,7 @@ from typing import Final
 
 from bench.load.cold import ColdAnswers
 from bench.load.frames import TOPIC, fetch_response, produce_response
+from proxy.wire.api_keys import FETCH, PRODUCE
 
 # size, api_key, api_version, correlation_id, the client id's length
 HEAD: Final = struct.Struct("!ihhih")
@@ -41,9 +42,9 @@ def answer(buffer: bytearray, at: int, size: int, cold: ColdAnswers) -> bytearra
     """
     _, api_key, version, _, client_length = HEAD.unpack_from(buffer, at)
     body = at + HEAD.size + max(client_length, 0) + 1
-    if api_key == 0 and version == 9:
+    if api_key == PRODUCE and version == 9:
         return canned_produce(buffer[body + _PRODUCE_PARTITIONS] - 1)
-    if api_key == 1 and version == 12:
+    if api_key == FETCH and version == 12:
         (max_bytes,) = _I32.unpack_from(buffer, body + _FETCH_MAX_BYTES)
         return canned_fetch(buffer[body + _FETCH_PARTITIONS] - 1, max_bytes)
     response = cold.answer(bytes(buffer[at + 4 : at + 4 + size]))

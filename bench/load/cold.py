@@ -14,11 +14,10 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32, i32Timedelta
 
 from bench.load.frames import TOPIC, frame
+from proxy.wire.api_keys import API_VERSIONS, FETCH, METADATA, PRODUCE
 
-API_VERSIONS: Final = 18
-METADATA: Final = 3
 # What the fake broker answers, and nothing more: (lowest, highest) version by API key.
-VERSIONS: Final = {0: (9, 9), 1: (12, 12), METADATA: (0, 12), API_VERSIONS: (0, 4)}
+VERSIONS: Final = {PRODUCE: (9, 9), FETCH: (12, 12), METADATA: (0, 12), API_VERSIONS: (0, 4)}
 NODE_ID: Final = BrokerId(1)
 TOPIC_ID: Final = uuid.UUID("6d1f3a52-0f43-4d0c-9a55-0b7d0f2f3c11")
 _API: Final = struct.Struct("!hh")

@@ -14,8 +14,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from pipeline.quota_file import QuotaSet
 from proxy.quota.cluster_view import ClusterView, Partition
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.broker_bytes_in import KIND, PRODUCE, SHARE
+from proxy.quota.kinds.broker_bytes_in import KIND, SHARE
 from proxy.quota.measure.bucket import Bucket
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.views import NO_ID, Item, RequestView
 
 _BROKER: Final = ("cluster", "proxy", "listener", "broker")

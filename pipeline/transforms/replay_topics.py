@@ -18,12 +18,13 @@ from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, he
 from pipeline.transforms.played import AFTER, STATE, STEP_SECONDS, SUMS, Connection, Row, intervals_of, play
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import topic_limit
-from proxy.quota.kinds.topic_partition_bytes.kind import FETCH, KIND, PRODUCE
+from proxy.quota.kinds.topic_partition_bytes.kind import KIND
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, OMIT, PRODUCER_BYTE_RATE
 from proxy.quota.limits.limits import UNLIMITED
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigKey
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.quota import Quota
+from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
 
 _APIS: Final = {PRODUCER_BYTE_RATE.name: ("Produce",), CONSUMER_BYTE_RATE.name: ("Fetch", "ShareFetch")}

@@ -6,16 +6,15 @@ from proxy.admin.authority import Authority
 from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.configs.alter_describe import ResourceConfigs
 from proxy.admin.configs.create_topics import TopicCreations
-from proxy.admin.messages.client_quotas import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, FLEXIBLE_FROM
+from proxy.admin.messages.client_quotas import FLEXIBLE_FROM
 from proxy.admin.mutations.mutations import Broker, Reply
 from proxy.relay.intercepted import Intercepted
 from proxy.wire import intercepted
+from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, CREATE_TOPICS, DESCRIBE_CLIENT_QUOTAS, DESCRIBE_CONFIGS
 from proxy.wire.apis import read_request_header
 from proxy.wire.errors import UnsupportedVersion
 from proxy.wire.reader import Reader
 
-DESCRIBE_CONFIGS: Final = intercepted.DESCRIBE_CONFIGS.key
-CREATE_TOPICS: Final = intercepted.CREATE_TOPICS.key
 NEWEST: Final = {
     api.key: api.newest
     for api in (

@@ -12,6 +12,7 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.exchange import Exchange
 from proxy.relay.inflight import InFlight
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.client_software import retries_throttling
 from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.frames import Frame
@@ -19,7 +20,6 @@ from proxy.wire.rejected_partitions import Rejection, answer, cut
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
-PRODUCE: Final = 0
 UNANSWERED_SECONDS: Final = 1.0
 """How long a producer that asks for no answers is left alone before its connection ends."""
 REJECTED_MESSAGE: Final = "The quota of this partition is used up for now; send the batch again."

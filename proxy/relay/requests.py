@@ -8,15 +8,16 @@ from proxy.relay.bounds import lower_max_bytes
 from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client, Exchange, new_client
-from proxy.relay.fetch.gate import FETCH, FetchGate
+from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES, FrameBuffer
 from proxy.relay.inflight import InFlight
 from proxy.relay.intercepted import Intercepted, Interception
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.passing_bytes import count_items, count_later, count_rest
-from proxy.relay.produce_gate import PRODUCE, ProduceGate
+from proxy.relay.produce_gate import ProduceGate
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import reject_version
+from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.errors import Malformed, Short

@@ -1,14 +1,11 @@
 """Answers that the proxy gives itself, as whole frames."""
 
-from typing import Final
-
+from proxy.wire.api_keys import API_VERSIONS
 from proxy.wire.apis import Api, RequestHeader
 from proxy.wire.edit import i16, i32
 from proxy.wire.error_codes import UNSUPPORTED_VERSION
 from proxy.wire.errors import UnsupportedVersion
 from proxy.wire.frames import Frame
-
-API_VERSIONS: Final = 18
 
 
 def reject_version(frame: Frame, header: RequestHeader, api: Api) -> bytes:
@@ -28,6 +25,6 @@ def unsupported_api_versions(correlation_id: int, oldest: int, newest: int) -> b
     """ApiVersionsResponse v0 with error 35 and the versions of ApiVersions itself, as a broker answers
     (KIP-511).
     """
-    api_versions = i16(18) + i16(oldest) + i16(newest)
+    api_versions = i16(API_VERSIONS) + i16(oldest) + i16(newest)
     body = i32(correlation_id) + i16(UNSUPPORTED_VERSION) + i32(1) + api_versions
     return i32(len(body)) + body

@@ -15,6 +15,7 @@ from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView, Node, Partition
 from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
+from proxy.wire.api_keys import METADATA
 
 log = logging.getLogger(__name__)
 REFRESH_SECONDS: Final = 5.0
@@ -22,7 +23,6 @@ PARTITIONS_SECONDS: Final = 1.0
 """How often partitions are asked for: what is known of them is never two seconds old."""
 PARTITIONS_AT_A_TIME: Final = 1000
 RETRY_SECONDS: Final = 0.5
-METADATA: Final = 3
 METADATA_VERSION: Final = 12
 """Since Kafka 3.1; the first that can be asked by topic id."""
 

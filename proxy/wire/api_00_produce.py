@@ -10,6 +10,7 @@ from typing import Final, cast, final
 from mypy_extensions import mypyc_attr
 
 from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis import Api
 from proxy.wire.producer_batch import BATCH_HEAD_BYTES
 from proxy.wire.reader import Reader
@@ -80,8 +81,7 @@ class ProduceResponse(Partitioned):
 
 @final
 class Produce(Api):
-    key = 0
-    name = "Produce"
+    key = PRODUCE
     oldest = 0
     newest = 13
     flexible_from = 9

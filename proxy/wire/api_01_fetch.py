@@ -8,6 +8,7 @@ v15 replica_id moves into a tag (KIP-903); v16 NodeEndpoints (KIP-951).
 from typing import Final, cast, final
 
 from proxy.wire.addresses import Addresses, Unchanged, rewrite_endpoints_tag
+from proxy.wire.api_keys import FETCH
 from proxy.wire.apis import Api
 from proxy.wire.batches import read_whole_batches
 from proxy.wire.edit import Edit, i32, uvarint
@@ -110,8 +111,7 @@ def after_bounds(view: RequestView) -> int:
 
 @final
 class Fetch(Api):
-    key = 1
-    name = "Fetch"
+    key = FETCH
     oldest = 0
     newest = 18
     flexible_from = 12

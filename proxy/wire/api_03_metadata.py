@@ -6,6 +6,7 @@ v1 rack; v3 throttle_time_ms, first in the response; v9 flexible; v10 topic ids.
 from typing import final
 
 from proxy.wire.addresses import Addresses, rewrite_address
+from proxy.wire.api_keys import METADATA
 from proxy.wire.apis import Api
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView
@@ -13,8 +14,7 @@ from proxy.wire.views import RequestView, ResponseView
 
 @final
 class Metadata(Api):
-    key = 3
-    name = "Metadata"
+    key = METADATA
     oldest = 0
     newest = 13
     flexible_from = 9

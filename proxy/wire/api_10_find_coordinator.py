@@ -7,6 +7,7 @@ v1 throttle_time_ms, first in the response, and error_message; v3 flexible; v4 a
 from typing import final
 
 from proxy.wire.addresses import Addresses, rewrite_address
+from proxy.wire.api_keys import FIND_COORDINATOR
 from proxy.wire.apis import Api
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView
@@ -14,8 +15,7 @@ from proxy.wire.views import RequestView, ResponseView
 
 @final
 class FindCoordinator(Api):
-    key = 10
-    name = "FindCoordinator"
+    key = FIND_COORDINATOR
     oldest = 0
     newest = 6
     flexible_from = 3

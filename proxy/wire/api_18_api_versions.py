@@ -8,6 +8,7 @@ form with error 35.
 from typing import Final, final
 
 from proxy.wire.addresses import Addresses
+from proxy.wire.api_keys import API_VERSIONS
 from proxy.wire.apis import Api
 from proxy.wire.edit import Edit, count, i16
 from proxy.wire.error_codes import UNSUPPORTED_VERSION
@@ -18,8 +19,7 @@ from proxy.wire.views import RequestView, ResponseView
 
 @final
 class ApiVersions(Api):
-    key = 18
-    name = "ApiVersions"
+    key = API_VERSIONS
     oldest = 0
     newest = 4
     flexible_from = 3

@@ -6,6 +6,7 @@ throttle_time_ms first in the response; flexible from v0; v1 endpoint_type (KIP-
 from typing import Final, final
 
 from proxy.wire.addresses import Addresses, rewrite_address
+from proxy.wire.api_keys import DESCRIBE_CLUSTER
 from proxy.wire.apis import Api
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView
@@ -16,8 +17,7 @@ BROKERS: Final = 1
 
 @final
 class DescribeCluster(Api):
-    key = 60
-    name = "DescribeCluster"
+    key = DESCRIBE_CLUSTER
     oldest = 0
     newest = 2
     flexible_from = 0

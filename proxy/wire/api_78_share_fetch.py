@@ -5,6 +5,7 @@ NodeEndpoints.
 from typing import final
 
 from proxy.wire.addresses import Addresses
+from proxy.wire.api_keys import SHARE_FETCH
 from proxy.wire.apis import Api
 from proxy.wire.errors import Short
 from proxy.wire.reader import Reader
@@ -37,8 +38,7 @@ class ShareFetchResponse(ShareResponse):
 
 @final
 class ShareFetch(Api):
-    key = 78
-    name = "ShareFetch"
+    key = SHARE_FETCH
     oldest = 1
     newest = 2
     flexible_from = 0

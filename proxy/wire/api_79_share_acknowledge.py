@@ -3,6 +3,7 @@
 from typing import final
 
 from proxy.wire.addresses import Addresses
+from proxy.wire.api_keys import SHARE_ACKNOWLEDGE
 from proxy.wire.apis import Api
 from proxy.wire.reader import Reader
 from proxy.wire.share_response import ShareResponse
@@ -24,8 +25,7 @@ class ShareAcknowledgeResponse(ShareResponse):
 
 @final
 class ShareAcknowledge(Api):
-    key = 79
-    name = "ShareAcknowledge"
+    key = SHARE_ACKNOWLEDGE
     oldest = 1
     newest = 2
     flexible_from = 0

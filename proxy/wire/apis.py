@@ -8,6 +8,7 @@ from mypy_extensions import i64 as native
 from mypy_extensions import mypyc_attr
 
 from proxy.wire.addresses import Addresses
+from proxy.wire.api_keys import api_name
 from proxy.wire.errors import Malformed
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView
@@ -17,11 +18,14 @@ class Api:
     """One API: which of its versions the proxy reads, and how."""
 
     key: int
-    name: str
     oldest: int
     newest: int
     flexible_from: int
     """The first version with compact strings and tagged fields, in the body and in both headers."""
+
+    @property
+    def name(self) -> str:
+        return api_name(self.key)
 
     def flexible_response_header(self, api_version: int) -> bool:
         return api_version >= self.flexible_from

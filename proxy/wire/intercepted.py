@@ -6,6 +6,7 @@ So clients are never offered a version that the proxy could not answer.
 
 from typing import Final, final
 
+from proxy.wire import api_keys
 from proxy.wire.apis import Api
 
 
@@ -13,22 +14,21 @@ from proxy.wire.apis import Api
 class InterceptedApi(Api):
     """An API's versions, from 0 on."""
 
-    def __init__(self, key: int, name: str, newest: int, flexible_from: int) -> None:
+    def __init__(self, key: int, newest: int, flexible_from: int) -> None:
         self.key = key
-        self.name = name
         self.oldest = 0
         self.newest = newest
         self.flexible_from = flexible_from
 
 
-CREATE_TOPICS: Final = InterceptedApi(19, "CreateTopics", 7, 5)
-DELETE_TOPICS: Final = InterceptedApi(20, "DeleteTopics", 6, 4)
-DESCRIBE_CONFIGS: Final = InterceptedApi(32, "DescribeConfigs", 4, 4)
-ALTER_CONFIGS: Final = InterceptedApi(33, "AlterConfigs", 2, 2)
-CREATE_PARTITIONS: Final = InterceptedApi(37, "CreatePartitions", 3, 2)
-INCREMENTAL_ALTER_CONFIGS: Final = InterceptedApi(44, "IncrementalAlterConfigs", 1, 1)
-DESCRIBE_CLIENT_QUOTAS: Final = InterceptedApi(48, "DescribeClientQuotas", 1, 1)
-ALTER_CLIENT_QUOTAS: Final = InterceptedApi(49, "AlterClientQuotas", 1, 1)
+CREATE_TOPICS: Final = InterceptedApi(api_keys.CREATE_TOPICS, 7, 5)
+DELETE_TOPICS: Final = InterceptedApi(api_keys.DELETE_TOPICS, 6, 4)
+DESCRIBE_CONFIGS: Final = InterceptedApi(api_keys.DESCRIBE_CONFIGS, 4, 4)
+ALTER_CONFIGS: Final = InterceptedApi(api_keys.ALTER_CONFIGS, 2, 2)
+CREATE_PARTITIONS: Final = InterceptedApi(api_keys.CREATE_PARTITIONS, 3, 2)
+INCREMENTAL_ALTER_CONFIGS: Final = InterceptedApi(api_keys.INCREMENTAL_ALTER_CONFIGS, 1, 1)
+DESCRIBE_CLIENT_QUOTAS: Final = InterceptedApi(api_keys.DESCRIBE_CLIENT_QUOTAS, 1, 1)
+ALTER_CLIENT_QUOTAS: Final = InterceptedApi(api_keys.ALTER_CLIENT_QUOTAS, 1, 1)
 ANSWERED: Final = [
     CREATE_TOPICS,
     DELETE_TOPICS,

@@ -10,16 +10,17 @@ from proxy.wire.api_18_api_versions import ApiVersions
 from proxy.wire.api_60_describe_cluster import DescribeCluster
 from proxy.wire.api_78_share_fetch import ShareFetch
 from proxy.wire.api_79_share_acknowledge import ShareAcknowledge
+from proxy.wire.api_keys import END, FETCH, PRODUCE
 from proxy.wire.apis import Api
 from proxy.wire.intercepted import ANSWERED
 from proxy.wire.sasl_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
-KNOWN: Final[list[Api | None]] = [None] * 128
+KNOWN: Final[list[Api | None]] = [None] * END
 """Those that it reads or answers; of these, clients are offered no other versions."""
 
 
 def _by_key() -> list[Api | None]:
-    table: list[Api | None] = [None] * len(KNOWN)
+    table: list[Api | None] = [None] * END
     for api in (
         Produce(),
         Fetch(),
@@ -42,9 +43,9 @@ BY_KEY: Final = _by_key()
 
 
 def _between_brokers() -> list[Api | None]:
-    table: list[Api | None] = [None] * len(KNOWN)
+    table: list[Api | None] = [None] * END
     for api in BY_KEY:
-        if api is not None and api.name in ("Produce", "Fetch"):
+        if api is not None and api.key in (PRODUCE, FETCH):
             table[api.key] = api
     return table
 

@@ -4,8 +4,9 @@ them pass, and clients are offered no version that it could not follow.
 
 from typing import Final
 
+from proxy.wire import api_keys
 from proxy.wire.intercepted import InterceptedApi
 
-SASL_HANDSHAKE: Final = InterceptedApi(17, "SaslHandshake", 1, 2)
+SASL_HANDSHAKE: Final = InterceptedApi(api_keys.SASL_HANDSHAKE, 1, 2)
 """No version is flexible."""
-SASL_AUTHENTICATE: Final = InterceptedApi(36, "SaslAuthenticate", 2, 2)
+SASL_AUTHENTICATE: Final = InterceptedApi(api_keys.SASL_AUTHENTICATE, 2, 2)

@@ -12,6 +12,7 @@ from aiokafka.admin import NewTopic as AioNewTopic
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS
 from tests.support.kafka.java_source import run_java
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import make_topic
@@ -29,7 +30,6 @@ from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
-ALTER_CLIENT_QUOTAS = 49
 THROTTLED = 89
 RATE = 2.0
 BURST = 11 * RATE

@@ -22,6 +22,7 @@ from pipeline.log_dirs import read_cluster
 from pipeline.transforms.reassignment import Cluster, Move, plan
 from proxy.demo.broker_properties import INTERNAL
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.wire.api_keys import FETCH
 from tests.support.kafka.clients import Confluent
 from tests.support.kafka.load import Load
 from tests.support.kafka.raw_client import RawClient
@@ -36,7 +37,6 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.kafka
 MEBIBYTE = 1 << 20
 RATE = 4 * MEBIBYTE
-FETCH = 1
 DRAIN_SECONDS = 20
 """limits.drain_seconds, by default."""
 FED = "fed"

@@ -6,10 +6,11 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.wire.api_keys import API_VERSIONS, PRODUCE
 from proxy.wire.registry import KNOWN
 from tests.support.kafka.raw_client import RawClient
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type, versions
-from tests.support.messages.requests import API_VERSIONS, PRODUCE, api_versions, metadata
+from tests.support.messages.requests import api_versions, metadata
 from tests.support.process.proxy_process import ProxyProcess
 
 pytestmark = pytest.mark.kafka

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
+from proxy.wire.api_keys import FETCH
 from proxy.wire.edit import Edit, i32
 from proxy.wire.errors import Malformed
 from proxy.wire.fetch_request import with_max_bytes, write_topics
@@ -31,7 +32,6 @@ from tests.support.messages.random_messages import messages
 from tests.support.messages.reading import edited, read_fetch, read_request, read_response
 from tests.support.messages.requests import build, part
 
-FETCH = 1
 MASK = 0x5A5A5A5A
 FEW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 each_version = pytest.mark.parametrize("version", versions(FETCH))

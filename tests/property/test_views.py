@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
+from proxy.wire.api_keys import API_VERSIONS, FETCH, PRODUCE
 from proxy.wire.edit import Edit, i32
 from proxy.wire.registry import BY_KEY, KNOWN
 from proxy.wire.views import NO_ID
@@ -34,9 +35,6 @@ from tests.support.messages.reading import (
     read_response,
 )
 
-PRODUCE = 0
-FETCH = 1
-API_VERSIONS = 18
 ENDPOINTS_TAG = {PRODUCE: 10, FETCH: 16}
 """The APIs whose NodeEndpoints stand in a tag, from this version on."""
 HIDDEN = BROKER_HOST.encode()

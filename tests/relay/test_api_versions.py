@@ -2,7 +2,8 @@
 
 from kio.schema.errors import ErrorCode
 
-from tests.support.messages.exchanges import API_VERSIONS, api_versions, milliseconds, opaque
+from proxy.wire.api_keys import API_VERSIONS
+from tests.support.messages.exchanges import api_versions, milliseconds, opaque
 from tests.support.messages.kio_messages import (
     framed,
     read_frame,

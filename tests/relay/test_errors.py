@@ -3,7 +3,8 @@
 import pytest
 
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR
-from tests.support.messages.exchanges import API_VERSIONS, answered, fetch, opaque, produce, produced
+from proxy.wire.api_keys import API_VERSIONS
+from tests.support.messages.exchanges import answered, fetch, opaque, produce, produced
 from tests.support.messages.kio_messages import framed
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 

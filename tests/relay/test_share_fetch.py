@@ -3,6 +3,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.wire.api_keys import SHARE_FETCH
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
     framed,
@@ -13,7 +14,6 @@ from tests.support.messages.kio_messages import (
 )
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
-SHARE_FETCH = 78
 KILOBYTE = {EVERYONE: {"consumer_byte_rate": 1000.0}}
 TENTH = {EVERYONE: {"request_percentage": 10.0}}
 HEADER = 5

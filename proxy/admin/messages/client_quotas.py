@@ -13,8 +13,6 @@ from proxy.admin.messages.fields import frame, read_nullable, skip_tags, write_n
 from proxy.wire.edit import count, i16, i32, string
 from proxy.wire.reader import Reader
 
-DESCRIBE_CLIENT_QUOTAS: Final = 48
-ALTER_CLIENT_QUOTAS: Final = 49
 FLEXIBLE_FROM: Final = 1
 
 Part = tuple[str | None, str | None]

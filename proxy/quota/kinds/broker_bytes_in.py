@@ -27,9 +27,9 @@ from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
 
-PRODUCE: Final = 0
 API_KEYS: Final = (PRODUCE,)
 TOTAL: Final = TOTAL_BYTES_IN_THRESHOLD.name
 SHARE: Final = BYTES_IN_THRESHOLD.name

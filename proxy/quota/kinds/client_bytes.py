@@ -19,11 +19,9 @@ from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import LONG, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
+from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.views import RequestView, ResponseView
 
-PRODUCE: Final = 0
-FETCH: Final = 1
-SHARE_FETCH: Final = 78
 API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
 
 PRODUCER_BYTE_RATE: Final = "producer_byte_rate"

@@ -19,9 +19,9 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import DOUBLE, PER_CLUSTER, Quota, QuotaKey, QuotaKind
+from proxy.wire.api_keys import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 
-API_KEYS: Final = (19, 20, 37)
-"""CreateTopics, DeleteTopics, CreatePartitions."""
+API_KEYS: Final = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS)
 CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
 
 

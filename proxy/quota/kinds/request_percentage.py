@@ -33,19 +33,36 @@ from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import DOUBLE, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
+from proxy.wire.api_keys import (
+    CONTROLLED_SHUTDOWN,
+    END,
+    FETCH,
+    JOIN_GROUP,
+    LEADER_AND_ISR,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    SHARE_FETCH,
+    STOP_REPLICA,
+    SYNC_GROUP,
+    UPDATE_METADATA,
+    WRITE_TXN_MARKERS,
+)
 from proxy.wire.views import RequestView, ResponseView
 
 REQUEST_PERCENTAGE: Final = "request_percentage"
 
-_FETCHES: Final = (1, 78)
-_GROUP_APIS: Final = (11, 14)
-"""JoinGroup, SyncGroup."""
-_EXEMPT: Final = (4, 5, 6, 7, 17, 27, 36)
-"""LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown, SaslHandshake, WriteTxnMarkers,
-SaslAuthenticate.
-"""
-API_KEYS: Final = tuple([api_key for api_key in range(128) if api_key not in _EXEMPT])
-"""Kafka's highest key is below 100."""
+_FETCHES: Final = (FETCH, SHARE_FETCH)
+_GROUP_APIS: Final = (JOIN_GROUP, SYNC_GROUP)
+_EXEMPT: Final = (
+    LEADER_AND_ISR,
+    STOP_REPLICA,
+    UPDATE_METADATA,
+    CONTROLLED_SHUTDOWN,
+    SASL_HANDSHAKE,
+    WRITE_TXN_MARKERS,
+    SASL_AUTHENTICATE,
+)
+API_KEYS: Final = tuple([api_key for api_key in range(END) if api_key not in _EXEMPT])
 _PERCENT: Final = 100.0
 _MAY_HAVE_WAITED_SECONDS: Final = 0.01
 """What an answer counts for at most that may have waited for others than the broker."""

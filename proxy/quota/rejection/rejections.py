@@ -14,10 +14,10 @@ from proxy.quota.measure.bucket import IDLE_SECONDS, Bucket
 from proxy.quota.measure.rates import TokenBucket
 from proxy.quota.quota import Quota
 from proxy.quota.rejection.rejected_batches import RejectedBatches
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.producer_batch import read_producer_batch
 from proxy.wire.views import Item, RequestView
 
-PRODUCE: Final = 0
 OUT_OF_ORDER: Final = "order"
 """The reason of what is rejected because an earlier batch of its partition was, and has not come again."""
 TOPICS_AT_MOST: Final = 10_000

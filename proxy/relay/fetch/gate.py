@@ -6,11 +6,10 @@ from proxy.quota.engine import QuotaEngine
 from proxy.relay.exchange import Exchange
 from proxy.relay.fetch.sessions import ANSWER, WAIT, FetchSessions, GatedFetch
 from proxy.relay.inflight import InFlight
+from proxy.wire.api_keys import FETCH
 from proxy.wire.frames import Frame
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
-
-FETCH: Final = 1
 
 
 @final

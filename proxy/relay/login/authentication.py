@@ -14,6 +14,7 @@ from proxy.relay.exchange import Client, Exchange
 from proxy.relay.inflight import InFlight
 from proxy.relay.login.sasl import MECHANISMS, UNREADABLE, agreed, name_in, readable
 from proxy.relay.traffic import Traffic
+from proxy.wire.api_keys import END
 from proxy.wire.apis import RequestHeader
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed, UnsupportedVersion
@@ -27,10 +28,6 @@ AUTHENTICATION_FAILED: Final = 58
 EVERYBODY: Final[frozenset[str]] = frozenset()
 OTHER: Final = "other"
 """The mechanism in metrics where it is none of Kafka's own."""
-HIGHEST_API_KEY: Final = 128
-"""A bare message of a mechanism that nobody reads starts with another number than a request does: GSSAPI's
-with 0x60, or 0x05 followed by 0x04.
-"""
 MIN_REQUEST_BYTES: Final = 10
 
 
@@ -112,7 +109,9 @@ class Authentication:
         """Where nobody reads the mechanism, nobody knows how many messages it has."""
         if readable(self._mechanism) or len(token) < MIN_REQUEST_BYTES:
             return False
-        return (token[0] << 8) | token[1] < HIGHEST_API_KEY
+        # A bare message of a mechanism that the proxy does not read starts with a larger number than any API
+        # key: GSSAPI's with 0x60, or with 0x05 followed by 0x04.
+        return (token[0] << 8) | token[1] < END
 
     def _await(self, exchange: Exchange, frame: Frame) -> None:
         if not frame.complete:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
-from kio.schema.index import api_key_map
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -15,6 +14,7 @@ from proxy.quota.usage import REST
 from proxy.server.listener.gateway import Gateway
 from proxy.telemetry.metrics.series import MAX_SERIES, Series, add, bounded, bounded_steps
 from proxy.telemetry.usage.sink import Sink
+from proxy.wire.api_keys import api_name
 
 PREFIX: Final = "quota_proxy_"
 AT_A_TIME: Final = 50
@@ -290,9 +290,3 @@ class ProxyCollector(Collector):
     def _note(self, family: str, series: Mapping[tuple[str, ...], float]) -> None:
         if len(series) > MAX_SERIES:
             self._left_out[PREFIX + family] = len(series) - MAX_SERIES
-
-
-def api_name(api_key: int) -> str:
-    """Kafka's name of an API, such as ApiVersions; the key where it has none that is known."""
-    name = api_key_map.get(api_key)
-    return "".join(part.capitalize() for part in name.split("_")) if name else f"api_{api_key}"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from proxy.quota.usage import NO_PARTITION, ClientUsage, Tally, Usage, UsageLedger
-from proxy.telemetry.metrics.metrics import api_name
 from proxy.telemetry.usage.events import Encoded, UsageEvent, encode
 from proxy.telemetry.usage.sink import Sink
+from proxy.wire.api_keys import api_name
 from proxy.wire.views import NO_ID
 
 log = logging.getLogger(__name__)

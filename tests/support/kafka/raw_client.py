@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, Self
 from tests.support.messages.kio_messages import LENGTH, read_frame, request_frame, response_type
 
 HOST: Final = "127.0.0.1"
-API_VERSIONS: Final = 18
 TIMEOUT_SECONDS: Final = 60.0
 
 

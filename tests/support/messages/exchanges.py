@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from proxy.wire.api_keys import API_VERSIONS, FETCH, PRODUCE
 from tests.support.messages import old_messages
 from tests.support.messages.kio_messages import (
     framed,
@@ -17,9 +18,6 @@ from tests.support.messages.kio_messages import (
 )
 
 TOPIC: Final = "orders"
-PRODUCE: Final = 0
-FETCH: Final = 1
-API_VERSIONS: Final = 18
 FIRST_PRODUCE_OF_KIO: Final = 3
 FIRST_FETCH_OF_KIO: Final = 4
 LENGTH_FIELD: Final = 4

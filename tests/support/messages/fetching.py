@@ -14,6 +14,7 @@ from proxy.quota.quota import Quota
 from proxy.relay.fetch.sessions import SESSION_MASK, FetchSessions
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
+from proxy.wire.api_keys import FETCH
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import milliseconds, record_batch
 from tests.support.messages.kio_messages import (
@@ -26,7 +27,6 @@ from tests.support.messages.kio_messages import (
 from tests.support.messages.requests import build, part
 from tests.support.stories.playbook import MAX_FRAME_BYTES, START, Playbook
 
-FETCH: Final = 1
 TOPIC_IDS_FROM: Final = 13
 REPLICA_STATE_FROM: Final = 15
 HOT: Final = "hot"

@@ -10,18 +10,20 @@ from uuid import UUID
 
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
+from proxy.wire.api_keys import (
+    API_VERSIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    FETCH,
+    METADATA,
+    PRODUCE,
+    SHARE_FETCH,
+)
 from tests.support.messages.kio_messages import request_type
 
-PRODUCE: Final = 0
-FETCH: Final = 1
 LIST_OFFSETS: Final = 2
-METADATA: Final = 3
 FIND_COORDINATOR: Final = 10
-API_VERSIONS: Final = 18
-CREATE_TOPICS: Final = 19
-DELETE_TOPICS: Final = 20
 DESCRIBE_CLUSTER: Final = 60
-SHARE_FETCH: Final = 78
 SHARE_ACKNOWLEDGE: Final = 79
 TOPIC_IDS_FROM: Final = 13
 """The first version of Produce and of Fetch that names topics by id."""

@@ -6,10 +6,10 @@ Logs hold one record per batch; a batch is its offset, a length and filling.
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from proxy.wire.api_keys import FETCH
 from tests.support.messages.fetching import COLD, HOT, MAX_BYTES, Partition, fetch, fetched, topic_id
 from tests.support.messages.kio_messages import read_frame, request_type, response_type
 
-FETCH: Final = 1
 BATCH_HEAD: Final = 12
 NO_SESSION: Final = 0
 FULL, FINAL = 0, -1

@@ -14,6 +14,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.kind import Replication
 from proxy.quota.limits.limits import PACE, Limits
 from proxy.quota.limits.resources import Resources
+from proxy.wire.api_keys import FETCH
 from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
 
@@ -21,7 +22,6 @@ TOPIC: Final = "moved"
 MESSAGE: Final = 100
 """Bytes."""
 MEBIBYTE: Final = 1 << 20
-FETCH: Final = 1
 ANSWER_SECONDS: Final = 0.002
 MAX_WAIT_SECONDS: Final = 0.5
 START: Final = 1000.0

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.client_bytes import KIND, PRODUCE
+from proxy.quota.kinds.client_bytes import KIND
 from proxy.quota.limits.limits import Limits
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.views import RequestView
 from tests.support.stories.events import make_event
 

@@ -35,9 +35,9 @@ from proxy.quota.limits.config_keys import (
 from proxy.quota.limits.limits import PACE, Limits
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
+from proxy.wire.api_keys import FETCH
 from proxy.wire.views import Item, RequestView, ResponseView
 
-FETCH: Final = 1
 PIECE_BYTES: Final = 64 << 10
 """No replica is let in for less where there is enough for others as well."""
 FORGET_SECONDS: Final = 60.0

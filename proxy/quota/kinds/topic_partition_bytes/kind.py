@@ -36,11 +36,9 @@ from proxy.quota.limits.limits import PACE, UNLIMITED, Limits
 from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict, combine
+from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.views import Item, RequestView, ResponseView
 
-PRODUCE: Final = 0
-FETCH: Final = 1
-SHARE_FETCH: Final = 78
 API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
 
 _LEAST_FETCH_SECONDS: Final = 0.25

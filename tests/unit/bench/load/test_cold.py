@@ -9,8 +9,9 @@ from kio.serial import entity_reader
 from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32
 
-from bench.load.cold import API_VERSIONS, METADATA, TOPIC_ID, VERSIONS, ColdAnswers
+from bench.load.cold import TOPIC_ID, VERSIONS, ColdAnswers
 from bench.load.frames import frame
+from proxy.wire.api_keys import API_VERSIONS, METADATA
 
 BROKER = ColdAnswers("127.0.0.1", 19092, partitions=3)
 

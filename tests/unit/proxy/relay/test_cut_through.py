@@ -7,6 +7,7 @@ import pytest
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.traffic import Bytes
+from proxy.wire.api_keys import FETCH
 from proxy.wire.edit import Edit
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
@@ -20,8 +21,6 @@ from tests.support.messages.kio_messages import (
     through_proxy,
 )
 from tests.support.messages.reading import pass_response
-
-FETCH = 1
 
 
 def passing(parts, view):

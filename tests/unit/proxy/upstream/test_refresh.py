@@ -21,9 +21,9 @@ from kio.static.protocol import ResponsePayload
 from proxy.quota.cluster_view import ClusterView, Partition
 from proxy.upstream import refresh
 from proxy.upstream.refresh import ClusterRefresh
+from proxy.wire.api_keys import API_VERSIONS
 
 ORDERS: Final = UUID(int=1)
-API_VERSIONS: Final = 18
 
 
 class Broker:

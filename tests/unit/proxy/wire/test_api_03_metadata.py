@@ -1,6 +1,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.wire.api_keys import METADATA
 from proxy.wire.errors import Short
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
@@ -21,7 +22,6 @@ from tests.support.messages.reading import (
     start_response,
 )
 
-METADATA = 3
 VERSIONS = versions(METADATA)
 
 

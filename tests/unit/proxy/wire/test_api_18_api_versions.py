@@ -1,12 +1,12 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.wire.api_keys import API_VERSIONS
 from proxy.wire.registry import BY_KEY
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import framed, read_frame, response_frame, response_type, versions
 from tests.support.messages.reading import announce, edited, read_response
 
-API_VERSIONS = 18
 VERSIONS = versions(API_VERSIONS)
 AS_IT_IS = [(0, 0, 13), (0, 3, 5), (1, 4, 18), (3, 0, 0), (2, 7, 99), (-1, 0, 99), (127, 0, 1), (500, 0, 99)]
 CUT = [

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.wire.api_keys import SHARE_FETCH
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
@@ -16,7 +17,6 @@ from tests.support.messages.kio_messages import (
 )
 from tests.support.messages.reading import announce, edited, items_of, read_response
 
-SHARE_FETCH = 78
 VERSIONS = versions(SHARE_FETCH)
 TOPIC_ID = uuid.UUID(int=77)
 

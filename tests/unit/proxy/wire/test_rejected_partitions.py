@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.reader import Reader
@@ -25,7 +26,6 @@ from tests.support.messages.kio_messages import (
 from tests.support.messages.random_messages import messages
 from tests.support.messages.reading import read_request, read_response
 
-PRODUCE = 0
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 every_version = pytest.mark.parametrize("version", versions(PRODUCE))
 MESSAGE = "not now: ß"

@@ -20,9 +20,9 @@ from kio.static.protocol import ResponsePayload
 
 from proxy.cli.quotas.client import LASTING
 from proxy.cli.quotas.entity import Entity, Quotas, make_entity
+from proxy.wire.api_keys import API_VERSIONS
 
 Fault = tuple[ErrorCode, str | None]
-API_VERSIONS: Final = 18
 DESCRIBE: Final = 48
 ALTER: Final = 49
 NO_TIME: Final = timedelta(0)

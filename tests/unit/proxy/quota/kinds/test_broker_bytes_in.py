@@ -7,11 +7,12 @@ import pytest
 from proxy.quota.cluster_view import ClusterView, Partition
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.broker_bytes_in import KIND, PRODUCE, conflict
+from proxy.quota.kinds.broker_bytes_in import KIND, conflict
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.limits import OBSERVE, Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.quota.verdict import ALLOW
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
 
 WHO = Identity("u", "c", "127.0.0.1")

@@ -7,13 +7,14 @@ from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.inflight import InFlight
 from proxy.relay.traffic import Traffic
+from proxy.wire.api_keys import FETCH
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
 from proxy.wire.registry import BY_KEY
 from proxy.wire.views import RequestView
-from tests.support.messages.fetching import COLD, FETCH, HOT, Story, fetch
+from tests.support.messages.fetching import COLD, HOT, Story, fetch
 from tests.support.messages.kio_messages import read_frame, response_type
 from tests.support.stories.playbook import START
 

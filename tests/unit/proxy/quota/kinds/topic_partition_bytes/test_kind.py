@@ -5,7 +5,7 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.topic_partition_bytes.kind import FETCH, KIND, PRODUCE, SHARE_FETCH
+from proxy.quota.kinds.topic_partition_bytes.kind import KIND
 from proxy.quota.limits.config_keys import (
     CONSUMER_BYTE_RATE,
     CONSUMER_BYTE_RATE_ACTION,
@@ -17,6 +17,7 @@ from proxy.quota.limits.config_keys import (
 from proxy.quota.limits.limits import OBSERVE, PACE, WINDOW, Limits
 from proxy.quota.limits.resources import Resources
 from proxy.quota.verdict import ALLOW
+from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
 

@@ -1,0 +1,75 @@
+"""Kafka's API keys and names, as in `ApiMessageType`: the only table of them."""
+
+from typing import Final
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+METADATA: Final = 3
+LEADER_AND_ISR: Final = 4
+STOP_REPLICA: Final = 5
+UPDATE_METADATA: Final = 6
+CONTROLLED_SHUTDOWN: Final = 7
+FIND_COORDINATOR: Final = 10
+JOIN_GROUP: Final = 11
+SYNC_GROUP: Final = 14
+SASL_HANDSHAKE: Final = 17
+API_VERSIONS: Final = 18
+CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
+WRITE_TXN_MARKERS: Final = 27
+DESCRIBE_CONFIGS: Final = 32
+ALTER_CONFIGS: Final = 33
+SASL_AUTHENTICATE: Final = 36
+CREATE_PARTITIONS: Final = 37
+INCREMENTAL_ALTER_CONFIGS: Final = 44
+DESCRIBE_CLIENT_QUOTAS: Final = 48
+ALTER_CLIENT_QUOTAS: Final = 49
+DESCRIBE_CLUSTER: Final = 60
+SHARE_FETCH: Final = 78
+SHARE_ACKNOWLEDGE: Final = 79
+
+END: Final = 128
+"""Above every key: Kafka 4.1 ends at 92. A table by key has this many places."""
+
+NAMES: Final[list[str]] = [
+    # 0; 4 to 7 were for ZooKeeper's controllers. Kafka 4 removed them, and metrics show them as numbers.
+    *("Produce", "Fetch", "ListOffsets", "Metadata", "", "", "", "", "OffsetCommit", "OffsetFetch"),
+    # 10
+    *("FindCoordinator", "JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup"),
+    *("DescribeGroups", "ListGroups", "SaslHandshake", "ApiVersions", "CreateTopics"),
+    # 20
+    *("DeleteTopics", "DeleteRecords", "InitProducerId", "OffsetForLeaderEpoch", "AddPartitionsToTxn"),
+    *("AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit", "DescribeAcls"),
+    # 30
+    *("CreateAcls", "DeleteAcls", "DescribeConfigs", "AlterConfigs", "AlterReplicaLogDirs"),
+    *("DescribeLogDirs", "SaslAuthenticate", "CreatePartitions", "CreateDelegationToken"),
+    *("RenewDelegationToken",),
+    # 40
+    *("ExpireDelegationToken", "DescribeDelegationToken", "DeleteGroups", "ElectLeaders"),
+    *("IncrementalAlterConfigs", "AlterPartitionReassignments", "ListPartitionReassignments"),
+    *("OffsetDelete", "DescribeClientQuotas", "AlterClientQuotas"),
+    # 50
+    *("DescribeUserScramCredentials", "AlterUserScramCredentials", "Vote", "BeginQuorumEpoch"),
+    *("EndQuorumEpoch", "DescribeQuorum", "AlterPartition", "UpdateFeatures", "Envelope", "FetchSnapshot"),
+    # 60
+    *("DescribeCluster", "DescribeProducers", "BrokerRegistration", "BrokerHeartbeat", "UnregisterBroker"),
+    *("DescribeTransactions", "ListTransactions", "AllocateProducerIds", "ConsumerGroupHeartbeat"),
+    *("ConsumerGroupDescribe",),
+    # 70
+    *("ControllerRegistration", "GetTelemetrySubscriptions", "PushTelemetry", "AssignReplicasToDirs"),
+    *("ListConfigResources", "DescribeTopicPartitions", "ShareGroupHeartbeat", "ShareGroupDescribe"),
+    *("ShareFetch", "ShareAcknowledge"),
+    # 80
+    *("AddRaftVoter", "RemoveRaftVoter", "UpdateRaftVoter", "InitializeShareGroupState"),
+    *("ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState"),
+    *("ReadShareGroupStateSummary", "StreamsGroupHeartbeat", "StreamsGroupDescribe"),
+    # 90
+    *("DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets"),
+]
+"""Names by key. Metrics and usage events use them as label values."""
+
+
+def api_name(api_key: int) -> str:
+    """Return Kafka's name of an API, such as ApiVersions, or `api_N` for a key without a known name."""
+    name = NAMES[api_key] if 0 <= api_key < len(NAMES) else ""
+    return name or f"api_{api_key}"
