@@ -14,17 +14,17 @@ from proxy.wire.api_keys import (
     API_VERSIONS,
     CREATE_TOPICS,
     DELETE_TOPICS,
+    DESCRIBE_CLUSTER,
     FETCH,
+    FIND_COORDINATOR,
     METADATA,
     PRODUCE,
+    SHARE_ACKNOWLEDGE,
     SHARE_FETCH,
 )
 from tests.support.messages.kio_messages import request_type
 
 LIST_OFFSETS: Final = 2
-FIND_COORDINATOR: Final = 10
-DESCRIBE_CLUSTER: Final = 60
-SHARE_ACKNOWLEDGE: Final = 79
 TOPIC_IDS_FROM: Final = 13
 """The first version of Produce and of Fetch that names topics by id."""
 BATCH_HEADER: Final = 61

@@ -8,12 +8,12 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.client_quotas import EXPIRES_AT_MS, ClientQuotas
-from proxy.admin.messages.client_quotas import DESCRIBE_CLIENT_QUOTAS, FLEXIBLE_FROM
+from proxy.admin.messages.client_quotas import FLEXIBLE_FROM
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.quota import DOUBLE, INT, LONG, QuotaKey
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place
-from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS
+from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from proxy.wire.reader import Reader
 from tests.support.messages.client_quotas import ANY, DEFAULT_NAME, EXACT, alter_request, describe_request
 from tests.support.messages.kio_messages import encode, read_frame, response_type

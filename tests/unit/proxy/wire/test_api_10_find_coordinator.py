@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.wire.api_keys import FIND_COORDINATOR
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
@@ -14,7 +15,6 @@ from tests.support.messages.kio_messages import (
 )
 from tests.support.messages.reading import announce, edited, read_response
 
-FIND_COORDINATOR = 10
 VERSIONS = versions(FIND_COORDINATOR)
 
 

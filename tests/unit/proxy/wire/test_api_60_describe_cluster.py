@@ -1,6 +1,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.wire.api_keys import DESCRIBE_CLUSTER
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
@@ -12,7 +13,6 @@ from tests.support.messages.kio_messages import (
 )
 from tests.support.messages.reading import announce, edited, read_response
 
-DESCRIBE_CLUSTER = 60
 VERSIONS = versions(DESCRIBE_CLUSTER)
 
 

@@ -3,6 +3,7 @@ import uuid
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.wire.api_keys import SHARE_ACKNOWLEDGE
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
@@ -15,7 +16,6 @@ from tests.support.messages.kio_messages import (
 )
 from tests.support.messages.reading import announce, edited, items_of, read_response
 
-SHARE_ACKNOWLEDGE = 79
 VERSIONS = versions(SHARE_ACKNOWLEDGE)
 TOPIC_ID = uuid.UUID(int=77)
 

@@ -12,7 +12,6 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import f64, i8
 
 from proxy.admin.messages.client_quotas import (
-    DESCRIBE_CLIENT_QUOTAS,
     FLEXIBLE_FROM,
     Component,
     QuotaAlteration,
@@ -25,7 +24,7 @@ from proxy.admin.messages.client_quotas import (
     write_altered,
     write_described,
 )
-from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS
+from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader
 from tests.support.messages.kio_messages import encode, read_frame, request_type, response_type, versions
