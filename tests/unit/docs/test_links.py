@@ -29,5 +29,5 @@ def test_links(page: Path) -> None:
 def test_every_page_of_docs_is_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text()
     assert [
-        page.name for page in PAGES if page.parent.name == "docs" and f"docs/{page.name}" not in readme
+        page.name for page in PAGES if page.parent == ROOT / "docs" and f"docs/{page.name}" not in readme
     ] == []
