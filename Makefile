@@ -27,7 +27,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(BUILT)-$(QUOTA_PROXY_BUILD) ## Make .venv with the project and its tools, and fetch Apache Kafka
-	@$(PYTHON) -m proxy.demo.kafka_distribution
+	@$(PYTHON) -m proxy.demo.prepare
 
 demo: setup ## Show tenants held to their quotas on a real Kafka
 	@$(VENV)/bin/quota-proxy demo

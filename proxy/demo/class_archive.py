@@ -1,6 +1,6 @@
-"""An archive of Kafka's classes, made by a trial run: with it, brokers and tools start in half the time.
+"""A class data archive for Kafka (JEP 350): with it, brokers and tools start in half the time.
 
-This is the JVM's own mechanism (JEP 350); a JVM that an archive does not suit starts without it.
+A trial run of a broker writes it. A JVM that the archive does not fit ignores it.
 """
 
 import sys
@@ -11,17 +11,23 @@ from proxy.errors import QuotaProxyError
 
 
 def make(distribution: KafkaDistribution) -> None:
-    """Makes the archive of this version for this Java. To go without is no error."""
+    """Run a broker once, which writes the archive of this Kafka for this Java.
+
+    A failure costs only time, so it is reported on standard error and not raised.
+    """
     archive = distribution.class_archive
     unfinished = archive.with_suffix(".unfinished")
     with lock():
         if archive.exists():
             return
-        print(f"Apache Kafka {distribution.version}: a trial run, for quicker starts, once", file=sys.stderr)
+        print(
+            f"Apache Kafka {distribution.version}: running it once, so that later starts are faster",
+            file=sys.stderr,
+        )
         try:
             flags = [f"-XX:ArchiveClassesAtExit={unfinished}"]
             with EmbeddedKafka(version=distribution.version, jvm_flags=flags) as kafka:
                 kafka.stop(1)
             unfinished.rename(archive)
         except (QuotaProxyError, OSError) as error:
-            print(f"Apache Kafka {distribution.version} will start slower: {error}", file=sys.stderr)
+            print(f"Apache Kafka {distribution.version} will start more slowly: {error}", file=sys.stderr)

@@ -1,13 +1,13 @@
-"""Apache Kafka's jars, fetched once: `python -m proxy.demo.kafka_distribution [VERSION ...]`
+"""Apache Kafka's jars, fetched once per version into a cache.
 
-They go into a cache outside the tree, `$XDG_CACHE_HOME/kafka-quota-proxy` (`~/.cache/...` by default):
+The cache is outside the source tree, in `$XDG_CACHE_HOME/kafka-quota-proxy` (`~/.cache/...` by default):
 
-    kafka-4.3.1/    one version: its jars, and ivy.xml, the request that they answer
-    ivy/            Apache Ivy's own cache while it works: an interrupted fetch goes on where it stopped
-    unfinished/     what is on its way to one of the folders above
-    lock            held while anything here changes
+    kafka-4.3.1/    one version: its jars, and ivy.xml, the request that resolved to them
+    ivy/            Apache Ivy's own cache while it runs, so that an interrupted fetch resumes
+    unfinished/     a version that is being fetched
+    lock            a file lock, held while the cache changes
 
-A version's folder is renamed into place when it is whole: what is there can be used without a further look.
+A version's folder is renamed into place when it is complete, so a folder that exists can be used unchecked.
 """
 
 import fcntl
@@ -21,12 +21,11 @@ from pathlib import Path
 from typing import Final
 
 from proxy.demo import ivy, java
-from proxy.errors import QuotaProxyError
 
 DEFAULT_VERSION: Final = "4.3.1"
 
-# kafka-tools without its dependencies: all but Kafka Connect's web server comes with the broker anyway.
-# slf4j-simple: Kafka's logging back ends want a file of settings, this one writes to standard error without.
+# kafka-tools without its dependencies: except for Kafka Connect's web server, the broker has them all.
+# slf4j-simple writes to standard error without a configuration file, which Kafka's logging back ends need.
 _REQUEST: Final = """\
 <ivy-module version="2.0">
   <info organisation="kafka-quota-proxy" module="kafka"/>
@@ -51,7 +50,7 @@ class KafkaDistribution:
 
     @property
     def class_archive(self) -> Path:
-        """Where `class_archive` puts what it makes; good for this very Java only."""
+        """The JVM's class data archive (see `class_archive`), which fits this version of Java only."""
         return self.folder / f"classes-{self.java.version}.jsa"
 
     def command(self, class_name: str, *arguments: str, jvm_flags: Sequence[str] = ()) -> list[str]:
@@ -63,15 +62,15 @@ class KafkaDistribution:
 
 
 def cache_folder() -> Path:
-    """Where everything fetched is kept."""
+    """The folder of everything that is fetched."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "kafka-quota-proxy"
 
 
 def ensure(version: str = DEFAULT_VERSION) -> KafkaDistribution:
-    """This version of Apache Kafka, fetched with a line on standard error if the cache lacks it.
+    """Return this version of Apache Kafka; fetch it, and say so on standard error, if the cache lacks it.
 
-    Safe to call from several processes at once. Raises JavaMissing and `ivy.ResolveFailed`.
+    Several processes may call this at once. Raises JavaMissing and `ivy.ResolveFailed`.
     """
     distribution = KafkaDistribution(version, cache_folder() / f"kafka-{version}", java.find())
     if not _is_whole(distribution):
@@ -82,23 +81,23 @@ def ensure(version: str = DEFAULT_VERSION) -> KafkaDistribution:
 
 
 def _is_whole(distribution: KafkaDistribution) -> bool:
-    """Whether the cache answers the request as it is written today."""
+    """Whether the cached version was resolved from today's request."""
     try:
-        answered = (distribution.folder / "ivy.xml").read_text()
+        request = (distribution.folder / "ivy.xml").read_text()
     except FileNotFoundError:
         return False
-    return answered == _REQUEST.format(version=distribution.version)
+    return request == _REQUEST.format(version=distribution.version)
 
 
 @contextmanager
 def lock() -> Iterator[None]:
-    """Keeps other processes from changing the cache."""
+    """Keep other processes from changing the cache."""
     cache_folder().mkdir(parents=True, exist_ok=True)
     with (cache_folder() / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("Waiting for another process that sets up Apache Kafka", file=sys.stderr)
+            print("Waiting for another process that is setting up Apache Kafka", file=sys.stderr)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -115,20 +114,3 @@ def _fetch(distribution: KafkaDistribution) -> None:
     shutil.rmtree(distribution.folder, ignore_errors=True)
     unfinished.rename(distribution.folder)
     shutil.rmtree(ivy_cache, ignore_errors=True)
-
-
-def main(versions: Sequence[str]) -> None:
-    """Fetches the versions named, or the one that the demo runs, and prepares each for a quick start."""
-    for version in versions or [DEFAULT_VERSION]:
-        distribution = ensure(version)
-        if not distribution.class_archive.exists():
-            from proxy.demo import class_archive  # runs a Kafka, which takes this module
-
-            class_archive.make(distribution)
-
-
-if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except QuotaProxyError as error:
-        sys.exit(str(error))

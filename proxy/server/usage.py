@@ -26,7 +26,7 @@ def usage_reporter(settings: Settings, gateways: Sequence[Gateway]) -> UsageRepo
     if usage.files is not None:
         sinks.append(FileSink(Path(usage.files.folder), proxy, usage.files.max_bytes, usage.files.keep))
     sources = [
-        Source(gateway.listener.name, gateway.usage, gateway.known_by)
+        Source(gateway.listener.name, gateway.usage, gateway.topic_names)
         for gateway in gateways
         if gateway.usage is not None
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.demo import kafka_distribution
+from proxy.demo import kafka_distribution, prepare
 from proxy.demo.broker_probe import live_brokers
 from proxy.demo.broker_properties import INTERNAL
 from proxy.demo.embedded_kafka import BrokerFailed, EmbeddedKafka
@@ -216,7 +216,7 @@ def test_a_trial_run_makes_an_archive_that_brokers_start_with(
         (copy / jar.name).symlink_to(jar)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
-    kafka_distribution.main([])
+    prepare.main([])
     archive = kafka_distribution.ensure().class_archive
     assert archive.parent == copy
     with EmbeddedKafka() as kafka:

@@ -123,6 +123,28 @@ class Gateway:
         self._rejected_at: Final[dict[str, float]] = {}
         """By reason: when the log has said so last."""
 
+    # What metrics show
+
+    @property
+    def name(self) -> str:
+        return self.listener.name
+
+    @property
+    def between_brokers(self) -> bool:
+        return self.listener.replication
+
+    @property
+    def topic_names(self) -> ClusterRefresh:
+        return self.known_by
+
+    @property
+    def connection_count(self) -> int:
+        return len(self.connections)
+
+    @property
+    def brokers_without_port(self) -> int:
+        return len(self.ports.without_port)
+
     # Starting and stopping
 
     def _broker_ports(self, settings: Settings) -> BrokerPorts:

@@ -11,7 +11,7 @@ from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 from proxy.quota.measure.bucket import BucketState
 from proxy.quota.usage import REST
-from proxy.server.listener.gateway import Gateway
+from proxy.telemetry.metrics.listeners import MeteredListener
 from proxy.telemetry.metrics.series import MAX_SERIES, Series, add, bounded, bounded_steps
 from proxy.telemetry.usage.sink import Sink
 from proxy.wire.api_keys import api_name
@@ -41,7 +41,7 @@ class ProxyCollector(Collector):
 
     def __init__(
         self,
-        gateways: Iterable[Gateway],
+        listeners: Iterable[MeteredListener],
         buckets: Callable[[], Iterable[tuple[int, BucketState]]],
         store: Callable[[], StoreState | None],
         file_rejected: Callable[[], bool],
@@ -54,7 +54,7 @@ class ProxyCollector(Collector):
         usage events; `certificates` gives the days that are left of each file's first certificate;
         `more` gives families of others, and None wherever there may be a turn for others.
         """
-        self._gateways: Final = tuple(gateways)
+        self._listeners: Final = tuple(listeners)
         self._buckets: Final = buckets
         self._store: Final = store
         self._file_rejected: Final = file_rejected
@@ -75,14 +75,14 @@ class ProxyCollector(Collector):
         build = GaugeMetricFamily(PREFIX + "build_info", "Always 1.", labels=("version", "compiled"))
         build.add_metric((proxy.__version__, str(proxy.COMPILED).lower()), 1)
         yield build
-        yield from self._listeners()
+        yield from self._connections()
         yield from self._clients()
         yield from self._quotas()
         yield from self._configuration()
         yield from self._more()
         if self._sinks:
             yield from self._usage()
-        if any(gateway.traffic.topic_partitions for gateway in self._gateways):
+        if any(listener.traffic.topic_partitions for listener in self._listeners):
             yield from self._partitions()
         left_out = GaugeMetricFamily(
             PREFIX + "series_left_out", f"Series added up under {REST}, by family.", labels=("family",)
@@ -91,7 +91,7 @@ class ProxyCollector(Collector):
             left_out.add_metric((family,), count)
         yield left_out
 
-    def _listeners(self) -> Iterator[Metric]:
+    def _connections(self) -> Iterator[Metric]:
         connections = GaugeMetricFamily(PREFIX + "connections", "Client connections.", labels=("listener",))
         without_port = GaugeMetricFamily(
             PREFIX + "brokers_without_port", "Brokers for which no port could be had.", labels=("listener",)
@@ -117,29 +117,29 @@ class ProxyCollector(Collector):
             "Logins that brokers rejected.",
             labels=("listener", "mechanism", "ip"),
         )
-        for gateway in self._gateways:
-            name = gateway.listener.name
-            for (mechanism, ip), count in gateway.traffic.failed_logins.items():
+        for listener in self._listeners:
+            name = listener.name
+            for (mechanism, ip), count in listener.traffic.failed_logins.items():
                 failures.add_metric((name, mechanism, ip), count)
-            if gateway.listener.replication:
-                unread.add_metric((name,), gateway.traffic.unread_fetches)
-            connections.add_metric((name,), len(gateway.connections))
-            without_port.add_metric((name,), len(gateway.ports.without_port))
-            for reason, count in gateway.closed.items():
+            if listener.between_brokers:
+                unread.add_metric((name,), listener.traffic.unread_fetches)
+            connections.add_metric((name,), listener.connection_count)
+            without_port.add_metric((name,), listener.brokers_without_port)
+            for reason, count in listener.closed.items():
                 closed.add_metric((name, reason), count)
-            for api_key, count in enumerate(gateway.traffic.requests):
+            for api_key, count in enumerate(listener.traffic.requests):
                 if count:
                     requests.add_metric((name, api_name(api_key)), count)
-            sizes.add_metric((name, "in"), gateway.traffic.total.bytes_in)
-            sizes.add_metric((name, "out"), gateway.traffic.total.bytes_out)
+            sizes.add_metric((name, "in"), listener.traffic.total.bytes_in)
+            sizes.add_metric((name, "out"), listener.traffic.total.bytes_out)
         yield from (connections, without_port, closed, requests, sizes, unread, failures)
 
     def _clients(self) -> Iterator[Metric | None]:
         series: Series = {}
-        for gateway in self._gateways:
-            if gateway.listener.replication:
+        for listener in self._listeners:
+            if listener.between_brokers:
                 continue
-            for number, ((user, client_id), count) in enumerate(list(gateway.traffic.clients.items()), 1):
+            for number, ((user, client_id), count) in enumerate(list(listener.traffic.clients.items()), 1):
                 add(series, ("in", user, client_id), count.bytes_in)
                 add(series, ("out", user, client_id), count.bytes_out)
                 if number % AT_A_TIME == 0:
@@ -236,20 +236,20 @@ class ProxyCollector(Collector):
             waiting.add_metric((sink.name,), sink.waiting)
         text = f"Partitions in messages that usage events have under {REST}: too many in one interval."
         left_out = CounterMetricFamily(PREFIX + "usage_partitions_left_out", text, labels=("listener",))
-        for gateway in self._gateways:
-            if gateway.usage is not None:
-                left_out.add_metric((gateway.listener.name,), gateway.usage.left_out)
+        for listener in self._listeners:
+            if listener.usage is not None:
+                left_out.add_metric((listener.name,), listener.usage.left_out)
         yield from (events, waiting, left_out)
 
     def _partitions(self) -> Iterator[Metric | None]:
         series: Series = {}
-        for gateway in self._gateways:
-            view = gateway.known_by.view
-            counted = gateway.traffic.partitions
-            gateway.known_by.want_names(topic_id for topic, topic_id, _ in counted if not topic)
+        for listener in self._listeners:
+            names = listener.topic_names
+            counted = listener.traffic.partitions
+            names.want_names(topic_id for topic, topic_id, _ in counted if not topic)
             for number, ((topic, topic_id, partition), count) in enumerate(list(counted.items()), 1):
                 # Until the cluster has said what the topic is called, its id stands for it.
-                name = topic or view.topic_name(topic_id) or topic_id.hex()
+                name = topic or names.topic_name(topic_id) or topic_id.hex()
                 add(series, ("in", name, str(partition)), count.bytes_in)
                 add(series, ("out", name, str(partition)), count.bytes_out)
                 if number % AT_A_TIME == 0:

@@ -5,10 +5,11 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from proxy.quota.usage import NO_PARTITION, ClientUsage, Tally, Usage, UsageLedger
+from proxy.telemetry.topic_name_lookup import TopicNameLookup
 from proxy.telemetry.usage.events import Encoded, UsageEvent, encode
 from proxy.telemetry.usage.sink import Sink
 from proxy.wire.api_keys import api_name
@@ -22,16 +23,6 @@ NAMES_POLLS: Final = 20
 """How long the cluster has to say what a topic is called that went by with its id alone."""
 FINISH_SECONDS: Final = 5.0
 """How long the last events may take when the proxy ends."""
-
-
-class TopicNameLookup(Protocol):
-    """What a cluster's topics are called."""
-
-    def topic_name(self, topic_id: bytes) -> str:
-        """Empty where that is not known (yet)."""
-
-    def want_names(self, topic_ids: Iterable[bytes]) -> None:
-        """Ask the cluster."""
 
 
 class Source:

@@ -1,7 +1,4 @@
-import fcntl
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -57,25 +54,6 @@ def test_leftovers_of_a_killed_fetch_are_thrown_away(fake_java: FakeJava, cache:
     assert not (kafka_distribution.ensure().folder / "half.jar").exists()
 
 
-def test_a_second_process_waits_and_takes_what_the_first_fetched(fake_java: FakeJava, cache: Path) -> None:
-    cache.mkdir(parents=True)
-    ensure = [sys.executable, "-m", "proxy.demo.kafka_distribution"]
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        second = subprocess.Popen(ensure, stderr=subprocess.PIPE, text=True)
-        assert second.stderr is not None
-        assert second.stderr.readline() == "Waiting for another process that sets up Apache Kafka\n"
-        first = cache / "kafka-4.3.1"
-        first.mkdir()
-        request = kafka_distribution._REQUEST.format(version="4.3.1")
-        (first / "ivy.xml").write_text(request)
-        (first / "classes-17.0.99.jsa").touch()
-        assert second.poll() is None
-    _, errors = second.communicate(timeout=30)
-    assert (second.returncode, errors) == (0, "")
-    assert fake_java.fetches == 0
-
-
 def test_the_command_line(fake_java: FakeJava) -> None:
     distribution = kafka_distribution.ensure()
     for name in ("b.jar", "a.jar"):
@@ -95,12 +73,3 @@ def test_the_cache_is_under_home_by_default(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert kafka_distribution.cache_folder() == tmp_path / ".cache" / "kafka-quota-proxy"
-
-
-def test_the_command_says_in_one_line_what_is_missing(fake_java: FakeJava) -> None:
-    fake_java.executable.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
-    command = [sys.executable, "-m", "proxy.demo.kafka_distribution"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "is Java 11.0.2: install one" in done.stderr

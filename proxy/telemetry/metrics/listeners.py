@@ -1,0 +1,42 @@
+"""MeteredListener: what a listener shows to the metrics."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from proxy.quota.usage import UsageLedger
+from proxy.relay.traffic import Traffic
+from proxy.telemetry.topic_name_lookup import TopicNameLookup
+
+
+class MeteredListener(Protocol):
+    """A listener's counters, which are read at each scrape and only there."""
+
+    @property
+    def name(self) -> str:
+        """The label `listener`."""
+
+    @property
+    def between_brokers(self) -> bool:
+        """Whether the clients are brokers that replicate; their traffic is no tenant's."""
+
+    @property
+    def traffic(self) -> Traffic: ...
+
+    @property
+    def usage(self) -> UsageLedger | None:
+        """What each client uses; None if usage is not reported."""
+
+    @property
+    def topic_names(self) -> TopicNameLookup: ...
+
+    @property
+    def closed(self) -> Mapping[str, int]:
+        """Connections that have ended, by reason."""
+
+    @property
+    def connection_count(self) -> int:
+        """Client connections that are open."""
+
+    @property
+    def brokers_without_port(self) -> int:
+        """Brokers that clients cannot reach, because no port could be bound for them."""
