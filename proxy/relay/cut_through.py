@@ -9,7 +9,7 @@ from proxy.wire.reader import Reader
 from proxy.wire.views import View
 from proxy.wire.walk import RECORDS
 
-MAX_PASSABLE: Final = 2**31
+MAX_FORWARDABLE: Final = 2**31
 
 
 @final
@@ -53,17 +53,17 @@ class CutThrough:
         return mark is not None and 0 <= at < mark.base + mark.pos
 
     @property
-    def passable(self) -> int:
+    def forwardable(self) -> int:
         """How many of the next bytes are nothing but a part of what is passed on as it is; MAX where all."""
         view = self.view
         if self._waiting:
             return 0
         if view is None or view.done:
-            return MAX_PASSABLE
+            return MAX_FORWARDABLE
         return view.records_left if view.phase == RECORDS and view.mark is not None else 0
 
-    def pass_by(self, size: int) -> None:
-        """So many bytes, of those that are passable, have gone on without coming this way."""
+    def forwarded(self, size: int) -> None:
+        """So many bytes, of those that are forwardable, have gone on without coming this way."""
         view = self.view
         if view is None or view.done:
             return

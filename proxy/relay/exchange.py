@@ -1,6 +1,4 @@
-"""Exchange: one request and its place in the order of answers; a broker answers a connection's requests in
-order.
-"""
+"""Exchange: one request and its place in the order of responses, which is the order of requests."""
 
 from typing import Final, final
 
@@ -18,7 +16,7 @@ from proxy.wire.views import RequestView
 
 @final
 class Client(Identity):
-    """Who sends on a connection under one client id, and its counters."""
+    """Who sends requests on a connection under one client id, and its counters."""
 
     __slots__ = ("raw_client_id", "traffic")
 
@@ -34,11 +32,11 @@ class Client(Identity):
         super().__init__(principal, client_id, address, usage)
         self.traffic: Final = traffic
         self.raw_client_id: Final = raw_client_id
-        """The client id as it stands in the requests, so that it is decoded only when it changes."""
+        """The client id as the requests have it, so that it is decoded only when it changes."""
 
 
 def new_client(who: Identity, raw_client_id: bytes, traffic: Traffic, node_id: int) -> Client:
-    """`who` under a client id; `node_id` is the broker's, under which usage is counted."""
+    """Return `who` under a client id; usage is counted under the broker's `node_id`."""
     name, client_id = who.principal, text(raw_client_id)
     usage = None if traffic.usage is None else traffic.usage.client(node_id, name, client_id)
     return Client(name, client_id, who.address, traffic.client(name, client_id), raw_client_id, usage)
@@ -47,17 +45,17 @@ def new_client(who: Identity, raw_client_id: bytes, traffic: Traffic, node_id: i
 @final
 @mypyc_attr(free_list_len=1)
 class Exchange:
-    """A request that awaits its answer."""
+    """A request that awaits its response."""
 
     __slots__ = (
-        "answer",
         "api",
         "api_key",
         "client",
         "correlation_id",
-        "held_until",
+        "delayed_until",
+        "local",
+        "local_response",
         "next",
-        "own",
         "rejection",
         "request",
         "sent_at",
@@ -69,31 +67,40 @@ class Exchange:
         self,
         correlation_id: native,
         client: Client,
+        *,
+        api_key: native = -1,
         api: Api | None = None,
         request: RequestView | None = None,
-        own: bool = False,
-        api_key: native = -1,
+        local: bool = False,
     ) -> None:
         self.next: Exchange | None = None
         """The request that the client sent after this one."""
         self.correlation_id: Final = correlation_id
         self.client: Final = client
         self.api: Final = api
-        """None where the proxy does not read the API: the answer passes as it is."""
+        """None if the proxy does not read the API: the response is forwarded as it is."""
         self.request: Final = request
-        """None where nobody has to know of the request; without an `api`, only its header has been read."""
-        self.own: Final = own
-        """Whether the proxy answers, and no broker hears of it."""
+        """None if no quota asks for the request; without an `api`, only its header has been read."""
+        self.local: Final = local
+        """Whether the proxy answers the request itself, and does not forward it."""
         self.api_key: Final = api_key
         self.rejection: Rejection | None = None
-        """Produce: partitions that did not go on, to be put into the broker's answer."""
-        self.answer: bytes | None = None
-        """The proxy's own answer, a whole frame: it waits here for its turn."""
+        """Produce: the rejected partitions, to be added to the broker's response."""
+        self.local_response: bytes | None = None
+        """The proxy's own response, a whole frame, until its turn comes."""
         self.streams = False
-        """Whether its answer may pass on while it comes even where it is short enough to be taken whole."""
-        self.held_until = 0.0
-        """The proxy's own answer does not leave before this, even in its turn."""
+        """Whether its response may be forwarded while it arrives even if it is short enough to be read whole.
+        """
+        self.delayed_until = 0.0
+        """The earliest time at which the local response may leave, even in its turn."""
         self.throttled_until = 0.0
-        """Until when the request makes its client wait."""
+        """Until when the request mutes its client."""
         self.sent_at = 0.0
-        """When the whole request had been handed on to the broker."""
+        """When the whole request had been sent to the broker."""
+
+
+def local_exchange(correlation_id: native, client: Client, api_key: native, response: bytes) -> Exchange:
+    """Create the exchange of a request to which the proxy's own response is there already."""
+    exchange = Exchange(correlation_id, client, api_key=api_key, local=True)
+    exchange.local_response = response
+    return exchange

@@ -1,4 +1,6 @@
-"""InFlight: requests of a connection that await their responses, in order, and what is due to the client."""
+"""InFlight: the requests of a connection that await their responses, in order, and what may leave for the
+client.
+"""
 
 from typing import Final, final
 
@@ -8,152 +10,186 @@ from proxy.wire.errors import Malformed
 from proxy.wire.reader import NOTHING
 
 MAX_IN_FLIGHT: Final = 1024
-"""Requests of one connection that await their answers; a client that pipelines more is read no faster than it
-is answered.
+"""Requests of one connection that await their responses. Each costs memory, and a client may pipeline without
+an end: one that pipelines more is read no faster than its broker responds.
 """
 
 
 @final
 class InFlight:
-    """Shared by the two directions of a relay. Times are the relay's `now`; 0 is no time."""
+    """Shared by both directions of a relay, which change it by its methods alone.
+
+    Times are the relay's `now`; 0.0 is no time. Others only read the attributes without underscore.
+    """
 
     def __init__(self, total: Bytes) -> None:
-        """`total` counts all bytes for clients; the proxy's own answers are added to it here."""
+        """`total` counts all bytes for clients; local responses are added to it here."""
         self._total: Final = total
         self.muted_until = 0.0
-        """No further request is read before this."""
-        self.held_until = 0.0
-        """No answer leaves before this: it is for a client that cannot be told to wait, or behind such a one.
+        """No further request is read before this time."""
+        self.delayed_until = 0.0
+        """No response leaves before this time: its client's version has no throttle_time_ms, or it stands
+        behind such a response.
         """
-        self.passing = False
-        """Whether an answer of the broker's is half through: nothing may come between its parts."""
         self.awaiting_response = False
-        """Whether an answer has to be there before a further request is read: one of the proxy's own, which
-        is being made, or one to a login.
+        """Whether a response has to be there before a further request is read: a local one that is being
+        made, or the response to a login.
         """
-        self.asked: Exchange | None = None
-        """The intercepted request for whose sake the proxy has asked the broker something, and awaits it."""
+        self._in_response = False
+        """Whether a response of the broker is only partly there: nothing may come between its parts."""
+        self._asked: Exchange | None = None
+        """The intercepted request for which the proxy has asked the broker something."""
         self._first: Exchange | None = None
-        """The exchange whose turn it is; the others follow by `next`, down to the last."""
+        """The exchange whose response is due next; the others follow by `next`, down to the last."""
         self._last: Exchange | None = None
-        self._due = 0
-        """How many there are."""
+        self._count = 0
         self._to_client = NOTHING
-        self._held_back: list[bytes] = []
+        self._delayed: list[bytes] = []
 
     @property
     def empty(self) -> bool:
-        """Whether no answer is due or half through."""
-        return self._first is None and not self.passing and not self._held_back
+        """Whether no response is due, partly there or delayed."""
+        return self._first is None and not self._in_response and not self._delayed
 
     @property
     def streams(self) -> bool:
-        """Whether the answer whose turn it is may pass on while it comes; see Exchange.streams."""
+        """Whether the next response may be forwarded while it arrives; see Exchange.streams."""
         return self._first is not None and self._first.streams
 
     @property
     def full(self) -> bool:
-        """Whether so many answers are due that no further request is read before some of them are there."""
-        return self._due >= MAX_IN_FLIGHT
+        """Whether so many responses are due that no further request is read."""
+        return self._count >= MAX_IN_FLIGHT
+
+    @property
+    def first(self) -> Exchange | None:
+        """The exchange whose response is due next."""
+        return self._first
+
+    # Requests
 
     def add(self, exchange: Exchange) -> None:
-        """A request has been read."""
+        """Append a request that has been read."""
         last = self._last
         if last is None:
             self._first = exchange
         else:
             last.next = exchange
         self._last = exchange
-        self._due += 1
-        if exchange.own:
-            self.awaiting_response = exchange.answer is None
-            self.send_own()
+        self._count += 1
+        if exchange.local:
+            self.awaiting_response = exchange.local_response is None
+            self.send_local()
 
-    def answered(self, correlation_id: int) -> Exchange:
-        """The exchange whose answer has come from the broker. Raises Malformed where it is not its turn.
+    def add_login(self, exchange: Exchange) -> None:
+        """Append a message of a login; no further request is read before its response is."""
+        self.add(exchange)
+        self.awaiting_response = True
 
-        An answer to what the proxy has asked leaves the exchange in its place, for the proxy's own answer.
+    def ask(self, exchange: Exchange) -> None:
+        """Expect the broker's response to what the proxy asks for an intercepted request."""
+        self._asked = exchange
+
+    # Responses
+
+    def take_response(self, correlation_id: int) -> Exchange:
+        """Return the exchange to which the broker has responded. Raises Malformed if it is not its turn.
+
+        A response to what the proxy has asked leaves the exchange in its place, for the local response.
         """
         exchange = self._first
-        if exchange is None or (exchange.own and exchange is not self.asked):
-            raise Malformed(f"an answer (correlation_id {correlation_id}) to no request")
-        if exchange is self.asked:
-            self.asked = None
+        if exchange is None or (exchange.local and exchange is not self._asked):
+            raise Malformed(f"a response (correlation_id {correlation_id}) to no request")
+        if exchange is self._asked:
+            self._asked = None
         else:
             self._remove(exchange)
         if exchange.correlation_id != correlation_id:
             raise Malformed(
-                f"the answer has correlation_id {correlation_id}; "
-                f"it is the turn of request {exchange.correlation_id}"
+                f"the response has correlation_id {correlation_id}; "
+                f"the next one due is that to request {exchange.correlation_id}"
             )
         return exchange
 
+    def take_login_response(self) -> None:
+        """Read on: the response to a login's message is there."""
+        self.awaiting_response = False
+
+    def take_bare_response(self, exchange: Exchange) -> None:
+        """Remove the first exchange: its response has come without a correlation_id."""
+        self._remove(exchange)
+
+    def begin_response(self) -> None:
+        """A part of a response is there; local responses wait for its end."""
+        self._in_response = True
+
+    def end_response(self) -> None:
+        """The last part of a response is there."""
+        self._in_response = False
+
     def _remove(self, first: Exchange) -> None:
-        """The first exchange is over."""
         self._first = first.next
-        self._due -= 1
+        self._count -= 1
         if first.next is None:
             self._last = None
 
-    @property
-    def first(self) -> Exchange | None:
-        """Whose answer is due next."""
-        return self._first
-
-    def responded_bare(self, exchange: Exchange) -> None:
-        """The answer to the first exchange has come from the broker without a correlation_id."""
-        self._remove(exchange)
-
-    def answer_own(self, exchange: Exchange, answer: bytes) -> None:
-        """The proxy's own answer to a request is there: a whole frame."""
-        exchange.answer = answer
+    def respond(self, exchange: Exchange, response: bytes) -> None:
+        """Take the local response to an intercepted request, a whole frame."""
+        exchange.local_response = response
         self.awaiting_response = False
-        self.send_own()
+        self.send_local()
 
-    def send_own(self) -> None:
-        """Send the proxy's own answers whose turn it is."""
+    def send_local(self) -> None:
+        """Send the local responses whose turn it is."""
         exchange = self._first
-        while exchange is not None and not self.passing:
-            answer = exchange.answer
-            if answer is None:
+        while exchange is not None and not self._in_response:
+            response = exchange.local_response
+            if response is None:
                 return
             self._remove(exchange)
-            if exchange.held_until > 0.0:
-                self.hold(exchange.held_until)
-            self._total.bytes_out += len(answer)
+            self.delay(exchange.delayed_until)
+            self._total.bytes_out += len(response)
             client = exchange.client
-            client.traffic.bytes_out += len(answer)
+            client.traffic.bytes_out += len(response)
             if client.usage is not None:
-                client.usage.count_out(exchange.api_key, len(answer))
-            self.send([answer])
+                client.usage.count_out(exchange.api_key, len(response))
+            self.send([response])
             exchange = self._first
 
     def send(self, pieces: list[bytes]) -> None:
-        """Bytes for the client, in their turn; the list is no longer the caller's."""
-        if self.held_until > 0.0:
-            self._held_back.extend(pieces)
+        """Send bytes to the client in their turn; the list is no longer the caller's."""
+        if self.delayed_until > 0.0:
+            self._delayed.extend(pieces)
         elif self._to_client:
             self._to_client.extend(pieces)
         else:
             self._to_client = pieces
 
     def take(self) -> list[bytes]:
-        """What may leave for the client now."""
+        """Return what may leave for the client now."""
         taken = self._to_client
         self._to_client = NOTHING
         return taken
 
+    # Throttling
+
     def mute(self, until: float) -> None:
+        """Read no further request before this time."""
         if until > self.muted_until:
             self.muted_until = until
 
-    def hold(self, until: float) -> None:
-        if until > self.held_until:
-            self.held_until = until
+    def unmute(self) -> None:
+        """Read on."""
+        self.muted_until = 0.0
 
-    def release(self) -> None:
-        """The wait of what was held back is over."""
-        self.held_until = 0.0
-        held_back = self._held_back
-        self._held_back = []
-        self.send(held_back)
+    def delay(self, until: float) -> None:
+        """Send no response before this time; 0.0 delays none."""
+        if until > self.delayed_until:
+            self.delayed_until = until
+
+    def end_delay(self) -> None:
+        """Send the delayed responses."""
+        self.delayed_until = 0.0
+        delayed = self._delayed
+        self._delayed = []
+        self.send(delayed)

@@ -10,7 +10,7 @@ import math
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.exchange import Exchange
+from proxy.relay.exchange import Exchange, local_exchange
 from proxy.relay.inflight import InFlight
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.client_software import retries_throttling
@@ -76,11 +76,11 @@ class ProduceGate:
     def _answer(self, exchange: Exchange, view: RequestView, rejection: Rejection, now: float) -> None:
         """Answer a request of which the broker does not hear."""
         until = exchange.throttled_until
-        own = Exchange(exchange.correlation_id, exchange.client, None, None, True, PRODUCE)
-        own.answer = answer(view, rejection, throttle_ms(until - now))
+        response = answer(view, rejection, throttle_ms(until - now))
+        local = local_exchange(exchange.correlation_id, exchange.client, PRODUCE, response)
         if view.api_version == 0:
-            own.held_until = until
-        self._in_flight.add(own)
+            local.delayed_until = until
+        self._in_flight.add(local)
 
 
 def throttle_ms(seconds: float) -> int:

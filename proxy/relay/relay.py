@@ -125,15 +125,15 @@ class Relay:
             self._read_requests(now)
 
     @property
-    def passable(self) -> int:
+    def forwardable(self) -> int:
         """How many of the next bytes from the broker may go straight to the client, as a part of an answer
-        that is passed on as it is. Whoever does that tells pass_by(); nothing of take_to_client() may wait.
+        that is passed on as it is. Whoever does that tells forwarded(); nothing of take_to_client() may wait.
         """
-        return self._responses.passable
+        return self._responses.forwardable
 
-    def pass_by(self, size: int) -> None:
-        """So many bytes, at most `passable`, have gone from the broker to the client, or will go next."""
-        self._responses.pass_by(size)
+    def forwarded(self, size: int) -> None:
+        """So many bytes, at most `forwardable`, have gone from the broker to the client, or will go next."""
+        self._responses.forwarded(size)
 
     def broker_reached(self, now: float) -> None:
         """The broker is connected: what has been handed on before is only now on its way."""
@@ -142,7 +142,7 @@ class Relay:
     @property
     def holds_responses(self) -> bool:
         """Whether no answer may leave for the client now: those of the broker's had better wait there."""
-        return self._in_flight.held_until > 0.0
+        return self._in_flight.delayed_until > 0.0
 
     def take_to_client(self) -> list[bytes]:
         return self._in_flight.take()
@@ -177,27 +177,27 @@ class Relay:
         if throttle_seconds > 0.0:
             self._in_flight.mute(now + throttle_seconds)
             if hold:
-                exchange.held_until = now + throttle_seconds
-        self._in_flight.answer_own(exchange, answer)
+                exchange.delayed_until = now + throttle_seconds
+        self._in_flight.respond(exchange, answer)
         self._read_requests(now)
 
     def next_timer(self) -> float:
         """When handle_timer() is due; 0 for never."""
         muted = self._in_flight.muted_until
-        held = self._in_flight.held_until
+        held = self._in_flight.delayed_until
         due = min(muted, held) if muted > 0.0 and held > 0.0 else max(muted, held)
         wake_at = self._requests.wake_at
         return min(due, wake_at) if due > 0.0 and wake_at > 0.0 else max(due, wake_at)
 
     def handle_timer(self, now: float) -> None:
         in_flight = self._in_flight
-        if 0.0 < in_flight.held_until <= now:
-            in_flight.release()
+        if 0.0 < in_flight.delayed_until <= now:
+            in_flight.end_delay()
         if 0.0 < self._requests.wake_at <= now:
             self._requests.wake(now)
             self._read_requests(now)
         if 0.0 < in_flight.muted_until <= now:
-            in_flight.muted_until = 0.0
+            in_flight.unmute()
             self._read_requests(now)
 
     def drain(self, now: float) -> None:
@@ -206,11 +206,11 @@ class Relay:
         self._requests.give_up_waiting(now)
         self._read_requests(now)
         while in_flight.muted_until > 0.0:
-            in_flight.muted_until = 0.0
+            in_flight.unmute()
             self._requests.give_up_waiting(now)
             self._read_requests(now)
-        if in_flight.held_until > 0.0:
-            in_flight.release()
+        if in_flight.delayed_until > 0.0:
+            in_flight.end_delay()
 
     def end(self) -> None:
         """The connection is over: what has come of a large frame counts as its client's usage."""

@@ -7,7 +7,7 @@ from proxy.quota.identity import Identity
 from proxy.relay.bounds import lower_max_bytes
 from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
 from proxy.relay.cut_through import CutThrough
-from proxy.relay.exchange import Client, Exchange, new_client
+from proxy.relay.exchange import Client, Exchange, local_exchange, new_client
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES, FrameBuffer
 from proxy.relay.inflight import InFlight
@@ -118,7 +118,7 @@ class Requests:
         """Send the broker a request of the proxy's own, for the sake of an intercepted one."""
         exchange.sent_at = now
         self._send([frame])
-        self._in_flight.asked = exchange
+        self._in_flight.ask(exchange)
 
     def feed(self, data: bytes) -> None:
         self._traffic.total.bytes_in += len(data)
@@ -189,11 +189,13 @@ class Requests:
             self._send(frame.pieces)
         elif self._answers(header.api_key):
             request = self._unread(frame, header, client)
-            exchange = Exchange(header.correlation_id, client, None, request, True, header.api_key)
+            exchange = Exchange(
+                header.correlation_id, client, api_key=header.api_key, request=request, local=True
+            )
             self._interception.begin(exchange, header, frame)
         else:
             request = self._unread(frame, header, client)
-            exchange = Exchange(header.correlation_id, client, None, request, False, header.api_key)
+            exchange = Exchange(header.correlation_id, client, api_key=header.api_key, request=request)
             self._in_flight.add(exchange)
             self._forward(frame, exchange, reader, None, now)
 
@@ -234,9 +236,8 @@ class Requests:
             self._client = new_client(who, self._client.raw_client_id, self._traffic, self._node_id)
 
     def _reject_version(self, frame: Frame, header: RequestHeader, api: Api) -> None:
-        exchange = Exchange(header.correlation_id, self._client, None, None, True, header.api_key)
-        exchange.answer = reject_version(frame, header, api)
-        self._in_flight.add(exchange)
+        response = reject_version(frame, header, api)
+        self._in_flight.add(local_exchange(header.correlation_id, self._client, header.api_key, response))
 
     def _read_body(
         self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float
@@ -266,7 +267,7 @@ class Requests:
                 raise
         if view.client_software:
             self._rejecting.client_is(view.client_software)
-        exchange = Exchange(header.correlation_id, client, api, view, False, header.api_key)
+        exchange = Exchange(header.correlation_id, client, api_key=header.api_key, api=api, request=view)
         if rejectable and frame.complete and self._rejecting.reject(frame, exchange, view, body_at, now):
             return
         self._admit(exchange, view, now)

@@ -72,22 +72,22 @@ class Responses:
         return taken
 
     @property
-    def passable(self) -> int:
-        """How many of the next bytes may go straight to the client; see pass_by()."""
+    def forwardable(self) -> int:
+        """How many of the next bytes may go straight to the client; see forwarded()."""
         passing = self._passing
         missing = self._splitter.missing
-        if passing is None or missing == 0 or self._in_flight.held_until > 0.0:
+        if passing is None or missing == 0 or self._in_flight.delayed_until > 0.0:
             return 0
         # The last byte comes the usual way, so that the end of the frame is noticed.
-        return min(passing.passable, missing - 1)
+        return min(passing.forwardable, missing - 1)
 
-    def pass_by(self, size: int) -> None:
-        """So many bytes, of those that are passable, have gone to the client."""
+    def forwarded(self, size: int) -> None:
+        """So many bytes, of those that are forwardable, have gone to the client."""
         passing = self._passing
         assert passing is not None
         self._traffic.total.bytes_out += size
-        self._splitter.pass_by(size)
-        passing.pass_by(size)
+        self._splitter.skip_missing(size)
+        passing.forwarded(size)
 
     def receive(self, data: bytes, now: float) -> None:
         self._traffic.total.bytes_out += len(data)
@@ -116,20 +116,20 @@ class Responses:
         authentication = self.authentication
         if authentication is not None and authentication.takes_response(frame):
             self._in_flight.send(frame.pieces)
-            self._in_flight.send_own()
+            self._in_flight.send_local()
             return
         self._dispatch(frame, start_reading(frame, self._reader), now)
         self._reader.stop()
 
     def _dispatch(self, frame: Frame, reader: Reader, now: float) -> None:
-        exchange = self._in_flight.answered(reader.i32())
-        if exchange.own:
+        exchange = self._in_flight.take_response(reader.i32())
+        if exchange.local:
             self._asker = exchange
             self._collect([], frame, now)
             return
         if exchange.rejection is not None and not frame.complete:
             self._held = exchange
-            self._in_flight.passing = True
+            self._in_flight.begin_response()
             self._hold(exchange, frame, now)
             return
         self._read_answer(frame, reader, exchange, now)
@@ -141,7 +141,7 @@ class Responses:
             whole = Frame(self._held_pieces, frame.size, True)
             self._held = None
             self._held_pieces = []
-            self._in_flight.passing = False
+            self._in_flight.end_response()
             reader = Reader(whole.pieces, LENGTH_SIZE)
             reader.i32()
             self._read_answer(whole, reader, exchange, now)
@@ -161,7 +161,7 @@ class Responses:
             self._charge(exchange, request, view, now)
         if frame.complete:
             self._in_flight.send(frame.pieces)
-            self._in_flight.send_own()
+            self._in_flight.send_local()
         else:
             self._start_passing(CutThrough(frame, exchange, reader, None), now)
 
@@ -185,7 +185,7 @@ class Responses:
             self._in_flight.send(pieces)
             if self._traffic.want_items:
                 self._count_items(exchange, view)
-            self._in_flight.send_own()
+            self._in_flight.send_local()
         else:
             view.partial = True
             passing = CutThrough(frame, exchange, reader, view)
@@ -209,7 +209,7 @@ class Responses:
 
     def _start_passing(self, passing: CutThrough, now: float) -> None:
         self._passing = passing
-        self._in_flight.passing = True
+        self._in_flight.begin_response()
         self._pass(passing, now)
 
     def _pass(self, passing: CutThrough, now: float) -> None:
@@ -234,9 +234,9 @@ class Responses:
         self._in_flight.send(passing.take())
         if passing.frame.complete:
             self._passing = None
-            self._in_flight.passing = False
+            self._in_flight.end_response()
             self._count_rest(passing)
-            self._in_flight.send_own()
+            self._in_flight.send_local()
 
     def _charge(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> float:
         """Charge a response and mute its client; returns until when it has to wait."""
@@ -260,7 +260,7 @@ class Responses:
         if until <= now:
             return
         if view.throttle_at < 0:
-            self._in_flight.hold(until)
+            self._in_flight.delay(until)
             return
         throttle_time_ms = throttle_ms(until - now)
         if throttle_time_ms > view.throttle_time_ms:

@@ -98,8 +98,8 @@ class FrameSplitter:
         """
         return self._missing if self._open is not None and self._buffered == 0 else 0
 
-    def pass_by(self, size: native) -> None:
-        """So many of the missing bytes do not come this way."""
+    def skip_missing(self, size: native) -> None:
+        """So many of the missing bytes are forwarded without being fed."""
         self._missing -= size
 
     def feed(self, chunk: bytes) -> None:

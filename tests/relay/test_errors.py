@@ -144,7 +144,7 @@ def test_a_second_answer():
 
 def test_an_answer_out_of_turn():
     story = Playbook(new_relay()).client(produce(7) + produce(8))
-    broker_fails(story, produced(8), says="correlation_id 8; it is the turn of request 7")
+    broker_fails(story, produced(8), says="correlation_id 8; the next one due is that to request 7")
 
 
 def test_a_broker_that_speaks_something_else():

@@ -24,8 +24,8 @@ def pass_on(relay: Relay, parts: list[bytes]) -> tuple[bytes, int]:
     """What the client gets when the shell lets bytes go past the relay wherever it may; and how many did."""
     passed, beside = b"".join(relay.take_to_client()), 0
     for part in parts:
-        if 0 < len(part) <= relay.passable:
-            relay.pass_by(len(part))
+        if 0 < len(part) <= relay.forwardable:
+            relay.forwarded(len(part))
             passed += part
             beside += len(part)
         else:
@@ -90,7 +90,7 @@ def test_an_answer_streams_from_64_kib_on():
 def test_who_wants_to_see_the_partitions_gets_the_answer_whole():
     frame = response_frame(fetch_response(12, bytes(500 * KIB)))
     story = Playbook(new_relay(traffic=Traffic(topic_partitions=True))).client(fetch(1, version=12))
-    assert story.broker(frame[: 300 * KIB]).to_client().relay.passable == 0
+    assert story.broker(frame[: 300 * KIB]).to_client().relay.forwardable == 0
     story.broker(frame[300 * KIB :]).to_client(frame)
 
 
@@ -98,13 +98,13 @@ def test_a_bounded_answer_comes_whole_so_that_its_batches_can_be_cut():
     slow = new_relay({EVERYONE: {"consumer_byte_rate": MIB}})
     frame = fetched(1, 500 * KIB)
     story = Playbook(slow).client(fetch(1)).broker(frame[: 300 * KIB]).to_client()
-    assert story.relay.passable == 0
+    assert story.relay.forwardable == 0
 
 
 def test_other_answers_come_whole():
     frame = answered(1, bytes(500 * KIB))
     story = Playbook(new_relay()).client(opaque(1)).broker(frame[: 300 * KIB]).to_client()
-    assert story.relay.passable == 0
+    assert story.relay.forwardable == 0
 
 
 def test_nothing_goes_past_what_is_held_for_a_client_that_cannot_be_told():
@@ -112,4 +112,4 @@ def test_nothing_goes_past_what_is_held_for_a_client_that_cannot_be_told():
     slow = new_relay({EVERYONE: {"consumer_byte_rate": MIB}})
     request, frame = old_fetch(0, 1, {TOPIC: {0: 1}}), old_fetched(0, 1, {TOPIC: {0: bytes(3 * MIB)}})
     story = Playbook(slow).client(request).broker(frame[:MIB]).to_client()
-    assert story.relay.passable == 0
+    assert story.relay.forwardable == 0

@@ -3,7 +3,7 @@
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.exchange import Exchange
+from proxy.relay.exchange import Exchange, local_exchange
 from proxy.relay.fetch.sessions import ANSWER, WAIT, FetchSessions, GatedFetch
 from proxy.relay.inflight import InFlight
 from proxy.wire.api_keys import FETCH
@@ -73,10 +73,9 @@ class FetchGate:
 
     def _answer(self, fetch: GatedFetch) -> None:
         asked = fetch.exchange
-        exchange = Exchange(asked.correlation_id, asked.client, None, None, True, FETCH)
-        exchange.answer = fetch.answer
-        if asked.throttled_until > 0.0 and fetch.view.api_version == 0:
-            exchange.held_until = asked.throttled_until
+        exchange = local_exchange(asked.correlation_id, asked.client, FETCH, fetch.answer)
+        if fetch.view.api_version == 0:
+            exchange.delayed_until = asked.throttled_until
         self._in_flight.add(exchange)
 
     def wake(self, now: float) -> GatedFetch | None:

@@ -80,7 +80,7 @@ class Authentication:
             return False
         if header.api_version > api.newest:
             raise UnsupportedVersion(f"{api.name} v{header.api_version} is not supported")
-        self._await(Exchange(header.correlation_id, client, None, None, False, header.api_key), frame)
+        self._await(Exchange(header.correlation_id, client, api_key=header.api_key), frame)
         self._handshake = api is SASL_HANDSHAKE
         if self._handshake:
             self._asked_mechanism = reader.string(False)
@@ -100,7 +100,7 @@ class Authentication:
         if self._is_request(token):
             self.raw = False
             return False
-        self._await(Exchange(0, client, None, None, False, SASL_AUTHENTICATE.key), frame)
+        self._await(Exchange(0, client, api_key=SASL_AUTHENTICATE.key), frame)
         self._handshake = False
         self._note(token)
         return True
@@ -117,8 +117,7 @@ class Authentication:
         if not frame.complete:
             raise Malformed(f"a message of a login has {frame.size} bytes")
         self._waiting = exchange
-        self._in_flight.add(exchange)
-        self._in_flight.awaiting_response = True
+        self._in_flight.add_login(exchange)
 
     def _note(self, token: bytes) -> None:
         if self._first:
@@ -135,17 +134,17 @@ class Authentication:
         if not frame.complete:
             raise Malformed(f"the answer to a message of a login has {frame.size} bytes")
         self._waiting = None
-        self._in_flight.awaiting_response = False
+        self._in_flight.take_login_response()
         client = waiting.client
         client.traffic.bytes_out += frame.size
         if client.usage is not None:
             client.usage.count_out(waiting.api_key, frame.size)
         if self.raw:
-            self._in_flight.responded_bare(waiting)
+            self._in_flight.take_bare_response(waiting)
             self._judge(NO_ERROR, b"".join(frame.pieces)[LENGTH_SIZE:])
             return True
         reader = Reader(frame.pieces, LENGTH_SIZE)
-        self._in_flight.answered(reader.i32())
+        self._in_flight.take_response(reader.i32())
         if self._handshake:
             self._take_handshake(reader.i16())
             return True

@@ -1,59 +1,58 @@
 """BrokerSide: the broker's socket of a Connection, connected when there is something to send to it."""
 
 import asyncio
-from typing import TYPE_CHECKING, Final, cast, final
+from typing import Final, cast, final
 
 from proxy.relay.relay import Relay
 from proxy.server.connection.broker_stream import LEAST_BYTES, BrokerStream
 from proxy.server.connection.direct import Direct, plain_socket
+from proxy.server.connection.events import BrokerEvents
 from proxy.server.connection.pauses import Pauses
 
-if TYPE_CHECKING:
-    from proxy.server.connection.connection import Connection
-
 WRITE_BUFFER_BYTES: Final = 0
-"""Where more than so much waits to be written to one side, the other is not read from. Nothing may wait: the
-system's own buffers keep both sides busy, and what is read meanwhile would have to be copied.
+"""The proxy stops reading from one side if more than this waits to be written to the other. It is 0 because
+the kernel's socket buffers keep both sides busy, and everything read meanwhile would have to be copied.
 """
 TLS_WRITE_BUFFER_BYTES: Final = 64 << 10
-"""The same over TLS, where a limit of 0 is reached by nothing at all; what is written is copied anyway."""
+"""The same over TLS, where a limit of 0 counts as reached by an empty buffer; TLS copies its output anyway.
+"""
 LINGER_SECONDS: Final = 30.0
 """How long a broker may take to read the rest and close after its client has gone."""
 
 
 @final
 class BrokerSide:
-    """Tells its connection what the broker sends, and when it takes no more."""
+    """Tells its connection what the broker sends, and when the broker's socket takes no more."""
 
-    __deletable__ = ("_connection",)
+    __deletable__ = ("_events",)
 
-    def __init__(self, connection: "Connection", loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, events: BrokerEvents, loop: asyncio.AbstractEventLoop) -> None:
         self.transport: asyncio.Transport | None = None
         """None before it is connected, and after it has been lost."""
         self.connecting = False
-        self._connection = connection
+        self._events = events
         self._loop: Final = loop
         self._waiting: list[bytes] = []
         self._ending = False
         self._stream: BrokerStream | None = None
-        """Made when it is needed first."""
+        """Created when the first large response arrives."""
         self._descriptor = -1
-        """The socket's, where its bytes are the broker's own, not TLS."""
+        """The socket's; -1 over TLS, where the socket's bytes are not the broker's own."""
         self.pauses: Final = Pauses()
 
     def wait_with(self, pieces: list[bytes]) -> bool:
-        """Keep this until the broker is connected; whether somebody has to see to that now."""
+        """Keep bytes until the broker is connected; returns whether the caller has to start connecting."""
         self._waiting.extend(pieces)
         asked = self.connecting
         self.connecting = True
         return not asked
 
     def pause(self, why: int, on: bool) -> None:
-        """Stop reading for one reason, or for one reason less."""
+        """Add or remove a reason for not reading."""
         self.pauses.change(None if self._ending else self.transport, why, on)
 
     def failed(self) -> None:
-        """The broker cannot be connected."""
+        """The broker cannot be reached."""
         self.connecting = False
         self._waiting = []
 
@@ -61,31 +60,27 @@ class BrokerSide:
         """See BrokerStream.follow()."""
         stream = self._stream
         if stream is None:
-            if relay.passable < LEAST_BYTES or self._descriptor < 0:
+            transport = self.transport
+            if relay.forwardable < LEAST_BYTES or self._descriptor < 0 or transport is None:
                 return
-            stream = BrokerStream(self._connection, self, self._descriptor, relay, direct)
+            usual = cast("asyncio.Protocol", self)
+            stream = BrokerStream(self._events, transport, usual, self._descriptor, relay, direct)
             self._stream = stream
         stream.follow()
 
-    def read_with(self, stream: BrokerStream | None) -> None:
-        """Let this one read the socket; None: as it is usual."""
-        transport = self.transport
-        if transport is not None:
-            transport.set_protocol(cast("asyncio.Protocol", stream or self))
-
     @property
     def gone(self) -> bool:
-        """Whether there is no socket, and none to come."""
+        """Whether there is no socket, and none is being connected."""
         return self.transport is None and not self.connecting
 
     def part(self) -> None:
-        """All is over on both sides: let go of the connection."""
+        """Drop the references to the connection: both sides are closed."""
         self._stream = None
-        del self._connection
+        del self._events
 
     def end(self) -> None:
-        """Let the broker read to the end: closing at once, with an answer unread, could reset what it has not
-        read. Where it is not connected yet, this is done then.
+        """Half-close, so that the broker reads to the end: closing with an unread response could reset the
+        connection before the broker has read everything. If it is not connected yet, this happens then.
         """
         self._ending = True
         transport = self.transport
@@ -97,7 +92,7 @@ class BrokerSide:
             transport.write_eof()
             transport.resume_reading()
         elif not transport.is_closing():
-            transport.close()  # over TLS: reads on until the broker has said goodbye too
+            transport.close()  # over TLS: reads on until the broker closes its side
         self._loop.call_later(LINGER_SECONDS, transport.abort)
 
     # The socket's side
@@ -116,17 +111,17 @@ class BrokerSide:
         if self._ending:
             self.end()
         else:
-            self._connection.broker_connected()
+            self._events.broker_connected()
 
     def data_received(self, data: bytes) -> None:
-        self._connection.broker_sent(data)
+        self._events.broker_sent(data)
 
     def pause_writing(self) -> None:
-        self._connection.broker_full(True)
+        self._events.broker_full(True)
 
     def resume_writing(self) -> None:
-        self._connection.broker_full(False)
+        self._events.broker_full(False)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
-        self._connection.broker_lost()
+        self._events.broker_lost()

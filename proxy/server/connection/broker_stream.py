@@ -1,114 +1,130 @@
-"""BrokerStream: reads the broker's socket while large answers go past the relay.
+"""BrokerStream: reads the broker's socket while large responses are forwarded past the relay.
 
-In BrokerSide's place it is given a buffer of our own instead of a copy of what was read. Where the system
-can splice, that buffer is small: it tells that something is there, and the rest goes from socket to socket.
-Else it is large, and never read into beyond what may pass.
+It takes the place of BrokerSide as the transport's protocol, and has the transport read into a buffer of the
+proxy instead of a new bytes object. Where the system can splice, that buffer is small: it only tells that
+data is there, and the rest goes from socket to socket. Elsewhere it is large, and never read into beyond what
+may be forwarded.
 """
 
-from typing import TYPE_CHECKING, Final, final
+import asyncio
+from typing import Final, cast, final
 
 from proxy.relay.relay import Relay
 from proxy.server.connection.direct import Direct
+from proxy.server.connection.events import BrokerEvents
 from proxy.server.connection.splice import PIPE_BYTES, SPLICE
 
-if TYPE_CHECKING:
-    from proxy.server.connection.broker_side import BrokerSide
-    from proxy.server.connection.connection import Connection
-
 LEAST_BYTES: Final = 32 << 10
-"""For less it is not worth the change."""
+"""Below this, changing the transport's protocol costs more than the copy that it saves."""
 BUFFER: Final = memoryview(bytearray(256 << 10))
-"""Shared by all: what is read into it has left it before anything else is read."""
+"""Shared by all connections: its content is written or copied before the loop reads anything else."""
 HEAD_BYTES: Final = 8192
-"""What is read before the rest is spliced: the end of one answer, and what the relay wants to see of the next
-before it passes on any of it.
+"""How much is read before the rest is spliced: the end of one response, and what the relay has to see of the
+next one before any of it is forwarded.
 """
 HEAD: Final = BUFFER[:HEAD_BYTES]
 NOTHING: Final = BUFFER[:0]
 MISSES: Final = 2
-"""Reads in a row after which nothing was passable: one had the end of an answer, two are no large answers."""
+"""Stop after so many reads in a row without anything to forward: one read may be the end of a large response,
+two mean that no large response follows.
+"""
 
 
 @final
 class BrokerStream:
-    """A protocol with the methods of an asyncio.BufferedProtocol; a connection has one for all answers."""
+    """A protocol with the methods of an asyncio.BufferedProtocol; a connection has one for all responses."""
 
     def __init__(
-        self, connection: "Connection", side: "BrokerSide", descriptor: int, relay: Relay, direct: Direct
+        self,
+        events: BrokerEvents,
+        transport: asyncio.Transport,
+        usual: asyncio.Protocol,
+        descriptor: int,
+        relay: Relay,
+        direct: Direct,
     ) -> None:
-        """`descriptor` is that of the broker's socket, whose bytes are the broker's own."""
+        """`usual` is the transport's protocol while this one does not read; `descriptor` is that of the
+        broker's socket, which has no TLS.
+        """
         SPLICE.open()
         self._relay: Final = relay
         self._direct: Final = direct
-        self._connection: Final = connection
-        self._side: Final = side
+        self._events: Final = events
+        self._transport: Final = transport
+        self._usual: Final = usual
         self._descriptor: Final = descriptor
         self._on = False
-        """Whether it reads, and not the BrokerSide."""
+        """Whether this is the transport's protocol now."""
         self._misses = 0
 
     def stop(self) -> None:
-        """What is still read goes nowhere."""
+        """Give the transport back to its usual protocol."""
         self._read(False)
 
     def follow(self) -> None:
-        """The relay has seen bytes of the broker's, and what it made of them is written: pass on what else is
-        there of a large answer, and read on in the way that suits what comes.
+        """Forward what else the socket has of a large response, and read on in the way that suits what comes.
+
+        Called after the relay has seen the broker's bytes and its output has been written.
         """
-        if self._relay.passable >= LEAST_BYTES:
+        if self._relay.forwardable >= LEAST_BYTES:
             self._misses = 0
             self._read(True)
             if SPLICE.works:
-                self.pass_by(NOTHING)
+                self.forward(NOTHING)
         elif self._on:
             self._misses += 1
             if self._misses == MISSES or not SPLICE.works:
                 self._read(False)
 
-    def pass_by(self, data: memoryview) -> bool:
-        """Have these bytes go past the relay, and with them what else the socket has of their answer; False
-        where the relay has to see them.
+    def forward(self, data: memoryview) -> bool:
+        """Send these bytes to the client, and what else the socket has of their response; False if the relay
+        has to see them.
         """
         relay = self._relay
-        passable = relay.passable
+        forwardable = relay.forwardable
         size = len(data)
-        if passable < size:
+        if forwardable < size:
             return False
         if SPLICE.works and (size == 0 or size == HEAD_BYTES):
-            size = self._direct.splice(data, self._descriptor, min(passable - size, PIPE_BYTES))
+            size = self._direct.splice(data, self._descriptor, min(forwardable - size, PIPE_BYTES))
             if size < 0:
                 return False
         elif not self._direct.write(data):
             return False
-        relay.pass_by(size)
-        if not SPLICE.works and relay.passable < LEAST_BYTES:
+        relay.forwarded(size)
+        if not SPLICE.works and relay.forwardable < LEAST_BYTES:
             self._read(False)
         return True
 
     def _read(self, on: bool) -> None:
         if on != self._on:
             self._on = on
-            self._side.read_with(self if on else None)
+            self._transport.set_protocol(cast("asyncio.Protocol", self) if on else self._usual)
 
     # The socket's side
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if SPLICE.works:
             return HEAD
-        return BUFFER[: self._relay.passable or len(BUFFER)]
+        return BUFFER[: self._relay.forwardable or len(BUFFER)]
 
     def buffer_updated(self, size: int) -> None:
-        self._connection.broker_streamed(BUFFER[:size], self)
+        events = self._events
+        if not events.broker_active():
+            return
+        data = BUFFER[:size]
+        if not self.forward(data):
+            events.broker_sent(bytes(data))
 
     def data_received(self, data: bytes) -> None:
         """asyncio's own loop asks only a subclass of BufferedProtocol for a buffer."""
-        self._connection.broker_sent(data)
+        self._events.broker_sent(data)
 
     def pause_writing(self) -> None:
-        self._connection.broker_full(True)
+        self._events.broker_full(True)
 
     def resume_writing(self) -> None:
-        self._connection.broker_full(False)
+        self._events.broker_full(False)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._side.connection_lost(exc)
+        self._usual.connection_lost(exc)

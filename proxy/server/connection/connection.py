@@ -24,9 +24,9 @@ from proxy.relay.close_reasons import (
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.server.connection.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
-from proxy.server.connection.broker_stream import BrokerStream
 from proxy.server.connection.direct import Direct, direct
 from proxy.server.connection.drain import Drain
+from proxy.server.connection.events import BrokerEvents
 from proxy.server.connection.host import ConnectionHost
 from proxy.server.connection.pauses import (
     BROKER_FULL,
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 @final
-class Connection:
+class Connection(BrokerEvents):
     """The client's side is this protocol itself; the broker's is a BrokerSide.
 
     Both are an asyncio.Protocol in all but the base class, which would keep mypyc from compiling them to
@@ -52,7 +52,7 @@ class Connection:
 
     def __init__(
         self,
-        owner: ConnectionHost,
+        host: ConnectionHost["Connection"],
         node_id: int | None,
         loop: asyncio.AbstractEventLoop,
         admitted: bool = False,
@@ -65,7 +65,7 @@ class Connection:
         """The client's IP address; `peer` has the port too."""
         self.peer = ""
         self.opened_at = self.heard_at = loop.time()
-        self._owner: Final = owner
+        self._host: Final = host
         self._loop: Final = loop
         self._time: Final = loop.time
         self._client: asyncio.Transport | None = None
@@ -93,7 +93,7 @@ class Connection:
         self._direct = direct(client)
         high = WRITE_BUFFER_BYTES if self.tls is None else TLS_WRITE_BUFFER_BYTES
         client.set_write_buffer_limits(high=high)
-        self._relay = self._owner.opened(self, self.address)
+        self._relay = self._host.opened(self, self.address)
         if self._relay is None:
             self._over = True
             client.abort()
@@ -194,15 +194,12 @@ class Connection:
         if self._direct is not None and not self._over:
             self._broker.follow(relay, self._direct)
 
-    def broker_streamed(self, data: memoryview, stream: BrokerStream) -> None:
-        """The broker's next bytes, in a buffer that is written over when this returns."""
-        relay = self._relay
-        if relay is None or self._over:
-            return
-        if not stream.pass_by(data):
-            self.broker_sent(bytes(data))
-        else:
-            self.heard_at = self._time()
+    def broker_active(self) -> bool:
+        """Note that the broker has sent something; False if the connection is over."""
+        if self._relay is None or self._over:
+            return False
+        self.heard_at = self._time()
+        return True
 
     def broker_full(self, full: bool) -> None:
         self._pause(BROKER_FULL, full)
@@ -218,7 +215,7 @@ class Connection:
     async def reach_broker(self, broker: asyncio.Protocol) -> None:
         """Connect the broker's side, or end the connection with the reason."""
         try:
-            await self._owner.connect(self, broker)
+            await self._host.connect(self, broker)
         except UpstreamUnavailable as error:
             self._broker.failed()
             self.fail(RelayError(BROKER_UNAVAILABLE, str(error)))
@@ -237,12 +234,12 @@ class Connection:
                 broker.writelines(out)
             elif self._broker.wait_with(out):
                 self._pause(CONNECTING, True)
-                self._owner.start_connecting(self, cast("asyncio.Protocol", self._broker))
+                self._host.start_connecting(self, cast("asyncio.Protocol", self._broker))
         out = relay.take_to_client()
         if out and self._client is not None:
             self._client.writelines(out)
         for request in relay.take_intercepted():
-            self._owner.start_answering(self, request)
+            self._host.start_answering(self, request)
         for payload in relay.take_broker_responses():
             if self._question is not None and not self._question.done():
                 self._question.set_result(payload)
@@ -382,11 +379,11 @@ class Connection:
         if self._client is not None:
             self._client.close()
         self._broker.end()
-        self._owner.ended(self, reason)
+        self._host.ended(self, reason)
 
     def _leave(self) -> None:
         if self._client is None and self._broker.gone:
-            self._owner.left(self)
+            self._host.left(self)
             # What knows each other lets go, so that all of it is freed now, and not by a collection.
             self._relay = None
             self._direct = None

@@ -1,32 +1,32 @@
 """ConnectionHost: what a connection asks of the gateway that it belongs to."""
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 
-if TYPE_CHECKING:
-    from proxy.server.connection.connection import Connection
+C = TypeVar("C", contravariant=True)
+"""The connection; a parameter, so that this file needs not import it."""
 
 
-class ConnectionHost(Protocol):
-    """Where connections come from and go to."""
+class ConnectionHost(Protocol[C]):
+    """Creates the relays of its connections, and learns when a connection ends."""
 
-    def opened(self, connection: "Connection", address: str) -> Relay | None:
-        """A client has connected from this address; None: it is one too many."""
+    def opened(self, connection: C, address: str) -> Relay | None:
+        """A client has connected from this address; None rejects it."""
 
-    async def connect(self, connection: "Connection", broker: asyncio.Protocol) -> None:
+    async def connect(self, connection: C, broker: asyncio.Protocol) -> None:
         """Connect to the broker; UpstreamUnavailable says why not."""
 
-    def ended(self, connection: "Connection", reason: str) -> None:
+    def ended(self, connection: C, reason: str) -> None:
         """The connection is over; `reason` is the metric's label. Its sockets may still have data to send."""
 
-    def left(self, connection: "Connection") -> None:
+    def left(self, connection: C) -> None:
         """Both of the connection's sockets are closed; comes after ended()."""
 
-    def start_connecting(self, connection: "Connection", broker: asyncio.Protocol) -> None:
-        """Have `connection.reach_broker` run in the background."""
+    def start_connecting(self, connection: C, broker: asyncio.Protocol) -> None:
+        """Run `connection.reach_broker` in the background."""
 
-    def start_answering(self, connection: "Connection", request: Intercepted) -> None:
-        """Have the request answered in the background: by connection.answer(), or the connection ends."""
+    def start_answering(self, connection: C, request: Intercepted) -> None:
+        """Answer an intercepted request in the background, with connection.answer() or by closing it."""

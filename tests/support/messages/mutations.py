@@ -51,7 +51,7 @@ def intercepted(frame: bytes, user: str = "ANONYMOUS", usage: UsageLedger | None
     client_id = text(header.raw_client_id)
     used = None if usage is None else usage.client(1, user, client_id)
     client = Client(user, client_id, ADDRESS, Bytes(), header.raw_client_id, used)
-    return Intercepted(Exchange(header.correlation_id, client, own=True), header, frame[LENGTH_SIZE:])
+    return Intercepted(Exchange(header.correlation_id, client, local=True), header, frame[LENGTH_SIZE:])
 
 
 def create_topics(

@@ -127,7 +127,7 @@ def pass_response(
     client = Client("ANONYMOUS", "client", "127.0.0.1", Bytes(), b"client")
     reader, view = start_response(api, version, [parts[0]], want_items)
     view.partial = True
-    passing = CutThrough(frame, Exchange(1, client, api, request), reader, view)
+    passing = CutThrough(frame, Exchange(1, client, api=api, request=request), reader, view)
     passed = []
     for at, part in enumerate(parts):
         frame.complete = at == len(parts) - 1

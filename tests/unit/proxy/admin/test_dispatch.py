@@ -44,7 +44,7 @@ def intercepted(frame: bytes) -> Intercepted:
     """A whole frame as the relay hands it out."""
     header = read_request_header(Reader([frame], LENGTH))
     client = Client("bob", "client", "10.0.0.1", Bytes(), b"client")
-    return Intercepted(Exchange(header.correlation_id, client, own=True), header, frame[LENGTH:])
+    return Intercepted(Exchange(header.correlation_id, client, local=True), header, frame[LENGTH:])
 
 
 BROKER = FakeBroker().broker()

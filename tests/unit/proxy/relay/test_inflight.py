@@ -19,12 +19,12 @@ def brokers(number):
 
 
 def own(number):
-    return Exchange(number, client(), own=True)
+    return Exchange(number, client(), local=True)
 
 
 def answered_at_once(number, answer):
     exchange = own(number)
-    exchange.answer = answer
+    exchange.local_response = answer
     return exchange
 
 
@@ -33,21 +33,21 @@ def test_answers_come_in_the_order_of_requests():
     first, second = brokers(1), brokers(2)
     order.add(first)
     order.add(second)
-    assert order.answered(1) is first
-    with pytest.raises(Malformed, match="correlation_id 3; it is the turn of request 2"):
-        order.answered(3)
+    assert order.take_response(1) is first
+    with pytest.raises(Malformed, match="correlation_id 3; the next one due is that to request 2"):
+        order.take_response(3)
 
 
 def test_an_answer_to_nothing():
     with pytest.raises(Malformed, match=r"correlation_id 5\) to no request"):
-        in_flight().answered(5)
+        in_flight().take_response(5)
 
 
 def test_an_answer_while_the_proxys_own_is_due():
     order = in_flight()
     order.add(own(5))
     with pytest.raises(Malformed, match="to no request"):
-        order.answered(5)
+        order.take_response(5)
 
 
 def test_an_own_answer_is_awaited_and_leaves_in_its_turn():
@@ -56,12 +56,12 @@ def test_an_own_answer_is_awaited_and_leaves_in_its_turn():
     order.add(brokers(1))
     order.add(mine)
     assert order.awaiting_response
-    order.answer_own(mine, b"mine")
+    order.respond(mine, b"mine")
     assert not order.awaiting_response
     assert order.take() == []
-    order.answered(1)
+    order.take_response(1)
     order.send([b"brokers"])
-    order.send_own()
+    order.send_local()
     assert order.take() == [b"brokers", b"mine"]
     assert order.empty
     assert order.take() == []
@@ -84,12 +84,12 @@ def test_an_own_answer_is_counted():
 
 def test_nothing_comes_between_the_parts_of_an_answer():
     order = in_flight()
-    order.passing = True
+    order.begin_response()
     assert not order.empty
     order.add(answered_at_once(1, b"mine"))
     assert order.take() == []
-    order.passing = False
-    order.send_own()
+    order.end_response()
+    order.send_local()
     assert order.take() == [b"mine"]
     assert order.empty
 
@@ -97,16 +97,16 @@ def test_nothing_comes_between_the_parts_of_an_answer():
 def test_a_hold_keeps_all_that_comes_after_it():
     order = in_flight()
     order.send([b"before"])
-    order.hold(5.0)
-    order.hold(3.0)
+    order.delay(5.0)
+    order.delay(3.0)
     order.send([b"after"])
     order.add(answered_at_once(1, b"mine"))
     assert order.take() == [b"before"]
-    assert (order.held_until, order.empty) == (5.0, False)
-    order.release()
+    assert (order.delayed_until, order.empty) == (5.0, False)
+    order.end_delay()
     order.send([b"later"])
     assert order.take() == [b"after", b"mine", b"later"]
-    assert (order.held_until, order.empty) == (0.0, True)
+    assert (order.delayed_until, order.empty) == (0.0, True)
 
 
 def test_the_longest_mute_holds():
@@ -124,7 +124,7 @@ def test_so_many_requests_and_no_more():
         assert not order.full
         order.add(brokers(number))
     assert order.full
-    order.answered(0)
+    order.take_response(0)
     assert not order.full
 
 
@@ -133,19 +133,20 @@ def test_an_answer_to_what_the_proxy_asked_leaves_its_own_still_due():
     mine = own(2)
     order.add(brokers(1))
     order.add(mine)
-    order.asked = mine
-    assert order.answered(1).correlation_id == 1
-    assert order.answered(2) is mine
+    order.ask(mine)
+    assert order.take_response(1).correlation_id == 1
+    assert order.take_response(2) is mine
     assert order.awaiting_response
     with pytest.raises(Malformed, match="to no request"):
-        order.answered(2)
-    order.answer_own(mine, b"mine")
+        order.take_response(2)
+    order.respond(mine, b"mine")
     assert order.take() == [b"mine"]
 
 
 def test_an_answer_to_what_the_proxy_asked_has_its_correlation_id():
     order = in_flight()
-    order.asked = own(2)
-    order.add(order.asked)
-    with pytest.raises(Malformed, match="correlation_id 3; it is the turn of request 2"):
-        order.answered(3)
+    mine = own(2)
+    order.add(mine)
+    order.ask(mine)
+    with pytest.raises(Malformed, match="correlation_id 3; the next one due is that to request 2"):
+        order.take_response(3)

@@ -52,7 +52,7 @@ def test_a_wait_ends_the_reading():
     assert side.read(slow + fetch(2)) == slow
     assert (side.requests.may_read, side.requests.unfinished) == (False, True)
     assert side.in_flight.muted_until == START + 2.0
-    side.in_flight.muted_until = 0.0
+    side.in_flight.unmute()
     assert side.read(b"") == fetch(2)
 
 
@@ -76,7 +76,7 @@ def test_the_proxys_own_request_does_not_go_on_and_stops_the_reading():
     assert (header.api_key, header.api_version, header.correlation_id) == (42, 1, 7)
     assert taken.frame == request[4:]
     assert taken.exchange.client.client_id == "client"
-    side.in_flight.answer_own(taken.exchange, b"answer")
+    side.in_flight.respond(taken.exchange, b"answer")
     assert side.read(b"") == opaque(8, 43)
 
 

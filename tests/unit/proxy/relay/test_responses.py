@@ -25,7 +25,7 @@ class Side:
     def ask(self, number, api_key=None, version=7, throttled_until=0.0):
         api = None if api_key is None else BY_KEY[api_key]
         request = None if api is None else request_view(api, version)
-        exchange = Exchange(number, self.client, api, request)
+        exchange = Exchange(number, self.client, api=api, request=request)
         exchange.throttled_until = throttled_until
         self.in_flight.add(exchange)
         return self
@@ -51,7 +51,7 @@ def test_a_wait_is_announced():
 def test_a_wait_that_the_version_cannot_announce_holds_the_answer():
     side = Side().ask(1, 0, 0, START + 2.0)
     assert side.receive(produced(1, version=0)) == b""
-    assert side.in_flight.held_until == START + 2.0
+    assert side.in_flight.delayed_until == START + 2.0
 
 
 def test_a_response_is_charged_and_mutes():
@@ -65,9 +65,9 @@ def test_a_large_answer_is_half_through_until_its_end():
     large = fetched(1, size=2 << 20)
     assert side.receive(large[: HOLD_BYTES - 1]) == b""
     assert side.receive(large[HOLD_BYTES - 1 : 9000]) == large[:9000]
-    assert side.in_flight.passing
+    assert side.in_flight._in_response
     assert side.receive(large[9000:]) == large[9000:]
-    assert not side.in_flight.passing
+    assert not side.in_flight._in_response
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_what_cannot_be_read(data, error):
 @pytest.mark.parametrize("size", [10, 2 << 20])
 def test_an_answer_to_what_the_proxy_asked_is_not_for_the_client(size):
     side = Side()
-    mine = Exchange(5, side.client, own=True)
+    mine = Exchange(5, side.client, local=True)
     side.in_flight.add(mine)
-    side.in_flight.asked = mine
+    side.in_flight.ask(mine)
     answer = answered(5, bytes(size))
     assert side.receive(answer[:8]) == b""
     assert side.responses.take_collected() == []

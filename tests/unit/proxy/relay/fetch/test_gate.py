@@ -39,7 +39,7 @@ class Asking:
         client = new_client(WHO, header.raw_client_id, self.traffic, -1)
         view = RequestView(FETCH, VERSION, 1, client.client_id, len(data) - LENGTH_SIZE, True)
         BY_KEY[FETCH].read_request(reader, view)
-        exchange = Exchange(1, client, BY_KEY[FETCH], view, False, FETCH)
+        exchange = Exchange(1, client, api_key=FETCH, api=BY_KEY[FETCH], request=view)
         return self.held.passes(Frame([data], len(data), True), exchange, view, START)
 
 

@@ -1,0 +1,32 @@
+"""BrokerEvents: what the broker's socket tells its connection.
+
+A mypyc trait, so that broker_side and broker_stream need not import connection, and a call stays a native
+one.
+"""
+
+from mypy_extensions import trait
+
+
+@trait
+class BrokerEvents:
+    """The connection, as its broker's socket sees it."""
+
+    def broker_connected(self) -> None:
+        """The broker's socket is connected."""
+        raise NotImplementedError
+
+    def broker_active(self) -> bool:
+        """Note that the broker has sent something; False if the connection is over and nobody reads it."""
+        raise NotImplementedError
+
+    def broker_sent(self, data: bytes) -> None:
+        """The broker's next bytes, for the relay."""
+        raise NotImplementedError
+
+    def broker_full(self, full: bool) -> None:
+        """Whether the broker's socket takes no more for now."""
+        raise NotImplementedError
+
+    def broker_lost(self) -> None:
+        """The broker's socket is closed."""
+        raise NotImplementedError
