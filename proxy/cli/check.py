@@ -4,14 +4,17 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from proxy.config.explain import explain
-from proxy.config.settings import Listener, Settings, file_quotas
+from proxy.config.ports import broker_ports
+from proxy.config.settings import Listener, Settings
 from proxy.config.usage import UsageSettings
 from proxy.quota.limits.limits import PACE
+from proxy.store.from_settings import Configuration
 from proxy.store.layers import ClientLayer, ConfigLayer
 
 
-def describe(settings: Settings) -> list[str]:
+def describe(configuration: Configuration) -> list[str]:
     """Lines of plain text: the cluster, each listener with its ports, the admin port, the quotas."""
+    settings = configuration.settings
     lines = [f"cluster   {settings.cluster}"]
     for listener in settings.listeners:
         lines += [f"listener  {_listener(settings, listener)}", *explain(settings, listener)]
@@ -20,9 +23,8 @@ def describe(settings: Settings) -> list[str]:
     lines.append(f"store     {_store(settings)}")
     if settings.usage is not None:
         lines.append(f"usage     {_usage(settings.usage)}")
-    file = file_quotas(settings)
-    quotas = [*_quotas(file.layer), *_configs(file.configs)]
-    return lines + (quotas or ["quota     none: nobody is held back"])
+    quotas = [*_quotas(configuration.quotas.layer), *_configs(configuration.quotas.configs)]
+    return lines + (quotas or ["quota     none: no client is throttled"])
 
 
 def _quotas(layer: ClientLayer) -> Iterator[str]:
@@ -54,7 +56,7 @@ def _usage(usage: UsageSettings) -> str:
 
 
 def _listener(settings: Settings, listener: Listener) -> str:
-    ports = settings.broker_ports(listener)
+    ports = broker_ports(settings, listener)
     brokers = "any free port each"
     if ports:
         last = len(ports) - 1

@@ -4,6 +4,7 @@ import logging
 import platform
 import resource
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -12,9 +13,13 @@ import click
 import proxy
 from proxy.cli.check import describe
 from proxy.cli.quotas.commands import quotas
-from proxy.config.settings import Settings, load
+from proxy.config.load import located_in
+from proxy.config.open_files import open_files
 from proxy.errors import QuotaProxyError, SettingsError
+from proxy.quota.kinds import load_kinds
+from proxy.quota.quota import QuotaKind
 from proxy.server.garbage_collection import gc_paused
+from proxy.store.from_settings import Configuration, load_configuration
 from proxy.telemetry import log
 
 OTHER_FILES: Final = 256
@@ -48,14 +53,15 @@ def run(path: Path, log_level: str) -> None:
 
     The file's quotas are taken anew when it changes, and on SIGHUP; the rest of it takes a restart.
     """
+    kinds = load_kinds()
     with gc_paused():
-        settings = _load(path)
+        configuration = _load(path, kinds)
     log.set_up(log_level)
-    allow_files(2 * settings.limits.max_connections + OTHER_FILES)
+    allow_files(2 * configuration.settings.limits.max_connections + OTHER_FILES)
     from proxy.server.app import run as serve
 
     try:
-        sys.exit(serve(settings, path))
+        sys.exit(serve(configuration, kinds, path))
     except QuotaProxyError as error:
         _fail(error)
 
@@ -68,7 +74,7 @@ def check(path: Path) -> None:
     Who can connect to each listener, how clients are named, and which quotas that gives. Nothing is asked
     of the cluster.
     """
-    for line in describe(_load(path)):
+    for line in describe(_load(path, load_kinds())):
         click.echo(line)
 
 
@@ -158,9 +164,12 @@ def allow_files(wanted: int) -> None:
         )
 
 
-def _load(path: Path) -> Settings:
+def _load(path: Path, kinds: Sequence[QuotaKind]) -> Configuration:
     try:
-        return load(path, with_files=True)
+        configuration = load_configuration(path, kinds)
+        with located_in(path):
+            open_files(configuration.settings)
+        return configuration
     except SettingsError as error:
         _fail(error)
 

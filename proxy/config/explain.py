@@ -2,15 +2,11 @@
 gives.
 """
 
-from typing import TYPE_CHECKING
-
+from proxy.config.settings import Listener, Settings
 from proxy.quota.identity import ANONYMOUS
 
-if TYPE_CHECKING:
-    from proxy.config.settings import Listener, Settings
 
-
-def explain(settings: "Settings", listener: "Listener") -> list[str]:
+def explain(settings: Settings, listener: Listener) -> list[str]:
     """Lines of plain text, indented."""
     told = [("clients", _clients(listener)), ("named", _named(listener)), ("quotas", _quotas(listener))]
     if not listener.replication:
@@ -18,7 +14,7 @@ def explain(settings: "Settings", listener: "Listener") -> list[str]:
     return [f"  {name:8}{text}" for name, text in told]
 
 
-def _clients(listener: "Listener") -> str:
+def _clients(listener: Listener) -> str:
     login = ", and logs in at the broker" if _by_login(listener) else ""
     if listener.tls is None:
         return f"anybody who reaches the port{login}; not encrypted"
@@ -27,7 +23,7 @@ def _clients(listener: "Listener") -> str:
     return f"anybody who reaches the port{login}; TLS"
 
 
-def _named(listener: "Listener") -> str:
+def _named(listener: Listener) -> str:
     principal = listener.principal
     if principal is None:
         return f"nobody: each is {ANONYMOUS}"
@@ -40,7 +36,7 @@ def _named(listener: "Listener") -> str:
     return f"by the certificate, {principal.rules}" + (without and f"{without}{ANONYMOUS} without one")
 
 
-def _quotas(listener: "Listener") -> str:
+def _quotas(listener: Listener) -> str:
     if listener.replication:
         return "replication quotas alone"
     if listener.principal is None:
@@ -48,7 +44,7 @@ def _quotas(listener: "Listener") -> str:
     return "those of the user, of <default> users and of client ids"
 
 
-def _changes(settings: "Settings", listener: "Listener") -> str:
+def _changes(settings: Settings, listener: Listener) -> str:
     changes = settings.quotas.changes
     admins = " and ".join(changes.admins)
     if not listener.known_to_brokers:
@@ -58,7 +54,7 @@ def _changes(settings: "Settings", listener: "Listener") -> str:
     return f"whoever the cluster lets; {without or 'nobody'} where it has no authorizer"
 
 
-def _proxy(listener: "Listener") -> str:
+def _proxy(listener: Listener) -> str:
     upstream = listener.upstream
     tls = "TLS" if upstream.tls is not None else "not encrypted"
     if upstream.tls is not None and upstream.tls.certificate is not None:
@@ -71,5 +67,5 @@ def _proxy(listener: "Listener") -> str:
     return f"does not log in; {tls}"
 
 
-def _by_login(listener: "Listener") -> bool:
+def _by_login(listener: Listener) -> bool:
     return listener.principal is not None and listener.principal.source == "sasl"

@@ -1,7 +1,8 @@
-"""Compact: what a function returns, without the memory that it took to make it.
+"""Memory layout of values that stay for the life of the process.
 
-Parsing YAML makes millions of small objects. The few that stay keep the memory of all, in holes over which
-whatever is made afterwards is scattered; with 100,000 quotas that is 300 MB, and every connection slower.
+Parsing YAML creates millions of small objects. The few that stay are spread over all the memory that parsing
+used: the allocator cannot return it, and what is allocated later ends up in the holes between them. With
+100,000 quotas that costs 300 MB, and slows every connection.
 """
 
 import io
@@ -15,8 +16,8 @@ T = TypeVar("T")
 
 
 class _Pieces(io.BytesIO):
-    """Pickle takes Python's lock for as long as it works; here it comes by every 64 KiB, and other threads
-    get their turn.
+    """A file in memory whose methods are Python code. Pickle holds the interpreter lock while it works; it
+    calls these methods every 64 KiB, which lets other threads run.
     """
 
     def write(self, data: object) -> int:
@@ -26,10 +27,11 @@ class _Pieces(io.BytesIO):
         return super().read(size)
 
 
-def compact(make: Callable[P, T]) -> Callable[P, T]:
-    """Have what a function returns made once more, when all that it made on the way is gone.
+def frozen(make: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function so that it returns a copy of its result in dense memory.
 
-    It takes values that pickle copies.
+    The copy is made through pickle after everything that the function allocated is released, the original
+    result included. The result has to be picklable.
     """
 
     @wraps(make)

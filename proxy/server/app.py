@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -22,15 +22,15 @@ from proxy.admin.configs.deleted_topics import DeletedTopics
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations.mutations import ControllerMutations
-from proxy.config.settings import Settings, config_rules, file_quotas
 from proxy.quota.engine import QuotaEngines
-from proxy.quota.kinds import controller_mutation, load_kinds
+from proxy.quota.kinds import controller_mutation
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.kinds.replication import kind as replication
 from proxy.quota.kinds.replication.kind import Replication
 from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import BucketState
+from proxy.quota.quota import QuotaKind
 from proxy.security.access import Access
 from proxy.security.secrets import read_secret
 from proxy.security.tls import POLL_SECONDS, TlsFiles, server_tls
@@ -44,6 +44,7 @@ from proxy.server.malloc import keep_freed_memory
 from proxy.server.rejection_log import RejectionLog
 from proxy.server.reload import Reload
 from proxy.server.usage import usage_reporter
+from proxy.store.from_settings import Configuration
 from proxy.store.kafka_topic import KafkaTopic
 from proxy.store.quota_store import QuotaStore
 from proxy.tasks import Tasks
@@ -66,11 +67,11 @@ WARN_DAYS: Final = 14.0
 """A certificate that ends sooner than this is a warning."""
 
 
-def run(settings: Settings, path: Path) -> int:
+def run(configuration: Configuration, kinds: Sequence[QuotaKind], path: Path) -> int:
     """Serve until SIGTERM or SIGINT, then drain; returns the exit code. PortInUse where a port is taken."""
     keep_freed_memory()
     with gc_paused():
-        proxy = Proxy(settings, path)
+        proxy = Proxy(configuration, kinds, path)
     GarbageCollection().start()
     uvloop.run(proxy.serve())
     return 0
@@ -79,15 +80,17 @@ def run(settings: Settings, path: Path) -> int:
 class Proxy:
     """All listeners, the admin port, and the store of quotas."""
 
-    def __init__(self, settings: Settings, path: Path) -> None:
-        self._settings: Final = settings
-        self._kinds: Final = load_kinds()
-        self._store: Final = QuotaStore(file_quotas(settings), self._configure, rules=config_rules(settings))
+    def __init__(self, configuration: Configuration, kinds: Sequence[QuotaKind], path: Path) -> None:
+        """`configuration` is that of the file `path`."""
+        self._settings: Final = configuration.settings
+        self._kinds: Final = list(kinds)
+        self._rules: Final = configuration.rules
+        self._store: Final = QuotaStore(configuration.quotas, self._configure, rules=self._rules)
         self._engines: Final = QuotaEngines(self._kinds, self._store.limits)
-        self._reload: Final = Reload(path, settings, self._use_file)
-        tls = settings.admin.tls
+        self._reload: Final = Reload(path, configuration.settings, kinds, self._use_file)
+        tls = self._settings.admin.tls
         self._admin_tls: Final = None if tls is None else server_tls(tls, ("admin", "tls"))
-        self._authority: Final = Authority(settings.quotas.changes)
+        self._authority: Final = Authority(self._settings.quotas.changes)
         self._topic: KafkaTopic | None = None
         self._gateways: list[Gateway] = []
         self._replication: Final[list[ReplicationGateway]] = []
@@ -103,9 +106,7 @@ class Proxy:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         tasks = Tasks()
-        loop.add_signal_handler(
-            signal.SIGHUP, lambda: tasks.start(self._reload.reload("is read anew (SIGHUP)"))
-        )
+        loop.add_signal_handler(signal.SIGHUP, lambda: tasks.start(self._reload.reload("SIGHUP")))
         self._open_store(tasks)
         mutations = self._mutations(loop)
         apis = self._admin_apis(mutations)
@@ -186,7 +187,7 @@ class Proxy:
 
     def _admin_apis(self, mutations: ControllerMutations) -> AdminApis:
         client_quotas = ClientQuotas(self._store, [key for kind in self._kinds for key in kind.keys])
-        store, rules = ConfigsStore(self._store), config_rules(self._settings)
+        store, rules = ConfigsStore(self._store), self._rules
         creations = TopicCreations(store, rules, mutations)
         return AdminApis(client_quotas, ResourceConfigs(store, rules), creations, self._authority)
 
@@ -226,10 +227,9 @@ class Proxy:
         if self._gateways:
             self._gateways[0].want_partitions()
 
-    async def _use_file(self, settings: Settings) -> None:
-        file = await asyncio.to_thread(file_quotas, settings)
-        self._authority.settings = settings.quotas.changes
-        await self._store.use_file(file)
+    async def _use_file(self, configuration: Configuration) -> None:
+        self._authority.settings = configuration.settings.quotas.changes
+        await self._store.use_file(configuration.quotas)
 
     async def _serve_admin(self, loop: asyncio.AbstractEventLoop) -> web.AppRunner:
         collector = ProxyCollector(

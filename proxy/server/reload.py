@@ -1,86 +1,106 @@
-"""Reload: takes the configuration file anew when it has changed, or when asked to (SIGHUP).
+"""Reload: applies the configuration file again when it changes, and on SIGHUP.
 
-Quotas change in place. What else has changed is named, and waits for a restart. A file with a mistake is
-rejected whole.
+Changed quotas take effect at once. Other changed keys are logged: they need a restart. A file with a mistake
+is rejected as a whole.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from proxy.config.load import located_in
 from proxy.config.quotas import Quotas
-from proxy.config.settings import Settings, load
+from proxy.config.settings import Settings
 from proxy.errors import KeyPath, SettingsError, spell
+from proxy.quota.quota import QuotaKind
 from proxy.server.garbage_collection import gc_paused
+from proxy.store.from_settings import Configuration, configuration, load_configuration
 
 log = logging.getLogger(__name__)
 POLL_SECONDS: Final = 0.5
-Seen = tuple[int, ...] | None
-"""What tells one state of a file from another; None: there is no such file."""
+"""Interval of the checks for a change. A change is applied at the second check that finds the same file."""
+FileState = tuple[int, ...] | None
+"""Differs between any two versions of a file; None: the file does not exist."""
 
 
 class Reload:
-    """`apply` gets the quotas of each new file."""
+    """Watches the configuration file and applies its quotas."""
 
-    def __init__(self, path: Path, settings: Settings, apply: Callable[[Settings], Awaitable[None]]) -> None:
-        """`settings` are those that the process has started with."""
+    def __init__(
+        self,
+        path: Path,
+        settings: Settings,
+        kinds: Sequence[QuotaKind],
+        apply: Callable[[Configuration], Awaitable[None]],
+    ) -> None:
+        """`settings` are those that the process started with. `apply` gets each configuration with other
+        quotas: the running settings with the file's quotas.
+        """
         self.problem = ""
-        """Why the file, as it is now, is not in force; empty when it is."""
+        """Why the current file was rejected; empty if it was not."""
         self._path: Final = path
         self._running = settings
+        self._kinds: Final = kinds
         self._apply: Final = apply
-        self._loaded = _seen(path)
+        self._loaded = _state(path)
         self._one_at_a_time: Final = asyncio.Lock()
 
     async def watch(self) -> None:
-        """Look after the file for ever. A change counts once the file is left alone for a moment."""
+        """Reload whenever the file changes; never returns. A file that is still being written is left alone
+        until two checks find it the same.
+        """
         before = self._loaded
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            seen = _seen(self._path)
-            if seen == before and seen != self._loaded:
-                await self.reload("has changed")
-            before = seen
+            state = _state(self._path)
+            if state == before and state != self._loaded:
+                await self.reload("file changed")
+            before = state
 
-    async def reload(self, why: str) -> None:
-        """Take the file, or say what is wrong with it."""
+    async def reload(self, reason: str) -> None:
+        """Load the file and apply its quotas, or log why it is rejected."""
         async with self._one_at_a_time:
             with gc_paused():
-                await self._reload(why)
+                await self._reload(reason)
 
-    async def _reload(self, why: str) -> None:
-        self._loaded = _seen(self._path)
+    async def _reload(self, reason: str) -> None:
+        self._loaded = _state(self._path)
         try:
-            settings = await asyncio.to_thread(load, self._path)
+            in_file, applicable = await asyncio.to_thread(self._load)
         except SettingsError as error:
             self.problem = str(error)
-            log.error(
-                "%s %s and is rejected; what was loaded before stays in force: %s", self._path, why, error
-            )
+            log.error("%s: reload rejected, keeping the previous configuration: %s", self._path, error)
             return
         self.problem = ""
-        waiting = [spell(key) for key in _differing(_fixed(self._running), _fixed(settings))]
-        quotas = _with_fixed(settings.quotas, self._running.quotas)
-        changed = quotas != self._running.quotas
+        need_restart = [spell(key) for key in _differing(_fixed(self._running), _fixed(in_file))]
+        changed = applicable.settings != self._running
         if changed:
-            self._running = msgspec.structs.replace(self._running, quotas=quotas)
-            await self._apply(self._running)
-        log.info(
-            "%s %s: %s",
-            self._path,
-            why,
-            "its quotas are in force" if changed else "its quotas are the same",
-        )
-        if waiting:
-            log.warning("%s: a restart is needed for %s", self._path, ", ".join(waiting))
+            self._running = applicable.settings
+            await self._apply(applicable)
+        outcome = "quotas applied" if changed else "quotas unchanged"
+        log.info("%s: reloaded (%s): %s", self._path, reason, outcome)
+        if need_restart:
+            log.warning("%s: restart the proxy to apply: %s", self._path, ", ".join(need_restart))
+
+    def _load(self) -> tuple[Settings, Configuration]:
+        """The settings of the file, and the running settings with its quotas. Raises SettingsError."""
+        loaded = load_configuration(self._path, self._kinds)
+        quotas = _with_fixed(loaded.settings.quotas, self._running.quotas)
+        settings = msgspec.structs.replace(self._running, quotas=quotas)
+        in_file = loaded.settings
+        if quotas == in_file.quotas and settings.replication_enforced_by == in_file.replication_enforced_by:
+            return in_file, Configuration(settings, loaded.rules, loaded.quotas)
+        # A key that needs a restart also decides which configs are quotas: read them by the running value.
+        with located_in(self._path):
+            return in_file, configuration(settings, self._kinds)
 
 
-def _seen(path: Path) -> Seen:
-    """Links are followed: Kubernetes changes a mounted file by a link to another folder."""
+def _state(path: Path) -> FileState:
+    """The state of the file that `path` links to: Kubernetes updates a mounted file by replacing a link."""
     try:
         stat = path.stat()
     except OSError:
@@ -89,20 +109,20 @@ def _seen(path: Path) -> Seen:
 
 
 def _fixed(settings: Settings) -> object:
-    """What only a restart can change, as plain values."""
+    """The keys that only a restart can change, as plain values."""
     return msgspec.to_builtins(
         msgspec.structs.replace(settings, quotas=_with_fixed(Quotas(), settings.quotas))
     )
 
 
 def _with_fixed(quotas: Quotas, running: Quotas) -> Quotas:
-    """These quotas, with what only a restart can change as it is in others."""
+    """`quotas` with the keys that only a restart can change taken from `running`."""
     replication = msgspec.structs.replace(quotas.replication, enforce=running.replication.enforce)
     return msgspec.structs.replace(quotas, store=running.store, replication=replication)
 
 
 def _differing(old: object, new: object, at: KeyPath = ()) -> Iterator[KeyPath]:
-    """The keys whose values differ, as deep as both sides have the same shape."""
+    """The keys with different values, as deep as both sides have the same structure."""
     if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
         for name in old:
             yield from _differing(old[name], new[name], (*at, name))

@@ -67,8 +67,8 @@ class FileQuotas:
     """The file's part: its quotas, and how limits are made of quotas under its settings."""
 
     build: Build
-    rules: object = None
-    """What `build` goes by beside the quotas: equal where it makes the same of them."""
+    settings: object = None
+    """The settings that `build` applies. Two files with equal settings build equal limits of equal quotas."""
     layer: ClientLayer = field(default_factory=ClientLayer)
     configs: ConfigLayer = field(default_factory=ConfigLayer)
 
@@ -90,7 +90,7 @@ class QuotaStore:
         self._wall_ms: Final = wall_ms
         self._rules: Final = rules or ConfigRules([])
         self._build = file.build
-        self._settings = file.rules
+        self._settings = file.settings
         self._clients: Final = Sources(file.layer, wall_ms())
         self._configs: Final = Sources(file.configs, wall_ms())
         self._topic_ids: Final[dict[str, dict[str, str]]] = {}
@@ -130,7 +130,7 @@ class QuotaStore:
         Where it has very many quotas they come into force SLICE entities at a time, and the event loop has
         its turns.
         """
-        same_rules, self._settings = file.rules == self._settings, file.rules
+        same_settings, self._settings = file.settings == self._settings, file.settings
         self._build = file.build
         now_ms = self._wall_ms()
         layers = self._clients.layers
@@ -143,7 +143,7 @@ class QuotaStore:
             clients = layers.renew(before, entities[start : start + SLICE], now_ms)
         configs = self._configs.layers.renew(*self._configs.layers.use_file(file.configs), now_ms)
         self._tell_overridden()
-        if same_rules:
+        if same_settings:
             self._publish(clients, configs)
         else:
             self._replace()

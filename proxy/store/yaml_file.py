@@ -13,7 +13,6 @@ from proxy.config.convert import show
 from proxy.config.unknown_key import unknown
 from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.identity import CLIENT_ID, IP, USER, QuotaEntity, parse_entity
-from proxy.quota.kinds import load_kinds
 from proxy.quota.quota import QuotaKey
 from proxy.store.layers import ClientLayer, Temporary
 
@@ -22,9 +21,13 @@ EXPIRES: Final = "expires"
 TYPES: Final = (USER, CLIENT_ID, IP)
 
 
-def read_clients(clients: Sequence[Mapping[str, object]], at: KeyPath) -> ClientLayer:
-    """What the entries say; SettingsError, with a key below `at`, for what no kind of quota takes."""
-    quota_keys = {key.name: key for kind in load_kinds() for key in kind.keys}
+def read_clients(
+    clients: Sequence[Mapping[str, object]], quota_keys: Mapping[str, QuotaKey], at: KeyPath
+) -> ClientLayer:
+    """The quotas of the entries, which stand at the key `at`. `quota_keys` are the known quotas by name.
+
+    Raises SettingsError for an entry that is not valid.
+    """
     layer = ClientLayer()
     for place, entry in enumerate(clients):
         entity = _entity(entry, (*at, place))

@@ -12,6 +12,7 @@ from proxy.admin.authority import ClientRights
 from proxy.admin.authorizer import AuthorizerWatch
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations.mutations import Broker, ControllerMutations
+from proxy.config.ports import broker_ports
 from proxy.config.settings import ConnectionLimits, Listener, Settings
 from proxy.errors import KeyPath, UpstreamUnavailable
 from proxy.quota.cluster_view import ClusterView
@@ -151,7 +152,7 @@ class Gateway:
         listener = self.listener
         if listener.sni is not None:
             return SniHosts(listener, listener.sni, self._learned, lambda: self.bootstrap_port)
-        return BrokerPorts(listener, settings.broker_ports(listener), self._learned, self._serve_broker)
+        return BrokerPorts(listener, broker_ports(settings, listener), self._learned, self._serve_broker)
 
     @property
     def bootstrap_port(self) -> int:

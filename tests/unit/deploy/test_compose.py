@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from proxy.config.settings import Settings, load
+from proxy.config.ports import broker_ports
+from proxy.config.settings import Settings
+from tests.support.process.settings import load_settings
 
 COMPOSE = Path(__file__).parents[3] / "deploy/compose"
 
@@ -25,7 +27,7 @@ def kafka(services: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def settings() -> Settings:
-    return load(COMPOSE / "quota-proxy.yaml")
+    return load_settings(COMPOSE / "quota-proxy.yaml")
 
 
 def published(service: dict[str, Any]) -> dict[int, tuple[str, int]]:
@@ -66,7 +68,7 @@ def test_every_port_of_the_proxy_is_published_under_its_own_number(
     services: dict[str, Any], kafka: dict[str, Any], settings: Settings
 ) -> None:
     [listener] = settings.listeners
-    broker = settings.broker_ports(listener)[int(kafka["KAFKA_NODE_ID"])]
+    broker = broker_ports(settings, listener)[int(kafka["KAFKA_NODE_ID"])]
     prometheus = 9090
     expected = {port: ("127.0.0.1", port) for port in (listener.bootstrap_port, broker, prometheus)}
     assert published(services["quota-proxy"]) == expected

@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 import yaml
 
-from proxy.config.settings import Settings, load
+from proxy.config.open_files import open_files
+from proxy.config.settings import Settings
 from proxy.config.usage import UsageFiles, UsageSettings, UsageTopic
+from tests.support.process.settings import load_settings
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/configuration.md").read_text()
@@ -64,7 +66,8 @@ def _comments(text: str) -> str:
 
 def test_commented_file_has_the_defaults() -> None:
     """And it can be run as it is: it names no file that is not there."""
-    shown = load(ROOT / "config/quota-proxy.yaml", with_files=True)
+    shown = load_settings(ROOT / "config/quota-proxy.yaml")
+    open_files(shown)
     plain = Settings(listeners=shown.listeners)
     assert (shown.admin, shown.limits, shown.metrics) == (plain.admin, plain.limits, plain.metrics)
     assert shown.usage is None
@@ -74,7 +77,7 @@ def test_commented_file_has_the_defaults() -> None:
 def test_usage_of_the_commented_file_has_the_defaults(tmp_path: Path) -> None:
     file = tmp_path / "all.yaml"
     file.write_text(uncommented((ROOT / "config/quota-proxy.yaml").read_text()))
-    usage = load(file).usage
+    usage = load_settings(file).usage
     assert usage == UsageSettings(kafka=UsageTopic(), files=UsageFiles(folder=str(tmp_path / "usage-events")))
 
 
@@ -82,11 +85,11 @@ def test_smallest_file_of_the_page_works(tmp_path: Path) -> None:
     text = PAGE.split("```yaml\n")[1].split("```")[0]
     file = tmp_path / "smallest.yaml"
     file.write_text(text)
-    assert load(file).listeners[0].upstream.bootstrap == ("127.0.0.1:19092",)
+    assert load_settings(file).listeners[0].upstream.bootstrap == ("127.0.0.1:19092",)
 
 
 def test_quotas_of_the_page_work(tmp_path: Path) -> None:
     smallest, quotas = (part.split("```")[0] for part in PAGE.split("```yaml\n")[1:])
     file = tmp_path / "quotas.yaml"
     file.write_text(smallest + quotas)
-    assert len(load(file).quotas.clients) == 2
+    assert len(load_settings(file).quotas.clients) == 2

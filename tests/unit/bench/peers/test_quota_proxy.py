@@ -9,7 +9,7 @@ import yaml
 from bench.load.cold import NODE_ID
 from bench.peers.peer import Setting, free_ports
 from bench.peers.quota_proxy import configuration, doubts
-from proxy.config.settings import load
+from tests.support.process.settings import load_settings
 
 
 def test_the_proxy_takes_it_with_a_quota_for_every_tenant(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_the_proxy_takes_it_with_a_quota_for_every_tenant(tmp_path: Path) -> Non
     document = configuration(setting, bootstrap=bootstrap, admin=admin, broker_port_base=port - NODE_ID)
     file = tmp_path / "proxy.yaml"
     file.write_text(yaml.safe_dump(document))
-    settings = load(file)
+    settings = load_settings(file)
     (listener,) = settings.listeners
     assert listener.broker_port_base + NODE_ID == port
     assert listener.upstream.bootstrap == ("127.0.0.1:19092",)

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from proxy.cli.check import describe
-from proxy.config.settings import load
+from tests.support.process.settings import configuration
 
 
 def described(tmp_path: Path, text: str) -> list[str]:
-    file = tmp_path / "proxy.yaml"
-    file.write_text(text)
-    return [line for line in describe(load(file)) if not line.startswith("  ")]
+    """The lines about the whole file; those about one listener are indented."""
+    return [line for line in describe(configuration(tmp_path, text)) if not line.startswith("  ")]
 
 
 def test_defaults_are_filled_in(tmp_path: Path) -> None:
@@ -20,7 +19,7 @@ def test_defaults_are_filled_in(tmp_path: Path) -> None:
         "admin     127.0.0.1:9644",
         "quotas    pace, 1 s of burst",
         "store     topic __quota_proxy_config",
-        "quota     none: nobody is held back",
+        "quota     none: no client is throttled",
     ]
 
 
@@ -38,6 +37,7 @@ quotas:
   topics: {orders: {producer.byte.rate: 5, action: reject}}
   brokers: {<default>: {total.bytes.in.per.sec.threshold: 7}}
   store: none
+usage: {kafka: {topic: used}, files: {folder: /var/usage, max_bytes: 5000, keep: 2}}
 """
     assert described(tmp_path, text) == [
         "cluster   local",
@@ -48,6 +48,7 @@ quotas:
         "admin     127.0.0.1:9644",
         "quotas    window, 11 samples of 1 s",
         "store     none: quotas cannot be changed with tools",
+        "usage     events every 10 s to topic used and files in /var/usage (2 of 5000 bytes)",
         "quota     client-id <default>: producer_byte_rate 20971520, consumer_byte_rate 1",
         "quota     client-id <default>: producer_byte_rate 5 until 2030-12-30T23:00:00+00:00",
         "quota     topic orders: producer.byte.rate 5, producer.byte.rate.action reject",

@@ -4,6 +4,7 @@ import logging
 import resource
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,8 +13,11 @@ from click.testing import CliRunner
 
 import proxy
 from proxy.cli.main import allow_files, main
-from proxy.config.settings import Settings, load
+from proxy.config.load import load
+from proxy.config.settings import Settings
 from proxy.errors import QuotaProxyError
+from proxy.quota.quota import QuotaKind
+from proxy.store.from_settings import Configuration
 from proxy.telemetry import log
 
 SMALLEST = "listeners: [{upstream: {bootstrap: ['127.0.0.1:19092']}}]\n"
@@ -45,8 +49,8 @@ def test_run_serves_the_settings_and_ends_with_the_servers_code(
 ) -> None:
     served: list[tuple[Settings, Path]] = []
 
-    def run(settings: Settings, path: Path) -> int:
-        served.append((settings, path))
+    def run(configuration: Configuration, kinds: Sequence[QuotaKind], path: Path) -> int:
+        served.append((configuration.settings, path))
         return code
 
     serve_with(monkeypatch, run)
@@ -57,7 +61,7 @@ def test_run_serves_the_settings_and_ends_with_the_servers_code(
 
 
 def test_run_tells_a_failure_in_one_line(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    def run(settings: Settings, path: Path) -> int:
+    def run(configuration: Configuration, kinds: Sequence[QuotaKind], path: Path) -> int:
         raise QuotaProxyError("port 29092 is taken")
 
     serve_with(monkeypatch, run)

@@ -1,5 +1,7 @@
 """Conversion: msgspec's errors, told with the key as it stands in the file."""
 
+from typing import Annotated, Literal
+
 import msgspec
 import pytest
 
@@ -15,6 +17,11 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     inners: tuple[Inner, ...] = ()
     maybe: Inner | None = None
     numbered: dict[int, str] = {}
+    either: Inner | Literal["none"] = "none"
+    choice: Literal["pace", "window"] = "pace"
+    least: Annotated[int, msgspec.Meta(ge=1)] = 1
+    flag: bool = False
+    some: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = ("a",)
 
 
 def test_fitting_value() -> None:
@@ -31,6 +38,12 @@ def test_fitting_value() -> None:
         ({"inners": [{"nunber": 1}]}, "inners[0].nunber: unknown key; did you mean number?"),
         ({"maybe": {"number": []}}, "maybe.number: expected int, got an empty list"),
         ({"maybe": {"x": 1}}, "maybe.x: unknown key; expected one of number"),
+        ({"either": False}, "either: expected a mapping or none, got false"),
+        ({"choice": True}, "choice: expected one of pace, window, got true"),
+        ({"least": 0}, "least: expected int >= 1, got 0"),
+        ({"least": None}, "least: expected int, got nothing"),
+        ({"flag": 1}, "flag: expected bool, got 1"),
+        ({"some": []}, "some: expected a list of length >= 1, got an empty list"),
         ({"numbered": {"x": "a"}}, "numbered: its keys are numbers; expected int"),
         ({1: 2}, "the names of keys have to be text; put them in quotes"),
     ],

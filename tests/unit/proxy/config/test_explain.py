@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from proxy.cli.check import describe
-from proxy.config.settings import load
+from tests.support.process.settings import configuration
 
 FILE = """
 listeners:
@@ -33,10 +33,8 @@ quotas: {changes: {admins: [root], without_authorizer: nobody}}
 
 def explained(tmp_path: Path) -> dict[str, dict[str, str]]:
     """By listener: what is said, by its heading."""
-    file = tmp_path / "proxy.yaml"
-    file.write_text(FILE)
     told: dict[str, dict[str, str]] = {}
-    for line in describe(load(file)):
+    for line in describe(configuration(tmp_path, FILE)):
         if line.startswith("listener"):
             about = told.setdefault(line.split()[1].rstrip(":"), {"": line})
         elif line.startswith("  "):

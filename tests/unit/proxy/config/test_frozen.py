@@ -1,14 +1,16 @@
+"""frozen: the result of a function is copied when everything that the function allocated is gone."""
+
 import weakref
 
-from proxy.config.frozen import compact
-from proxy.config.settings import load
+from proxy.config.frozen import frozen
+from proxy.config.load import load
 
 MADE = []
 ALIVE = weakref.WeakSet()
 
 
 class Part:
-    """Notes how many of its kind are there whenever one is made."""
+    """Records how many instances exist when one is created."""
 
     def __init__(self, name):
         self.name = name
@@ -19,10 +21,10 @@ class Part:
         return Part, (self.name,)
 
 
-def test_what_is_returned_is_made_when_nothing_of_the_first_is_left():
+def test_result_is_copied_after_the_original_is_released():
     MADE.clear()
 
-    @compact
+    @frozen
     def parts(names, *, last):
         return {"kept": [Part(name) for name in [*names, last]]}
 
@@ -32,7 +34,7 @@ def test_what_is_returned_is_made_when_nothing_of_the_first_is_left():
     assert MADE == [0, 1, 2, 0, 1, 2]
 
 
-def test_settings_are_what_the_file_says(tmp_path):
+def test_loaded_settings_survive_the_copy(tmp_path):
     file = tmp_path / "proxy.yaml"
     file.write_text(
         "listeners: [{name: a, advertised_host: h, bootstrap_port: 1, broker_port_base: 2,"

@@ -12,6 +12,7 @@ from proxy.demo.embedded_kafka import BrokerFailed
 from proxy.demo.embedded_proxy import EmbeddedProxy, ProxyFailed
 from proxy.demo.tenants import CONSUMER, PRODUCER, Flow
 from proxy.store.yaml_file import read_clients
+from tests.support.process.settings import QUOTA_KEYS
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -66,7 +67,7 @@ def test_whoever_stops_it_is_answered_like_ctrl_c(
 
 
 def test_the_configuration_holds_the_tenants_to_their_quotas() -> None:
-    limits = read_clients(demo._quotas(), ("quotas", "clients")).lasting
+    limits = read_clients(demo._quotas(), QUOTA_KEYS, ("quotas", "clients")).lasting
     shown = {(entity.client_id, key): limit for entity, keys in limits.items() for key, limit in keys.items()}
     given = {(tenant, key): limit for tenant, does in demo.TENANTS.items() for key, limit in does.items()}
     assert shown == {flow: limit for flow, limit in given.items() if limit is not None}

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from proxy.config.settings import file_quotas, load
 from proxy.demo import embedded_proxy
 from proxy.demo.embedded_proxy import EmbeddedProxy, ProxyFailed
 from proxy.quota.identity import QuotaEntity
+from proxy.quota.kinds import load_kinds
+from proxy.store.from_settings import load_configuration
 
 QUOTAS = [{"entity": {"client-id": "alice"}, "producer_byte_rate": 1000}]
 BUCKETS = b'{"quotas": [{"kind": "producer_byte_rate"}]}'
@@ -54,12 +55,13 @@ def test_its_configuration_is_what_it_was_asked_for(
 ) -> None:
     monkeypatch.setattr(EmbeddedProxy, "_get", lambda *_: (200, ""))
     with EmbeddedProxy(f"{nobody},127.0.0.1:1", tmp_path, QUOTAS) as proxy:
-        settings = load(proxy.config)
+        configuration = load_configuration(proxy.config, load_kinds())
+    settings = configuration.settings
     (listener,) = settings.listeners
     assert listener.upstream.bootstrap == (nobody, "127.0.0.1:1")
     assert f"{listener.advertised_host}:{listener.bootstrap_port}" == proxy.bootstrap
     assert settings.admin.port == proxy.admin_port
-    lasting = file_quotas(settings).layer.lasting
+    lasting = configuration.quotas.layer.lasting
     assert lasting[QuotaEntity(None, "alice")]["producer_byte_rate"] == 1000
 
 

@@ -3,17 +3,23 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from proxy.config.settings import Settings, load
+from proxy.quota.identity import QuotaEntity
 from proxy.server import reload
 from proxy.server.reload import Reload
+from proxy.store import from_settings
+from proxy.store.from_settings import Configuration, load_configuration
+from proxy.store.layers import ClientLayer
+from proxy.store.yaml_file import read_clients
+from tests.support.process.settings import KINDS
 
 LISTENER = "listeners: [{upstream: {bootstrap: ['k:9092']}}]\n"
-QUOTA = "quotas: {{clients: [{{entity: {{user: a}}, producer_byte_rate: {rate}}}]{more}}}\n"
+ALICE = QuotaEntity("alice", None)
+QUOTA = "quotas: {{clients: [{{entity: {{user: alice}}, producer_byte_rate: {rate}}}]{more}}}\n"
 
 
 def text(rate: int = 1, more: str = "", rest: str = "") -> str:
@@ -28,10 +34,10 @@ class Kit:
         path.write_text(text())
         self.applied: list[object] = []
         self._something = asyncio.Event()
-        self.reload = Reload(path, load(path), self._apply)
+        self.reload = Reload(path, load_configuration(path, KINDS).settings, KINDS, self._apply)
 
-    async def _apply(self, settings: Settings) -> None:
-        self.applied.append(settings.quotas.clients[0]["producer_byte_rate"])
+    async def _apply(self, configuration: Configuration) -> None:
+        self.applied.append(configuration.quotas.layer.lasting[ALICE]["producer_byte_rate"])
         self._something.set()
 
     async def watched(self, change: Callable[[], object], rate: int) -> None:
@@ -92,7 +98,7 @@ async def test_a_broken_file_is_rejected_and_the_next_good_one_taken(
     kit: Kit, caplog: pytest.LogCaptureFixture
 ) -> None:
     kit.path.write_text(LISTENER + "quotas:\n  burst_secs: 1\n")
-    await kit.reload.reload("has changed")
+    await kit.reload.reload("file changed")
     assert kit.applied == []
     assert kit.reload.problem.startswith(f"{kit.path}:3: quotas.burst_secs: unknown key")
     [record] = caplog.records
@@ -104,7 +110,7 @@ async def test_a_broken_file_is_rejected_and_the_next_good_one_taken(
 
 async def test_a_file_that_is_gone_is_a_problem(kit: Kit) -> None:
     kit.path.unlink()
-    await kit.reload.reload("has changed")
+    await kit.reload.reload("file changed")
     assert kit.reload.problem == f"{kit.path}: cannot be read: No such file or directory"
     assert kit.applied == []
 
@@ -113,9 +119,10 @@ async def test_half_a_file_is_not_read(tmp_path: Path, monkeypatch: pytest.Monke
     """A file that goes on changing is being written: it counts when it has been left alone."""
     looks = iter([(1,), (2,), (3,), (3,), (3,)])
     monkeypatch.setattr(reload, "POLL_SECONDS", 0)
-    monkeypatch.setattr(reload, "_seen", lambda path: next(looks))
-    (tmp_path / "proxy.yaml").write_text(text())
-    watched = Reload(tmp_path / "proxy.yaml", load(tmp_path / "proxy.yaml"), lambda settings: None)
+    monkeypatch.setattr(reload, "_state", lambda path: next(looks))
+    path = tmp_path / "proxy.yaml"
+    path.write_text(text())
+    watched = Reload(path, load_configuration(path, KINDS).settings, KINDS, lambda configuration: None)
     left: list[int] = []
 
     async def take(why: str) -> None:
@@ -129,7 +136,7 @@ async def test_half_a_file_is_not_read(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 async def test_the_same_quotas_are_not_applied_again(kit: Kit) -> None:
-    await kit.reload.reload("is read anew")
+    await kit.reload.reload("SIGHUP")
     assert kit.applied == []
 
 
@@ -141,20 +148,45 @@ async def test_keys_that_need_a_restart_are_named(kit: Kit, caplog: pytest.LogCa
         + QUOTA.format(rate=7, more=", store: none")
         + "admin: {port: 9645}\nlimits: {idle_seconds: 5}\n"
     )
-    await kit.reload.reload("has changed")
+    await kit.reload.reload("file changed")
     assert kit.applied == [7]
-    assert caplog.messages == [
-        f"{kit.path} has changed: its quotas are in force",
-        f"{kit.path}: a restart is needed for cluster, listeners[0].bind, listeners[0].advertised_host, "
-        "admin.port, limits.idle_seconds, quotas.store",
-    ]
-    await kit.reload.reload("is read anew")
-    assert kit.applied == [7], "what waits for a restart is no change of the quotas"
+    assert caplog.messages[0] == f"{kit.path}: reloaded (file changed): quotas applied"
+    keys = "cluster, listeners[0].bind, listeners[0].advertised_host, admin.port, limits.idle_seconds"
+    assert caplog.messages[1].endswith(f": {keys}, quotas.store")
+    await kit.reload.reload("SIGHUP")
+    assert kit.applied == [7], "keys that need a restart are no change of the quotas"
+
+
+async def test_configs_are_read_by_the_running_enforcement(kit: Kit) -> None:
+    """Who enforces replication quotas changes with a restart, so the file's have to fit those in force."""
+    replication = "{name: r, replication: true, broker_port_base: 0, upstream: {brokers: {1: 'k:9093'}}}"
+    listeners = f"listeners: [{{upstream: {{bootstrap: ['k:9092']}}}}, {replication}]\n"
+    rate = "brokers: {1: {leader.replication.throttled.rate: 5}}"
+    kit.path.write_text(listeners + QUOTA.format(rate=8, more=f", {rate}"))
+    await kit.reload.reload("SIGHUP")
+    assert kit.applied == []
+    assert "quotas.brokers.1.leader.replication.throttled.rate" in kit.reload.problem
+    kit.path.write_text(listeners + QUOTA.format(rate=9, more=""))
+    await kit.watched(lambda: None, 9)
+    assert kit.reload.problem == ""
+
+
+async def test_quotas_are_read_once(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+
+    def counting(clients: Sequence[Mapping[str, object]], *rest: object) -> ClientLayer:
+        read.append(clients)
+        return read_clients(clients, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(from_settings, "read_clients", counting)
+    kit.path.write_text(text(5))
+    await kit.reload.reload("SIGHUP")
+    assert (kit.applied, len(read)) == ([5], 1)
 
 
 async def test_another_number_of_listeners(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
     second = "{name: b, bootstrap_port: 1, broker_port_base: 0, upstream: {bootstrap: ['k:9092']}}"
     listeners = f"listeners: [{{upstream: {{bootstrap: ['k:9092']}}}}, {second}]\n"
     kit.path.write_text(listeners + QUOTA.format(rate=1, more=""))
-    await kit.reload.reload("has changed")
-    assert caplog.messages[-1] == f"{kit.path}: a restart is needed for listeners"
+    await kit.reload.reload("file changed")
+    assert caplog.messages[-1].endswith(": listeners")

@@ -118,7 +118,7 @@ async def test_the_file_anew_leaves_what_the_tools_have_set(
     assert kit.limit() == 20
 
 
-async def test_another_file_with_the_same_rules_shares_the_rest(kit: Kit) -> None:
+async def test_another_file_with_the_same_settings_shares_the_rest(kit: Kit) -> None:
     await kit.alter(consumer_byte_rate=1)
     before = kit.store.limits
     await kit.store.use_file(file_of({ALICE: {RATE: 11}}))
@@ -129,12 +129,12 @@ async def test_another_file_with_the_same_rules_shares_the_rest(kit: Kit) -> Non
     assert len(kit.given) == given, "nothing has changed"
 
 
-@pytest.mark.parametrize("rules", [None, "other"])
-async def test_a_file_with_very_many_changes_lets_the_loop_have_its_turns(rules: str | None) -> None:
+@pytest.mark.parametrize("settings", [None, "other"])
+async def test_a_file_with_very_many_changes_lets_the_loop_have_its_turns(settings: str | None) -> None:
     many = {QuotaEntity(f"user-{number}", None): {RATE: 1.0} for number in range(3 * SLICE)}
     kit = Kit(many)
     file = file_of({entity: {RATE: 2.0} for entity in many})
-    file.rules = rules
+    file.settings = settings
     seen = []
     async with asyncio.TaskGroup() as tasks:
         taking = tasks.create_task(kit.store.use_file(file))
@@ -151,9 +151,9 @@ async def test_a_file_with_very_many_changes_lets_the_loop_have_its_turns(rules:
     assert len(change.entities) == SLICE
 
 
-async def test_other_rules_make_other_limits_of_the_same_quotas(kit: Kit) -> None:
+async def test_other_settings_make_other_limits_of_the_same_quotas(kit: Kit) -> None:
     file = file_of({ALICE: {RATE: 10}})
-    file.rules = "other"
+    file.settings = "other"
     file.build = partial(Limits, burst_seconds=7)
     await kit.store.use_file(file)
     assert (kit.limit(), kit.store.limits.burst_seconds) == (10, 7)

@@ -172,6 +172,6 @@ async def test_another_file() -> None:
     await kit.store.use_file(file_of({}, {DEFAULT_TOPIC: {RATE: "6"}}))
     assert kit.topics == {DEFAULT_RESOURCE: {RATE: "6"}}
     other = file_of({}, {BROKER_2: {FLAG: "true"}})
-    other.rules = "others"
+    other.settings = "others"
     await kit.store.use_file(other)
     assert (kit.topics, kit.brokers) == ({}, {"2": {FLAG: "true"}})

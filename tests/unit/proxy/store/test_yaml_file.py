@@ -8,6 +8,7 @@ from proxy.errors import SettingsError
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.store.layers import Temporary
 from proxy.store.yaml_file import read_clients
+from tests.support.process.settings import QUOTA_KEYS
 
 AT = ("quotas", "clients")
 
@@ -23,6 +24,7 @@ def test_entities_and_values() -> None:
             {"entity": {"user": "<default>"}, "consumer_byte_rate": 3},
             {"entity": {"ip": "10.0.0.0/8"}, "connection_creation_rate": 4},
         ],
+        QUOTA_KEYS,
         AT,
     )
     assert quotas.temporary == {}
@@ -48,6 +50,7 @@ def test_an_entry_that_expires_stands_beside_one_that_does_not(expires: object) 
             {"entity": entity, "producer_byte_rate": 1},
             {"entity": entity, "producer_byte_rate": 2, "expires": expires},
         ],
+        QUOTA_KEYS,
         AT,
     )
     alice = QuotaEntity("alice", None)
@@ -113,20 +116,20 @@ def test_an_entry_that_expires_stands_beside_one_that_does_not(expires: object) 
 )
 def test_rejections_name_the_key(entry: dict[str, object], expected: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        read_clients([entry], AT)
+        read_clients([entry], QUOTA_KEYS, AT)
     assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "1048576", True, None, float("inf"), 2**63 + 2**40])
 def test_values_are_checked_by_the_quota_key(value: object) -> None:
     with pytest.raises(SettingsError, match=r"^quotas\.clients\[0\]\.producer_byte_rate: "):
-        read_clients([{"entity": {"user": "a"}, "producer_byte_rate": value}], AT)
+        read_clients([{"entity": {"user": "a"}, "producer_byte_rate": value}], QUOTA_KEYS, AT)
 
 
 def test_an_entity_has_one_entry() -> None:
     entry: dict[str, object] = {"entity": {"user": "a"}, "producer_byte_rate": 1}
     with pytest.raises(SettingsError) as caught:
-        read_clients([entry, {"entity": {"client-id": "a"}, "producer_byte_rate": 1}, entry], AT)
+        read_clients([entry, {"entity": {"client-id": "a"}, "producer_byte_rate": 1}, entry], QUOTA_KEYS, AT)
     assert str(caught.value) == (
         "quotas.clients[2].entity: user a has an entry already, quotas.clients[0]; put its quotas together"
     )
@@ -136,7 +139,7 @@ def test_an_entity_has_one_entry_that_expires() -> None:
     entry: dict[str, object] = {"entity": {"user": "a"}, "producer_byte_rate": 1}
     expiring = {**entry, "expires": "2030-12-31T23:00:00Z"}
     with pytest.raises(SettingsError) as caught:
-        read_clients([entry, expiring, expiring], AT)
+        read_clients([entry, expiring, expiring], QUOTA_KEYS, AT)
     assert str(caught.value) == (
         "quotas.clients[2].entity: user a has an entry already, quotas.clients[1]; put its quotas together"
     )

@@ -1,0 +1,134 @@
+"""The quotas of the configuration file: what the store and the quota engine take, built from the settings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from proxy.config.load import load, located_in
+from proxy.config.quotas import Quotas
+from proxy.config.settings import Settings
+from proxy.config.unknown_key import unknown
+from proxy.errors import SettingsError
+from proxy.quota.config_rules import ConfigRules
+from proxy.quota.identity import QuotaEntity
+from proxy.quota.kinds.replication import kind as replication
+from proxy.quota.limits.limit_source import LimitSource
+from proxy.quota.limits.limits import ENFORCE, OBSERVE, Limits
+from proxy.quota.networks import Networks
+from proxy.quota.quota import QuotaKind
+from proxy.quota_callback import load_callback
+from proxy.store.quota_store import FileQuotas
+from proxy.store.yaml_file import read_clients
+from proxy.store.yaml_resources import read_resources
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The settings of a configuration file, and what is built from them, once."""
+
+    settings: Settings
+    rules: ConfigRules
+    """The configs of topics and brokers that are the proxy's quotas."""
+    quotas: FileQuotas
+
+
+def load_configuration(path: Path, kinds: Sequence[QuotaKind]) -> Configuration:
+    """Read and check the file. Raises SettingsError with the file, the line and the key.
+
+    Does not open the files that the configuration names.
+    """
+    settings = load(path)
+    with located_in(path):
+        return configuration(settings, kinds)
+
+
+def configuration(settings: Settings, kinds: Sequence[QuotaKind]) -> Configuration:
+    """Build the quotas of the settings. Raises SettingsError with the key."""
+    rules = config_rules(settings, kinds)
+    return Configuration(settings, rules, _file_quotas(settings.quotas, rules, kinds))
+
+
+def config_rules(settings: Settings, kinds: Sequence[QuotaKind]) -> ConfigRules:
+    """The configs of topics and brokers that are the proxy's quotas."""
+    enforce = settings.replication_enforced_by
+    every = frozenset(key.name for key in replication.CONFIGS)
+    native = frozenset(key.name for key in replication.NATIVE)
+    return ConfigRules(
+        list(kinds),
+        left_to_brokers=native if enforce == "broker" else frozenset(),
+        passed_on=native if enforce == "both" else frozenset(),
+        # A broker would store these unknown configs, mark them sensitive, and not enforce them.
+        unenforced=every - native if enforce == "broker" else frozenset(),
+    )
+
+
+def _file_quotas(quotas: Quotas, rules: ConfigRules, kinds: Sequence[QuotaKind]) -> FileQuotas:
+    source = _callback_source(quotas)
+    keys = {key.name: key for kind in kinds for key in kind.keys}
+    file = FileQuotas(
+        partial(_limits, quotas, source),
+        replace(quotas, clients=(), topics={}, brokers={}),
+        read_clients(quotas.clients, keys, ("quotas", "clients")),
+        read_resources(quotas.topics, quotas.brokers, rules, ("quotas",)),
+    )
+    _check_modes(quotas, [*keys, *(key.name for kind in kinds for key in kind.configs)])
+    _check_exempt_addresses(quotas)
+    return file
+
+
+def _callback_source(quotas: Quotas) -> LimitSource | None:
+    if quotas.callback is None:
+        return None
+    try:
+        return load_callback(quotas.callback, quotas.callback_error)
+    except ValueError as error:
+        raise SettingsError(str(error), ("quotas", "callback")) from error
+
+
+def _limits(
+    settings: Quotas, source: LimitSource | None, quotas: Mapping[QuotaEntity, Mapping[str, float]]
+) -> Limits:
+    """The snapshot for the quota engine, of these quotas under the file's settings."""
+    mode = settings.mode
+    return Limits(
+        quotas,
+        algorithm=settings.algorithm,
+        burst_seconds=settings.burst_seconds,
+        samples=settings.window_num,
+        window_seconds=settings.window_size_seconds,
+        exempt_users=list(settings.exempt.users),
+        exempt_client_ids=list(settings.exempt.client_ids),
+        exempt_cidrs=list(settings.exempt.addresses),
+        mode=ENFORCE if isinstance(mode, dict) else mode,
+        modes=dict(mode) if isinstance(mode, dict) else None,
+        max_throttle_seconds=settings.max_throttle_seconds,
+        mutation_samples=settings.controller.window_num,
+        mutation_window_seconds=settings.controller.window_size_seconds,
+        replication_samples=settings.replication.window_num,
+        replication_window_seconds=settings.replication.window_size_seconds,
+        rejection_error=0 if settings.refusal_error == "auto" else settings.refusal_error,
+        source=source,
+    )
+
+
+def _check_modes(quotas: Quotas, known: Sequence[str]) -> None:
+    if not isinstance(quotas.mode, dict):
+        return
+    for name, value in quotas.mode.items():
+        key = ("quotas", "mode", name)
+        if name not in known:
+            raise unknown(key, known)
+        if value not in (ENFORCE, OBSERVE):
+            raise SettingsError(f"expected one of {ENFORCE}, {OBSERVE}, got {value!r}", key)
+
+
+def _check_exempt_addresses(quotas: Quotas) -> None:
+    for place, address in enumerate(quotas.exempt.addresses):
+        try:
+            Networks([address])
+        except ValueError as error:
+            problem = f"{error}; expected an address or a network such as 10.0.0.0/8"
+            raise SettingsError(problem, ("quotas", "exempt", "addresses", place)) from error

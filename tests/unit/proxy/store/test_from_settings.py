@@ -1,0 +1,128 @@
+"""The quotas of the configuration file, as the quota engine takes them, and what is rejected."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.limits.limits import OBSERVE, Limits
+from proxy.store.from_settings import load_configuration
+from tests.support.process.settings import KINDS, SMALLEST, configuration, rejected_key, rejection
+
+CONFIG = Path(__file__).parents[4] / "config"
+RATE, SWITCH = "leader.replication.throttled.rate", "leader.replication.throttled"
+REPLICATION = """
+listeners:
+  - {broker_port_count: 20, upstream: {bootstrap: ['k:9092']}}
+  - {name: r, replication: true, broker_port_base: 29200, upstream: {brokers: {1: 'k:9094'}}}
+"""
+
+
+def limits(tmp_path: Path, quotas: str) -> Limits:
+    """The lasting quotas of a file."""
+    file = configuration(tmp_path, SMALLEST + dedent(quotas)).quotas
+    return file.build({entity: dict(values) for entity, values in file.layer.lasting.items()})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "file",
+    sorted([*CONFIG.glob("*.yaml"), *CONFIG.glob("examples/*.yaml")]),
+    ids=lambda file: file.name,
+)
+def test_every_file_in_config_loads(file: Path) -> None:
+    load_configuration(file, KINDS)
+
+
+def test_there_are_files_in_config() -> None:
+    assert list(CONFIG.glob("*.yaml"))
+    assert list(CONFIG.glob("examples/*.yaml"))
+
+
+def test_quotas_become_limits(tmp_path: Path) -> None:
+    quotas = """
+    quotas:
+      algorithm: window
+      burst_seconds: 2.5
+      window_num: 3
+      window_size_seconds: 2
+      clients:
+        - entity: {user: alice, client-id: billing}
+          producer_byte_rate: 1048576
+        - entity: {client-id: <default>}
+          consumer_byte_rate: 20971520
+    """
+    found = limits(tmp_path, quotas)
+    assert found.configured("producer_byte_rate") == {QuotaEntity("alice", "billing"): 1048576.0}
+    assert found.configured("consumer_byte_rate") == {QuotaEntity(None, DEFAULT): 20971520.0}
+    assert (found.algorithm, found.burst_seconds) == ("window", 2.5)
+    assert (found.samples, found.window_seconds) == (3, 2)
+
+
+def test_modes_exemptions_and_maximum_throttle(tmp_path: Path) -> None:
+    quotas = """
+    quotas:
+      max_throttle_seconds: 3
+      mode: {producer_byte_rate: observe}
+      exempt: {users: [root], client_ids: [probe], addresses: [10.0.0.0/8, "::1"]}
+    """
+    found = limits(tmp_path, quotas)
+    assert found.max_throttle_seconds == 3
+    assert (found.mode("producer_byte_rate"), found.mode("consumer_byte_rate")) == ("observe", "enforce")
+    assert found.exempt(Identity("root", "", ""))
+    assert found.exempt(Identity("", "probe", ""))
+    assert found.exempt_address("10.1.2.3")
+    assert found.exempt_address("::1")
+    assert not found.exempt(Identity("user", "client", "192.0.2.1"))
+
+
+def test_one_mode_for_all_quotas(tmp_path: Path) -> None:
+    assert limits(tmp_path, "quotas: {mode: observe}").mode("producer_byte_rate") == OBSERVE
+
+
+def test_callback_becomes_the_source_of_limits(tmp_path: Path) -> None:
+    callback = "proxy.quota_callback:QuotaCallback"
+    assert limits(tmp_path, f'quotas: {{callback: "{callback}", callback_error: closed}}').source is not None
+    error = rejection(tmp_path, SMALLEST + "quotas: {callback: nowhere:Class}")
+    assert error.key == ("quotas", "callback")
+    assert "ModuleNotFoundError" in error.expected
+
+
+@pytest.mark.parametrize(
+    ("quotas", "key"),
+    [
+        ("{mode: {producer_byte_rate: watch}}", ("mode", "producer_byte_rate")),
+        ("{mode: {producer_byterate: observe}}", ("mode", "producer_byterate")),
+        ("{exempt: {addresses: [10.0.0.1, 10.0.0.1/8]}}", ("exempt", "addresses", 1)),
+        ("{clients: [{entity: {user: a}, speed: 1}]}", ("clients", 0, "speed")),
+        ("{topics: {orders: {speed: 1}}}", ("topics", "orders", "speed")),
+    ],
+)
+def test_mistake_in_quotas_is_rejected_by_its_key(tmp_path: Path, quotas: str, key: tuple[str, ...]) -> None:
+    error = rejection(tmp_path, SMALLEST + f"quotas: {quotas}")
+    assert error.key == ("quotas", *key)
+    assert (error.file, error.line) == (tmp_path / "proxy.yaml", 2)
+
+
+def test_configs_of_topics_can_be_observed(tmp_path: Path) -> None:
+    assert (
+        limits(tmp_path, "quotas: {mode: {producer.byte.rate: observe}}").mode("producer.byte.rate")
+        == OBSERVE
+    )
+
+
+@pytest.mark.parametrize(
+    ("enforce", "ours", "passed_on"),
+    [("", True, False), ("proxy", True, False), ("broker", False, False), ("both", True, True)],
+)
+def test_who_enforces_replication_quotas(tmp_path: Path, enforce: str, ours: bool, passed_on: bool) -> None:
+    more = f"quotas: {{replication: {{enforce: {enforce}}}}}" if enforce else ""
+    rules = configuration(tmp_path, REPLICATION + more).rules
+    assert (RATE in rules.keys("broker"), RATE in rules.passed_on) == (ours, passed_on)
+    assert SWITCH not in rules.passed_on, "no broker knows it"
+
+
+def test_without_a_replication_listener_brokers_enforce_replication_quotas(tmp_path: Path) -> None:
+    assert RATE not in configuration(tmp_path, SMALLEST).rules.keys("broker")
+    quotas = f"quotas: {{brokers: {{1: {{{RATE}: 5}}}}}}"
+    assert rejected_key(tmp_path, SMALLEST + quotas) == ("quotas", "brokers", "1", RATE)
