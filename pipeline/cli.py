@@ -33,7 +33,7 @@ RATE = click.FloatRange(min=0, min_open=True)
 
 
 class Jobs(click.Group):
-    """Shows errors as sentences."""
+    """Prints an error as one sentence and sets the exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -49,7 +49,7 @@ class Jobs(click.Group):
 @click.group(cls=Jobs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kafka-quota-proxy", prog_name="quota-pipeline")
 def main() -> None:
-    """What the quota proxy's usage events come to, on Apache Spark."""
+    """Turn the quota proxy's usage events into tables, bills, quotas and plans, on Apache Spark."""
 
 
 def job(run: Callable[..., None]) -> Callable[..., None]:
@@ -67,15 +67,20 @@ def job(run: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_options(run: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options that all have, put together into one argument."""
+    """Add the options that every command has; `run` gets them as one argument."""
 
     @click.option("--out", required=True, help="Folder for the tables.")
-    @click.option("--from", "start", metavar="TS", help="The first time, such as 2026-01-31T14:00 (UTC).")
-    @click.option("--to", "end", metavar="TS", help="The time after the last.")
-    @click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master.")
-    @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
     @click.option(
-        "--kafka", multiple=True, metavar="KEY=VALUE", help="A setting of Kafka's client, likewise."
+        "--from",
+        "start",
+        metavar="TS",
+        help="The start of the window, inclusive, such as 2026-01-31T14:00 (UTC).",
+    )
+    @click.option("--to", "end", metavar="TS", help="The end of the window, exclusive (UTC).")
+    @click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark master.")
+    @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated.")
+    @click.option(
+        "--kafka", multiple=True, metavar="KEY=VALUE", help="A Kafka client setting; may be repeated."
     )
     @wraps(run)
     def command(
@@ -105,19 +110,23 @@ def _settings(option: str, given: tuple[str, ...]) -> tuple[tuple[str, str], ...
 @job
 @click.option("--by", type=click.Choice([HOUR, DAY]), default=HOUR, show_default=True)
 def usage(job: Job, by: str) -> None:
-    """Bytes, requests and rates by tenant, partition and hour."""
+    """Write bytes, requests and rates by tenant, partition and hour."""
     batch.write_usage(job, by)
 
 
 @job
-@click.option("--stream", type=click.Choice(MODES), help="Go on where the last run ended: once, or on.")
-@click.option("--late", default="1 hour", show_default=True, help="How late an event of a stream may come.")
+@click.option(
+    "--stream",
+    type=click.Choice(MODES),
+    help="Resume where the last run ended: `once` stops at the end of the topic, `follow` goes on.",
+)
+@click.option("--late", default="1 hour", show_default=True, help="How late an event may arrive in a stream.")
 @click.option(
     "--every", default=10.0, show_default=True, type=RATE, help="Seconds between a stream's batches."
 )
-@click.option("--checkpoint", help="Where a stream keeps its place; _checkpoint in the folder otherwise.")
+@click.option("--checkpoint", help="Folder of the stream's checkpoint; by default _checkpoint in --out.")
 def ingest(job: Job, stream: str | None, late: str, every: float, checkpoint: str | None) -> None:
-    """Events, each once, as a table by date."""
+    """Store events, each once, as a table by date."""
     if stream is None:
         batch.append(job)
     else:
@@ -126,45 +135,53 @@ def ingest(job: Job, stream: str | None, late: str, every: float, checkpoint: st
 
 @job
 def throttle(job: Job) -> None:
-    """Whom quotas made wait or rejected, by hour."""
+    """Write which tenants were throttled or rejected, by hour."""
     batch.write_throttle(job)
 
 
 @job
-@click.option("--prices", required=True, type=FILE, help="What usage costs, YAML.")
+@click.option("--prices", required=True, type=FILE, help="Prices, YAML.")
 def chargeback(job: Job, prices: Path) -> None:
-    """What each tenant pays; together, to the cent, the cluster's bill."""
+    """Write what each tenant pays; the amounts add up to the cluster's bill to the cent."""
     batch.write_chargeback(job, read_prices(prices))
 
 
 @job
 @click.option("--headroom", type=click.FloatRange(min=0, min_open=True), default=1.3, show_default=True)
 @click.option("--per", type=click.Choice(ENTITIES), default=PER_BOTH, show_default=True)
-@click.option("--capacity", type=RATE, metavar="B/S", help="What a broker can take in, and give out.")
-@click.option("--current", type=FILE, help="The quotas in force, lowered by --step of them at most.")
+@click.option("--capacity", type=RATE, metavar="B/S", help="Capacity of a broker in each direction, bytes/s.")
 @click.option(
-    "--step", type=click.FloatRange(0, 1), default=0.25, show_default=True, help="Of a current quota."
+    "--current", type=FILE, help="The quotas in force; a quota is lowered by at most --step of them."
+)
+@click.option(
+    "--step",
+    type=click.FloatRange(0, 1),
+    default=0.25,
+    show_default=True,
+    help="Largest decrease, as a part of the current quota.",
 )
 def recommend(
     job: Job, headroom: float, per: str, capacity: float | None, current: Path | None, step: float
 ) -> None:
-    """Byte rates out of what tenants used, as a file for `quota-proxy quotas import`."""
+    """Recommend byte rates from what tenants used, as a file for `quota-proxy quotas import`."""
     quotas = None if current is None else read_quotas(current)
     batch.write_recommendation(job, per, Rules(headroom, capacity, step), quotas)
 
 
 @job
-@click.option("--quotas", required=True, type=FILE, help="The quotas to try, as in the configuration.")
+@click.option(
+    "--quotas", required=True, type=FILE, help="The quotas to try, in the shape of the proxy's configuration."
+)
 def replay(job: Job, quotas: Path) -> None:
-    """What other quotas would have done to the traffic there was."""
+    """Replay the recorded traffic against other quotas."""
     batch.write_replay(job, read_quotas(quotas))
 
 
 @job
-@click.option("--prices", type=FILE, help="With it, the page says what each tenant pays.")
-@click.option("--quotas", type=FILE, help="With it, the page says how close everyone runs to the limit.")
+@click.option("--prices", type=FILE, help="Prices, YAML; adds what each tenant pays.")
+@click.option("--quotas", type=FILE, help="Quotas, YAML; adds how close each tenant is to its limit.")
 def report(job: Job, prices: Path | None, quotas: Path | None) -> None:
-    """One page for people, with the tables beside it."""
+    """Write one HTML page, and its tables beside it."""
     write_report(
         job,
         None if prices is None else read_prices(prices),
@@ -174,12 +191,12 @@ def report(job: Job, prices: Path | None, quotas: Path | None) -> None:
 
 @main.command()
 @click.option("--cluster", type=FILE, help="Brokers, partitions and moves, JSON.")
-@click.option("--bootstrap", metavar="HOST:PORT", help="A broker to read them from instead.")
-@click.option("--moves", type=FILE, help="What is to move: the file for kafka-reassign-partitions.")
-@click.option("--throttle", type=RATE, metavar="B/S", help="Judge this throttle.")
-@click.option("--network", type=RATE, metavar="B/S", help="What a broker's network carries.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Read the cluster from this broker instead of a file.")
+@click.option("--moves", type=FILE, help="The moves: the file for kafka-reassign-partitions.")
+@click.option("--throttle", type=RATE, metavar="B/S", help="Plan with this throttle.")
+@click.option("--network", type=RATE, metavar="B/S", help="Network capacity of a broker.")
 @click.option("--within", type=RATE, metavar="SECONDS", help="Find the throttle that ends in time.")
-@click.option("--events", help="Events to take inbound rates from.")
+@click.option("--events", help="Take inbound rates from these events.")
 @with_options
 def reassign(
     options: Options,
@@ -190,7 +207,7 @@ def reassign(
     network: float | None,
     within: float | None,
 ) -> None:
-    """How to throttle a move of partitions, and how long it takes (KIP-73)."""
+    """Plan the throttle of a partition reassignment, and how long it takes (KIP-73)."""
     found = plan_move.load(cluster, bootstrap, moves)
     if options.events:
         with Job(options, Console(stderr=True, highlight=False)) as running:

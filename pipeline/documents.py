@@ -1,4 +1,4 @@
-"""Small files of YAML or JSON that a job is given, as types."""
+"""Reads the YAML and JSON files that a job is given into typed values."""
 
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def read_yaml(path: Path) -> Any:
-    """The file's one document; JSON is YAML too. InputError where there is none."""
+    """Return the file's only document; JSON is YAML too. Raises InputError if there is none."""
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -24,7 +24,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def convert(value: Any, kind: type[T], path: Path, inside: str = "$") -> T:
-    """A value of the file as `kind`. InputError says what was expected, and where."""
+    """Convert a value of the file to `kind`. InputError names the key and what was expected."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

@@ -1,9 +1,9 @@
-"""What can go wrong, in a sentence for whoever runs a job."""
+"""Errors that a job shows to its user."""
 
 
 class PipelineError(Exception):
-    """Something that the user has to know and can act on; str() is the sentence to show."""
+    """An error that the user can act on; str() is the sentence to show."""
 
 
 class InputError(PipelineError):
-    """An option, a file or a source is not what a job takes."""
+    """An option, a file or a source is invalid."""

@@ -1,4 +1,4 @@
-"""A cluster's partitions, replicas and log sizes, as its brokers tell them (Metadata, DescribeLogDirs)."""
+"""Reads partitions, replicas and log sizes from brokers (Metadata, DescribeLogDirs)."""
 
 from typing import Final
 
@@ -17,9 +17,10 @@ _EVERY_TOPIC: Final = MetadataRequest(
 
 
 async def read_cluster(bootstrap: str) -> Cluster:
-    """The cluster without moves, inbound rates 0; a partition's bytes are those of its largest replica.
+    """Read the cluster, without moves and with inbound rates 0; a partition has the bytes of its largest
+    replica.
 
-    OSError or EOFError where a broker cannot be asked.
+    Raises OSError or EOFError if a broker cannot be reached.
     """
     host, _, port = bootstrap.rpartition(":")
     if not host or not port.isdecimal():
@@ -50,7 +51,7 @@ async def read_cluster(bootstrap: str) -> Cluster:
 
 
 async def _sizes(host: str, port: int) -> dict[tuple[str, int], int]:
-    """Bytes of each log of one broker, all its log.dirs; a replica on its way to another of them is none."""
+    """Bytes of each log on one broker, over all its log.dirs, without future replicas."""
     connection = await BrokerConnection.open(host, port)
     try:
         found = await connection.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)

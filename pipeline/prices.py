@@ -1,4 +1,4 @@
-"""What usage costs: a YAML file of prices."""
+"""Prices of usage, read from a YAML file."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +14,7 @@ DECIMALS: Final = 6
 
 
 class Tier(Struct, forbid_unknown_fields=True, frozen=True):
-    """A price for what lies below `up_to` and above the tier before; the last tier has no `up_to`."""
+    """A price for the quantity from the previous tier's `up_to` to its own; the last tier has no `up_to`."""
 
     price: Decimal
     up_to: Decimal | None = None
@@ -24,7 +24,7 @@ Price = Decimal | list[Tier]
 
 
 class Prices(Struct, forbid_unknown_fields=True, frozen=True):
-    """Prices of one currency. Tiers are counted for each tenant over the whole time of the bill."""
+    """Prices in one currency. Tiers apply to each tenant's total over the period of the bill."""
 
     currency: Annotated[str, Meta(min_length=1)]
     per_gib_in: Price = Decimal(0)
@@ -34,7 +34,7 @@ class Prices(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def read_prices(path: Path) -> Prices:
-    """The file's prices; InputError for what is none."""
+    """Read the prices. Raises InputError if the file is invalid."""
     prices = convert(read_yaml(path), Prices, path)
     for name in ("per_gib_in", "per_gib_out", "per_million_requests", "per_partition_hour"):
         try:
@@ -45,7 +45,7 @@ def read_prices(path: Path) -> Prices:
 
 
 def tiers(price: Price) -> list[Tier]:
-    """One price is a single tier."""
+    """Return the tiers of a price; a plain price is a single tier."""
     return [Tier(price)] if isinstance(price, Decimal) else price
 
 

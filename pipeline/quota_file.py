@@ -1,4 +1,4 @@
-"""Quotas as a file: the `quotas:` of the proxy's configuration, as far as the pipeline needs it.
+"""Reads quota files: the `quotas:` of the proxy's configuration, as far as the pipeline needs it.
 
 quotas: {clients: [{entity: {user: alice, client-id: billing}, producer_byte_rate: 1048576}]}
 """
@@ -40,14 +40,14 @@ Above0 = Annotated[float, Meta(gt=0)]
 
 
 class Exempt(Struct, frozen=True):
-    """Whom no quota holds for."""
+    """Clients that no quota applies to."""
 
     users: list[str] = []
     client_ids: list[str] = []
 
 
 class Quotas(Struct, frozen=True):
-    """How rates are measured, and the limits; what else the proxy's file has is left alone."""
+    """How rates are measured, and the limits; other keys of the proxy's configuration are ignored."""
 
     algorithm: Literal["pace", "window"] = "pace"
     burst_seconds: Above0 = 1.0
@@ -62,7 +62,7 @@ class Quotas(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class QuotaSet:
-    """A file's lasting quotas. Plain values: it travels to Spark's workers, which make the Limits there."""
+    """The quotas of a file that do not expire. Plain values: Spark's workers build Limits from them."""
 
     settings: Quotas
     clients: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
@@ -71,14 +71,14 @@ class QuotaSet:
 
     @property
     def burst_seconds(self) -> float:
-        """Seconds of its quota that a client may use at once."""
+        """Seconds' worth of its quota that a client may use at once."""
         settings = self.settings
         if settings.algorithm == "pace":
             return settings.burst_seconds
         return max((settings.window_num - 1) * settings.window_size_seconds, settings.window_size_seconds)
 
     def limits(self) -> Limits:
-        """As the proxy's rules take them."""
+        """Build the limits that the proxy's quotas take."""
         settings = self.settings
         return Limits(
             self.clients,
@@ -94,7 +94,7 @@ class QuotaSet:
 
 
 def read_quotas(path: Path) -> QuotaSet:
-    """The file's quotas; InputError, with the key, for what is none. Temporary ones are left out."""
+    """Read the quotas, without those that expire. InputError names the invalid key."""
     root = read_yaml(path)
     if not isinstance(root, dict) or not isinstance(root.get("quotas"), dict):
         raise InputError(f"{path}: quotas: expected a mapping, as in the proxy's configuration")
@@ -119,7 +119,7 @@ def read_quotas(path: Path) -> QuotaSet:
 
 
 def _configs(values: Mapping[str, Any], path: Path, place: str) -> dict[str, str]:
-    """Those configs of a topic or broker that events can be replayed against."""
+    """Return the configs of a topic or broker that events can be replayed against."""
     found: dict[str, str] = {}
     for key in _REPLAYED:
         if key.name not in values:
@@ -155,7 +155,7 @@ def _values(entry: Mapping[str, Any]) -> dict[str, float]:
 
 
 def to_yaml(quotas: Mapping[QuotaEntity, Mapping[str, int]]) -> str:
-    """The quotas as `quota-proxy quotas import` and the proxy's configuration take them."""
+    """Write the quotas as YAML for `quota-proxy quotas import` and the proxy's configuration."""
     clients = [
         {ENTITY: entity.parts(), **dict(sorted(values.items()))}
         for entity, values in sorted(quotas.items(), key=lambda item: tuple(name or "" for name in item[0]))

@@ -1,7 +1,7 @@
-"""Every table's columns: the only place where names, types and units are written.
+"""The columns of every table: the only place that defines names, types and units.
 
-Version 1 of the usage event. A new field may come without a new version; readers leave out what they do not
-know. docs/usage-events.md and docs/pipeline.md have the tables made from here.
+Version 1 of the usage event. A new field may be added without a new version; readers ignore fields that they
+do not know. The tables in docs/usage-events.md and docs/pipeline.md are generated from here.
 """
 
 from typing import Final
@@ -32,33 +32,37 @@ def _column(name: str, kind: DataType, unit: str, text: str, null: bool = False)
     return StructField(name, kind, null, {"unit": unit, "comment": text})
 
 
-_HOUR: Final = _column("hour", _TIME, "UTC", "when the hour (or day, with --by day) begins")
+_HOUR: Final = _column("hour", _TIME, "UTC", "start of the hour (of the day, with --by day)")
 _CLUSTER: Final = _column("cluster", _TEXT, "", "the cluster's name, as configured")
 _BROKER: Final = _column("broker", _INT, "", "the broker's node id")
 _USER: Final = _column("user", _TEXT, "", "the principal's name; ANONYMOUS without authentication")
 _CLIENT_ID: Final = _column("client_id", _TEXT, "", "the client id; empty where the client sends none")
-_TOPIC: Final = _column("topic", _TEXT, "", "the topic; null for what belongs to none", null=True)
-_PARTITION: Final = _column("partition", _INT, "", "the partition; null for what belongs to none", null=True)
-_QUOTA: Final = _column("quota", _TEXT, "", "the quota that bound the most; null for none", null=True)
+_TOPIC: Final = _column("topic", _TEXT, "", "the topic; null for traffic without a topic", null=True)
+_PARTITION: Final = _column(
+    "partition", _INT, "", "the partition; null for traffic without a partition", null=True
+)
+_QUOTA: Final = _column(
+    "quota", _TEXT, "", "the quota that throttled or rejected the most; null for none", null=True
+)
 _BYTES_IN: Final = _column("bytes_in", _LONG, "bytes", "from clients to the broker")
 _BYTES_OUT: Final = _column("bytes_out", _LONG, "bytes", "from the broker to clients")
-_REQUESTS: Final = _column("requests", _LONG, "requests", "requests answered or sent without an answer")
+_REQUESTS: Final = _column("requests", _LONG, "requests", "requests, with or without a response")
 _BOUND: Final = (
-    _column("throttled_requests", _LONG, "requests", "requests that a quota made wait"),
-    _column("throttle_ms", _LONG, "ms", "waits, all together"),
+    _column("throttled_requests", _LONG, "requests", "requests that a quota throttled"),
+    _column("throttle_ms", _LONG, "ms", "sum of the throttle times"),
     _column("rejected_requests", _LONG, "requests", "requests that a quota rejected, whole or in part"),
     _column("rejected_bytes", _LONG, "bytes", "records that a quota rejected"),
 )
 
 EVENT: Final = StructType(
     [
-        _column("v", _INT, "", "version of the event's shape: 1"),
+        _column("v", _INT, "", "version of the event format: 1"),
         _CLUSTER,
         _column("proxy", _TEXT, "", "the proxy's process"),
         _BROKER,
         _column("listener", _TEXT, "", "the proxy's listener"),
-        _column("interval_start_ms", _LONG, "ms since the epoch", "when the interval begins"),
-        _column("interval_ms", _LONG, "ms", "how long the interval is"),
+        _column("interval_start_ms", _LONG, "ms since the epoch", "start of the interval"),
+        _column("interval_ms", _LONG, "ms", "length of the interval"),
         _USER,
         _CLIENT_ID,
         _column("api", _TEXT, "", "Kafka's name of the API, such as Produce"),
@@ -71,7 +75,7 @@ EVENT: Final = StructType(
         _QUOTA,
     ]
 )
-"""One (interval, broker, user, client id, api, topic, partition) that had traffic."""
+"""One event per (interval, broker, user, client id, api, topic, partition) that had traffic."""
 
 IDENTITY: Final = (
     "cluster",
@@ -104,8 +108,8 @@ STORED_EVENT: Final = StructType(
 
 QUARANTINE: Final = StructType(
     [
-        _column("raw", _TEXT, "", "what was read", null=True),
-        _column("reason", _TEXT, "", "why it is no event"),
+        _column("raw", _TEXT, "", "the text or row as it was read", null=True),
+        _column("reason", _TEXT, "", "why it is not an event"),
     ]
 )
 
@@ -142,9 +146,11 @@ CHARGEBACK: Final = StructType(
         _BYTES_IN,
         _BYTES_OUT,
         _REQUESTS,
-        _column("partition_hours", _LONG, "hours", "hours in which the tenant used a partition, added up"),
+        _column(
+            "partition_hours", _LONG, "hours", "partitions that the tenant used in an hour, summed over hours"
+        ),
         _column("currency", _TEXT, "", "as in the prices"),
-        _column("amount", MONEY, "the currency", "what the tenant pays; all rows add up to the bill"),
+        _column("amount", MONEY, "the currency", "what the tenant pays; the rows add up to the bill"),
     ]
 )
 
@@ -153,21 +159,39 @@ REPLAY: Final = StructType(
         _USER,
         _CLIENT_ID,
         _QUOTA,
-        _column("before_throttle_ms", _LONG, "ms", "waits in the events"),
-        _column("after_throttle_ms", _LONG, "ms", "waits with those tried; null: not replayed", null=True),
+        _column("before_throttle_ms", _LONG, "ms", "throttle time in the events"),
+        _column(
+            "after_throttle_ms",
+            _LONG,
+            "ms",
+            "throttle time with the quotas tried; null: not replayed",
+            null=True,
+        ),
         _column("before_rejected_bytes", _LONG, "bytes", "rejected in the events"),
         _column(
-            "after_rejected_bytes", _LONG, "bytes", "rejected with the quotas tried; likewise", null=True
+            "after_rejected_bytes",
+            _LONG,
+            "bytes",
+            "rejected with the quotas tried; null: not replayed",
+            null=True,
         ),
-        _column("after_delayed_bytes", _LONG, "bytes", "sent later than they were; likewise", null=True),
-        _column("after_late_ms", _LONG, "ms", "how long after its time it sends; likewise", null=True),
+        _column(
+            "after_delayed_bytes",
+            _LONG,
+            "bytes",
+            "bytes that would be sent later; null: not replayed",
+            null=True,
+        ),
+        _column(
+            "after_late_ms", _LONG, "ms", "how far the tenant falls behind; null: not replayed", null=True
+        ),
     ]
 )
 
 HEADROOM: Final = StructType(
     [
         _column("user", _TEXT, "", "the bucket's user; empty where all users share it"),
-        _column("client_id", _TEXT, "", "the bucket's client id; likewise"),
+        _column("client_id", _TEXT, "", "the bucket's client id; empty where all client ids share it"),
         _column("quota", _TEXT, "", "the byte rate"),
         _column("limit", _REAL, "bytes/s", "of the bucket, on each broker"),
         _column("p99_rate", _REAL, "bytes/s", "over the intervals with traffic, on the busiest broker"),

@@ -12,14 +12,15 @@ from pyspark.sql import SparkSession
 from pipeline.errors import PipelineError
 
 KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
-"""Spark's Kafka source, for any PySpark 4.0: patch releases of both do not come out together. Fetched from
-Maven Central by the first job that reads a topic.
+"""Spark's Kafka source for any PySpark 4.0 (their patch releases do not appear together). The first job that
+reads a topic fetches it from Maven Central.
 """
 SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 LOCAL_SHUFFLE_PARTITIONS: Final = "64"
-"""On one machine. Spark's own 200 are for clusters: most of a small job's time goes into them."""
+"""On one machine. Spark's default of 200 is for clusters; a small job would spend most of its time on them.
+"""
 _FETCH_ATTEMPTS: Final = 3
-"""Ivy, which fetches it, gives up at the first hiccup of the network."""
+"""Ivy, which fetches the source, gives up at the first network error."""
 _JAVA: Final = 17
 _HERE: Final = Path(__file__).parent
 
@@ -27,13 +28,13 @@ _HERE: Final = Path(__file__).parent
 def make_session(
     master: str = "local[*]", *, kafka: bool = False, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session on `master`, in UTC. `settings` are Spark's, and win. PipelineError where none starts."""
+    """Make a session on `master`, in UTC. `settings` override the defaults. Raises PipelineError."""
     # Spark's workers would otherwise take the first python3 on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("quota-pipeline")
     defaults = _defaults(master, kafka=kafka)
     if SparkSession.getActiveSession() is not None:
-        # It is somebody's, who knows how finely it has to divide.
+        # The session's owner has chosen its shuffle partitions.
         defaults.pop(SHUFFLE_PARTITIONS, None)
     for key, value in {**defaults, **(settings or {})}.items():
         builder = builder.config(key, value)
@@ -50,7 +51,7 @@ def _start(builder: SparkSession.Builder, master: str, attempts: int) -> SparkSe
             return _start(builder, master, attempts - 1)
         raise PipelineError(
             f"Spark did not start on {master}: {_first_line(error)}; it needs Java {_JAVA} or newer and the "
-            "master, and for a kafka:// source, the first time, Maven Central. What it said is above"
+            "master, and the first kafka:// source needs Maven Central. Spark's own messages are above"
         ) from error
 
 
@@ -60,7 +61,7 @@ def _defaults(master: str, *, kafka: bool) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Job.kept_events() stay divided as they are, so that most tables do not move them once more.
+        # Keep the partitioning of Job.kept_events(), so that most tables need no further shuffle.
         "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log}",
     }

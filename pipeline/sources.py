@@ -1,4 +1,4 @@
-"""Where events are read from: JSON lines, Parquet, or a Kafka topic."""
+"""Sources of events: JSON lines, Parquet, or a Kafka topic."""
 
 import re
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+)://")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`kind` is LINES, PARQUET or KAFKA; `place` a path, or HOST:PORT (several with commas) of brokers;
-    `settings` those of Kafka's client, such as security.protocol.
+    """`kind` is LINES, PARQUET or KAFKA; `place` is a path, or HOST:PORT of brokers, separated by commas;
+    `settings` are Kafka client settings, such as security.protocol.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Source:
 
 
 def parse_source(text: str, settings: tuple[tuple[str, str], ...] = ()) -> Source:
-    """What --events names: a file or folder, on this machine or (with a scheme) where Spark can read it."""
+    """Parse --events: a local file or folder, a URL that Spark can read, or a Kafka topic."""
     kafka = _KAFKA.fullmatch(text)
     if kafka:
         return Source(KAFKA, kafka[1], kafka[2], settings)
@@ -53,7 +53,7 @@ def _is_parquet(path: Path) -> bool:
 
 
 def read_checked(spark: SparkSession, source: Source) -> DataFrame:
-    """The events' columns, with `raw` and `reason`: the latter null for an event."""
+    """Read the event columns, `raw`, and `reason`, which is null for an event."""
     if source.kind == PARQUET:
         found = spark.read.parquet(source.place)
         missing = [name for name in names(EVENT) if name not in found.columns]
@@ -64,7 +64,7 @@ def read_checked(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def read_lines(spark: SparkSession, source: Source) -> DataFrame:
-    """A column `raw`, a text for each line or record."""
+    """Read a column `raw` with the text of each line or record."""
     if source.kind == LINES:
         return (
             spark.read.option("recursiveFileLookup", "true")
@@ -82,7 +82,7 @@ def read_lines(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def stream_lines(spark: SparkSession, source: Source) -> DataFrame:
-    """The same as `read_lines`, of a Kafka topic, for as long as the stream runs."""
+    """Read `raw` from a Kafka topic as a stream."""
     return kafka_texts(
         spark.readStream.format("kafka")
         .options(**kafka_options(source))
@@ -92,7 +92,7 @@ def stream_lines(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def kafka_options(source: Source) -> dict[str, str]:
-    """Spark's options for the topic. What a topic has dropped before it was read is an error, not silence."""
+    """Spark's options for the topic. Records that the topic dropped before they were read are an error."""
     return {
         "kafka.bootstrap.servers": source.place,
         "subscribe": source.topic,
@@ -103,5 +103,5 @@ def kafka_options(source: Source) -> dict[str, str]:
 
 
 def kafka_texts(records: DataFrame) -> DataFrame:
-    """The records' values as texts. A record without a value is a text that is no event."""
+    """The record values as text. A record without a value becomes an empty text, which is not an event."""
     return records.select(F.coalesce(F.col("value").cast("string"), F.lit("")).alias("raw"))

@@ -1,4 +1,4 @@
-"""Tables as Parquet folders below --out."""
+"""Tables: Parquet folders under --out."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ EVENTS_TABLE: Final = "events"
 
 
 def write_table(table: DataFrame, out: str, name: str) -> str:
-    """Writes the table anew, a former one of this name is replaced; returns its folder."""
+    """Write the table, replacing an existing one; return its folder."""
     folder = f"{out.rstrip('/')}/{name}"
     table.write.mode("overwrite").parquet(folder)
     return folder
 
 
 def append_events(events: DataFrame, out: str) -> int:
-    """Adds events to the table, by date, and returns how many."""
+    """Append events to the table, by date; return their number."""
     written = Observation()
     table = with_date(events).observe(written, F.count(F.lit(1)).alias("rows"))
     table.write.mode("append").partitionBy("date").parquet(events_folder(out))
@@ -33,35 +33,35 @@ def append_events(events: DataFrame, out: str) -> int:
 
 
 def events_folder(out: str) -> str:
-    """Where `ingest` keeps events."""
+    """The folder that `ingest` writes."""
     return f"{out.rstrip('/')}/{EVENTS_TABLE}"
 
 
 def is_streamed(folder: str) -> bool:
-    """Whether a stream writes here: its own list of files is then the table, and other files are no part."""
+    """Whether a stream writes this folder: the table then consists of the files in the stream's own list."""
     return Path(folder, "_spark_metadata").is_dir()
 
 
 def has_rows(folder: str) -> bool:
-    """Whether there is a table."""
+    """Whether the folder has a table."""
     return next(Path(folder).rglob("*.parquet"), None) is not None
 
 
 def all_events(events: DataFrame) -> DataFrame:
-    """No selection."""
+    """Select every event."""
     return events
 
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How much of what was read are events of the window asked for."""
+    """How many lines or rows were read, and how many of them are not events."""
 
     read: int
     bad: int
 
 
 class Events:
-    """A source's events, and those lines or rows of it that are none."""
+    """The events of a source, and its lines or rows that are not events."""
 
     def __init__(self, spark: SparkSession, source: Source, window: Window) -> None:
         self._checked: Final = read_checked(spark, source)
@@ -69,8 +69,10 @@ class Events:
         self._window: Final = window
 
     def events(self, some: Callable[[DataFrame], DataFrame] = all_events) -> DataFrame:
-        """Each event of the window once, or some of them: whatever says the same of an event and of its
-        duplicate, so that fewer have to be compared. The first action on this also counts what is read.
+        """Return each event of the window once. The first action on the result also counts what is read.
+
+        `some` selects events before duplicates are removed, so that fewer are compared; it must select an
+        event and its duplicate alike.
         """
         self._seen = Observation()
         counted = self._checked.observe(
@@ -79,11 +81,12 @@ class Events:
         return deduplicate(some(within(good(counted), self._window)))
 
     def quarantine(self, out: str, *, add: bool = False) -> Quality:
-        """After an action on events(): writes what is none of them, and says how many they are.
+        """Write what is not an event to the quarantine table; return the counts. Call it after an action on
+        events().
 
-        The table is then this run's, and gone where there is nothing for it. `add`: it is added to what the
-        table has already, where the same text with the same reason is once; so it is in a folder that
-        `ingest` keeps events in, whose texts may be nowhere else.
+        The table holds the rows of this run, and is removed if there are none. With `add`, or in a folder
+        that `ingest` writes, the rows are appended instead, each (raw, reason) once: such a folder may hold
+        the only copy of the text.
         """
         seen = self._seen.get
         quality = Quality(seen["read"], seen["bad"])
@@ -91,7 +94,7 @@ class Events:
         if is_streamed(folder):
             if quality.bad:
                 raise PipelineError(
-                    f"{quality.bad:,} of what was read are no events, and a stream keeps such in {folder}: "
+                    f"{quality.bad:,} rows are not events, and a stream writes its own in {folder}: "
                     "give another --out"
                 )
             return quality
@@ -109,7 +112,7 @@ class Events:
 
 
 def _remove_table(spark: SparkSession, folder: str) -> None:
-    """Wherever Spark writes."""
+    """Remove a table from any file system that Spark writes."""
     context = spark.sparkContext
     assert context._jvm is not None
     path = context._jvm.org.apache.hadoop.fs.Path(folder)

@@ -1,4 +1,4 @@
-"""The times that a job is about."""
+"""The time window of a job."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,14 +8,14 @@ from pipeline.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From `start_ms` on and before `end_ms`, milliseconds since the epoch; None: no bound."""
+    """From `start_ms`, inclusive, to `end_ms`, exclusive, in ms since the epoch; None: no bound."""
 
     start_ms: int | None = None
     end_ms: int | None = None
 
 
 def parse_time(text: str) -> int:
-    """`2026-01-31`, `2026-01-31T14:00` or with a zone (UTC where it has none), as ms since the epoch."""
+    """Parse `2026-01-31`, `2026-01-31T14:00`, or with a zone (UTC by default), to ms since the epoch."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -26,7 +26,7 @@ def parse_time(text: str) -> int:
 
 
 def make_window(start: str | None, end: str | None) -> Window:
-    """The times between two texts; InputError where they are none, or the wrong way round."""
+    """Make the window from two texts. Raises InputError if one is not a time, or the window is empty."""
     window = Window(None if start is None else parse_time(start), None if end is None else parse_time(end))
     if window.start_ms is not None and window.end_ms is not None and window.end_ms <= window.start_ms:
         raise InputError(f"--to {end} is not after --from {start}; nothing lies between them")

@@ -1,1 +1,1 @@
-"""What the command runs: read, transform, write."""
+"""The jobs: each reads, transforms and writes."""

@@ -1,4 +1,4 @@
-"""The jobs that read events and write a table: a table of contents."""
+"""The jobs that read events and write one table."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from pipeline.transforms.usage import partition_rates, usage
 
 
 def append(job: Job) -> None:
-    """`events/`: what is not there yet is added, so that nothing counts twice however often this runs."""
+    """Write `events/`: append the events that it lacks, so that a second run adds nothing."""
     folder = events_folder(job.options.out)
     if is_streamed(folder):
         raise InputError(f"a stream writes {folder}: ingest with --stream, or give another --out")
@@ -31,33 +31,33 @@ def append(job: Job) -> None:
 
 
 def write_usage(job: Job, by: str) -> None:
-    """`usage/`: what each tenant did on each partition, by hour or day."""
+    """Write `usage/`: what each tenant did on each partition, by hour or day."""
     job.write("usage", usage(job.events(), by))
 
 
 def write_throttle(job: Job) -> None:
-    """`throttle/`: whom quotas made wait or rejected, by hour."""
+    """Write `throttle/`: which tenants were throttled or rejected, by hour."""
     job.write("throttle", throttle(job.events(bound)))
 
 
 def write_chargeback(job: Job, prices: Prices) -> None:
-    """`chargeback/`: what each tenant pays."""
+    """Write `chargeback/`: what each tenant pays."""
     job.write("chargeback", chargeback(job.events(), prices))
 
 
 def write_replay(job: Job, quotas: QuotaSet) -> None:
-    """`replay/`: what other quotas would have done."""
+    """Write `replay/`: what other quotas would have done."""
     folder = job.write("replay", replay(job.kept_events(), quotas))
     if untried(quotas):
-        job.say(f"Not tried, since events do not say what they charge: {', '.join(untried(quotas))}", "bold")
+        job.say(f"Not replayed, because events lack what they charge: {', '.join(untried(quotas))}", "bold")
     unknown = job.spark.read.parquet(folder).where(F.col("after_throttle_ms").isNull())
-    found = sorted(row.quota or "one not named" for row in unknown.select("quota").distinct().collect())
+    found = sorted(row.quota or "an unnamed quota" for row in unknown.select("quota").distinct().collect())
     if found:
-        job.say(f"What these quotas would do is not known, and null in {folder}: {', '.join(found)}", "bold")
+        job.say(f"Unknown after the change, and null in {folder}: {', '.join(found)}", "bold")
 
 
 def write_recommendation(job: Job, per: str, rules: Rules, current: QuotaSet | None) -> None:
-    """`quotas.yaml`: a quota for each tenant."""
+    """Write `quotas.yaml`: a quota for each tenant."""
     found = [tuple(row) for row in peaks(job.events(), per).collect()]
     quotas = recommend(found, rules, {} if current is None else current.clients)
     file = Path(job.options.out) / "quotas.yaml"
@@ -67,7 +67,7 @@ def write_recommendation(job: Job, per: str, rules: Rules, current: QuotaSet | N
 
 
 def inbound_rates(job: Job) -> dict[tuple[str, int], float]:
-    """Bytes/s that producers send to each partition."""
+    """Return the bytes/s that producers send to each partition."""
     rates = {(row.topic, row.partition): row.bytes_in_rate for row in partition_rates(job.events()).collect()}
     job.report_quality()
     return rates

@@ -1,4 +1,4 @@
-"""Job: one run of a command: its session, its events, its folder, and what it tells the user."""
+"""Job: one run of a command, with its Spark session, its events, its folder and its messages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,20 +20,20 @@ from pipeline.window import Window
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What every job takes."""
+    """The options of every job."""
 
     events: str
     out: str
     window: Window
     master: str = "local[*]"
     settings: tuple[tuple[str, str], ...] = ()
-    """Of Spark."""
+    """Spark settings."""
     kafka_settings: tuple[tuple[str, str], ...] = ()
-    """Of Kafka's client, where the events are in a topic."""
+    """Kafka client settings, for events in a topic."""
 
 
 class Job:
-    """A context: the session ends with it, unless it was there before."""
+    """A context manager: it stops the Spark session that it has started, and leaves an existing one alone."""
 
     def __init__(self, options: Options, console: Console) -> None:
         self.options: Final = options
@@ -61,7 +61,7 @@ class Job:
 
     @property
     def spark(self) -> SparkSession:
-        """Started when first asked for: what is wrong with the options is said before."""
+        """The session, started at first use, so that invalid options fail before Spark starts."""
         if self._spark is None:
             self.say(f"Starting Spark on {self.options.master}")
             kafka = self._source.kind == KAFKA
@@ -71,21 +71,19 @@ class Job:
         return self._spark
 
     def events(self, some: Callable[[DataFrame], DataFrame] = all_events) -> DataFrame:
-        """The source's events of the window, or `some` of them, each once."""
+        """Return the events of the window, or `some` of them, each once."""
         if self._events is None:
             self._events = Events(self.spark, self._source, self.options.window)
         return self._events.events(some)
 
     def kept_events(self) -> DataFrame:
-        """All of them, for who goes over them more than once: duplicates are looked for once, and the rest is
-        kept on disk while the job runs. It need not fit into memory.
-        """
+        """Return all events, persisted on disk while the job runs, for jobs that read them more than once."""
         if self._kept is None:
             self._kept = self.events().persist(StorageLevel.DISK_ONLY)
         return self._kept
 
     def write(self, name: str, table: DataFrame) -> str:
-        """Writes a table of events(), and quarantines what is no event; returns the table's folder."""
+        """Write a table of events(), and quarantine what is not an event; return the table's folder."""
         folder = write_table(table, self.options.out, name)
         rows = self.spark.read.parquet(folder).count()
         self.say(f"{folder}: {rows:,} rows")
@@ -93,27 +91,29 @@ class Job:
         return folder
 
     def say(self, text: str, style: str = "") -> None:
-        """A line for the user."""
+        """Print a line for the user."""
         self.console.print(text, style=style, markup=False, soft_wrap=True)
 
     @property
     def source(self) -> Source:
-        """Where the events come from."""
+        """The source of the events."""
         return self._source
 
     def report_quality(self, *, add: bool = False) -> Quality:
-        """Says what was read, and where that is which is no event."""
+        """Print how many events were read, and where the quarantine table is."""
         assert self._events is not None
         quality = self._events.quarantine(self.options.out, add=add)
         self.say(f"{quality.read:,} events read")
         if quality.bad:
             folder = f"{self.options.out}/quarantine"
-            self.say(f"{quality.bad:,} of them are none: {folder} has them and why", style="bold red")
+            self.say(
+                f"{quality.bad:,} of them are not events: {folder} has them with the reason", style="bold red"
+            )
         return quality
 
 
 def make_folder(out: str) -> None:
-    """The folder for --out, unless it is where only Spark can write; InputError where it cannot be made."""
+    """Make the local folder of --out; Spark makes folders of other file systems. Raises InputError."""
     if "://" in out:
         return
     try:

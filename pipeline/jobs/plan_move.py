@@ -1,4 +1,4 @@
-"""The job that plans a move of partitions. It needs no Spark but for inbound rates out of events."""
+"""The job that plans a partition reassignment. Only inbound rates from events need Spark."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ Rates = Mapping[tuple[str, int], float]
 
 
 def load(cluster: Path | None, bootstrap: str | None, moves: Path | None) -> Cluster:
-    """The cluster out of a file, or as its brokers describe it; moves of a file of their own win."""
+    """Read the cluster from a file or from its brokers; --moves overrides the file's moves."""
     if (cluster is None) == (bootstrap is None):
         raise InputError("the cluster is read from --cluster FILE or from --bootstrap HOST:PORT; give one")
     if cluster is not None:
@@ -30,24 +30,24 @@ def load(cluster: Path | None, bootstrap: str | None, moves: Path | None) -> Clu
         try:
             found = asyncio.run(read_cluster(str(bootstrap)))
         except (OSError, EOFError, UpstreamUnavailable) as error:
-            raise PipelineError(f"{bootstrap} cannot be asked for its partitions: {error}") from error
+            raise PipelineError(f"cannot read the partitions from {bootstrap}: {error}") from error
     if moves is None:
         if bootstrap is not None:
-            raise InputError("--moves has to say what is to move: the file for kafka-reassign-partitions")
+            raise InputError("--moves FILE is missing: give the file for kafka-reassign-partitions")
         return found
     return msgspec.structs.replace(found, moves=_read_moves(moves))
 
 
 def _read_moves(path: Path) -> list[Move]:
-    """`{"version": 1, "partitions": [...]}`, as kafka-reassign-partitions takes it."""
+    """Read `{"version": 1, "partitions": [...]}`, the file for kafka-reassign-partitions."""
     value = read_yaml(path)
     if not isinstance(value, dict) or "partitions" not in value:
-        raise InputError(f"{path}: partitions: has to be given, as in the file for kafka-reassign-partitions")
+        raise InputError(f"{path}: partitions: missing; expected the file for kafka-reassign-partitions")
     return convert(value["partitions"], list[Move], path, "partitions")
 
 
 def with_rates(cluster: Cluster, rates: Rates) -> Cluster:
-    """The cluster with inbound rates of its partitions; those that are not known keep theirs."""
+    """Return the cluster with these inbound rates; partitions without a rate keep theirs."""
     partitions = []
     for each in cluster.partitions:
         rate = rates.get((each.topic, each.partition), each.bytes_in_rate)
@@ -56,11 +56,11 @@ def with_rates(cluster: Cluster, rates: Rates) -> Cluster:
 
 
 def write(plan: Plan, out: Path) -> None:
-    """`plan.json` in the folder; and what it comes to, on standard output."""
+    """Write `plan.json` to the folder, and a summary to standard output."""
     make_folder(str(out))
     text = msgspec.json.format(msgspec.json.encode(plan), indent=2).decode()
     (out / "plan.json").write_text(text + "\n", encoding="utf-8")
     lasts = "for ever" if plan.move_seconds is None else f"{plan.move_seconds:,.0f} s"
     print(f"--throttle {plan.throttle} moves {plan.bytes_to_move:,} bytes and takes {lasts}")
     if not plan.feasible:
-        print(f"That does not do: {plan.reason}")
+        print(f"Not feasible: {plan.reason}")

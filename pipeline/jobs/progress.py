@@ -1,4 +1,4 @@
-"""How far Spark is, on a terminal."""
+"""A progress line on a terminal."""
 
 import threading
 from typing import Final
@@ -10,7 +10,7 @@ _EVERY_SECONDS: Final = 0.5
 
 
 class Progress:
-    """A line with the tasks done of those known; nothing where the output is no terminal."""
+    """Shows the number of finished tasks; shows nothing if the output is not a terminal."""
 
     def __init__(self, spark: SparkSession, console: Console) -> None:
         self._tracker: Final = spark.sparkContext.statusTracker()
@@ -22,7 +22,7 @@ class Progress:
             self._thread.start()
 
     def stop(self) -> None:
-        """Before the session ends."""
+        """Remove the line; call it before the session ends."""
         if self._thread.is_alive():
             self._ended.set()
             self._thread.join()

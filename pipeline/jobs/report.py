@@ -1,4 +1,4 @@
-"""The job that writes the report, and its tables beside it."""
+"""The job that writes the report and its tables."""
 
 import shutil
 from collections import defaultdict
@@ -22,7 +22,7 @@ from pipeline.transforms.usage import usage
 
 
 def write_report(job: Job, prices: Prices | None, quotas: QuotaSet | None) -> None:
-    """`report.html`, and the tables that it is made from as Parquet and CSV."""
+    """Write `report.html`, and its tables as Parquet and CSV."""
     if "://" in job.options.out:
         raise InputError(f"--out {job.options.out}: the report takes a folder on this machine")
     events = job.kept_events()
@@ -49,7 +49,7 @@ def write_report(job: Job, prices: Prices | None, quotas: QuotaSet | None) -> No
 
 
 def _keep(job: Job, name: str, table: DataFrame) -> DataFrame:
-    """Writes the table as Parquet and CSV, and reads it back: what follows does not compute it again."""
+    """Write the table as Parquet and CSV, and read it back, so that it is not computed again."""
     folder = write_table(table, job.options.out, name)
     written = job.spark.read.parquet(folder)
     parts = Path(job.options.out, f".{name}.csv")
@@ -64,7 +64,7 @@ def _tenant(row: Row) -> str:
 
 
 def _tenants(table: DataFrame) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """Bytes in, bytes out and requests by user and client id, the largest first."""
+    """Bytes in, bytes out and requests by user and client id, largest first."""
     sums = table.groupBy("user", "client_id").agg(
         *[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")]
     )
@@ -75,7 +75,7 @@ def _tenants(table: DataFrame) -> dict[tuple[str, str], tuple[int, int, int]]:
 
 
 def _hours(table: DataFrame, named: list[tuple[str, str]]) -> list[Hour]:
-    """What the tenants named did in each hour, and what all others did together: a few rows an hour."""
+    """The hourly sums of the `named` tenants, and of all others together."""
     tenant = F.struct("user", "client_id")
     is_named = F.lit(False)
     for user, client_id in named:
@@ -93,8 +93,7 @@ def _bound(table: DataFrame) -> list[Bound]:
     sums = table.groupBy("user", "client_id", "quota").agg(*[F.sum(name).alias(name) for name in BOUND])
     worst = sums.orderBy(F.desc("throttle_ms"), F.desc("rejected_bytes"), "user", "client_id", "quota")
     return [
-        Bound(_tenant(row), row.quota or "not known", *[row[name] for name in BOUND])
-        for row in worst.collect()
+        Bound(_tenant(row), row.quota or "unknown", *[row[name] for name in BOUND]) for row in worst.collect()
     ]
 
 
@@ -102,7 +101,7 @@ def _throttle_hours(table: DataFrame) -> dict[str, dict[datetime, float]]:
     found: dict[str, dict[datetime, float]] = defaultdict(dict)
     rows = table.groupBy("quota", "hour").agg(F.sum("throttle_ms").alias("throttle_ms"))
     for row in rows.where(F.col("throttle_ms") > 0).orderBy("quota", "hour").collect():
-        found[row.quota or "not known"][row.hour] = row.throttle_ms
+        found[row.quota or "unknown"][row.hour] = row.throttle_ms
     return found
 
 

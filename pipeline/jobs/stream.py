@@ -1,7 +1,7 @@
-"""Ingest as a stream: a Kafka topic to Parquet, exactly once, from where the last run ended.
+"""Ingest as a stream: from a Kafka topic to Parquet, exactly once, resuming where the last run ended.
 
-Spark's checkpoint holds how far the topic was read and which events were seen, and the table's own list of
-files says which were written: a batch that was interrupted is written again in place of its first attempt.
+Spark's checkpoint holds the offsets read and the events seen; the table's own list of files holds the batches
+written. An interrupted batch is written again and replaces its first attempt.
 """
 
 import signal
@@ -29,16 +29,16 @@ ONCE: Final = "once"
 FOLLOW: Final = "follow"
 MODES: Final = (ONCE, FOLLOW)
 _STATE_PARTITIONS: Final = "8"
-"""Each costs files in every batch; the number is fixed by the first run."""
+"""Each partition writes files in every batch. The first run fixes the number."""
 _POLL_SECONDS: Final = 1.0
 _QUALITY: Final = "quality"
 _NOT_CHOSEN: Final = ("200", LOCAL_SHUFFLE_PARTITIONS)
-"""Partitions where the user has said nothing of them: Spark's default, and ours."""
+"""Values that the user has not set: Spark's default, and ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """`mode`: ONCE ends when it has read what is there. `late`: as Spark takes it. `every`: seconds."""
+    """`mode`: ONCE ends at the end of the topic. `late`: a Spark interval. `every`: seconds."""
 
     mode: str
     late: str
@@ -47,12 +47,12 @@ class StreamOptions:
 
 
 def run_stream(job: Job, options: StreamOptions) -> None:
-    """Runs until it is through (ONCE), or until SIGTERM or SIGINT."""
+    """Run until the end of the topic (ONCE), or until SIGTERM or SIGINT."""
     if job.source.kind != KAFKA:
-        raise InputError("only a topic can be streamed; without --stream, ingest adds what is not there yet")
+        raise InputError("--stream needs a topic: --events kafka://HOST:PORT/TOPIC")
     folder = events_folder(job.options.out)
     if has_rows(folder) and not is_streamed(folder):
-        raise InputError(f"{folder} was written without --stream: go on without it, or give another --out")
+        raise InputError(f"{folder} was written without --stream: omit --stream, or give another --out")
     if job.spark.conf.get(SHUFFLE_PARTITIONS) in _NOT_CHOSEN:
         job.spark.conf.set(SHUFFLE_PARTITIONS, _STATE_PARTITIONS)
     checked = checked_lines(stream_lines(job.spark, job.source))
@@ -86,7 +86,7 @@ def _start(table: DataFrame, name: str, job: Job, options: StreamOptions, *parti
 
 
 def _watch(queries: list[StreamingQuery], ended: threading.Event, job: Job) -> None:
-    """Says what each batch did, until the queries are through or the user wants an end."""
+    """Print each batch until the queries end or the user stops them."""
     seen = _Batches()
     while any(query.isActive for query in queries) and not ended.wait(_POLL_SECONDS):
         seen.show(queries, job)
@@ -97,15 +97,15 @@ def _watch(queries: list[StreamingQuery], ended: threading.Event, job: Job) -> N
             raise PipelineError(f"the stream of {query.name} failed: {_cause(failure)}")
     job.say(
         f"{events_folder(job.options.out)}: {seen.read:,} events read, "
-        f"{seen.late:,} came too late and are left out"
+        f"{seen.late:,} dropped because they came too late"
     )
     if seen.bad:
         folder = f"{job.options.out}/{QUARANTINE_TABLE}"
-        job.say(f"{seen.bad:,} of them are none: {folder} has them and why", style="bold red")
+        job.say(f"{seen.bad:,} of them are not events: {folder} has them with the reason", style="bold red")
 
 
 class _Batches:
-    """What the batches of both queries did, added up."""
+    """Sums over the batches of both queries."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -114,7 +114,7 @@ class _Batches:
         self._seen: Final[dict[str, int]] = {}
 
     def show(self, queries: list[StreamingQuery], job: Job) -> None:
-        """The batches since the last call."""
+        """Print the batches since the last call."""
         for query in queries:
             name = str(query.name)
             for batch in query.recentProgress:
@@ -139,7 +139,7 @@ def _cause(failure: StreamingQueryException) -> str:
 
 @contextmanager
 def _until_signal() -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set, for as long as the block lasts."""
+    """Yield an event that SIGTERM and SIGINT set while the block runs."""
     ended = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:

@@ -1,1 +1,1 @@
-"""One page for people: what tenants used, waited for and pay. Charts are SVG inside the page; no script."""
+"""The HTML report: what tenants used, how they were throttled, and what they pay. Charts are inline SVG."""

@@ -1,4 +1,4 @@
-"""Charts as shapes: where each rectangle and label is. The page's template draws them."""
+"""Computes the rectangles and labels of charts; the page's template draws them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Final
 from pipeline.report.units import ticks
 
 COLORS: Final = ("#3b6fb6", "#e08a2e", "#3f9b6c", "#b8475a", "#7a5fa8", "#2aa0a8", "#d07fb3", "#8a5a44")
-"""Told apart by most eyes, and in print."""
+"""Distinguishable with common color vision deficiencies, and in print."""
 OTHERS_COLOR: Final = "#b4bac4"
 WIDTH: Final = 960.0
 _LEFT: Final = 78.0
@@ -21,12 +21,12 @@ _CELL_HEIGHT: Final = 22.0
 _STEPS: Final = (1, 2, 3, 4, 6, 12, 24, 48, 72, 168, 336, 720, 2160, 8760)
 HOUR: Final = timedelta(hours=1)
 Span = tuple[datetime, datetime] | None
-"""The first hour and the last; None where there is none."""
+"""The first and the last hour; None without events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle, its color, and what it says when pointed at."""
+    """A rectangle, its color, and its tooltip."""
 
     x: float
     y: float
@@ -38,7 +38,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text at a place; the x of a label of the left axis is its right end."""
+    """A text at a position; for a label of the left axis, x is its right end."""
 
     x: float
     y: float
@@ -47,7 +47,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """All coordinates are of a view box of WIDTH x `height`."""
+    """Coordinates are in a view box of WIDTH x `height`."""
 
     height: float
     boxes: list[Box]
@@ -67,7 +67,7 @@ def stacked_columns(
     span: Span,
     height: float = 250.0,
 ) -> Chart:
-    """A column for each hour of the span; in it a box for each series, the first below."""
+    """Draw a column for each hour of the span, with a box for each series, the first at the bottom."""
     hours = _hours(span)
     totals = [sum(values.get(hour, 0.0) for values in series.values()) for hour in hours]
     marks = ticks(max(totals, default=0.0), steps)
@@ -95,7 +95,7 @@ def stacked_columns(
 
 
 def heat_map(values: Mapping[datetime, float], spell: Callable[[float], str]) -> Chart:
-    """A row for each day and a column for each hour of the day; the darker, the more."""
+    """Draw a row for each day and a column for each hour; a darker cell means a larger value."""
     days = _days([hour.date() for hour in values])
     highest = max(values.values(), default=0.0)
     slot = (WIDTH - _LEFT - _RIGHT) / 24
@@ -155,7 +155,7 @@ def _time_labels(hours: Sequence[datetime], slot: float, y: float) -> list[Label
 
 
 def _heat(part: float) -> str:
-    """From nearly white over blue to dark."""
+    """A color from nearly white through blue to dark."""
     stops = ((234, 241, 250), (124, 171, 220), (45, 104, 178), (16, 46, 98))
     place = part**0.7 * (len(stops) - 1)
     low = min(int(place), len(stops) - 2)

@@ -1,4 +1,4 @@
-"""The report's page: a template, filled with charts and rows."""
+"""Renders the report from a template."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,13 +13,13 @@ from pipeline.report import units
 from pipeline.report.charts import COLORS, HOUR, OTHERS_COLOR, WIDTH, Chart, Span, heat_map, stacked_columns
 
 SHOWN: Final = 20
-"""Rows of a table in the page; the tables beside it have all."""
+"""Rows of a table in the page; the CSV files have all rows."""
 OTHERS: Final = "others"
 
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """What a tenant did in an hour; OTHERS for all that have no color of their own."""
+    """The bytes of a tenant in an hour; OTHERS stands for all tenants without a color."""
 
     hour: datetime
     tenant: str
@@ -29,7 +29,7 @@ class Hour:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a quota did to a tenant, all hours together."""
+    """What a quota did to a tenant over all hours."""
 
     tenant: str
     quota: str
@@ -50,7 +50,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """How close a bucket's users run to its limit, bytes/s on the busiest broker."""
+    """The use of a bucket and its limit, in bytes/s on the busiest broker."""
 
     tenant: str
     quota: str
@@ -61,7 +61,7 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Everything that the page shows. `throttle_hours` is milliseconds waited by quota and hour."""
+    """The content of the page. `throttle_hours` is the throttle time in ms by quota and hour."""
 
     clusters: Sequence[str]
     hours: Sequence[Hour]
@@ -72,16 +72,16 @@ class Figures:
     headroom: Sequence[Headroom] = ()
     bad_events: int = 0
     tenants: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
-    """bytes_in, bytes_out and requests of each, the largest first."""
+    """bytes_in, bytes_out and requests of each tenant, largest first."""
 
 
 def tenant_name(user: str, client_id: str) -> str:
-    """As the page shows a tenant."""
+    """The name of a tenant in the page."""
     return f"{user or 'any user'} / {client_id or 'any client id'}"
 
 
 def render(figures: Figures) -> str:
-    """The page, whole: it needs nothing beside it."""
+    """Render the page, self-contained."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pipeline.report", "."),
         autoescape=True,
@@ -125,7 +125,7 @@ def _totals(figures: Figures) -> dict[str, int]:
 
 
 def _colors(names: Iterable[str]) -> dict[str, str]:
-    """A color for each of the first names, and one for all others."""
+    """A color for each of the first names, and one for the others."""
     listed = list(names)
     colors = dict(zip(listed, COLORS, strict=False))
     return {**colors, OTHERS: OTHERS_COLOR} if len(listed) > len(COLORS) else colors

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Formats numbers for readers."""
 
 import math
 from collections.abc import Sequence
@@ -44,16 +44,16 @@ def _pair(value: float, unit: str, per: int, larger: str) -> str:
 
 
 def percent(part: float) -> str:
-    """Of 1: `12 %`."""
+    """A part of 1: `12 %`."""
     if 0 < part < 0.01:
         return "< 1 %"
     return f"{part * 100:.0f} %"
 
 
 def ticks(highest: float, steps: Sequence[float], wanted: int = 4) -> list[float]:
-    """Round values from 0 up to the first that is not below the highest; about so many.
+    """Return about `wanted` round values from 0 to the first that is not below the highest.
 
-    `steps` are the units, ascending, of which a value has a round number.
+    `steps`: the units, ascending; a value is a round number of one of them.
     """
     if highest <= 0:
         return [0.0, steps[0]]

@@ -1,1 +1,1 @@
-"""Tables out of tables. Functions DataFrame -> DataFrame: no session, no path, no clock."""
+"""Functions from DataFrame to DataFrame: no session, no path, no clock."""

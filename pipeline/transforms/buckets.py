@@ -1,4 +1,4 @@
-"""Which bucket of which quota holds for a tenant, by the proxy's own order of precedence (KIP-55)."""
+"""Finds the quota bucket of a tenant, by the proxy's own order of precedence (KIP-55)."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -14,7 +14,7 @@ from proxy.quota.kinds.client_bytes import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RAT
 from proxy.quota.limits.limits import UNLIMITED, Limits
 
 APIS: Final = {PRODUCER_BYTE_RATE: ("Produce",), CONSUMER_BYTE_RATE: ("Fetch", "ShareFetch")}
-"""The quotas that events can be held against, and the APIs that they are about."""
+"""The quotas that events can be compared with, and the APIs that each charges."""
 DIRECTIONS: Final = {PRODUCER_BYTE_RATE: "bytes_in", CONSUMER_BYTE_RATE: "bytes_out"}
 _BUCKETS: Final = StructType(
     [
@@ -29,7 +29,7 @@ _BUCKETS: Final = StructType(
 
 
 def charged(events: DataFrame) -> DataFrame:
-    """Those events that a byte rate is about, with `bucket_quota` and the `bytes` that it charges."""
+    """Return the events that a byte rate charges, with `bucket_quota` and the charged `bytes`."""
     quota = F.coalesce(
         *[F.when(F.col("api").isin(*apis), F.lit(quota)) for quota, apis in APIS.items()],
     )
@@ -41,9 +41,9 @@ def charged(events: DataFrame) -> DataFrame:
 
 
 def with_buckets(charged: DataFrame, quotas: QuotaSet) -> DataFrame:
-    """What charged() gives, with `bucket_user, bucket_client_id` (empty: no part of the bucket) and `limit`.
+    """Add `bucket_user, bucket_client_id` (empty: not part of the bucket) and `limit` to charged().
 
-    Tenants without a limit are left out.
+    Tenants without a limit are dropped.
     """
     tenants = charged.select(F.col("user").alias("tenant_user"), F.col("client_id").alias("tenant_client_id"))
 

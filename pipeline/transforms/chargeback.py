@@ -1,7 +1,7 @@
-"""Chargeback: what each tenant pays, to the cent, so that all of it is the cluster's bill.
+"""Chargeback: what each tenant pays; the amounts add up to the cluster's bill to the cent.
 
-A tenant's exact amount has more decimals than a currency. Each is cut to the cent, and the cents that the sum
-then lacks go to those who lost the most by it (the largest remainder). The bill is the exact sum, rounded.
+A tenant's exact amount has more decimals than the currency. Each amount is rounded down to the cent, and the
+missing cents go to the tenants with the largest remainders. The bill is the rounded exact sum.
 """
 
 from decimal import Decimal
@@ -22,12 +22,12 @@ _PARTITION: Final = ("cluster", "topic", "partition")
 
 
 def chargeback(events: DataFrame, prices: Prices) -> DataFrame:
-    """Deduplicated events to `schema.CHARGEBACK`."""
+    """Turn deduplicated events into `schema.CHARGEBACK`."""
     return to_the_cent(tenants(events), prices)
 
 
 def tenants(events: DataFrame) -> DataFrame:
-    """`user, client_id, bytes_in, bytes_out, requests, partition_hours` of each tenant."""
+    """Return `user, client_id, bytes_in, bytes_out, requests, partition_hours` of each tenant."""
     hours = events.groupBy(
         "user",
         "client_id",
@@ -42,7 +42,7 @@ def tenants(events: DataFrame) -> DataFrame:
 
 
 def to_the_cent(tenants: DataFrame, prices: Prices) -> DataFrame:
-    """The tenants with `currency` and `amount`."""
+    """Add `currency` and `amount` to the tenants."""
     exact = tenants.withColumn("exact", exact_amount(prices))
     cut = exact.withColumn("cut", F.floor(F.col("exact") * 100).cast("bigint")).withColumn(
         "remainder", F.col("exact") * 100 - F.col("cut")
@@ -64,7 +64,7 @@ def to_the_cent(tenants: DataFrame, prices: Prices) -> DataFrame:
 
 
 def exact_amount(prices: Prices) -> Column:
-    """What a tenant would pay in a currency with 12 decimals."""
+    """The amount of a tenant with 12 decimals."""
     gib = F.lit(_GIB_PER_BYTE).cast(DecimalType(30, 30))
     million = F.lit(Decimal("0.000001"))
     parts = [

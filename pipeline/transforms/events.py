@@ -1,4 +1,4 @@
-"""From what was read to events: what is none is told apart, with the reason; duplicates go."""
+"""Separates events from what is not an event, with the reason, and removes duplicates."""
 
 from functools import reduce
 
@@ -13,7 +13,7 @@ _CORRUPT = "_corrupt"
 
 
 def checked_lines(lines: DataFrame) -> DataFrame:
-    """`raw` to the event's columns with `raw` and `reason`. `reason` is null for an event."""
+    """Parse `raw` into the event columns, `raw` and `reason`; `reason` is null for an event."""
     shape = StructType([*_all_nullable(), StructField(_CORRUPT, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     parsed = lines.select("raw", F.from_json("raw", shape, options).alias("event"))
@@ -32,7 +32,7 @@ def checked_lines(lines: DataFrame) -> DataFrame:
 
 
 def checked_rows(rows: DataFrame) -> DataFrame:
-    """A table that has the event's columns, likewise; `raw` is a row as JSON."""
+    """Check a table with the event columns in the same way; `raw` is the row as JSON."""
     cast = rows.select(*[F.col(field.name).try_cast(field.dataType) for field in EVENT.fields])
     return cast.select(
         *names(EVENT),
@@ -77,17 +77,17 @@ def _impossible(prefix: str) -> list[Column]:
 
 
 def good(checked: DataFrame) -> DataFrame:
-    """The events of what was checked."""
+    """Return the rows that are events."""
     return checked.where(F.col("reason").isNull()).select(*names(EVENT))
 
 
 def bad(checked: DataFrame) -> DataFrame:
-    """What is no event, and why."""
+    """Return the rows that are not events, with the reason."""
     return checked.where(F.col("reason").isNotNull()).select("raw", "reason")
 
 
 def within(events: DataFrame, window: Window) -> DataFrame:
-    """The events whose interval begins in the window."""
+    """Return the events whose interval begins in the window."""
     start = F.col("interval_start_ms")
     if window.start_ms is not None:
         events = events.where(start >= window.start_ms)
@@ -97,27 +97,27 @@ def within(events: DataFrame, window: Window) -> DataFrame:
 
 
 def deduplicate(events: DataFrame) -> DataFrame:
-    """Each event once, however often it was delivered.
+    """Return each event once, however often it was delivered.
 
-    Divided by those parts of the identity that every table is grouped by, so that what follows finds a
-    tenant's events of a partition together and does not move them again. `quota` is the same wherever the
-    identity is; as a key it lets Spark hash, since it would sort where a text is no key.
+    The result is partitioned by the columns that every table groups by, so that later steps need no further
+    shuffle. Duplicates have the same `quota`; as a key it lets Spark aggregate by hash, where a text that is
+    not a key would make it sort.
     """
     together = events.repartition("cluster", "broker", "user", "client_id", "topic", "partition")
     return together.dropDuplicates([*IDENTITY, "quota"]).select(*names(EVENT))
 
 
 def not_in(events: DataFrame, others: DataFrame) -> DataFrame:
-    """The events that are none of the others."""
+    """Return the events that `others` lacks."""
     same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in IDENTITY]
     found = events.alias("one").join(others.alias("other"), reduce(Column.__and__, same), "left_anti")
     return found.select(*names(EVENT))
 
 
 def once(events: DataFrame, late: str) -> DataFrame:
-    """A stream's events, each once; those that come so much after others are dropped, and Spark counts them.
+    """Return a stream's events, each once; Spark drops and counts those that are more than `late` behind.
 
-    `late` is an interval as Spark takes it: `1 hour`.
+    `late` is a Spark interval, such as `1 hour`.
     """
     timed = events.withColumn("event_time", F.timestamp_millis("interval_start_ms"))
     unique = timed.withWatermark("event_time", late).dropDuplicatesWithinWatermark(list(IDENTITY))
@@ -125,6 +125,6 @@ def once(events: DataFrame, late: str) -> DataFrame:
 
 
 def with_date(events: DataFrame) -> DataFrame:
-    """The events with the day (UTC) in which their interval begins."""
+    """Add the day (UTC) in which the interval begins."""
     day = F.timestamp_millis("interval_start_ms").cast("date")
     return events.select(*names(EVENT), day.alias("date"))

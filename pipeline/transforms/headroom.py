@@ -1,4 +1,4 @@
-"""Headroom: how close everyone runs to the limit of the bucket that holds for them."""
+"""Headroom: how close each tenant is to the limit of its bucket."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -9,9 +9,9 @@ from pipeline.transforms.buckets import charged, with_buckets
 
 
 def headroom(events: DataFrame, quotas: QuotaSet) -> DataFrame:
-    """Deduplicated events to `schema.HEADROOM`: a row for each bucket that was used.
+    """Turn deduplicated events into `schema.HEADROOM`: a row for each bucket that was used.
 
-    A quota is of each broker, so a bucket's rates are those on its busiest one.
+    A quota applies to each broker, so a bucket's rates are those on its busiest broker.
     """
     keys = ("cluster", "broker", "bucket_quota", "bucket_user", "bucket_client_id", "limit")
     tenants = (

@@ -1,9 +1,10 @@
-"""When, in an interval of which only the sums are known, a client sent what it sent.
+"""Reconstructs when a client sent its bytes within an interval of which only the sums are known.
 
-Without throttling: evenly. With it: in cycles. A burst passes, as much as a full bucket has and what refills
-meanwhile; then come the requests that waited, at the rate of the limit that held them, which is their bytes
-by the time they waited. The time that all bytes take at the limit, without the time waited, was free: so many
-times a full bucket's is how many bursts there were, and what is over says how long each took.
+Without throttling, bytes are spread evenly. With throttling, they come in cycles: a burst passes without a
+wait (the content of a full bucket, and what refills meanwhile), then requests wait, at the rate of the limit
+(their bytes divided by the time waited). The time that all bytes take at the limit, less the time waited, was
+free of waits. Divided by the time of a full bucket, it gives the number of bursts; the remainder gives their
+length.
 """
 
 import math
@@ -12,20 +13,24 @@ from dataclasses import dataclass
 from typing import Final
 
 AT_ONCE: Final = 0.0
-"""Each request comes as soon as the one before has waited: the rule itself spaces them."""
+"""A request comes when the wait of the previous one ends: the limit itself spaces them."""
 AS_THEY_CAME: Final = 0.9
-"""Nearly at the rate that there was: exactly so, a bucket that is not quite empty would never be."""
+"""Slightly faster than the recorded rate: at exactly that rate, a nearly empty bucket would never become
+empty.
+"""
 Step = tuple[float, float]
-"""Seconds, and bytes sent at that time."""
+"""Time in seconds, and the bytes sent then."""
 _NEARLY_ALL: Final = 0.9
 _LEAST_OF_TRIED: Final = 0.95
 _MOST_OF_TRIED: Final = 1.25
-"""The limit is seen a little too high: the first request that waits waits only for what was lacking."""
+"""The measured limit is slightly too high, because the first throttled request waits only for what the bucket
+lacks.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """One connection's sums: seconds, bytes, requests (all and those that waited), and seconds waited."""
+    """The sums of one connection: seconds, bytes, requests, throttled requests, and seconds waited."""
 
     start: float
     length: float
@@ -34,13 +39,13 @@ class Interval:
     throttled: float
     throttle_seconds: float
     goes_on: bool = False
-    """Whether the waiting begins in this interval, and goes on in the next: it then is at the end of this."""
+    """Whether throttling begins in this interval and continues in the next; it is then placed at the end."""
 
 
 def connections_of(throttled: int, throttle_ms: float, interval_ms: float) -> int:
-    """On how many connections at a time so many requests waited, which is all that is known of them.
+    """Estimate the number of connections that waited at a time, from the sums of an interval.
 
-    One connection begins waits that last together as long as the interval, and half of one more.
+    One connection begins waits that last together as long as the interval and half of one more wait.
     """
     if throttled <= 0 or throttle_ms <= 0:
         return 1
@@ -51,10 +56,11 @@ def connections_of(throttled: int, throttle_ms: float, interval_ms: float) -> in
 
 
 def held_at(intervals: Sequence[tuple[Interval, int]], tried: float) -> float:
-    """Bytes/s of the limit that made a tenant wait, on so many connections in each interval; 0.0 for none.
+    """Estimate the limit in bytes/s that throttled a tenant; 0.0 if none did.
 
-    While it waits it gets its bytes at that limit. Intervals in which all requests waited say it best, since
-    requests are not of one size. What is near the limit that is `tried` is taken for that.
+    A throttled tenant receives its bytes at the rate of the limit. Intervals in which every request waited
+    give the best estimate, because requests differ in size. An estimate near the `tried` limit is taken as
+    that limit.
     """
     waiting = [each for each in intervals if each[0].throttled > 0 and each[0].throttle_seconds > 0]
     full = [each for each in waiting if each[0].throttled >= each[0].requests * _NEARLY_ALL]
@@ -69,10 +75,10 @@ def held_at(intervals: Sequence[tuple[Interval, int]], tried: float) -> float:
 def lay_out(
     interval: Interval, limit: float, eager: float, burst_seconds: float, per_step: float
 ) -> Iterator[Step]:
-    """The interval's steps, ascending, each of `per_step` bytes at most or else of a single request.
+    """Yield the steps of the interval in order, each of at most `per_step` bytes or of a single request.
 
-    `limit`: bytes/s that the connection was held to. `burst_seconds`: what a full bucket lets pass at once,
-    of the limit. `eager`: over which part of the time that requests waited they come.
+    `limit`: the connection's limit in bytes/s. `burst_seconds`: the content of a full bucket, in seconds at
+    the limit. `eager`: the part of the waiting time over which the throttled requests are spread.
     """
     throttled = min(interval.throttled, interval.requests)
     if throttled <= 0 or interval.throttle_seconds <= 0 or interval.size <= 0 or limit <= 0:
@@ -84,14 +90,14 @@ def lay_out(
     cycles = max(1, math.floor(free_seconds / burst_seconds))
     passing = max(0.0, free_seconds / cycles - burst_seconds)
     waits = min(interval.throttle_seconds, interval.length) / cycles
-    # What does not fit was not so regular; nothing may spill into the next cycle.
+    # The traffic was less regular than assumed; a cycle must not spill into the next.
     passing = min(passing, max(interval.length / cycles - waits, 0.0))
     rest = interval.length / cycles - passing - waits if interval.goes_on else 0.0
     for cycle in range(cycles):
         begin = interval.start + interval.length * cycle / cycles + rest
         if passed > 0:
             unthrottled = max(interval.requests - throttled, 1.0) / cycles
-            # From end to end: what refills before the first comes is lost on a full bucket.
+            # Over the whole time: a full bucket does not refill before the first request.
             count = max(2, min(round(unthrottled), math.ceil(passed / cycles / per_step)))
             for place in range(count):
                 yield begin + passing * place / (count - 1), passed / cycles / count

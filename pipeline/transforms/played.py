@@ -1,4 +1,6 @@
-"""Connections that send once more what they sent: each request when the wait for the last one is over."""
+"""Simulates connections that send their recorded bytes again, each request after the wait of the previous
+one.
+"""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
@@ -10,10 +12,10 @@ from pipeline.transforms.layout import Interval, Step, connections_of
 from proxy.quota.identity import Identity
 
 STATE: Final = ("cluster", "proxy", "listener", "broker")
-"""Each broker's quotas have a state of their own in each proxy."""
+"""The key of a quota's state: each proxy keeps one for each broker."""
 SUMS: Final = ("bytes", "requests", "throttled_requests", "throttle_ms")
 STEP_SECONDS: Final = 0.25
-"""Requests of an interval are charged together as long as they take no longer than this at the limit."""
+"""Requests are charged together while they take no longer than this at the limit."""
 AFTER: Final = StructType(
     [
         StructField("user", StringType()),
@@ -26,16 +28,16 @@ AFTER: Final = StructType(
     ]
 )
 Row = tuple[str, str, str, int, int, int, int]
-"""Of AFTER."""
+"""A row of AFTER."""
 _ON_TIME: Final = 1e-6
 
 
 @final
 class Connection:
-    """One client connection as it is laid out: what it sends, and when at the earliest."""
+    """One client connection: what it sends, and the earliest time of each step."""
 
     def __init__(self, who: Identity, steps: Iterator[Step]) -> None:
-        """`steps` are made as they are taken: those of a year would be more than fits into memory."""
+        """`steps` is an iterator, because the steps of a year do not fit into memory."""
         self.who: Final = who
         self._steps: Final = steps
         self.next: Step | None = next(steps, None)
@@ -45,7 +47,7 @@ class Connection:
         self._late_seconds = 0.0
 
     def sent(self, now: float, wait: float) -> Step | None:
-        """The next step was sent, and has to wait so long; returns the one after it."""
+        """Record that the current step was sent and throttled for so long; return the next step."""
         assert self.next is not None
         due, size = self.next
         if now - due > _ON_TIME:
@@ -56,7 +58,7 @@ class Connection:
         return self.next
 
     def row(self, quota: str) -> Row:
-        """What the quota did to it."""
+        """Return what the quota did to the connection."""
         return (
             self.who.principal,
             self.who.client_id,
@@ -69,8 +71,8 @@ class Connection:
 
 
 def play(connections: Sequence[Connection], charge: Callable[[int, float, float], float]) -> None:
-    """Have all send what they have, in order. `charge` gets the connection's place, the bytes and the time,
-    and says how long it has to wait.
+    """Send the steps of all connections in order of time. `charge` gets the connection's index, the bytes and
+    the time, and returns the throttle time in seconds.
     """
     waiting = [(connection.next[0], place) for place, connection in enumerate(connections) if connection.next]
     heapq.heapify(waiting)
@@ -87,9 +89,9 @@ def play(connections: Sequence[Connection], charge: Callable[[int, float, float]
 
 
 def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
-    """What one connection did in each interval, and on how many the tenant did that; ascending, as given.
+    """Return, for each interval in order, the sums of one connection and the number of connections.
 
-    `tenant` has `interval_start_ms`, `interval_ms` and SUMS; times are from `base` (ms) on.
+    `tenant` has `interval_start_ms`, `interval_ms` and SUMS; times are relative to `base` (ms).
     """
     columns = [tenant[name].tolist() for name in ("interval_start_ms", "interval_ms", *SUMS)]
     starts, *_, waits = columns

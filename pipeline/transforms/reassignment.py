@@ -1,4 +1,4 @@
-"""Reassignment: which throttle a move of partitions takes, and how long it then lasts (KIP-73).
+"""Reassignment: the throttle of a partition reassignment, and how long it takes (KIP-73).
 
     MoveRatio  = partitions that move / all partitions
     MoveTime   = MoveRatio x TotalLogSizePerBroker x #Brokers / (throttle - max BytesInPerSec)
@@ -6,8 +6,8 @@
 
 TotalLogSizePerBroker is the mean over the brokers of their replicas' bytes, BytesInPerSec of a broker the sum
 of the inbound rates of all its replicas, IN that of the busiest broker, R its replication factor and N the
-network's bytes/s. A throttle below IN never ends: the followers fall behind faster than they catch up.
-Plain arithmetic on a cluster's partitions: no Spark.
+network's bytes/s. With a throttle below IN a move never ends, because followers fall behind faster than they
+catch up. Plain arithmetic on a cluster's partitions: no Spark.
 """
 
 import math
@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from pipeline.errors import InputError
 
 WITHIN_SECONDS: Final = 3600.0
-"""The time that a move gets where neither it nor a throttle is asked for."""
+"""The time for a move if neither a time nor a throttle is given."""
 Count = Annotated[int, Meta(ge=0)]
 Rate = Annotated[float, Meta(ge=0)]
 Brokers = Annotated[list[int], Meta(min_length=1)]
@@ -36,7 +36,7 @@ class Partition(Struct, frozen=True):
 
 
 class Move(Struct, frozen=True):
-    """Where a partition's replicas are to be."""
+    """The target replicas of a partition."""
 
     topic: str
     partition: Count
@@ -44,7 +44,7 @@ class Move(Struct, frozen=True):
 
 
 class Cluster(Struct, frozen=True):
-    """What is planned on."""
+    """The input of a plan."""
 
     brokers: Brokers
     partitions: list[Partition]
@@ -52,21 +52,21 @@ class Cluster(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What to give to kafka-reassign-partitions, and what to expect. Rates in bytes/s, times in seconds."""
+    """The throttle for kafka-reassign-partitions, and what to expect. Rates in bytes/s, times in seconds."""
 
     move_ratio: float
     bytes_to_move: int
     throttle: int
     move_seconds: float | None
-    """None: it never ends."""
+    """None if the move never ends."""
     throttle_min: float
     throttle_max: float | None
-    """None: the network is not known."""
+    """None without --network."""
     feasible: bool
     reason: str
-    """Why it is not feasible; empty when it is."""
+    """Why the plan is not feasible; empty if it is."""
     fetch_response_max_bytes: int
-    """The largest replica.fetch.response.max.bytes that keeps below throttle x quota window."""
+    """The largest replica.fetch.response.max.bytes that stays below throttle x quota window."""
 
 
 def plan(
@@ -76,8 +76,8 @@ def plan(
     within: float | None = None,
     window_seconds: float = 11.0,
 ) -> Plan:
-    """A plan with this throttle, or with one that ends `within` so many seconds (an hour, where neither is
-    given). InputError where the moves do not fit the cluster.
+    """Plan with this throttle, or with one that ends `within` so many seconds (an hour if neither is given).
+    Raises InputError if the moves do not match the cluster.
     """
     current = {(each.topic, each.partition): each for each in cluster.partitions}
     moving = [move for move in cluster.moves if _is_move(move, current, cluster.brokers)]
@@ -118,7 +118,7 @@ def _is_move(move: Move, current: dict[tuple[str, int], Partition], brokers: Seq
 
 
 def _busiest(cluster: Cluster) -> tuple[int, float]:
-    """The broker with the most inbound bytes/s, and how many."""
+    """The broker with the highest inbound rate, and that rate in bytes/s."""
     rates = dict.fromkeys(cluster.brokers, 0.0)
     for each in cluster.partitions:
         for broker in each.replicas:
@@ -127,7 +127,7 @@ def _busiest(cluster: Cluster) -> tuple[int, float]:
 
 
 def _replication_factor(cluster: Cluster, broker: int) -> float:
-    """The mean of the broker's replicas' partitions."""
+    """The mean replication factor of the broker's partitions."""
     factors = [len(each.replicas) for each in cluster.partitions if broker in each.replicas]
     return sum(factors) / len(factors) if factors else 1.0
 

@@ -1,4 +1,4 @@
-"""Recommend: a byte rate for each tenant, out of what it used."""
+"""Recommends a byte rate for each tenant from what it used."""
 
 import math
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ _PERCENTILE: Final = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """headroom: what a quota is above the p99 rate, as a factor. capacity: bytes/s of a broker in each
-    direction, which the quotas of those who use it keep within; None: not known. step: by what part of a
-    current quota it is lowered at most.
+    """headroom: the quota divided by the p99 rate. capacity: bytes/s of a broker in each direction, which the
+    quotas of its users together do not exceed; None: unknown. step: the largest decrease, as a part of the
+    current quota.
     """
 
     headroom: float = 1.3
@@ -33,9 +33,9 @@ class Rules:
 
 
 def peaks(events: DataFrame, per: str = PER_BOTH) -> DataFrame:
-    """`user, client_id, quota, broker, p99_rate` (bytes/s) of each entity on each broker.
+    """Return `user, client_id, quota, broker, p99_rate` (bytes/s) of each entity on each broker.
 
-    The percentile is over the intervals in which it sent or got something: quiet nights do not lower it.
+    The percentile covers only intervals with traffic, so idle nights do not lower it.
     """
     names = {
         "user": F.lit("") if per == PER_CLIENT_ID else F.col("user"),
@@ -64,10 +64,10 @@ def recommend(
     rules: Rules,
     current: Mapping[QuotaEntity, Mapping[str, float]],
 ) -> dict[QuotaEntity, dict[str, int]]:
-    """What peaks() has collected to quotas, in bytes/s: the highest p99 of any broker, with headroom.
+    """Turn the rows of peaks() into quotas in bytes/s: the highest p99 of any broker, with headroom.
 
-    Where the quotas of a broker's users add up to more than its capacity, all of them shrink alike. What is
-    lower than a current quota comes down by `step` of that at most: run it again after a while.
+    If the quotas of a broker's users exceed its capacity, all of them are scaled down alike. A quota is
+    lowered by at most `step` of the current one; a later run lowers it further.
     """
     wanted: dict[tuple[QuotaEntity, str], float] = {}
     on_broker: dict[tuple[str, str], set[tuple[QuotaEntity, str]]] = {}
@@ -92,12 +92,12 @@ def recommend(
 
 
 def _entity(user: str, client_id: str) -> QuotaEntity | None:
-    """The entity; None for one whose name a file cannot have, and for the proxy's rest, which is many."""
+    """Return the entity; None if a file cannot name it, and for the `<rest>` that stands for many clients."""
     if DEFAULT_IN_YAML in (user, client_id) or REST in (user, client_id) or not (user or client_id):
         return None
     return QuotaEntity(user or None, client_id or None)
 
 
 def _whole(rate: float, *, fits: bool) -> int:
-    """In KiB/s: upwards, but downwards where all together have to fit into a capacity."""
+    """Round to KiB/s: up, or down where the quotas have to fit into a capacity."""
     return max((math.floor if fits else math.ceil)(rate / _UNIT), 1) * _UNIT

@@ -1,12 +1,11 @@
-"""What-if: the events once more, through the proxy's own rules, with another set of quotas.
+"""What-if: replays events through the proxy's own rules with another set of quotas.
 
-An event says how much came in an interval, not when. Each interval's requests are therefore laid out first:
-evenly where nothing was throttled; otherwise in bursts, each followed by requests that wait, such that the
-waits take as long as they did (`layout.py`). A client sends its next request when the wait for the last one
-is over, as it would (`simulate`): with a lower quota it falls behind, with a higher one it is never ahead of
-what it sent. Events say
-nothing of what `request_percentage`, `controller_mutation_rate` and `connection_creation_rate` charge, and of
-what a consumer left out: what these did is not replayed, and `after_` is null.
+An event says how much came in an interval, not when. `layout.py` reconstructs the requests of each interval:
+evenly if nothing was throttled, otherwise in bursts, each followed by requests that wait as long as they did.
+`simulate` sends a request when the wait of the previous one is over: with a lower quota a client falls
+behind, with a higher one it is never ahead of what it sent. Events do not record what `request_percentage`,
+`controller_mutation_rate` and `connection_creation_rate` charge, nor which partitions were omitted from
+fetches. These quotas are not replayed, and their `after_` columns are null.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +39,9 @@ _SIZE_FIELD: Final = 4
 
 
 def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
-    """Deduplicated events to `schema.REPLAY`; each tenant that a quota bound before or binds after."""
+    """Turn deduplicated events into `schema.REPLAY`: each tenant that a quota throttled or rejected, or
+    would.
+    """
     before = events.groupBy("user", "client_id", "quota").agg(
         F.sum("throttle_ms").alias("throttle_ms"), F.sum("rejected_bytes").alias("rejected_bytes")
     )
@@ -74,7 +75,7 @@ def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
 
 
 def untried(quotas: QuotaSet) -> list[str]:
-    """Those quotas of the file that events cannot be replayed against."""
+    """Return the quotas of the file that cannot be replayed."""
     names = {name for limits in quotas.clients.values() for name in limits} - APIS.keys()
     if CONSUMER_BYTE_RATE.name not in replayed_topics(quotas):
         names.add(f"{CONSUMER_BYTE_RATE.name} with action omit")
@@ -82,7 +83,7 @@ def untried(quotas: QuotaSet) -> list[str]:
 
 
 def _tenants(after: DataFrame) -> DataFrame:
-    """What all brokers' quotas did to each tenant, where they did anything."""
+    """Sum over all brokers what the quotas did to each tenant."""
     sums = ("throttle_ms", "delayed_bytes", "rejected_bytes")
     found = after.groupBy("user", "client_id", "quota").agg(
         *[F.sum(name).alias(name) for name in sums], F.max("late_ms").alias("late_ms")
@@ -91,7 +92,7 @@ def _tenants(after: DataFrame) -> DataFrame:
 
 
 def replay_buckets(events: DataFrame, quotas: QuotaSet) -> DataFrame:
-    """Rows of AFTER: each bucket of users and client ids replayed on its own."""
+    """Return rows of AFTER: each bucket of users and client ids is replayed on its own."""
     intervals = (
         charged(events)
         .groupBy(*STATE, "user", "client_id", "bucket_quota", "api", "interval_start_ms")
@@ -108,8 +109,8 @@ def replay_buckets(events: DataFrame, quotas: QuotaSet) -> DataFrame:
 
 
 def simulate(rows: Any, quotas: QuotaSet) -> list[Row]:
-    """One bucket's intervals through the proxy's engine: a row of AFTER for each tenant, or for none where
-    nobody can have waited.
+    """Replay the intervals of one bucket through the proxy's engine: a row of AFTER for each tenant, or none
+    if no tenant can have waited.
     """
     if nobody_waits(rows, quotas):
         return []
@@ -134,10 +135,10 @@ def _charge(engine: QuotaEngine, quota: str, size: int, who: Identity, now: floa
 
 
 def nobody_waits(rows: Any, quotas: QuotaSet) -> bool:
-    """Whether it can be told without trying: most tenants are far below their limits.
+    """Whether no tenant can wait, without a simulation: most tenants are far below their limits.
 
-    Nobody has waited, so each tenant's bytes are laid out evenly. Then no time t brings more than the highest
-    rate x t and a step of everybody at both ends; a bucket of tokens that has these has them at any time.
+    No tenant waited in the events, so bytes are spread evenly. A time t then brings at most the highest rate
+    x t and a step of each tenant at both ends. A token bucket that covers this is never empty.
     """
     if quotas.settings.algorithm != PACE or rows["throttle_ms"].any():
         return False
@@ -153,7 +154,7 @@ def nobody_waits(rows: Any, quotas: QuotaSet) -> bool:
 
 
 def _connections(rows: Any, burst_seconds: float) -> list[Connection]:
-    """Each tenant's intervals, divided among as many connections as its waits must have had."""
+    """Yield each tenant's connections: as many as its waits need."""
     rows = rows.sort_values("interval_start_ms", kind="stable")
     base = int(rows["interval_start_ms"].iloc[0])
     limit = float(rows["limit"].iloc[0])
@@ -176,7 +177,7 @@ def _steps(
     eager: float,
     burst_seconds: float,
 ) -> Iterator[Step]:
-    """What one of a tenant's connections sends: nothing in intervals that had fewer of them."""
+    """Yield what one of a tenant's connections sends; intervals with fewer connections are skipped."""
     for interval, count in intervals:
         if place < count:
             per_step = max(limit * STEP_SECONDS / count, 1.0)

@@ -1,7 +1,7 @@
-"""What-if of the broker-side quota: what producers brought to each broker, once more through its rule.
+"""What-if of the broker-side quota: replays what producers sent to each broker through its rule.
 
-The quota rejects instead of making wait, by one-minute averages that move every five seconds: bytes by second
-are as good as requests. What was rejected then is offered again, once.
+The quota rejects, by one-minute averages that are updated every five seconds, so bytes per second are as
+exact as single requests. Bytes that were rejected in the events are offered once more.
 """
 
 from typing import Any, Final
@@ -31,7 +31,7 @@ _AFTER: Final = StructType(
 
 
 def rejected(events: DataFrame, quotas: QuotaSet) -> DataFrame:
-    """`user, client_id, quota, rejected_bytes`: each broker of each proxy replayed on its own."""
+    """Return `user, client_id, quota, rejected_bytes`: each broker of each proxy is replayed on its own."""
     offered = (
         events.where((F.col("api") == "Produce") & F.col("topic").isNotNull())
         .groupBy(*_BROKER, "user", "client_id", "topic", "interval_start_ms")
@@ -49,7 +49,7 @@ def rejected(events: DataFrame, quotas: QuotaSet) -> DataFrame:
 
 
 def simulate_broker(rows: Any, quotas: QuotaSet) -> list[tuple[str, str, str, int]]:
-    """One broker's intervals through the proxy's rule: a row of `_AFTER` for each tenant rejected."""
+    """Replay the intervals of one broker: a row of `_AFTER` for each tenant that is rejected."""
     node_id = int(rows["broker"].iloc[0])
     quota = KIND.build()
     quota.join(node_id, [])

@@ -1,9 +1,10 @@
-"""What-if of the byte rates of topics' partitions (KAFKA-16042), once more through their rule.
+"""What-if of the byte rates of topic partitions (KAFKA-16042).
 
-An event has a partition's bytes; the requests that carried them, and their waits, are in the event of that
-client and API without a topic. So a tenant's requests are laid out like those of `replay.py`, with the waits
-that this quota is said to have made, and each carries of all limited partitions what the interval had of
-them: it waits for the worst. What `action: reject` rejects is offered again, once.
+An event has the bytes of a partition; the requests that carried them, and their waits, are in the event of
+the same client and API without a topic. A tenant's requests are reconstructed as in `replay.py`, with the
+waits attributed to this quota. Each request carries a part of every limited partition of the interval, and
+waits for the partition that is furthest over its limit. Bytes that `action: reject` rejects are offered once
+more.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,21 +32,21 @@ _APIS: Final = {PRODUCER_BYTE_RATE.name: ("Produce",), CONSUMER_BYTE_RATE.name: 
 _KEYS: Final = {key.name: key for key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)}
 _ACTION: Final = ".action"
 _TENANT: Final = (*STATE, "user", "client_id", "bucket_quota")
-"""Whose requests may carry limited partitions."""
-FairShare = Sequence[tuple[str, int, float]]
+"""The key of a tenant whose requests may carry limited partitions."""
+PartitionShares = Sequence[tuple[str, int, float]]
 """Topic, partition, and its part of the bytes of each request."""
 
 
 def replayed_topics(quotas: QuotaSet) -> list[str]:
-    """The quotas that are replayed here: events do not say what a consumer would have asked for instead of
-    the partitions that `consumer.byte.rate.action: omit` leaves out.
+    """Return the quotas that are replayed here. With `consumer.byte.rate.action: omit`, events do not say
+    what a consumer would have fetched instead of the omitted partitions.
     """
     omits = any(configs.get(CONSUMER_BYTE_RATE.name + _ACTION) == OMIT for configs in quotas.topics.values())
     return [PRODUCER_BYTE_RATE.name] if omits else list(_APIS)
 
 
 def replay_topics(events: DataFrame, quotas: QuotaSet) -> DataFrame:
-    """Deduplicated events to rows of AFTER: each broker of each proxy, and direction, on its own."""
+    """Turn deduplicated events into rows of AFTER: each broker of each proxy, and direction, on its own."""
     limited = F.coalesce(*[F.when(_is_of(quota, quotas), F.lit(quota)) for quota in replayed_topics(quotas)])
     found = events.withColumn("bucket_quota", limited).where(F.col("bucket_quota").isNotNull())
     produced = F.col("bucket_quota") == PRODUCER_BYTE_RATE.name
@@ -74,7 +75,7 @@ def replay_topics(events: DataFrame, quotas: QuotaSet) -> DataFrame:
 
 
 def _is_of(quota: str, quotas: QuotaSet) -> Column:
-    """Whether an event is of a partition that this quota limits, or of requests that may carry such."""
+    """Whether an event belongs to a partition that this quota limits, or to requests that may carry one."""
     named = [name for name, configs in quotas.topics.items() if quota in configs and name != DEFAULT_RESOURCE]
     topic = F.col("topic").isin(named)
     if quota in quotas.topics.get(DEFAULT_RESOURCE, {}):
@@ -84,16 +85,16 @@ def _is_of(quota: str, quotas: QuotaSet) -> Column:
 
 @final
 class _Sender:
-    """What one of a tenant's connections sends, and which partitions' records its next request has."""
+    """What one of a tenant's connections sends, and the partitions of its next request."""
 
-    def __init__(self, shares: Sequence[FairShare]) -> None:
+    def __init__(self, shares: Sequence[PartitionShares]) -> None:
         self._of_intervals: Final = shares
-        self.shares: FairShare = ()
+        self.shares: PartitionShares = ()
 
     def steps(
         self, intervals: Sequence[tuple[Interval, int]], place: int, limit: float, burst: float
     ) -> Iterator[Step]:
-        """`limit`: bytes/s that the tenant is held to, on this connection and others."""
+        """`limit`: the tenant's limit in bytes/s, over all its connections."""
         was = held_at(intervals, limit)
         eager = AT_ONCE if was == limit else AS_THEY_CAME
         for (interval, count), shares in zip(intervals, self._of_intervals, strict=True):
@@ -105,7 +106,7 @@ class _Sender:
 
 
 def simulate_topics(rows: Any, quotas: QuotaSet) -> list[Row]:
-    """One broker's intervals, in one direction, through the proxy's rule: a row of AFTER for each tenant."""
+    """Replay the intervals of one broker in one direction: a row of AFTER for each tenant."""
     quota = KIND.build()
     limits = quotas.limits()
     quota.configure(limits, 0.0)
@@ -149,7 +150,7 @@ def _charge(quota: Quota, name: str, items: list[Item], connection: Connection, 
 def _senders(
     tenant: Any, base: int, quotas: QuotaSet, key: ConfigKey
 ) -> Iterator[tuple[_Sender, Iterator[Step]]]:
-    """A tenant's connections. `tenant`: its rows of partitions, and of requests, ascending."""
+    """Yield a tenant's connections. `tenant`: its rows of partitions and of requests, in order of time."""
     partitions = tenant[tenant["topic"].notna() & (tenant["bytes"] > 0)]
     if partitions.empty:
         return

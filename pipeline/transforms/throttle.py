@@ -1,4 +1,4 @@
-"""Throttle: whom quotas made wait or rejected, hour by hour."""
+"""Throttle: which tenants were throttled or rejected, by hour."""
 
 from functools import reduce
 from typing import Final
@@ -12,12 +12,12 @@ BOUND: Final = ("throttled_requests", "throttle_ms", "rejected_requests", "rejec
 
 
 def bound(events: DataFrame) -> DataFrame:
-    """The events that say that a quota made somebody wait or rejected something."""
+    """Return the events in which a quota throttled or rejected something."""
     return events.where(reduce(Column.__or__, [F.col(name) > 0 for name in BOUND]))
 
 
 def throttle(events: DataFrame) -> DataFrame:
-    """Deduplicated events to `schema.THROTTLE`: only hours in which a quota bound the tenant."""
+    """Turn deduplicated events into `schema.THROTTLE`: only hours in which a quota throttled or rejected."""
     hours = bound(events).select(
         F.date_trunc("hour", F.timestamp_millis("interval_start_ms")).alias("hour"),
         "user",

@@ -15,7 +15,7 @@ _TENANT_PARTITION: Final = ("cluster", "broker", "user", "client_id", "topic", "
 
 
 def usage(events: DataFrame, by: str = HOUR) -> DataFrame:
-    """Deduplicated events to `schema.USAGE`. A rate is of one interval, all APIs and proxies together."""
+    """Turn deduplicated events into `schema.USAGE`. A rate covers one interval, all APIs and proxies."""
     intervals = with_rates(events, _TENANT_PARTITION).select(
         F.date_trunc(by, F.timestamp_millis("interval_start_ms")).alias("hour"), "*"
     )
@@ -39,7 +39,7 @@ def usage(events: DataFrame, by: str = HOUR) -> DataFrame:
 
 
 def with_rates(events: DataFrame, keys: tuple[str, ...]) -> DataFrame:
-    """Sums by keys and interval, with `bytes_in_rate` and `bytes_out_rate` (bytes/s) in the interval."""
+    """Sum by keys and interval, with `bytes_in_rate` and `bytes_out_rate` (bytes/s) of the interval."""
     sums = events.groupBy(*keys, "interval_start_ms").agg(
         *[F.sum(name).alias(name) for name in COUNTS], F.max("interval_ms").alias("interval_ms")
     )
@@ -61,7 +61,7 @@ def _share(name: str) -> Column:
 
 
 def partition_rates(events: DataFrame) -> DataFrame:
-    """`topic, partition, bytes_in_rate`: the p95 over the intervals in which producers sent something."""
+    """Return `topic, partition, bytes_in_rate`: the p95 over the intervals with produce traffic."""
     produced = events.where((F.col("api") == "Produce") & F.col("partition").isNotNull())
     rates = with_rates(produced, ("topic", "partition")).where(F.col("bytes_in") > 0)
     found = rates.groupBy("topic", "partition").agg(

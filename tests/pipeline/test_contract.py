@@ -7,7 +7,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType
 
 from pipeline.schema import COUNTS, EVENT, IDENTITY, VERSION
 from proxy.quota.usage import ClientUsage, UsageLedger
-from proxy.telemetry import events
+from proxy.telemetry.usage import events
 from proxy.telemetry.usage.events import UsageEvent
 
 TYPES: dict[type[inspect.Type], tuple[type[Any], ...]] = {

@@ -167,7 +167,7 @@ def test_a_stream_goes_on_where_it_ended(
     ("there", "options", "sentence"),
     [
         ("events/_spark_metadata/0", (), "a stream writes"),
-        ("nothing", ("--stream", "once"), "only a topic can be streamed"),
+        ("nothing", ("--stream", "once"), "--stream needs a topic"),
         (
             "events/date=2026-01-01/x.parquet",
             ("--stream", "once", "--events", "kafka://127.0.0.1:1/x"),

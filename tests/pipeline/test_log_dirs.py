@@ -38,7 +38,7 @@ def test_partitions_with_replicas_and_sizes(
 def test_nobody_there_is_a_sentence(run_job: Callable[..., Result], tmp_path: Path) -> None:
     result = run_job("reassign", "--bootstrap", "127.0.0.1:1", "--out", tmp_path)
     assert result.exit_code == 1
-    assert "127.0.0.1:1 cannot be asked for its partitions" in result.output
+    assert "cannot read the partitions from 127.0.0.1:1" in result.output
 
 
 def test_no_address_is_a_sentence() -> None:
