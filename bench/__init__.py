@@ -1,1 +1,1 @@
-"""What the proxy costs beside other proxies, as ratios in one run: `python -m bench`."""
+"""Measures what the proxy costs beside other proxies, as ratios in one run: `python -m bench`."""

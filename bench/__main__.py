@@ -32,7 +32,7 @@ OPEN_FILES: Final = 8192
 
 
 def find_peers(folder: Path, wanted: set[str]) -> tuple[list[Peer], list[str]]:
-    """The peers that can run here, and a remark for each that cannot. `wanted` names them; empty: all."""
+    """Return the peers that can run here, and a remark for each that cannot. An empty `wanted` means all."""
     makers: tuple[Callable[[], Peer], ...] = (
         Direct,
         Relay,
@@ -51,7 +51,7 @@ def find_peers(folder: Path, wanted: set[str]) -> tuple[list[Peer], list[str]]:
 
 
 def measure(options: argparse.Namespace, console: Console) -> Report:
-    """Runs what the options name."""
+    """Run the scenarios that the options name."""
     scenarios = [each for each in SCENARIOS if not options.scenario or each.name in options.scenario]
     if options.quick:
         scenarios = [scenario.quick() for scenario in scenarios]
@@ -84,12 +84,14 @@ def measure(options: argparse.Namespace, console: Console) -> Report:
 
 
 def arguments() -> argparse.Namespace:
-    """The command line, parsed."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m bench", description="What the proxy costs beside others."
+        prog="python -m bench", description="Measure what the proxy costs beside other proxies."
     )
     parser.add_argument(
-        "--quick", action="store_true", help="a tenth of the requests and 2 rounds: does it run?"
+        "--quick",
+        action="store_true",
+        help="a tenth of the requests and 2 rounds, to check that everything runs",
     )
     parser.add_argument(
         "--rounds", type=int, help=f"rounds of each scenario; {ROUNDS}, or {QUICK_ROUNDS} if quick"
@@ -105,8 +107,8 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """The command line; exits 1 with a sentence where a peer failed."""
-    # A thousand connections take two descriptors each in a proxy; the peers inherit the limit.
+    """Run the command; exit with 1 and a message if a peer fails."""
+    # Each of a thousand connections takes two descriptors in a proxy; peers inherit the limit.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(OPEN_FILES, most), most))
     console = Console()

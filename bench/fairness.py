@@ -1,7 +1,7 @@
-"""`python -m bench.fairness`: shares of one quota, and what a tenant over its quota does to others.
+"""`python -m bench.fairness`: how one quota is shared, and how a tenant over its quota affects others.
 
-Shares: two equal producers send as fast as they may under one quota. Latency: a calm tenant sends at a steady
-rate, alone and beside a tenant that sends all it can against a quota that is far below; the two take turns.
+Shares: two equal producers send as fast as they can under one quota. Latency: a calm tenant sends at a steady
+rate, in turn alone and beside a tenant that sends far more than its quota.
 """
 
 import argparse
@@ -35,7 +35,7 @@ HOG_QUOTA: Final = 1_000_000
 QUOTAS: Final = (
     {"entity": {"client-id": SHARED}, "producer_byte_rate": QUOTA},
     {"entity": {"client-id": HOG}, "producer_byte_rate": HOG_QUOTA},
-    # Out of reach: the calm tenant pays for being asked, as the others do.
+    # Out of reach: the quota of the calm tenant is checked like the others, and never throttles.
     {"entity": {"client-id": CALM}, "producer_byte_rate": quota_proxy.BYTES_PER_SECOND},
 )
 CALM_RATE: Final = 300
@@ -46,7 +46,7 @@ TARGET: Final = 1.5
 
 
 def shares(running: Running, seconds: float) -> list[float]:
-    """What part of all requests each of two equal producers gets through."""
+    """The part of all requests that each of two equal producers completes."""
     poller = Poller()
     counts: dict[Client, int] = {}
 
@@ -75,7 +75,7 @@ def _driver(running: Running, client_id: str, *options: str) -> list[str]:
 
 @contextmanager
 def hog(running: Running) -> Iterator[None]:
-    """A tenant that sends all it can, far over its quota, while the block lasts."""
+    """Run a tenant far over its quota while the block runs."""
     options = ("--connections", str(HOG_CONNECTIONS), "--size", str(SIZE), "--requests", "1000000000")
     process = subprocess.Popen(
         _driver(running, HOG, *options), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -88,7 +88,7 @@ def hog(running: Running) -> Iterator[None]:
 
 
 def calm(running: Running, seconds: float) -> Sample:
-    """What the calm tenant sees."""
+    """The latencies of the calm tenant."""
     options = ("--connections", "4", "--rate", str(CALM_RATE), "--requests", str(int(CALM_RATE * seconds)))
     command = _driver(running, CALM, *options)
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds * 10 + 60, check=False)
@@ -99,7 +99,7 @@ def calm(running: Running, seconds: float) -> Sample:
 
 
 def report(parts: Sequence[float], alone: Sequence[float], beside: Sequence[float]) -> list[str]:
-    """The figures as lines of Markdown: shares, and the calm tenant's p99 in ms, round by round."""
+    """Format the figures as Markdown: shares, and the calm tenant's p99 in ms by round."""
     ratio = statistics.median(after / before for before, after in zip(alone, beside, strict=True))
     least = min(parts)
     shared = "met" if least >= LEAST_SHARE else "missed"
@@ -116,7 +116,7 @@ def report(parts: Sequence[float], alone: Sequence[float], beside: Sequence[floa
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.fairness", description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=5)

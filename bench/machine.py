@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine that the figures were measured on."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ QUIET_LOAD = 0.5
 
 
 def facts(peers: list[Peer]) -> dict[str, str]:
-    """Machine and versions, by what they are."""
+    """The machine and versions, by name."""
     found = {
         "cpu": f"{os.cpu_count()} x {_cpu_model()}",
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / (1 << 30):.0f} GiB",
@@ -30,11 +30,11 @@ def facts(peers: list[Peer]) -> dict[str, str]:
 
 
 def warnings() -> list[str]:
-    """What makes figures of this run doubtful."""
+    """Reasons to doubt the figures of this run."""
     load = os.getloadavg()[0]
     if load > QUIET_LOAD:
         return [
-            f"the machine's load was {load:.2f} before the run: something else ran; read ratios with care"
+            f"the machine's load was {load:.2f} before the run: another process ran; ratios are uncertain"
         ]
     return []
 

@@ -1,8 +1,8 @@
-"""`python -m bench.mutation_storm`: what a storm of topic creations does to another tenant's single create.
+"""`python -m bench.mutation_storm`: how a storm of topic creations affects another tenant's CreateTopics.
 
-On a real Kafka, through the proxy. The storm is 50 connections that ask for batches of topics, one request
-after the other, and take no notice of throttle times; once it is held to a quota, and once it has none. Calm
-and storms take turns, so that whatever else the machine does meets them all.
+It runs on a real Kafka, through the proxy. The storm is 50 connections that create batches of topics, one
+request after the other, and ignore throttle times; it runs with a quota and without one. Calm phases and
+storms alternate, so that other load on the machine affects all of them.
 """
 
 import argparse
@@ -40,7 +40,7 @@ CLIENT_IDS: Final = {HELD: "held", FREE: "free"}
 
 
 def frame(client_id: str, names: Sequence[str], partitions: int, validate_only: bool) -> bytes:
-    """A CreateTopics request; the storm's only validate, so that none of its topics stay behind."""
+    """Build a CreateTopics request; the storm's requests only validate, so that no topic remains."""
     topics = tuple(
         CreatableTopic(
             name=TopicName(name),
@@ -66,13 +66,13 @@ def frame(client_id: str, names: Sequence[str], partitions: int, validate_only: 
 
 
 async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> None:
-    """Send a request, and take its answer."""
+    """Send a request and read its response."""
     writer.write(request)
     await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
 
 
 def storm(port: int, client_id: str, answered: "multiprocessing.sharedctypes.Synchronized[int]") -> None:
-    """Ask for ever, on all connections."""
+    """Send requests on all connections until cancelled."""
 
     async def one(number: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -91,7 +91,7 @@ def storm(port: int, client_id: str, answered: "multiprocessing.sharedctypes.Syn
 
 @contextmanager
 def weather(port: int, kind: str, requests: dict[str, list[int]]) -> Iterator[None]:
-    """The storm of this kind while the block lasts; notes how many requests it had answered."""
+    """Run this kind of storm while the block runs; record the number of its responses."""
     if kind == CALM:
         yield
         return
@@ -111,7 +111,7 @@ def weather(port: int, kind: str, requests: dict[str, list[int]]) -> Iterator[No
 
 
 async def creates(port: int, numbers: Iterator[int], samples: int) -> list[float]:
-    """How long single creates of a topic take, one after the other, in seconds."""
+    """The seconds that single topic creations take, one after the other."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     found = []
     for number in (next(numbers) for _ in range(samples)):
@@ -124,7 +124,7 @@ async def creates(port: int, numbers: Iterator[int], samples: int) -> list[float
 
 
 def report(found: dict[str, list[float]], requests: dict[str, list[int]]) -> list[str]:
-    """The figures as lines of Markdown."""
+    """Format the figures as Markdown."""
     median = {kind: statistics.median(times) for kind, times in found.items()}
     lines = [
         "| | create, median ms | p90 ms | x calm | requests of the storm |",
@@ -139,14 +139,14 @@ def report(found: dict[str, list[float]], requests: dict[str, list[int]]) -> lis
     word = "met" if ratio < TARGET else "missed"
     lines += [
         "",
-        f"- Held to its quota, a storm makes another tenant's create take {ratio:.2f} times as long",
+        f"- With a quota on the storm, another tenant's create takes {ratio:.2f} times as long",
     ]
     lines[-1] += f"; under {TARGET}: {word}"
     return lines
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.mutation_storm", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--samples", type=int, default=30, help="creates in each round")
@@ -154,7 +154,7 @@ def main() -> None:
     options = parser.parse_args()
     limits = [
         {"entity": {"client-id": CLIENT_IDS[HELD]}, "controller_mutation_rate": RATE},
-        # Out of reach: the calm tenant pays for being asked, as it does in the storm.
+        # Out of reach: the calm tenant's quota is checked, and never throttles.
         {"entity": {"client-id": "calm"}, "controller_mutation_rate": 1_000_000},
     ]
     page = Page()

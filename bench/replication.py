@@ -1,8 +1,8 @@
 """`python -m bench.replication`: KIP-73's test plan, through the proxy and on native Kafka.
 
-Replicas move under a throttle of the leader's side, the follower's, and both; with and without produce load
-on other partitions and on the same. Two clusters run side by side: the brokers of one fetch from each other
-through the proxy, and never hear of the throttle. Each case is done on one and then on the other.
+Replicas move under a leader throttle, a follower throttle, and both; with and without produce load, on the
+same partitions and on others. Two clusters run side by side. The brokers of one fetch from each other through
+the proxy and do not know the throttle. Each case runs on one cluster and then on the other.
 """
 
 import argparse
@@ -32,12 +32,12 @@ CASES: Final = (
     ("both, load on others, long", (LEADER, FOLLOWER), OTHERS, True),
     ("both, load on the same, long", (LEADER, FOLLOWER), SAME, True),
 )
-"""Name, sides, load, and whether the move is long: of a short one the p99 is mostly that of its end."""
+"""Name, sides, load, and whether the move is long: the p99 of a short move is mostly that of its end."""
 PORTS: Final = 10
 WARM_UP_SECONDS: Final = 10
 JVM_FLAGS: Final = (
-    # As Kafka's own scripts start a broker. What an embedded one has else is quick to start, but it stands
-    # still for 15 ms whenever it collects garbage, and its code stays slow.
+    # The flags of Kafka's own scripts. The embedded Kafka's flags make it start quickly, but cost 15 ms per
+    # garbage collection and slower code.
     *("-server", "-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-Xms1g", "-Xmx1g"),
 )
@@ -45,7 +45,7 @@ JVM_FLAGS: Final = (
 
 @dataclass(frozen=True)
 class Site:
-    """A cluster and where its clients go."""
+    """A cluster and the address for its clients."""
 
     kafka: EmbeddedKafka
     bootstrap: str
@@ -84,7 +84,7 @@ def plans(options: argparse.Namespace) -> Iterator[tuple[str, Plan]]:
 
 
 def warm_up(plan: Plan) -> Plan:
-    """A small move that does not count: brokers compile what they do for the first time."""
+    """Run a small move as warm-up, so that the brokers' JIT has compiled the code."""
     megabytes = plan.rate * WARM_UP_SECONDS >> 20
     return replace(
         plan, topic="warm-up", megabytes=megabytes, load="warm-up-others", calm_seconds=WARM_UP_SECONDS
@@ -92,7 +92,7 @@ def warm_up(plan: Plan) -> Plan:
 
 
 def report(found: Sequence[tuple[str, Plan, dict[str, Moved]]]) -> list[str]:
-    """The figures as lines of Markdown."""
+    """Format the figures as Markdown."""
     lines = [
         "| throttle | | mean / quota | variation | 5 s / quota | time / plan "
         "| p99 ms | calm | x | lag x | equal |",
@@ -111,7 +111,7 @@ def report(found: Sequence[tuple[str, Plan, dict[str, Moved]]]) -> list[str]:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.replication", description=__doc__)
     parser.add_argument("--brokers", type=int, default=3)
     parser.add_argument("--partitions", type=int, default=100)

@@ -1,9 +1,11 @@
-"""`python -m bench.replication_ends`: what the ends of moves cost producers when there is nothing to move.
+"""`python -m bench.replication_ends`: how the end of a reassignment affects producers when there is no data
+to move.
 
-Native brokers, no proxy, no throttle. A hundred partitions of next to no data change a replica, one after
-the other, under the produce load of bench.replication: within the last seconds of a stretch as long as a move
-of 200 MiB, as a throttled one ends, or all along it. The p99 that bench.replication measures of so short a
-move has this in it, whoever throttles. A stretch in which no replica changes says how far the p99 strays.
+It uses native brokers without proxy and throttle. A hundred nearly empty partitions change a replica, one
+after the other, under the produce load of bench.replication: either within the last seconds of a period as
+long as a move of 200 MiB, as a throttled move ends, or spread over the period. The p99 that bench.replication
+measures for so short a move includes this effect, with any throttle. A period without changes shows the
+variation of the p99.
 """
 
 import argparse
@@ -26,20 +28,20 @@ from bench.replication_load import PARTITIONS, Felt, loaded
 from bench.replication_move import FOLLOWER, LEADER, Plan, Watch, fill, in_sync, make_topic, move, p99
 
 STRETCH_SECONDS: Final = 50.0
-"""As long as 200 MiB take at 4 MiB/s."""
+"""The time of 200 MiB at 4 MiB/s."""
 STRETCHES: Final = {"none": 0.0, "at the end": 6.0, "all along": 48.0}
-"""Within how many of the last seconds the replicas change."""
+"""The last seconds in which the replicas change."""
 BEFORE: Final = (1, 2)
 AFTER: Final = (1, 3)
 BROKER: Final = 1
-"""Whom it is asked of: any broker passes it on to the controller."""
+"""The broker that gets the requests; any broker forwards them to the controller."""
 TIMEOUT_MS: Final = 30_000
 _NO_TAGS: Final[dict[int, bytes]] = {}
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """What producers felt, as p99 in seconds."""
+    """The p99 of produce latency in seconds."""
 
     changes: str
     """One of STRETCHES."""
@@ -52,7 +54,7 @@ class Stretch:
 
 
 async def change_replicas(site: Site, plan: Plan, within: float) -> None:
-    """One partition after the other, in so many seconds."""
+    """Reassign one partition after the other within so many seconds."""
     client = AIOKafkaClient(bootstrap_servers=site.bootstrap)
     await client.bootstrap()
     began = time.monotonic()
@@ -72,7 +74,7 @@ async def change_replicas(site: Site, plan: Plan, within: float) -> None:
 
 
 def stretch(site: Site, plan: Plan, changes: str) -> Stretch:
-    """Load, first calm, and then while replicas change."""
+    """Run the load, first calm, then while replicas change."""
     admin = AdminClient({"bootstrap.servers": site.bootstrap})
     make_topic(admin, plan.topic, plan.partitions, plan.before)
     fill(site.bootstrap, plan)
@@ -103,7 +105,7 @@ def _look_until(watch: Watch, until: float) -> None:
 
 
 def report(found: Sequence[Stretch]) -> list[str]:
-    """The figures as lines of Markdown."""
+    """Format the figures as Markdown."""
     lines = ["| replicas change | p99 ms | calm | x |", "|---|---:|---:|---:|"]
     lines += [
         f"| {one.changes} | {1e3 * one.busy:.2f} | {1e3 * one.calm:.2f} | {one.slower:.2f} |" for one in found
@@ -118,7 +120,7 @@ def report(found: Sequence[Stretch]) -> list[str]:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.replication_ends", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--partitions", type=int, default=100)

@@ -1,7 +1,7 @@
-"""What producers and in-sync replicas feel meanwhile: `python -m bench.replication_load BOOTSTRAP TOPIC`.
+"""Measures produce latency and replica lag during a move: `python -m bench.replication_load BOOTSTRAP TOPIC`.
 
-It says `ready`, and goes on until its input ends; then it prints what it saw, one line of JSON. It is a
-process of its own: what is measured shares no interpreter with what measures a move.
+It prints `ready`, runs until its input ends, and prints the samples as one line of JSON. It is a process of
+its own, so that it shares no interpreter with the measurement of the move.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ ROOT: Final = Path(__file__).parent.parent
 PARTITIONS: Final = 4
 PRODUCE_EVERY_SECONDS: Final = 0.01
 WARM_UP: Final = 400
-"""Messages before it counts: the first wait for connections, and for followers to take up new partitions."""
+"""Warm-up messages: the first ones wait for connections, and for followers of new partitions."""
 WATCH_SECONDS: Final = (0.02, 0.06)
-"""Between two looks at the replicas, at random: so they do not keep step with the messages."""
+"""Bounds of the random time between two samples of the lag, so that they are independent of the messages."""
 GIVE_UP_MS: Final = 10_000
-"""For how long it outlives brokers that were killed with a run."""
+"""How long the process survives brokers that were killed with a run."""
 _LOG_END: Final = -2
-"""The replica id of a tool that debugs, for whom the latest offset is the log's end; for a consumer's, -1, it
-is the high watermark (Kafka's ListOffsets).
+"""The debugging replica id of ListOffsets: the latest offset is then the log end offset. With -1, a consumer,
+it is the high watermark.
 """
 _CONSUMER: Final = -1
 _LATEST: Final = -1
@@ -41,12 +41,12 @@ _LATEST: Final = -1
 
 @dataclass
 class Felt:
-    """What came of it, each with its time (monotonic)."""
+    """The samples, each with its monotonic time."""
 
     produces: list[tuple[float, float]] = field(default_factory=list)
-    """When each message (acks=all) was sent, and the seconds until its answer."""
+    """The time of each message (acks=all), and the seconds until its response."""
     lags: list[tuple[float, float]] = field(default_factory=list)
-    """How many messages the slowest in-sync replicas lacked, all partitions together."""
+    """The lag of the slowest in-sync replicas in messages, summed over partitions."""
 
     def between(self, began: float, ended: float) -> "Felt":
         return Felt(
@@ -57,7 +57,7 @@ class Felt:
 
 @contextmanager
 def loaded(bootstrap: str, topic: str, felt: Felt) -> Iterator[None]:
-    """Load on a topic while the block lasts, after a warm-up; then `felt` has what it felt."""
+    """Run the load on a topic while the block runs, after a warm-up; then `felt` has the samples."""
     if not topic:
         yield
         return
@@ -70,19 +70,19 @@ def loaded(bootstrap: str, topic: str, felt: Felt) -> Iterator[None]:
         yield
         said, _ = process.communicate()
     if process.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed: what it said is above")
+        raise RuntimeError(f"{' '.join(command)} failed; its messages are above")
     found = json.loads(said)
     felt.produces = [(began, seconds) for began, seconds in found["produces"]]
     felt.lags = [(at, messages) for at, messages in found["lags"]]
 
 
 def produce(producer: Producer, topic: str, felt: Felt, over: threading.Event) -> None:
-    """A message every so often, whether or not the last one was answered."""
+    """Send messages at a fixed rate, regardless of responses."""
     due = time.monotonic()
     while not over.is_set():
         began = time.monotonic()
         if began < due:
-            # Answers are noted as they come, and not only at the next message.
+            # Record responses as they arrive, not only at the next message.
             producer.poll(due - began)
             continue
         due += PRODUCE_EVERY_SECONDS
@@ -95,7 +95,7 @@ def produce(producer: Producer, topic: str, felt: Felt, over: threading.Event) -
 
 
 async def watch(bootstrap: str, topic: str, felt: Felt, over: threading.Event) -> None:
-    """How far the log's end is above the high watermark, which is what all in-sync replicas have."""
+    """Sample the log end offset less the high watermark, which all in-sync replicas have reached."""
     client = AIOKafkaClient(bootstrap_servers=bootstrap)
     await client.bootstrap()
     try:
@@ -105,7 +105,7 @@ async def watch(bootstrap: str, topic: str, felt: Felt, over: threading.Event) -
         while not over.is_set():
             ends = asyncio.ensure_future(_latest(client, leader, topic, _LOG_END))
             marks = await _latest(client, leader, topic, _CONSUMER)
-            # The end was asked for first: what comes in between makes a lag look smaller, never larger.
+            # The log end offset is read first: messages in between can only reduce the lag.
             felt.lags.append((time.monotonic(), float(max(0, await ends - marks))))
             await asyncio.sleep(random.uniform(*WATCH_SECONDS))
     finally:
@@ -113,14 +113,14 @@ async def watch(bootstrap: str, topic: str, felt: Felt, over: threading.Event) -
 
 
 async def _latest(client: AIOKafkaClient, leader: int, topic: str, replica_id: int) -> int:
-    """The sum of the partitions' latest offsets."""
+    """The sum of the latest offsets of the partitions."""
     partitions = [(number, _LATEST) for number in range(PARTITIONS)]
     answer = await client.send(leader, OffsetRequest(replica_id, 0, [(topic, partitions)]))
     return sum(offset for _, found in answer.topics for _, _, _, offset in found)
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command."""
     bootstrap, topic = sys.argv[1:]
     producer = Producer(
         {

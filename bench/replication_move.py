@@ -1,4 +1,4 @@
-"""One move of replicas on a real cluster: how even it is, what it does to producers, whether it is whole."""
+"""Measures one reassignment on a real cluster: its rate, its effect on producers, and the moved data."""
 
 import hashlib
 import json
@@ -28,13 +28,13 @@ LEADER: Final = "leader"
 FOLLOWER: Final = "follower"
 SAMPLE_SECONDS: Final = 0.1
 FIRST_SEGMENT: Final = f"{0:020}.log"
-"""No partition has another: a segment is of 1 GiB."""
+"""The only segment of each partition: segments have 1 GiB."""
 MOST_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A move of all partitions of one topic."""
+    """A reassignment of all partitions of one topic."""
 
     topic: str
     partitions: int
@@ -45,9 +45,9 @@ class Plan:
     before: tuple[int, ...]
     after: tuple[int, ...]
     load: str
-    """The topic that is produced to meanwhile; empty for none."""
+    """The topic that gets produce load; empty for none."""
     calm_seconds: float = 60.0
-    """For how long it is produced to before."""
+    """Seconds of produce load before the move."""
 
     @property
     def target(self) -> int:
@@ -57,20 +57,20 @@ class Plan:
 
 @dataclass
 class Moved:
-    """What came of it."""
+    """The measurements of a move."""
 
     seconds: float = 0.0
     by_second: list[float] = field(default_factory=list)
     calm: Felt = field(default_factory=Felt)
     """Before the move."""
     busy: Felt = field(default_factory=Felt)
-    """While data moved."""
+    """During the move."""
     equal: bool = False
-    """Whether the replicas' files are the same, byte for byte."""
+    """Whether the replicas' files are equal byte for byte."""
 
     @property
     def steady(self) -> list[float]:
-        """The seconds after the first, in which what was saved up may come."""
+        """The rates without the first second, which may contain saved tokens."""
         return self.by_second[1:]
 
     @property
@@ -90,17 +90,17 @@ class Moved:
 
     @property
     def slower(self) -> float:
-        """By what the p99 of produces has grown."""
+        """The p99 of produce latency during the move, divided by the calm one."""
         return p99(self.busy) / p99(self.calm) if self.calm.produces else math.nan
 
     @property
     def farther(self) -> float:
-        """By what the in-sync replicas' mean lag has grown."""
+        """The mean lag of in-sync replicas during the move, divided by the calm one."""
         return _mean(self.busy.lags) / _mean(self.calm.lags) if self.calm.lags else math.nan
 
 
 def p99(felt: Felt) -> float:
-    """Of its produces, in seconds."""
+    """The p99 of produce latency in seconds."""
     seen = sorted(seconds for _, seconds in felt.produces)
     return seen[int(len(seen) * 0.99)] if seen else math.nan
 
@@ -115,7 +115,7 @@ def make_topic(admin: AdminClient, name: str, partitions: int, replicas: Sequenc
 
 
 def fill(bootstrap: str, plan: Plan) -> None:
-    """Produce the topic's messages, of 1 KiB each."""
+    """Produce the topic's messages of 1 KiB."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "batch.size": 100_000})
     for number in range(plan.megabytes * 1024):
         while True:
@@ -129,7 +129,7 @@ def fill(bootstrap: str, plan: Plan) -> None:
 
 
 def throttle(admin: AdminClient, plan: Plan, brokers: Sequence[int], on: bool) -> None:
-    """Set, or remove, the throttle of the plan's sides on all replicas of its topic."""
+    """Set or remove the plan's throttle on all replicas of its topic."""
     _set(
         admin,
         ResourceType.TOPIC,
@@ -150,8 +150,8 @@ def _set(admin: AdminClient, kind: ResourceType, name: str, values: Mapping[str,
 
 
 class Watch:
-    """How many bytes of the topic's partitions its target has on its disk, looked at every so often. Calm and
-    move are watched alike: what that costs is no part of what a move costs.
+    """Samples the bytes of the topic on the target's disk. It runs in the calm phase too, so that the cost of
+    sampling is not attributed to the move.
     """
 
     def __init__(self, kafka: EmbeddedKafka, admin: AdminClient, plan: Plan) -> None:
@@ -159,10 +159,10 @@ class Watch:
         self._plan = plan
         self._files = [folder / FIRST_SEGMENT for folder in _partitions(kafka, plan, plan.target)]
         self.samples: list[tuple[float, int]] = []
-        """When, and how many."""
+        """Times, and bytes."""
 
     def look(self) -> bool:
-        """One look, and a pause. Whether the move is over, which is asked at times."""
+        """Sample, then pause. Return whether the move is over, which is checked from time to time."""
         self.samples.append((time.monotonic(), sum(_size(file) for file in self._files)))
         time.sleep(SAMPLE_SECONDS)
         return len(self.samples) % 10 == 0 and in_sync(self._admin, self._plan)
@@ -176,7 +176,7 @@ def _size(file: Path) -> int:
 
 
 def digest(kafka: EmbeddedKafka, plan: Plan, broker: int) -> list[str]:
-    """A checksum of each of its files."""
+    """The checksums of the replica's files."""
     return [hashlib.sha256(file.read_bytes()).hexdigest() for file in _files(kafka, plan, broker)]
 
 
@@ -185,7 +185,7 @@ def _files(kafka: EmbeddedKafka, plan: Plan, broker: int) -> list[Path]:
 
 
 def _partitions(kafka: EmbeddedKafka, plan: Plan, broker: int) -> list[Path]:
-    """The folders of its partitions."""
+    """The folders of the topic's partitions."""
     data = kafka.folder / f"node-{broker}" / "data"
     return [data / f"{plan.topic}-{number}" for number in range(plan.partitions)]
 
@@ -197,7 +197,7 @@ def in_sync(admin: AdminClient, plan: Plan) -> bool:
 
 
 def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Moved:
-    """Do it, through these bootstrap servers."""
+    """Run the move through these bootstrap servers."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     make_topic(admin, plan.topic, plan.partitions, plan.before)
     fill(bootstrap, plan)
@@ -231,7 +231,7 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
     began, ended = _moving(watch.samples)
     moved.seconds = ended - began
     moved.by_second = _by_second(watch.samples, began, ended)
-    # The tool is a Java machine's start and end, which takes one of two cores: no part of the move.
+    # Exclude the start and end of the tool's JVM, which uses one of two cores.
     moved.busy = felt.between(max(began, started or began), ended)
     moved.equal = in_sync(admin, plan) and digest(kafka, plan, plan.after[0]) == digest(
         kafka, plan, plan.target
@@ -241,14 +241,14 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
 
 
 def _moving(samples: Sequence[tuple[float, int]]) -> tuple[float, float]:
-    """When the first byte and the last came."""
+    """The times of the first and the last byte."""
     began = next((at for at, moved in samples if moved), samples[0][0])
     ended = next(at for at, moved in samples if moved == samples[-1][1])
     return began, ended
 
 
 def _by_second(samples: Sequence[tuple[float, int]], began: float, ended: float) -> list[float]:
-    """Bytes of each whole second."""
+    """The bytes in each whole second."""
     sums = [0.0] * (int(ended - began) + 1)
     for (_, before), (at, after) in pairwise(samples):
         if began <= at <= ended:

@@ -1,4 +1,4 @@
-"""The run as a file of JSON, as Markdown and on the terminal."""
+"""Writes a run as JSON, as Markdown and to the terminal."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,14 +15,14 @@ from bench.scenarios import Scenario
 from bench.summary import Figure, Summary
 from bench.targets import verdicts
 
-# Makes one field of a row.
+# Formats one field of a row.
 Cell = Callable[[Summary], str]
 NOTE: Final = "Best of {rounds} rounds (median in brackets); CPU is the peer's process alone."
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that one run found out."""
+    """The results of one run."""
 
     name: str
     rounds: int
@@ -34,7 +34,7 @@ class Report:
     summaries: Mapping[str, Sequence[Summary]]
 
     def save(self, folder: Path) -> list[Path]:
-        """Writes NAME.json (every sample too) and NAME.md; their paths."""
+        """Write NAME.json, with every sample, and NAME.md; return their paths."""
         folder.mkdir(parents=True, exist_ok=True)
         data, text = folder / f"{self.name}.json", folder / f"{self.name}.md"
         content = {**asdict(self), "targets": verdicts(self.summaries)}
@@ -43,7 +43,7 @@ class Report:
         return [data, text]
 
     def markdown(self) -> str:
-        """Tables and targets, for docs/performance.md."""
+        """Format tables and targets for docs/performance.md."""
         lines = [f"{what}: {value}  " for what, value in self.machine.items()]
         lines += ["", NOTE.format(rounds=self.rounds)]
         for scenario in self.scenarios:
@@ -57,7 +57,7 @@ class Report:
         return "\n".join(lines) + "\n"
 
     def show(self, console: Console) -> None:
-        """The same on the terminal."""
+        """Print the tables to the terminal."""
         for scenario in self.scenarios:
             table = Table(title=scenario.title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
             columns = self._columns(scenario)
@@ -71,7 +71,7 @@ class Report:
             console.print(f"- {line}", highlight=False, markup=False, soft_wrap=True)
 
     def _columns(self, scenario: Scenario) -> dict[str, Cell]:
-        """A table's headers and cells: those that say something about this kind of load."""
+        """The headers and cells that apply to this kind of load."""
         columns: dict[str, Cell] = {"peer": lambda summary: summary.peer}
         if scenario.kind == "fetch":
             columns["MiB/s"] = lambda summary: _figure(summary.mib_per_s, 0)

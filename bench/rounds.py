@@ -1,4 +1,4 @@
-"""Runs a scenario on every peer in turn, round after round: what else the machine does meets all of them."""
+"""Runs a scenario on every peer in turn, round after round, so that other load affects all peers."""
 
 import json
 import subprocess
@@ -18,12 +18,12 @@ Sample = dict[str, Any]
 
 
 class DriveFailed(Exception):
-    """A peer did not carry its load; the text says which one, and the driver's own words."""
+    """A peer failed under its load; the message has its name and the driver's output."""
 
 
 @contextmanager
 def fake_broker(folder: Path, *, join: bool) -> Iterator[int]:
-    """A fake broker at a free port, which is the value; with `join` it writes answers in bundles."""
+    """Run a fake broker at a free port, which is the value; with `join`, it batches its writes."""
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "bench.load.broker", "--listen", f"{HOST}:{port}"]
     if join:
@@ -39,7 +39,7 @@ def run(
     setting: Setting,
     progress: Callable[[str], None],
 ) -> tuple[dict[str, list[Sample]], list[str]]:
-    """Every peer's samples, one of each round, as the driver prints them, and doubts about them.
+    """Return every peer's samples, one per round, as the driver prints them, and the doubts about them.
 
     Raises StartFailed or DriveFailed.
     """
@@ -55,7 +55,7 @@ def run(
 
 
 def drive(scenario: Scenario, running: Running, folder: Path) -> Sample:
-    """One run of the driver against one peer."""
+    """Run the driver against one peer."""
     command = [sys.executable, "-m", "bench.load.drive", "--address", f"{HOST}:{running.port}"]
     options = {
         "kind": scenario.kind,

@@ -1,4 +1,4 @@
-"""What is asked of every peer. The order is the order of the tables."""
+"""The scenarios for every peer, in the order of the tables."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -8,9 +8,9 @@ QUICK_PART: Final = 10
 
 @dataclass(frozen=True)
 class Scenario:
-    """One load. `tenants` client ids have byte quotas; `rate` is in requests a second, 0 the closed loop.
+    """One load. `tenants` client ids have byte quotas; `rate`: requests per second; 0: closed loop.
 
-    `joined`: the broker writes its answers in bundles, so that a proxy has few system calls and many frames.
+    `joined`: the broker batches its responses, so that a proxy makes few system calls for many frames.
     """
 
     name: str
@@ -25,10 +25,10 @@ class Scenario:
     tenants: int = 1000
     joined: bool = False
     tls: bool = False
-    """Clients come over TLS; only peers that can end it take part."""
+    """Clients use TLS; only peers that can terminate it take part."""
 
     def quick(self) -> "Scenario":
-        """The same with a tenth of the requests, to see that everything runs."""
+        """Return the scenario with a tenth of the requests, to check that everything runs."""
         return replace(self, requests=max(self.requests // QUICK_PART, self.connections))
 
 

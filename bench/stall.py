@@ -1,9 +1,8 @@
-"""`python -m bench.stall`: how long a client waits at most while a proxy with 10,000 tenants is scraped.
+"""`python -m bench.stall`: the longest wait of a client while a proxy with 10,000 tenants is scraped.
 
-One connection sends one request after the other and notes how long each answer takes; meanwhile the other
-tenants send at a steady rate. Phases in which /metrics and /api/quotas are asked for without a pause take
-turns with phases in which nobody asks. What a scrape adds to the longest wait is what it holds the event loop
-for.
+One connection sends one request after the other and records the latency, while the other tenants send at a
+steady rate. Phases in which /metrics and /api/quotas are requested without a pause alternate with phases
+without scrapes. The increase of the longest wait is the time for which a scrape blocks the event loop.
 """
 
 import argparse
@@ -31,17 +30,17 @@ from bench.rounds import fake_broker
 from bench.tenants import ROTATING, START_SECONDS, drive
 
 RATE: Final = 500
-"""Requests a second of the other tenants."""
+"""Requests per second of the other tenants."""
 CONNECTIONS: Final = 50
 QUIET: Final = "nobody scrapes"
 SCRAPED: Final = "scraped without a pause"
 TARGET_MS: Final = 25.0
-"""What a scrape may add to the longest wait."""
+"""The increase of the longest wait that a scrape may cause."""
 
 
 @contextmanager
 def others(running: Running, tenants: int, seconds: float) -> Iterator[None]:
-    """The other tenants' load while the block lasts, which is no longer than `seconds`."""
+    """Run the other tenants' load while the block runs, for at most `seconds`."""
     command = [sys.executable, "-m", "bench.load.drive", "--address", f"{HOST}:{running.port}"]
     command += ["--connections", str(CONNECTIONS), "--rate", str(RATE)]
     command += ["--requests", str(int(RATE * seconds * 2))]
@@ -56,7 +55,7 @@ def others(running: Running, tenants: int, seconds: float) -> Iterator[None]:
 
 
 def probe(running: Running, seconds: float) -> list[float]:
-    """How long each answer to one request after the other takes, in seconds."""
+    """The latencies of sequential requests, in seconds."""
     poller = Poller()
     schedule = Schedule(poller)
     frame = produce_request(f"{quota_proxy.TENANT}-0", 1, 100)
@@ -73,7 +72,7 @@ def probe(running: Running, seconds: float) -> list[float]:
 
 
 def phase(running: Running, scraped: bool, seconds: float) -> tuple[list[float], dict[str, float]]:
-    """The probe's waits, and what the scraper says of its own."""
+    """The latencies of the probe, and the scraper's result."""
     assert running.admin_port is not None
     if not scraped:
         return probe(running, seconds), {}
@@ -87,7 +86,7 @@ def phase(running: Running, scraped: bool, seconds: float) -> tuple[list[float],
 
 
 def report(found: dict[str, list[float]], scrapes: Sequence[dict[str, float]]) -> list[str]:
-    """The figures as lines of Markdown; waits are in seconds."""
+    """Format the figures as Markdown; waits are in seconds."""
     lines = ["| | requests | median ms | p99.9 ms | longest ms |", "|---|---:|---:|---:|---:|"]
     longest: dict[str, float] = {}
     for name, waits in found.items():
@@ -109,7 +108,7 @@ def report(found: dict[str, list[float]], scrapes: Sequence[dict[str, float]]) -
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.stall", description=__doc__)
     parser.add_argument("--active", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each phase")
@@ -128,7 +127,7 @@ def main() -> None:
         port = stack.enter_context(fake_broker(Path(folder), join=False))
         setting = Setting(port, options.active, Path(folder), start_seconds=START_SECONDS)
         running = stack.enter_context(peer.start(setting))
-        drive(running, ROTATING, options.active, options.active)  # everybody is active from here on
+        drive(running, ROTATING, options.active, options.active)  # all tenants are active from here on
         whole = options.seconds * options.rounds * len(found) + 60
         stack.enter_context(others(running, options.active, whole))
         for _ in range(options.rounds):

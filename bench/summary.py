@@ -1,4 +1,4 @@
-"""From samples to figures: best and median of the rounds, and ratios to the reference peer of the run."""
+"""Turns samples into figures: best and median of the rounds, and ratios to the run's reference peer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from bench.rounds import Sample
 from bench.scenarios import Scenario
 
 REFERENCES: Final = ("haproxy", "relay")
-"""The peer that ratios are taken to: the first of these that ran."""
+"""The reference peers for ratios: the first that ran is used."""
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Figure:
     median: float
 
     def ratio(self, other: "Figure") -> "Figure":
-        """Best to best, median to median."""
+        """The ratio of best to best, and of median to median."""
         return Figure(self.best / other.best, self.median / other.median)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One peer in one scenario. CPU figures are None where no process is measured."""
+    """One peer in one scenario. CPU figures are None without a measured process."""
 
     peer: str
     requests_per_s: Figure
@@ -46,7 +46,9 @@ def reference(peers: Sequence[str]) -> str | None:
 
 
 def summarize(scenario: Scenario, samples: Mapping[str, Sequence[Sample]]) -> list[Summary]:
-    """Every peer's figures. Latency added is to the direct run of the same round, in the open loop only."""
+    """Compute every peer's figures. Added latency is relative to the direct run of the same round, in the
+    open loop.
+    """
     base = reference(list(samples))
     base_cpu = _lowest(samples[base], "cpu_ms_per_1k_req") if base else None
     return [_summary(name, own, samples, base_cpu, scenario.rate > 0) for name, own in samples.items()]

@@ -1,4 +1,4 @@
-"""What the project promises of its cost, held against a run."""
+"""The project's targets for its cost, compared with a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ TARGETS: Final = (
 
 
 def verdicts(results: Mapping[str, Sequence[Summary]]) -> list[str]:
-    """A line for each target: what was measured beside what it takes, or why it could not be said."""
+    """Return a line per target: the measured value and the target, or why it was not measured."""
     return [f"{target.text}: {_verdict(target, results.get(target.scenario, ()))}" for target in TARGETS]
 
 
@@ -33,7 +33,7 @@ def _verdict(target: Target, summaries: Sequence[Summary]) -> str:
     by_name = {summary.peer: summary for summary in summaries}
     measured = by_name.get("proxy")
     if measured is None or measured.cpu_ratio is None or "haproxy" not in by_name:
-        return f"not measured ({aim}; it takes the compiled proxy and HAProxy)"
+        return f"not measured ({aim}; needs the compiled proxy and HAProxy)"
     ratio = measured.cpu_ratio
     word = "met" if ratio.best <= target.limit else "missed"
     return f"{ratio.best:.2f} times HAProxy's (median {ratio.median:.2f}); {aim}: {word}"

@@ -1,8 +1,8 @@
-"""`python -m bench.tenants`: what a request costs where 100,000 tenants have quotas and 10,000 are active.
+"""`python -m bench.tenants`: the cost of a request when 100,000 tenants have quotas and 10,000 are active.
 
-Two proxies before one fake broker: one has ten tenants, the other has many. The driver takes turns between
-the two, and the proxies' CPU for each request is compared, in two ways: as clients are, who keep to one
-client id on a connection; and as none is, with another in every request, so that each has to be looked up.
+Two proxies share one fake broker: one has ten tenants, the other many. The driver alternates between them,
+and the CPU per request is compared, in two ways: with one client id per connection, as real clients do; and
+with a different client id in every request, so that each has to be looked up.
 """
 
 import argparse
@@ -25,18 +25,18 @@ from bench.rounds import DriveFailed, Sample, fake_broker
 FEW: Final = 10
 TARGET: Final = 1.1
 START_SECONDS: Final = 300.0
-"""A file with 100,000 quotas takes YAML its time."""
+"""Parsing a YAML file with 100,000 quotas takes long."""
 DRIVE_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True)
 class Way:
-    """How tenants are divided among connections."""
+    """How tenants are assigned to connections."""
 
     name: str
     connections: int
     rotating: bool
-    """Whether a connection has another client id in every request."""
+    """Whether every request of a connection has a different client id."""
 
 
 KEEPING: Final = Way("one client id on a connection", 5000, False)
@@ -58,11 +58,11 @@ def drive(running: Running, way: Way, tenants: int, requests: int) -> Sample:
 
 
 Found = dict[str, Sequence[Sample]]
-"""By tenants: what the rounds gave."""
+"""The samples of the rounds, by number of tenants."""
 
 
 def report(found: dict[str, Found]) -> list[str]:
-    """The figures as lines of Markdown, by way; the last tenants of each are compared with the first."""
+    """Format the figures as Markdown; within each way, the last row is compared with the first."""
     lines = ["| client ids | tenants | CPU, ms per 1,000 requests | p99 ms | peak MiB |"]
     lines += ["|---|---|---:|---:|---:|"]
     ratios = []
@@ -82,13 +82,15 @@ def report(found: dict[str, Found]) -> list[str]:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.tenants", description=__doc__)
     parser.add_argument("--configured", type=int, default=100_000)
     parser.add_argument("--active", type=int, default=10_000)
     parser.add_argument("--requests", type=int, default=100_000, help="in each round")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="a twentieth of everything: does it run?")
+    parser.add_argument(
+        "--quick", action="store_true", help="a twentieth of everything, to check that it runs"
+    )
     parser.add_argument("--name", default=f"tenants-{datetime.now():%Y%m%d-%H%M%S}")
     options = parser.parse_args()
     if options.quick:
@@ -108,7 +110,7 @@ def main() -> None:
             proxies[name] = stack.enter_context(
                 peer.start(Setting(port, tenants, own, start_seconds=START_SECONDS))
             )
-        drive(proxies[many], ROTATING, options.active, options.active)  # everybody is active from here on
+        drive(proxies[many], ROTATING, options.active, options.active)  # all tenants are active from here on
         for way in (KEEPING, ROTATING):
             for _ in range(options.rounds):
                 found[way.name][few].append(drive(proxies[few], way, FEW, options.requests))

@@ -1,1 +1,3 @@
-"""A wire-level load pair: `python -m bench.load.broker` answers what `python -m bench.load.drive` asks."""
+"""A wire-level load pair: the fake broker `python -m bench.load.broker` and its driver `python -m
+bench.load.drive`.
+"""

@@ -1,7 +1,8 @@
 """A fake broker: `python -m bench.load.broker --listen HOST:PORT`.
 
-Answers Produce v9 and Fetch v12 of the topic "bench" with canned frames, and ApiVersions and Metadata as the
-one broker that leads it. Anything else ends the connection with a line that says what was asked.
+It responds to Produce v9 and Fetch v12 of the topic "bench" with canned frames, and to ApiVersions and
+Metadata as the only broker, which leads the topic. Any other request ends the connection and is named on
+standard error.
 """
 
 import argparse
@@ -13,14 +14,14 @@ from bench.load.cold import ColdAnswers
 from bench.load.poller import Poller
 from bench.load.session import Session
 
-# The largest request is one byte less than this, its size not counted.
+# A request, without its size field, has to be smaller than this.
 BUFFER_SIZE: Final = 4 << 20
 PARTITIONS: Final = 64
 BACKLOG: Final = 4096
 
 
 def serve(address: str, join: bool) -> NoReturn:
-    """Serves at HOST:PORT until the process is told to end; Session says what `join` does."""
+    """Serve at HOST:PORT until the process is terminated. `join`: see Session."""
     host, _, port = address.rpartition(":")
     listener = socket.create_server((host, int(port)), backlog=BACKLOG)
     cold = ColdAnswers(host, int(port), PARTITIONS)
@@ -34,17 +35,19 @@ def serve(address: str, join: bool) -> NoReturn:
         poller.add(sock, Session(sock, poller, cold, buffer, join).on_events)
 
     poller.add(listener, accept)
-    # Nothing here makes reference cycles, and a collection would show in the latencies.
+    # This process makes no reference cycles, and a collection would show in the latencies.
     gc.disable()
     while True:
         poller.wait(60.0)
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.load.broker", description="A fake Kafka broker.")
     parser.add_argument("--listen", default="127.0.0.1:19092", metavar="HOST:PORT")
-    parser.add_argument("--join", action="store_true", help="answer what one read brought in one write")
+    parser.add_argument(
+        "--join", action="store_true", help="send the responses to all requests of one read in one write"
+    )
     options = parser.parse_args()
     serve(options.listen, options.join)
 

@@ -1,4 +1,4 @@
-"""The fake broker's frequent answers: made once for each shape of request, and shared by all connections."""
+"""The fake broker's frequent responses: built once per shape of request, and shared by all connections."""
 
 import functools
 import struct
@@ -12,31 +12,31 @@ from proxy.wire.api_keys import FETCH, PRODUCE
 HEAD: Final = struct.Struct("!ihhih")
 SMALLEST_BATCH: Final = 68
 _I32: Final = struct.Struct("!i")
-# Offsets behind a v2 header, in the requests that this pair sends: one topic of a known name, less than
-# 127 partitions, so that every compact length before them is one byte.
+# Offsets after a v2 header in the requests of this pair: one topic of a known name and fewer than 127
+# partitions, so that every compact length before them is one byte.
 _PRODUCE_PARTITIONS: Final = 1 + 2 + 4 + 1 + 1 + len(TOPIC)
 _FETCH_MAX_BYTES: Final = 4 + 4 + 4
 _FETCH_PARTITIONS: Final = 4 + 4 + 4 + 4 + 1 + 4 + 4 + 1 + 1 + len(TOPIC)
 
 
 class RejectedRequest(Exception):
-    """The fake broker has no answer to a request, or cannot read it."""
+    """The fake broker does not support a request, or cannot read it."""
 
 
 @functools.lru_cache(maxsize=64)
 def canned_produce(partitions: int) -> bytearray:
-    """The answer to a Produce of so many partitions; its correlation id is for the sender to set."""
+    """The response to a Produce of so many partitions; the sender sets its correlation id."""
     return bytearray(produce_response(partitions))
 
 
 @functools.lru_cache(maxsize=16)
 def canned_fetch(partitions: int, max_bytes: int) -> bytearray:
-    """The answer to a Fetch of so many partitions and bytes in all; every partition has a batch."""
+    """The response to a Fetch of so many partitions and bytes in total; every partition has a batch."""
     return bytearray(fetch_response(partitions, max(max_bytes // partitions, SMALLEST_BATCH)))
 
 
 def answer(buffer: bytearray, at: int, size: int, cold: ColdAnswers) -> bytearray:
-    """The response frame to the whole request of `size` bytes at `at`, where its int32 size stands.
+    """Return the response frame to the whole request of `size` bytes whose int32 size is at `at`.
 
     Raises RejectedRequest for an API or version that the fake broker does not advertise.
     """
@@ -49,5 +49,5 @@ def answer(buffer: bytearray, at: int, size: int, cold: ColdAnswers) -> bytearra
         return canned_fetch(buffer[body + _FETCH_PARTITIONS] - 1, max_bytes)
     response = cold.answer(bytes(buffer[at + 4 : at + 4 + size]))
     if response is None:
-        raise RejectedRequest(f"no answer to api key {api_key}, version {version}")
+        raise RejectedRequest(f"no response to api key {api_key}, version {version}")
     return bytearray(response)

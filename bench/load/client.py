@@ -1,4 +1,4 @@
-"""The driver's side of one connection: its request frames, sent in turn again and again."""
+"""The driver's side of one connection: it sends its request frames in a cycle."""
 
 import socket
 import ssl
@@ -18,13 +18,13 @@ Answered = Callable[["Client", float], None]
 
 
 class LoadError(Exception):
-    """The other side ended the connection, answered out of order, or did not answer at all."""
+    """The peer ended the connection, responded out of order, or did not respond."""
 
 
 class Client:
-    """Sends when told, counts answers, and calls `answered(client, due)` for each, in order.
+    """Sends on request, counts responses, and calls `answered(client, due)` for each, in order.
 
-    `buffer` is shared by all clients of a thread: only what a partial response head needs is kept.
+    All clients of a thread share `buffer`: a client keeps only the bytes of a partial response head.
     """
 
     def __init__(
@@ -56,24 +56,26 @@ class Client:
         poller.add(sock, self.on_events)
 
     def offer(self, due: float) -> None:
-        """Sends one more request as soon as the socket takes it; its latency counts from `due` (seconds)."""
+        """Send one more request as soon as the socket accepts it; its latency is measured from `due`
+        (seconds).
+        """
         self._due.append(due)
         self._owed += 1
         if not self._blocked:
             self._flush()
 
     def on_events(self, mask: int) -> None:
-        """Handles what the poller saw. Raises LoadError where the connection or its order broke."""
+        """Handle the poller's events. Raises LoadError if the connection or the order of responses broke."""
         try:
             if mask & WRITE:
                 self._flush()
             if mask & ~WRITE:
                 self._read()
         except OSError as error:
-            raise LoadError(f"the connection broke after {self._expected_id} answers: {error}") from error
+            raise LoadError(f"the connection broke after {self._expected_id} responses: {error}") from error
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         self._poller.remove(self._sock)
         self._sock.close()
 
@@ -102,7 +104,7 @@ class Client:
     def _read(self) -> None:
         try:
             self._read_once()
-            # What TLS has taken in and not handed out is nothing that a poller sees.
+            # The poller does not see bytes that TLS has buffered.
             while self._tls is not None and self._tls.pending():
                 self._read_once()
         except WOULD_BLOCK:
@@ -113,13 +115,13 @@ class Client:
         self._buffer[:start] = self._head
         count = self._sock.recv_into(self._view[start:])
         if count == 0:
-            raise LoadError(f"the connection was closed after {self._expected_id} answers")
+            raise LoadError(f"the connection was closed after {self._expected_id} responses")
         self.received += count
         for _ in range(self._completed(start + count)):
             self._answered(self, self._due.popleft())
 
     def _completed(self, end: int) -> int:
-        """How many responses ended within the buffer's first `end` bytes; keeps where the next one begins."""
+        """Count the responses that end within the first `end` bytes; remember where the next one begins."""
         at = self._ahead
         completed = int(0 < at <= end)
         while end - at >= _HEAD.size:

@@ -1,4 +1,4 @@
-"""The fake broker's rare answers, encoded by kio at any version: ApiVersions and Metadata."""
+"""The fake broker's rare responses, encoded by kio at any version: ApiVersions and Metadata."""
 
 import dataclasses
 import struct
@@ -16,7 +16,7 @@ from kio.static.primitive import i16, i32, i32Timedelta
 from bench.load.frames import TOPIC, frame
 from proxy.wire.api_keys import API_VERSIONS, FETCH, METADATA, PRODUCE
 
-# What the fake broker answers, and nothing more: (lowest, highest) version by API key.
+# All that the fake broker supports: (lowest, highest) version by API key.
 VERSIONS: Final = {PRODUCE: (9, 9), FETCH: (12, 12), METADATA: (0, 12), API_VERSIONS: (0, 4)}
 NODE_ID: Final = BrokerId(1)
 TOPIC_ID: Final = uuid.UUID("6d1f3a52-0f43-4d0c-9a55-0b7d0f2f3c11")
@@ -25,13 +25,13 @@ _NO_THROTTLE: Final = i32Timedelta.parse(timedelta(0))
 
 
 def _of(schema: Any, **values: object) -> Any:
-    """An entity from those of `values` that its version has; fields left out keep their defaults."""
+    """Build an entity from the `values` that its version has; other fields keep their defaults."""
     known = {field.name for field in dataclasses.fields(schema)}
     return schema(**{name: value for name, value in values.items() if name in known})
 
 
 class ColdAnswers:
-    """Answers as one broker, `host`:`port`, that leads every partition of one topic."""
+    """Responds as one broker at `host`:`port` that leads every partition of one topic."""
 
     def __init__(self, host: str, port: int, partitions: int) -> None:
         self.host = host
@@ -39,7 +39,7 @@ class ColdAnswers:
         self.partitions = partitions
 
     def answer(self, request: bytes) -> bytes | None:
-        """The response frame to a whole request (without its size); None where this broker has no answer."""
+        """Return the response frame to a whole request (without its size); None if it is not supported."""
         api_key, version = _API.unpack_from(request)
         lowest, highest = VERSIONS.get(api_key, (0, -1))
         readable = lowest <= version <= highest
@@ -50,7 +50,7 @@ class ColdAnswers:
         return None
 
     def _api_versions(self, request: bytes, version: int, readable: bool) -> bytes:
-        """KIP-511: a version that the broker does not know is answered at v0, with its error."""
+        """KIP-511: an unknown version gets a v0 response with UNSUPPORTED_VERSION."""
         schema = load_payload_module(API_VERSIONS, version, EntityType.response)
         keys = tuple(
             _of(schema.ApiVersion, api_key=i16(key), min_version=i16(low), max_version=i16(high))
@@ -78,7 +78,7 @@ class ColdAnswers:
         return _respond(request, payload)
 
     def _topic(self, schema: Any, wanted: Any) -> Any:
-        """One topic's metadata; `wanted` is the request's entry, or None for the broker's own topic."""
+        """The metadata of one topic; `wanted` is the request's entry, or None for the broker's own topic."""
         asked_id = getattr(wanted, "topic_id", None)
         name = TOPIC if wanted is None or asked_id == TOPIC_ID else wanted.name
         known = name == TOPIC
@@ -109,7 +109,7 @@ class ColdAnswers:
 
 
 def _asked_topics(request: bytes, version: int) -> tuple[Any, ...]:
-    """The request's topic entries; (None,) where it asks for all: null, and at v0 an empty array."""
+    """The request's topic entries; (None,) if it asks for all topics: null, or an empty array at v0."""
     schema: Any = load_request_schema(METADATA, version)
     _header, header_size = entity_reader(schema.__header_schema__)(request, 0)
     payload: Any = entity_reader(schema)(request, header_size)[0]
@@ -118,6 +118,6 @@ def _asked_topics(request: bytes, version: int) -> tuple[Any, ...]:
 
 
 def _respond(request: bytes, payload: Any) -> bytes:
-    """The response frame, under the correlation id of the request."""
+    """Encode the response frame with the correlation id of the request."""
     (correlation_id,) = struct.unpack_from("!i", request, 4)
     return frame(payload.__header_schema__(correlation_id=i32(correlation_id)), payload)

@@ -1,6 +1,7 @@
 """Drives a broker or a proxy: `python -m bench.load.drive --address HOST:PORT --kind produce --pid PROXY`.
 
-Prints one line of JSON: what was sent, how long it took, and what the process `--pid` and its children spent.
+Prints one line of JSON: what was sent, how long it took, and the CPU and memory of process `--pid` and its
+children.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from bench.load.schedule import Schedule
 
 @dataclass(frozen=True)
 class Load:
-    """What to send. `rate` is in requests a second over all connections; 0 is the closed loop."""
+    """What to send. `rate`: requests per second over all connections; 0: closed loop."""
 
     kind: str
     size: int
@@ -39,7 +40,7 @@ class Load:
     rotate: int = 1
 
     def frames(self, connection: int) -> list[bytes]:
-        """The request frames of the given connection: with several client ids, `rotate` of them in turn."""
+        """Build the request frames of a connection; with several client ids, `rotate` of them in turn."""
         build = produce_request if self.kind == "produce" else fetch_request
         if not self.client_ids:
             return [build(self.client_id, self.partitions, self.size)]
@@ -49,12 +50,12 @@ class Load:
 
 
 def percentile_ms(ordered: "array[float]", part: float) -> float:
-    """The latency that `part` of the requests did not exceed, in ms, of latencies in order, in seconds."""
+    """The quantile `part` in ms of sorted latencies in seconds."""
     return ordered[min(int(part * len(ordered)), len(ordered) - 1)] * 1000
 
 
 def connect(address: str, tls_ca: str | None = None) -> socket.socket:
-    """A connected socket that does not block; over TLS where there is a file of authorities."""
+    """Open a non-blocking connection; over TLS if there is a file of authorities."""
     host, _, port = address.rpartition(":")
     sock = socket.create_connection((host, int(port)), timeout=10)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -66,9 +67,9 @@ def connect(address: str, tls_ca: str | None = None) -> socket.socket:
 
 
 def drive(address: str, load: Load, pid: int | None, tls_ca: str | None = None) -> dict[str, object]:
-    """Runs the load after a tenth of it as warm-up; the result as the command prints it.
+    """Run the load after a warm-up of a tenth of it; return the result that the command prints.
 
-    Raises LoadError where the other side does not answer as Kafka does.
+    Raises LoadError if the peer does not respond as Kafka does.
     """
     poller = Poller()
     schedule = Schedule(poller)
@@ -115,7 +116,7 @@ def drive(address: str, load: Load, pid: int | None, tls_ca: str | None = None) 
 
 
 def arguments() -> argparse.Namespace:
-    """The command line, parsed."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.load.drive",
         description="Loads a Kafka broker or proxy with one kind of request.",
@@ -126,24 +127,30 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--partitions", type=int, default=1, help="partitions of each request, 126 at most")
     parser.add_argument("--connections", type=int, default=4)
     parser.add_argument("--depth", type=int, default=8, help="requests in flight on each connection")
-    parser.add_argument("--rate", type=float, default=0.0, help="requests a second in all; 0: closed loop")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="requests per second in total; 0: closed loop"
+    )
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--client-id", default="bench")
     parser.add_argument("--client-ids", type=int, default=0, help="number of client ids: CLIENT_ID-0, -1 ...")
-    parser.add_argument("--tls-ca", metavar="FILE", help="TLS, to a server that these authorities vouch for")
-    parser.add_argument("--rotate", type=int, default=1, help="client ids that a connection uses in turn")
-    parser.add_argument("--pid", type=int, help="the proxy, whose CPU and memory are read, children included")
+    parser.add_argument("--tls-ca", metavar="FILE", help="use TLS, and trust these authorities")
+    parser.add_argument(
+        "--rotate", type=int, default=1, help="number of client ids that a connection uses in turn"
+    )
+    parser.add_argument(
+        "--pid", type=int, help="process whose CPU and memory are measured, with its children"
+    )
     return parser.parse_args()
 
 
 def main() -> None:
-    """The command line; exits 1 with a sentence where the load could not be run."""
+    """Run the command; exit with 1 and a message if the load fails."""
     values = vars(arguments())
     address, pid, tls_ca = values.pop("address"), values.pop("pid"), values.pop("tls_ca")
-    # Linux lets a wait end up to 50 us late to save wake-ups; the open loop must send on time.
+    # By default Linux may end a wait 50 us late to save wake-ups; the open loop has to send on time.
     with contextlib.suppress(OSError):
         Path(f"/proc/{os.getpid()}/timerslack_ns").write_text("1")
-    # Nothing here makes reference cycles, and a collection would show in the latencies.
+    # This process makes no reference cycles, and a collection would show in the latencies.
     gc.disable()
     try:
         print(json.dumps(drive(address, Load(**values), pid, tls_ca)))

@@ -1,4 +1,4 @@
-"""Whole frames of the load pair, encoded once by kio; the hot loops then change the correlation id only.
+"""Whole frames of the load pair, encoded once by kio; the hot loops only change the correlation id.
 
 A frame is its int32 size, a header and a payload: https://kafka.apache.org/protocol#protocol_common
 """
@@ -32,7 +32,7 @@ _BATCH_OVERHEAD: Final = 61
 
 
 def frame(*entities: Any) -> bytes:
-    """One frame of kio entities: the int32 size, then each entity encoded."""
+    """Encode kio entities as one frame, with the int32 size first."""
     body = io.BytesIO()
     for entity in entities:
         entity_writer(type(entity))(body, entity)
@@ -40,9 +40,9 @@ def frame(*entities: Any) -> bytes:
 
 
 def record_batch(size: int) -> bytes:
-    """The largest record batch v2 with one record that has at most `size` bytes in all.
+    """Build the largest record batch v2 with one record that has at most `size` bytes.
 
-    Raises ValueError where not even an empty record fits (under 68 bytes).
+    Raises ValueError below 68 bytes, the size of a batch with an empty record.
     """
     for length in range(size - _BATCH_OVERHEAD, -1, -1):
         record = Record(
@@ -95,7 +95,7 @@ def produce_request(client_id: str, partitions: int, size: int) -> bytes:
 
 
 def produce_response(partitions: int) -> bytes:
-    """Produce v9's answer: every partition accepted, throttle_time_ms 0."""
+    """A Produce v9 response: every partition accepted, throttle_time_ms 0."""
     schema = produce_response_schema
     parts = tuple(
         schema.PartitionProduceResponse(
@@ -113,7 +113,7 @@ def produce_response(partitions: int) -> bytes:
 
 
 def fetch_request(client_id: str, partitions: int, size: int) -> bytes:
-    """A full (sessionless) Fetch v12 of `partitions` partitions, at most `size` bytes of each."""
+    """A full (sessionless) Fetch v12 of `partitions` partitions, at most `size` bytes each."""
     schema = fetch_request_schema
     parts = tuple(
         schema.FetchPartition(partition=i32(n), fetch_offset=i64(0), partition_max_bytes=i32(size))
@@ -130,7 +130,7 @@ def fetch_request(client_id: str, partitions: int, size: int) -> bytes:
 
 
 def fetch_response(partitions: int, size: int) -> bytes:
-    """Fetch v12's answer: one batch of at most `size` bytes of each partition, throttle_time_ms 0."""
+    """A Fetch v12 response: one batch of at most `size` bytes per partition, throttle_time_ms 0."""
     schema = fetch_response_schema
     records = Records(record_batch(size))
     parts = tuple(

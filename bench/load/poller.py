@@ -1,7 +1,8 @@
-"""The event loop of the load pair: one epoll, one callback for each socket.
+"""The event loop of the load pair: one epoll, and one callback per socket.
 
-asyncio joins what is sent within one round of its loop; Kafka's clients and brokers make one system call for
-each message. A load pair must do the same, or the proxy under test would get its frames in handy bundles.
+asyncio joins what is sent in one iteration of its loop, but Kafka's clients and brokers make one system call
+per message. The load pair does the same; otherwise the proxy under test would receive several frames per
+read.
 """
 
 import select
@@ -15,28 +16,28 @@ Callback = Callable[[int], None]
 
 
 class Poller:
-    """Calls back with the events of each registered socket."""
+    """Calls back with the events of registered sockets."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._callbacks: dict[int, Callback] = {}
 
     def add(self, sock: socket.socket, callback: Callback) -> None:
-        """Calls `callback(events)` whenever `sock` can be read."""
+        """Call `callback(events)` whenever `sock` can be read."""
         self._callbacks[sock.fileno()] = callback
         self._epoll.register(sock.fileno(), READ)
 
     def watch_writes(self, sock: socket.socket, wanted: bool) -> None:
-        """Also calls back when `sock` can be written, or no longer does."""
+        """Start or stop calling back when `sock` can be written."""
         self._epoll.modify(sock.fileno(), READ | WRITE if wanted else READ)
 
     def remove(self, sock: socket.socket) -> None:
-        """Forgets `sock`; call it before the socket is closed."""
+        """Unregister `sock`; call it before the socket is closed."""
         self._epoll.unregister(sock.fileno())
         del self._callbacks[sock.fileno()]
 
     def wait(self, seconds: float) -> int:
-        """Waits up to `seconds`, to the millisecond, and handles what is ready; how many sockets were."""
+        """Wait up to `seconds`, in ms resolution, and handle ready sockets; return their number."""
         events = self._epoll.poll(seconds)
         for descriptor, mask in events:
             callback = self._callbacks.get(descriptor)
@@ -45,7 +46,7 @@ class Poller:
         return len(events)
 
     def wait_until_due(self, seconds: float) -> None:
-        """As `wait`, but to the microsecond: select, on the epoll itself, counts finer than epoll does."""
+        """Like `wait`, in us resolution: select() on the epoll descriptor has a finer timeout than epoll."""
         if seconds > 0:
             select.select([self._epoll], [], [], seconds)
         self.wait(0)

@@ -1,11 +1,11 @@
-"""What a process and its children spent, asked from Linux."""
+"""CPU and memory of a process and its children, read from Linux."""
 
 import time
 from pathlib import Path
 
 
 def tree(pid: int) -> list[int]:
-    """The process and all that descend from it, as far as they are still there."""
+    """The process and its living descendants."""
     pids = [pid]
     for file in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in file.read_text().split():
@@ -16,16 +16,16 @@ def tree(pid: int) -> list[int]:
 def cpu_seconds(pid: int) -> float:
     """User and system time of the process tree in seconds.
 
-    The processes' CPU clocks count what /proc/PID/stat counts, to the nanosecond instead of the clock tick.
+    CPU clocks have the figures of /proc/PID/stat in nanoseconds instead of clock ticks.
     """
     # linux/posix-timers.h: the CPU clock of process p is the id ~p shifted by 3, kind 2 (CPUCLOCK_SCHED).
     return sum(time.clock_gettime((~each << 3) | 2) for each in tree(pid))
 
 
 def peak_rss_mib(pid: int) -> float:
-    """The most resident memory that each process of the tree had so far, added up, in MiB.
+    """The sum of the peak resident memory of each process of the tree, in MiB.
 
-    Pages that a parent shares with its children count for each of them.
+    Pages that processes share are counted once for each.
     """
     kib = 0
     for each in tree(pid):

@@ -1,4 +1,4 @@
-"""When the driver sends: as fast as answers come (closed loop), or at a rate, come what may (open loop)."""
+"""When the driver sends: on each response (closed loop), or at a fixed rate (open loop)."""
 
 import time
 from array import array
@@ -12,7 +12,7 @@ PATIENCE_SECONDS: Final = 30.0
 
 
 class Schedule:
-    """Keeps `clients` busy and notes the latency of every answer, in seconds."""
+    """Drives `clients` and records the latency of every response in seconds."""
 
     def __init__(self, poller: Poller, clock: Callable[[], float] = time.perf_counter) -> None:
         self._poller = poller
@@ -21,7 +21,7 @@ class Schedule:
         self.latencies = array("d")
 
     def answered(self, client: Client, due: float) -> None:
-        """Notes an answer to a request that was due at `due`; in the closed loop the next request follows."""
+        """Record the response to a request that was due at `due`; in the closed loop, send the next one."""
         now = self._clock()
         self.latencies.append(now - due)
         if self._to_offer:
@@ -29,7 +29,7 @@ class Schedule:
             client.offer(now)
 
     def closed_loop(self, clients: Sequence[Client], requests: int, depth: int) -> None:
-        """Sends `requests` in all, `depth` in flight on each connection. Latency counts from sending."""
+        """Send `requests` in total, `depth` in flight per connection. Latency is measured from sending."""
         self.latencies = array("d")
         first = min(requests, depth * len(clients))
         self._to_offer = requests - first
@@ -40,9 +40,10 @@ class Schedule:
                 self._give_up(requests)
 
     def open_loop(self, clients: Sequence[Client], requests: int, rate: float) -> None:
-        """Sends `rate` requests a second, over the connections in turn, whatever is still in flight.
+        """Send `rate` requests per second over the connections in turn, regardless of what is in flight.
 
-        Latency counts from the intended time: a stall delays what was due meanwhile, and that is counted too.
+        Latency is measured from the intended time, so that it includes the delay of requests due during a
+        stall.
         """
         self.latencies = array("d")
         self._to_offer = 0
@@ -59,6 +60,4 @@ class Schedule:
                 self._give_up(requests)
 
     def _give_up(self, requests: int) -> None:
-        raise LoadError(
-            f"no answer for {PATIENCE_SECONDS:.0f} s; {len(self.latencies)} of {requests} were answered"
-        )
+        raise LoadError(f"no response for {PATIENCE_SECONDS:.0f} s; got {len(self.latencies)} of {requests}")

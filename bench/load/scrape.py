@@ -1,7 +1,7 @@
 """Scrapes an admin port: `python -m bench.load.scrape --port PORT --seconds 10`.
 
-Asks for /metrics and /api/quotas in turn, one after the other; prints one line of JSON: how many answers
-there were, how many bytes, and how long the slowest took.
+Requests /metrics and /api/quotas in turn; prints one line of JSON: the number of responses, their bytes, and
+the time of the slowest.
 """
 
 import argparse
@@ -13,7 +13,7 @@ PAGES = ("/metrics", "/api/quotas")
 
 
 def scrape(port: int, seconds: float) -> dict[str, float]:
-    """Scrape for so long."""
+    """Scrape for so many seconds."""
     answers = size = 0
     slowest = 0.0
     end = time.monotonic() + seconds
@@ -29,7 +29,7 @@ def scrape(port: int, seconds: float) -> dict[str, float]:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.load.scrape", description="Scrapes a proxy.")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--seconds", type=float, default=10.0)

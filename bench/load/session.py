@@ -15,9 +15,9 @@ _I32: Final = struct.Struct("!i")
 
 
 class Session:
-    """Answers requests in order, each by a system call of its own. Nothing stays in the shared `buffer`.
+    """Responds to requests in order, with one system call each. Nothing stays in the shared `buffer`.
 
-    With `join`, the answers to what one read brought leave in one system call.
+    With `join`, the responses to all requests of one read leave in one system call.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Session:
         self._blocked = False
 
     def on_events(self, mask: int) -> None:
-        """Reads, answers, writes; ends the connection on its end or on a request without an answer."""
+        """Read, respond, write; close the connection at its end or on an unsupported request."""
         try:
             if mask & WRITE:
                 self._flush()
@@ -88,7 +88,7 @@ class Session:
         self._unsent.append((joined, first_id))
 
     def _flush(self) -> None:
-        """Sends what it can. Connections share the canned frames, so each sets its own correlation id."""
+        """Send what the socket accepts. Connections share the frames, so each sets its own correlation id."""
         while self._unsent:
             response, correlation_id = self._unsent[0]
             CORRELATION.pack_into(response, RESPONSE_CORRELATION, correlation_id)

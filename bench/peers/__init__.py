@@ -1,1 +1,1 @@
-"""What is measured side by side: each peer is a process on loopback that leads to the fake broker."""
+"""The peers that are compared: each is a process on loopback that connects to the fake broker."""

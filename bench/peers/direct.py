@@ -1,4 +1,4 @@
-"""No proxy: what the load pair does by itself, from which added latency is counted."""
+"""No proxy: the load pair alone, the reference for added latency."""
 
 from bench.peers.peer import Running, Setting
 

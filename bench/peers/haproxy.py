@@ -1,4 +1,4 @@
-"""HAProxy in TCP mode: the measure of what a proxy in C costs that looks at nothing."""
+"""HAProxy in TCP mode: the cost of a proxy in C that reads nothing of the protocol."""
 
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ from typing import Final
 from bench.peers.peer import HOST, Running, Setting, Unavailable, free_ports, launch
 from bench.peers.tls import make_certificate
 
-# One thread, as the quota proxy has one; else what HAProxy does by default.
+# One thread, like the quota proxy; otherwise HAProxy's defaults.
 CONFIGURATION: Final = """\
 global
     nbthread 1
@@ -41,7 +41,7 @@ class HaProxy:
         return done.stdout.splitlines()[0]
 
     def start(self, setting: Setting) -> Running:
-        """Writes a configuration and serves it."""
+        """Write a configuration and serve it."""
         (port,) = free_ports(1)
         file = setting.folder / "haproxy.cfg"
         tls = f" ssl crt {make_certificate(setting.folder).both}" if setting.tls else ""

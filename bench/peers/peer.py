@@ -1,4 +1,4 @@
-"""What a peer is, and how its process is started, awaited and ended."""
+"""A peer, and how its process is started, awaited and stopped."""
 
 import socket
 import subprocess
@@ -16,16 +16,16 @@ LAST_LINES: Final = 20
 
 
 class Unavailable(Exception):
-    """A peer cannot run here; the text says why, and what to do about it."""
+    """A peer cannot run on this machine; the message says why, and what to do."""
 
 
 class StartFailed(Exception):
-    """A process did not come up; the text has the end of its log."""
+    """A process did not start; the message has the end of its log."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a peer is started for: the broker's port, how many client ids have quotas, a folder to use."""
+    """The setting of a peer: the broker's port, the number of client ids with quotas, and its folder."""
 
     broker_port: int
     tenants: int
@@ -38,14 +38,14 @@ class Setting:
 
 
 def no_doubts() -> list[str]:
-    """Nothing speaks against the figures."""
+    """There is no reason to doubt the figures."""
     return []
 
 
 class Running:
-    """A started peer: clients connect to `port`. `pid` is None where there is no process to measure.
+    """A started peer: clients connect to `port`. `pid` is None without a process to measure.
 
-    `doubts`, asked after the load, says in sentences why its figures would not mean what they should.
+    `doubts`, called after the load, returns the reasons to doubt its figures.
     """
 
     doubts: Callable[[], list[str]] = staticmethod(no_doubts)
@@ -69,7 +69,7 @@ class Running:
         return None if self.process is None else self.process.pid
 
     def last_words(self) -> str:
-        """The end of what the process printed."""
+        """The end of the process's output."""
         if self._log is None:
             return ""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-LAST_LINES:])
@@ -80,7 +80,7 @@ class Running:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Ends the process: SIGTERM, then SIGKILL after a while."""
+        """Stop the process with SIGTERM, then with SIGKILL."""
         if self.process is None:
             return
         self.process.terminate()
@@ -92,18 +92,18 @@ class Running:
 
 
 class Peer(Protocol):
-    """Something to measure."""
+    """A proxy, or none, to measure."""
 
     @property
     def name(self) -> str:
         """Its name in the results."""
 
     def start(self, setting: Setting) -> Running:
-        """Starts it and returns when it serves; StartFailed where it does not."""
+        """Start the peer and return when it serves. Raises StartFailed."""
 
 
 def free_ports(count: int) -> list[int]:
-    """So many free loopback ports, in ascending order."""
+    """Return so many free loopback ports in ascending order."""
     sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
     ports = sorted(sock.getsockname()[1] for sock in sockets)
     for sock in sockets:
@@ -112,7 +112,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def accepts(port: int) -> bool:
-    """Whether something takes connections at the loopback port."""
+    """Whether a process accepts connections at the loopback port."""
     try:
         socket.create_connection((HOST, port), timeout=1).close()
     except OSError:
@@ -129,7 +129,9 @@ def launch(
     environment: Mapping[str, str] | None = None,
     ready: Callable[[], bool] = lambda: True,
 ) -> Running:
-    """Runs the command with its output in `name`.log; returns once `ready` and `port` takes connections."""
+    """Run the command with its output in `name`.log; return when it is `ready` and `port` accepts
+    connections.
+    """
     log = setting.folder / f"{name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The quota proxy itself, as it is installed, and interpreted where the installed one is compiled."""
+"""The quota proxy as it is installed, and, if that is compiled, also interpreted."""
 
 import json
 import os
@@ -18,12 +18,12 @@ from bench.peers.peer import HOST, Running, Setting, Unavailable, free_ports, la
 from bench.peers.tls import make_certificate
 
 TENANT: Final = "bench"
-# No tenant comes near it: what is measured is the price of asking, not of holding anything back.
+# Out of reach: the bench measures the cost of checking quotas, not of throttling.
 BYTES_PER_SECOND: Final = 10**11
 
 
 class QuotaProxy:
-    """`quota-proxy run` in an environment that decides which build is imported."""
+    """`quota-proxy run`, in an environment that selects the build."""
 
     def __init__(self, name: str, command: Path, environment: Mapping[str, str]) -> None:
         self.name = name
@@ -31,7 +31,7 @@ class QuotaProxy:
         self._environment = environment
 
     def start(self, setting: Setting) -> Running:
-        """Serves with a byte quota for each of the tenants; ready once `/readyz` says so."""
+        """Serve with a byte quota for each tenant; ready when `/readyz` is."""
         bootstrap, admin, port = free_ports(3)
         file = setting.folder / f"{self.name}.yaml"
         document = configuration(setting, bootstrap=bootstrap, admin=admin, broker_port_base=port - NODE_ID)
@@ -53,7 +53,7 @@ class QuotaProxy:
 def configuration(
     setting: Setting, *, bootstrap: int, admin: int, broker_port_base: int
 ) -> dict[str, object]:
-    """The configuration file's content: the tenants are client ids "bench-0", "bench-1" and so on."""
+    """The configuration file; the tenants are the client ids "bench-0", "bench-1" and so on."""
     listener: dict[str, object] = {
         "name": "clients",
         "bind": HOST,
@@ -70,7 +70,7 @@ def configuration(
         "cluster": "bench",
         "listeners": [listener],
         "admin": {"bind": HOST, "port": admin},
-        # The broker has canned answers, and keeps no topic.
+        # The fake broker stores no topics.
         "quotas": {"store": "none", "algorithm": "pace", "clients": clients},
     }
     return document
@@ -86,11 +86,11 @@ def _clients(tenants: int) -> Iterator[dict[str, object]]:
 
 
 def doubts(name: str, quotas: bytes) -> list[str]:
-    """What `/api/quotas` says that spoils the figures: quotas must have been asked, and held nobody back."""
+    """Reasons from `/api/quotas` to doubt the figures: quotas have to be checked, and must not throttle."""
     active = [each for each in json.loads(quotas)["quotas"] if each["entity"] == {"client-id": f"{TENANT}-0"}]
     found = []
     if not active:
-        found.append(f"{name}: no byte quota of {TENANT}-0 was asked")
+        found.append(f"{name}: no byte quota of {TENANT}-0 was checked")
     if any(each["throttle_seconds"] > 0 for each in active):
         found.append(f"{name}: {TENANT}-0 was throttled; its quota must be out of reach")
     return found
@@ -105,21 +105,21 @@ def _is_ready(admin_port: int) -> bool:
 
 
 def _get(admin_port: int, path: str) -> bytes:
-    """The body of a page of the admin port; OSError where it is not there, or not with status 2xx."""
+    """Return the body of a page of the admin port. Raises OSError if the status is not 2xx."""
     with urllib.request.urlopen(f"http://{HOST}:{admin_port}{path}", timeout=5) as reply:
         body: bytes = reply.read()
     return body
 
 
 def installed() -> QuotaProxy:
-    """The build that is installed: `proxy` where it is compiled, else `proxy-interpreted`."""
+    """The installed build: `proxy` if it is compiled, else `proxy-interpreted`."""
     environment = dict(os.environ)
     name = "proxy" if _compiled(environment) else "proxy-interpreted"
     return QuotaProxy(name, _command(), environment)
 
 
 def interpreted(folder: Path) -> QuotaProxy:
-    """The same sources in `folder`, without what was compiled from them."""
+    """Copy the sources to `folder`, without the compiled modules."""
     if not _compiled(os.environ):
         raise Unavailable("the pure rings are not compiled here; `make compiled` does it")
     source = Path(proxy.__file__).parent
@@ -131,7 +131,7 @@ def interpreted(folder: Path) -> QuotaProxy:
 
 
 def _compiled(environment: Mapping[str, str]) -> bool:
-    """Whether a process in this environment runs compiled, asked of `quota-proxy version`."""
+    """Whether `quota-proxy version` says that a process in this environment runs compiled."""
     done = subprocess.run(
         [_command(), "version"], env=environment, capture_output=True, text=True, check=False
     )

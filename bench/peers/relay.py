@@ -1,4 +1,4 @@
-"""A plain relay under uvloop: what no proxy in Python can beat, for it looks at nothing.
+"""A plain relay under uvloop, which reads nothing of the protocol: the lower bound for a proxy in Python.
 
 `python -m bench.peers.relay PORT BROKER_PORT`
 """
@@ -16,7 +16,7 @@ HIGH_WATER: Final = 1 << 20
 
 
 class Side(asyncio.Protocol):
-    """One of the two sockets of a connection: what comes in goes to `forward`, the other side's write."""
+    """One of the two sockets of a connection; it passes its input to `forward`, the other side's write."""
 
     transport: asyncio.Transport
     other: "Side | None" = None
@@ -29,41 +29,41 @@ class Side(asyncio.Protocol):
         self.transport.set_write_buffer_limits(HIGH_WATER)
 
     def data_received(self, data: bytes) -> None:
-        """Passes the bytes on as they are."""
+        """Forward the bytes unchanged."""
         self.forward(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the other side too."""
+        """Close the other side too."""
         if self.other is not None:
             self.other.transport.close()
 
     def pause_writing(self) -> None:
-        """This side is full: the other one stops reading."""
+        """Pause reading on the other side: this side's buffer is full."""
         if self.other is not None:
             self.other.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """This side has room again."""
+        """Resume reading on the other side."""
         if self.other is not None:
             self.other.transport.resume_reading()
 
 
 class BrokerSide(Side):
-    """The socket towards the broker, of a client that waits for it."""
+    """The broker's side of a connection."""
 
     def __init__(self, client: "ClientSide") -> None:
         self.other = client
         self.forward = client.transport.write
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Tells the client's side."""
+        """Notify the client's side."""
         super().connection_made(transport)
         assert isinstance(self.other, ClientSide)
         self.other.broker_connected(self)
 
 
 class ClientSide(Side):
-    """The accepted socket; what comes before the broker's side is connected is held."""
+    """The client's side; it buffers input until the broker's side is connected."""
 
     def __init__(self, broker_port: int) -> None:
         self._broker_port = broker_port
@@ -77,7 +77,7 @@ class ClientSide(Side):
         self._connecting = asyncio.get_running_loop().create_task(self._connect())
 
     def broker_connected(self, broker: BrokerSide) -> None:
-        """From now on bytes flow."""
+        """Start forwarding."""
         self.other = broker
         if self.transport.is_closing():
             broker.transport.close()
@@ -88,7 +88,7 @@ class ClientSide(Side):
         self.transport.resume_reading()
 
     def _hold(self, data: bytes) -> None:
-        # Not in connection_made: uvloop begins to read after it, paused or not.
+        # Not in connection_made(): uvloop starts reading after it, even if paused there.
         self._early.append(data)
         self.transport.pause_reading()
 
@@ -113,7 +113,7 @@ class Relay:
 
 
 async def serve(port: int, broker_port: int) -> None:
-    """Relays until the process is told to end."""
+    """Relay until the process is terminated."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: ClientSide(broker_port), HOST, port, backlog=4096)
     await server.serve_forever()

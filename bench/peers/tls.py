@@ -10,7 +10,7 @@ from bench.peers.peer import Unavailable
 
 @dataclass(frozen=True)
 class Certificate:
-    """PEM files for `localhost`; it is its own authority. HAProxy wants both in one file."""
+    """Self-signed PEM files for `localhost`. HAProxy needs both in one file."""
 
     certificate: Path
     key: Path
@@ -18,7 +18,7 @@ class Certificate:
 
 
 def make_certificate(folder: Path) -> Certificate:
-    """Raises Unavailable where openssl is not installed."""
+    """Make the certificate. Raises Unavailable if openssl is not installed."""
     if shutil.which("openssl") is None:
         raise Unavailable("TLS takes the command openssl, which is not installed")
     made = Certificate(folder / "tls.pem", folder / "tls.key", folder / "tls.both.pem")

@@ -1,1 +1,1 @@
-"""What the pipeline's jobs cost."""
+"""Measures what the pipeline's jobs cost."""

@@ -1,10 +1,10 @@
 """`python -m bench.pipeline [--events 1000000 10000000 50000000] [--jobs usage ...]`: what each job costs.
 
-Events are generated once for each size, as Parquet, and kept under --folder. Every job runs in a session of
-its own, as users run it; the time is that of the job without Spark's start. Beside it, pandas on the same
-work, as long as it has the memory. Everything goes to bench/results/pipeline.json as well, where it takes the
-place of the same job on as many events: sizes may be measured one after the other. Out of all sizes comes
-what a job costs: fixed seconds, and events per second above them.
+Events are generated once per size, as Parquet, and kept under --folder. Every job runs in a session of its
+own; its time excludes the start of Spark. pandas does the same work for comparison, as long as it has the
+memory. The results are merged into bench/results/pipeline.json, where they replace the results of the same
+job and size, so that sizes can be measured in separate runs. A line over all sizes gives the fixed cost of a
+job and its events per second.
 """
 
 import argparse
@@ -39,7 +39,7 @@ quotas: {clients: [{entity: {user: <default>}, producer_byte_rate: 16000000, con
 
 
 def main() -> None:
-    """Measures what the options name."""
+    """Measure what the options name."""
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline")
     parser.add_argument("--events", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS))
@@ -60,13 +60,13 @@ def main() -> None:
                     result = _measure(tool, job, size, source, options.folder, options.memory)
                 console.print(f"{tool} {job}: {size:,} events in {result.seconds:.1f} s")
                 results[tool, job, size] = result
-                # A long run that is broken off has something to show for it.
+                # Keep the results so far, in case a long run is interrupted.
                 _keep(results)
     console.print(_table(list(results.values())), _lines(list(results.values())))
 
 
 def _kept() -> dict[Key, Result]:
-    """What was measured before."""
+    """Read the earlier results."""
     if not FILE.exists():
         return {}
     found = [Result(**each) for each in json.loads(FILE.read_text())]
@@ -78,7 +78,7 @@ def _keep(results: Mapping[Key, Result]) -> None:
 
 
 def generate(size: int, folder: Path, memory: str) -> Path:
-    """The folder of so many events, a day of them; made where it is missing."""
+    """Return the folder of so many events over one day; generate it if it is missing."""
     place = folder / f"events-{size}"
     if not (place / "_SUCCESS").exists():
         command = [sys.executable, "-m", "bench.pipeline.generate", "--format", "parquet"]
@@ -119,7 +119,7 @@ def _lines(results: Sequence[Result]) -> Table:
             if line is None:
                 continue
             rate = f"{1 / line.seconds_per_event:,.0f}" if line.seconds_per_event > 0 else "-"
-            # Two sizes are on a line whatever they cost.
+            # A line fits any two sizes.
             linear = "-" if len(found) < 3 else "yes" if line.is_linear else "NO"
             table.add_row(job, tool, f"{line.fixed_seconds:.1f}", rate, f"{line.off:.0%}", linear)
     return table

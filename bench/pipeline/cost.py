@@ -1,16 +1,16 @@
-"""What a job costs: a fixed part, such as Spark's warming up, and so much for each event."""
+"""The cost of a job: a fixed part, such as Spark's warm-up, and a part per event."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 MOST_OFF: Final = 0.15
-"""How far, relative to the line, a linear cost may be off it."""
+"""The largest relative deviation from the line that counts as linear."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One job on so many events. `megabytes`: the most memory that its processes had, together."""
+    """One job on so many events. `megabytes`: the peak memory of its processes together."""
 
     tool: str
     job: str
@@ -20,13 +20,13 @@ class Result:
 
     @property
     def rate(self) -> float:
-        """Events per second, all in all."""
+        """Events per second, including the fixed part."""
         return self.events / self.seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """seconds = fixed_seconds + seconds_per_event x events. `off`: the farthest that a size is off it."""
+    """seconds = fixed_seconds + seconds_per_event x events. `off`: the largest relative deviation."""
 
     fixed_seconds: float
     seconds_per_event: float
@@ -34,18 +34,18 @@ class Line:
 
     @property
     def is_linear(self) -> bool:
-        """Whether every size costs what the line says."""
+        """Whether every size is close to the line."""
         return self.off <= MOST_OFF
 
     def seconds(self, events: int) -> float:
-        """What so many events take."""
+        """The seconds for so many events."""
         return self.fixed_seconds + self.seconds_per_event * events
 
 
 def fit(results: Sequence[Result]) -> Line | None:
-    """The line of least squares, relative to what was measured, so that the largest does not decide alone.
+    """Fit a line by relative least squares, so that the largest size does not dominate.
 
-    None where fewer than two sizes were measured. Two are always on a line.
+    None with fewer than two sizes. Two sizes always fit a line.
     """
     if len({each.events for each in results}) < 2:
         return None

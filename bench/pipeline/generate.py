@@ -1,10 +1,10 @@
-"""Usage events as a shared cluster would have them: few large tenants and many small ones, busy days.
+"""Generates usage events like those of a shared cluster: few large tenants, many small ones, and busy days.
 
     python -m bench.pipeline.generate --events 1000000 --hours 24 --out FOLDER [--format json|parquet]
 
-Tenants' sizes follow Zipf's law, hours a wave with its top in the afternoon, weekends are quiet, and each
-interval has its own noise. The largest tenants run into a quota at their peak. The same arguments give the
-same events, however many they are in the same memory.
+The sizes of tenants follow Zipf's law, the hours a wave with its peak in the afternoon; weekends are quiet,
+and each interval has noise. The largest tenants exceed a quota at their peak. The same arguments give the
+same events. Memory does not depend on the number of events.
 """
 
 import argparse
@@ -23,11 +23,11 @@ START: Final = datetime(2026, 3, 2, tzinfo=UTC)
 INTERVAL_MS: Final = 10_000
 BROKERS: Final = 3
 LARGEST_RATE: Final = 12e6
-"""Bytes/s of the largest tenant on each broker of each proxy, at the mean of a day."""
+"""Mean bytes/s of the largest tenant on each broker of each proxy."""
 QUOTA: Final = 16e6
-"""Bytes/s that no tenant gets past there; the rest has waited."""
+"""The quota in bytes/s there; bytes above it are throttled."""
 PRODUCED: Final = 0.45
-"""Of partitions that are used, those that are written."""
+"""The part of the used partitions that is written."""
 PROXIES: Final = 2
 EVENTS_PER_TENANT: Final = 5000
 PER_TASK: Final = 2_000_000
@@ -36,9 +36,9 @@ PER_TASK: Final = 2_000_000
 def events(
     spark: SparkSession, count: int, hours: float, tenants: int | None = None, interval_ms: int = INTERVAL_MS
 ) -> DataFrame:
-    """So many events (a few less: whole intervals), as schema.EVENT has them.
+    """Return so many events of schema.EVENT, rounded down to whole intervals.
 
-    By default more events are of more tenants: a larger cluster, not the same with more traffic.
+    By default more events mean more tenants: a larger cluster, not more traffic on the same one.
     """
     if tenants is None:
         tenants = max(count // EVENTS_PER_TENANT, 20)
@@ -46,7 +46,7 @@ def events(
     slots = max(1, count // intervals)
     ids = spark.range(0, intervals * slots, 1, max(2, count // PER_TASK))
     slot, interval = F.col("id") % slots, F.floor(F.col("id") / slots)
-    # A slot is a tenant's use of a partition through one API, for the whole time. The exponential of a
+    # A slot is a tenant's use of a partition through one API over the whole time. The exponential of a
     # uniform number is a rank by Zipf's law.
     rank = F.floor(F.exp(_uniform(slot, 1) * math.log(tenants)))
     base = ids.select(
@@ -65,14 +65,14 @@ def events(
 
 
 def _partitions(slots: int, tenants: int) -> Column:
-    """Among how many partitions of a broker and proxy a tenant divides its bytes, at least one."""
+    """The number of partitions of a broker and proxy that a tenant uses, at least one."""
     of_rank = F.log1p(1 / F.col("rank")) / math.log(tenants)
     way = F.when(F.col("produces"), PRODUCED).otherwise(1 - PRODUCED)
     return F.greatest(of_rank * way * slots / (BROKERS * PROXIES), F.lit(1.0))
 
 
 def _columns(interval_ms: int, tenants: int) -> dict[str, Column]:
-    """The event's fields, of a slot's interval."""
+    """The fields of the event of a slot's interval."""
     over = F.greatest(F.col("wanted") / (QUOTA * interval_ms / 1000) - 1, F.lit(0.0))
     requests = F.greatest(F.floor(F.col("bytes") / 65_536), F.lit(1)).cast("bigint")
     waited = F.when(over > 0, requests).otherwise(0).cast("bigint")
@@ -105,12 +105,12 @@ def _columns(interval_ms: int, tenants: int) -> dict[str, Column]:
 
 
 def _uniform(of: Column, salt: int) -> Column:
-    """From 0 to 1, the same for the same value."""
+    """A hash from 0 to 1."""
     return F.pmod(F.xxhash64(of, F.lit(salt)), F.lit(1 << 30)) / F.lit(float(1 << 30))
 
 
 def _wave() -> Column:
-    """1 at the mean: low at night, high at 15:00, a third at weekends."""
+    """The load relative to the mean: low at night, high at 15:00, a third at weekends."""
     hours = (F.col("interval_start_ms") / 3_600_000.0) % 24
     day = 1 + 0.75 * F.cos((hours - 15) / 24 * 2 * math.pi)
     weekday = F.dayofweek(F.timestamp_millis("interval_start_ms"))
@@ -118,11 +118,11 @@ def _wave() -> Column:
 
 
 def main() -> None:
-    """Writes a folder of events."""
+    """Write a folder of events."""
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline.generate")
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--hours", type=float, default=24)
-    parser.add_argument("--tenants", type=int, help="One for each 5000 events otherwise.")
+    parser.add_argument("--tenants", type=int, help="default: one per 5000 events")
     parser.add_argument("--interval", type=int, default=INTERVAL_MS, metavar="MS")
     parser.add_argument("--out", required=True)
     parser.add_argument("--format", choices=("json", "parquet"), default="json")

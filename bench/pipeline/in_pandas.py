@@ -21,7 +21,7 @@ JOBS = ("ingest", "usage", "throttle", "chargeback", "recommend")
 
 
 def main() -> None:
-    """Reads, removes duplicates, adds up, writes."""
+    """Read, remove duplicates, aggregate, write."""
     job, source, out = sys.argv[1:4]
     began = time.monotonic()
     events = pd.read_parquet(source).drop_duplicates(list(IDENTITY))
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def usage(events: Any) -> Any:
-    """Sums, and the rates' maximum and percentiles."""
+    """Compute sums, and the maximum and percentiles of the rates."""
     keys = [*PLACE, "hour", "interval_start_ms"]
     intervals = events.groupby(keys, dropna=False, as_index=False).agg(
         {**dict.fromkeys(COUNTS, "sum"), "interval_ms": "max"}
@@ -59,7 +59,7 @@ def usage(events: Any) -> Any:
 
 
 def throttle(events: Any) -> Any:
-    """Who waited, by hour and quota."""
+    """Sum throttling by hour and quota."""
     bound = events[(events[list(BOUND)] > 0).any(axis=1)]
     return bound.groupby(["hour", "user", "client_id", "quota"], dropna=False, as_index=False)[
         list(BOUND)
@@ -67,7 +67,7 @@ def throttle(events: Any) -> Any:
 
 
 def chargeback(events: Any) -> Any:
-    """What each tenant used; the prices are a few multiplications more."""
+    """Sum what each tenant used; applying the prices costs next to nothing."""
     keys = ["user", "client_id", "cluster", "topic", "partition", "hour"]
     hours = events.groupby(keys, dropna=False, as_index=False)[["bytes_in", "bytes_out", "requests"]].sum()
     table = hours.groupby(["user", "client_id"])[["bytes_in", "bytes_out", "requests"]].sum()
@@ -76,7 +76,7 @@ def chargeback(events: Any) -> Any:
 
 
 def recommend(events: Any) -> Any:
-    """The p99 rate of each tenant on each broker in each direction; the rest is some thousand rows."""
+    """Compute the p99 rate of each tenant, broker and direction; the remaining steps have few rows."""
     found = []
     for quota, apis in APIS.items():
         charged = events[events["api"].isin(apis)].rename(columns={DIRECTIONS[quota]: "bytes"})

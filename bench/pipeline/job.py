@@ -15,10 +15,10 @@ from pipeline.session import make_session
 
 
 def main() -> None:
-    """Runs the job in a session that is there already, so that its start does not count."""
+    """Run the job in an existing session, so that the start of Spark is not measured."""
     job, source, out, quotas, prices, memory = sys.argv[1:]
     shutil.rmtree(out, ignore_errors=True)
-    # What does not fit into memory goes to the same disk as the events.
+    # Spark spills to the disk of the events.
     settings = {"spark.driver.memory": memory, "spark.local.dir": str(Path(out).parent / "spark")}
     spark = make_session(settings=settings)
     options = {
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _below(pid: int) -> list[int]:
-    """The process and all that it has started: Spark's, and its Python workers."""
+    """The process and its descendants: Spark's JVM and its Python workers."""
     with suppress(OSError):
         children = Path(f"/proc/{pid}/task").glob("*/children")
         found = [_below(int(child)) for file in children for child in file.read_text().split()]
@@ -48,7 +48,7 @@ def _below(pid: int) -> list[int]:
 
 
 def _peak(pid: int) -> float:
-    """The most memory that a process had so far, in MB; nothing of one that has just ended."""
+    """The peak memory of a process in MB; 0 if it has ended."""
     with suppress(OSError, KeyError):
         status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
         return int(status["VmHWM"].split()[0]) / 1024

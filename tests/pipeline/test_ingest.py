@@ -148,8 +148,8 @@ def test_a_stream_goes_on_where_it_ended(
     first = run_job(*options)
     assert first.exit_code == 0, first.output
     assert stored(spark, tmp_path) == list(range(15))
-    assert "17 events read, 0 came too late" in first.output
-    assert "1 of them are none" in first.output
+    assert "17 events read, 0 dropped" in first.output
+    assert "1 of them are not events" in first.output
     send(kafka, topic, [events[14], *events[15:22], events[14]])
     followed = follow_until_sigterm(run_job, options, tmp_path, lambda: send(kafka, topic, events[21:]))
     assert followed.exit_code == 0, followed.output
@@ -158,7 +158,7 @@ def test_a_stream_goes_on_where_it_ended(
     assert len(there) >= 22
     send(kafka, topic, [make_event(at=-HOUR_MS, bytes_in=77), events[29]])
     third = run_job(*options)
-    assert "1 came too late" in third.output
+    assert "1 dropped because" in third.output
     assert stored(spark, tmp_path) == list(range(30))
     assert spark.read.parquet(str(tmp_path / "quarantine")).count() == 1
 

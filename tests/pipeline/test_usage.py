@@ -126,7 +126,7 @@ def test_what_is_no_event_is_quarantined_with_its_reason(
     assert sorted(row.reason for row in quarantine.collect()) == sorted(reason for _, reason in BAD)
     assert {row.raw for row in quarantine.collect()} >= {"no json", "", "[1]"}
     assert "10 events read" in result.output
-    assert "9 of them are none" in result.output
+    assert "9 of them are not events" in result.output
     usage_table = spark.read.parquet(str(tmp_path / "out/usage"))
     assert usage_table.count() == 1
 

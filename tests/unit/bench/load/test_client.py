@@ -108,5 +108,5 @@ def test_an_ended_connection_is_an_error(pair: Pair) -> None:
     pair.client.offer(0.0)
     pair.far.recv(100)
     pair.far.shutdown(socket.SHUT_WR)
-    with pytest.raises(LoadError, match="closed after 0 answers"):
+    with pytest.raises(LoadError, match="closed after 0 responses"):
         pair.poller.wait(5)

@@ -35,7 +35,7 @@ def test_no_tenants_no_quotas(tmp_path: Path) -> None:
     ("client_id", "throttle_seconds", "expected"),
     [
         ("bench-0", 0.0, []),
-        ("bench-1", 0.0, ["proxy: no byte quota of bench-0 was asked"]),
+        ("bench-1", 0.0, ["proxy: no byte quota of bench-0 was checked"]),
         ("bench-0", 0.5, ["proxy: bench-0 was throttled; its quota must be out of reach"]),
     ],
 )
