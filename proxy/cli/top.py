@@ -1,4 +1,4 @@
-"""`quota-proxy top`: what the buckets of a running proxy do now, those that hold somebody back first."""
+"""`quota-proxy top`: the buckets of a running proxy as a table, throttled ones first."""
 
 import json
 import ssl
@@ -20,10 +20,10 @@ Bucket = Mapping[str, Any]
 """An object of /api/quotas."""
 PAGE: Final = "/api/quotas"
 SECONDS: Final = 5.0
-"""How long the admin port may take to answer."""
-HEAD: Final = ("QUOTA", "OF", "BROKER", "LIMIT/S", "NOW/S", "USED", "WAITED", "STATE")
+"""Timeout of a request to the admin port."""
+HEAD: Final = ("QUOTA", "ENTITY", "BROKER", "LIMIT/S", "NOW/S", "USED", "WAITED", "STATE")
 _AROUND: Final = 3
-"""Lines of the screen that are not buckets': the head, a summary, and the cursor's."""
+"""Lines of the screen without a bucket: the head, the summary and the cursor."""
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -60,18 +60,18 @@ class AdminPort:
         except OSError as error:
             raise self._unreachable(explain(error, SECONDS)) from error
         except (ValueError, KeyError, TypeError) as error:
-            raise self._unreachable("what answers there is no quota proxy") from error
+            raise self._unreachable("the response is not from a quota proxy") from error
 
     def _unreachable(self, why: str) -> UpstreamUnavailable:
         return UpstreamUnavailable(f"{self.url}: {why}; --admin is the proxy's admin port (admin.port)")
 
 
 def lines(buckets: Sequence[Bucket], most: int | None = None) -> list[str]:
-    """The buckets as a table, at most so many of them, and a line about all."""
+    """Return the table, with at most `most` buckets, and a summary line."""
     shown = sorted(buckets, key=_place)
-    held = sum(bool(bucket["throttled"]) for bucket in buckets)
+    throttled = sum(bool(bucket["throttled"]) for bucket in buckets)
     rest = len(shown) - len(shown[:most])
-    summary = f"{len(buckets)} buckets, {held} of them hold somebody back"
+    summary = f"{len(buckets)} buckets, {throttled} throttled"
     return [*columns(HEAD, map(_row, shown[:most])), summary + (f"; {rest} are not shown" if rest else "")]
 
 
@@ -95,7 +95,7 @@ def _row(bucket: Bucket) -> list[str]:
 
 
 def _place(bucket: Bucket) -> tuple[bool, float, str]:
-    """Orders them: those that hold somebody back, then by how much of the limit is used."""
+    """Sort key: throttled buckets first, then by the used part of the limit."""
     return not bucket["throttled"], -_used(bucket), str(bucket["entity"])
 
 
@@ -106,7 +106,7 @@ def _used(bucket: Bucket) -> float:
 
 
 def _amount(kind: str, value: float) -> str:
-    """Bytes with their unit; what else is limited as a number."""
+    """Format a limit or a rate: bytes with a unit, others as a number."""
     if "byte" not in kind and "replication" not in kind:
         return f"{value:.4g}"
     for unit in _UNITS[:-1]:

@@ -77,18 +77,18 @@ def test_the_table() -> None:
         ]
     )
     assert [" ".join(line.split()) for line in found] == [
-        "QUOTA OF BROKER LIMIT/S NOW/S USED WAITED STATE",
+        "QUOTA ENTITY BROKER LIMIT/S NOW/S USED WAITED STATE",
         "controller_mutation_rate user alice - 5 60 1200% 0.0 s would be throttled",
         "producer_byte_rate - 1 1 MiB 2 MiB 200% 1.2 s throttled",
         "producer_byte_rate user alice 1 1 MiB 512 KiB 50% 0.0 s",
         "request_percentage client-id c 1 50 12.5 25% 0.0 s",
         "consumer.byte.rate topic t, partition 3 1 0 B 7 B 0% 0.0 s",
-        "5 buckets, 2 of them hold somebody back",
+        "5 buckets, 2 throttled",
     ]
 
 
 def test_what_does_not_fit_is_counted() -> None:
-    assert lines([bucket()] * 5, 2)[-1] == "5 buckets, 0 of them hold somebody back; 3 are not shown"
+    assert lines([bucket()] * 5, 2)[-1] == "5 buckets, 0 throttled; 3 are not shown"
     assert len(lines([bucket()] * 5, 2)) == 4
 
 
