@@ -115,7 +115,7 @@ def test_a_token(server: Server, tmp_path: Path) -> None:
 def test_no_proxy_there(server: Server) -> None:
     server.answer = ["something else"]
     for url, says in (
-        (server.url, "is no quota proxy"),
+        (server.url, "is not from a quota proxy"),
         ("http://127.0.0.1:1", "127.0.0.1:1: Connection refused"),
     ):
         result = CliRunner().invoke(main, ["top", "--once", "--admin", url])
@@ -154,7 +154,7 @@ def test_it_goes_on_asking(server: Server) -> None:
     with console.capture() as shown:
         follow(AdminPort(server.url), console, 2.0, pause)
     assert "0 buckets" in shown.get()
-    assert "is no quota proxy" in shown.get()
+    assert "is not from a quota proxy" in shown.get()
     assert "user bob" in shown.get()
 
 
