@@ -17,6 +17,7 @@ from bench.peers import quota_proxy
 from bench.peers.direct import Direct
 from bench.peers.haproxy import HaProxy
 from bench.peers.peer import Peer, Setting, StartFailed, Unavailable
+from bench.peers.quota_proxy import BASELINE
 from bench.peers.relay import Relay
 from bench.report import Report
 from bench.rounds import DriveFailed, Sample, fake_broker, run
@@ -31,15 +32,15 @@ QUICK_ROUNDS: Final = 2
 OPEN_FILES: Final = 8192
 
 
-def find_peers(folder: Path, wanted: set[str]) -> tuple[list[Peer], list[str]]:
-    """Return the peers that can run here, and a remark for each that cannot. An empty `wanted` means all."""
-    makers: tuple[Callable[[], Peer], ...] = (
-        Direct,
-        Relay,
-        HaProxy,
-        quota_proxy.installed,
-        lambda: quota_proxy.interpreted(folder / "interpreted"),
-    )
+def find_peers(folder: Path, wanted: set[str], checkout: Path | None = None) -> tuple[list[Peer], list[str]]:
+    """Return the peers that can run here, and a remark for each that cannot. An empty `wanted` means all.
+
+    `checkout`: another checkout of the proxy, which then takes part as the baseline.
+    """
+    makers: list[Callable[[], Peer]] = [Direct, Relay, HaProxy]
+    if checkout is not None:
+        makers.append(lambda: quota_proxy.baseline(checkout))
+    makers += [quota_proxy.installed, lambda: quota_proxy.interpreted(folder / "interpreted")]
     peers: list[Peer] = []
     remarks: list[str] = []
     for make in makers:
@@ -47,7 +48,7 @@ def find_peers(folder: Path, wanted: set[str]) -> tuple[list[Peer], list[str]]:
             peers.append(make())
         except Unavailable as reason:
             remarks.append(f"left out: {reason}")
-    return [peer for peer in peers if not wanted or peer.name in wanted], remarks
+    return [peer for peer in peers if not wanted or peer.name in wanted | {BASELINE}], remarks
 
 
 def measure(options: argparse.Namespace, console: Console) -> Report:
@@ -59,7 +60,7 @@ def measure(options: argparse.Namespace, console: Console) -> Report:
     samples: dict[str, dict[str, list[Sample]]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-") as name, console.status("starting") as status:
         folder = Path(name)
-        peers, remarks = find_peers(folder, set(options.peer))
+        peers, remarks = find_peers(folder, set(options.peer), options.baseline)
         facts = machine.facts(peers)
         remarks = [*machine.warnings(), *remarks]
         for remark in remarks:
@@ -99,6 +100,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--scenario", action="append", default=[], choices=[each.name for each in SCENARIOS])
     parser.add_argument(
         "--peer", action="append", default=[], choices=PEERS, help="only this one; repeatable"
+    )
+    parser.add_argument(
+        "--baseline",
+        type=Path,
+        metavar="CHECKOUT",
+        help="compare with the proxy of another checkout, which ratios are then relative to",
     )
     parser.add_argument(
         "--name", default=f"{datetime.now():%Y%m%d-%H%M%S}", help="of the files in bench/results"

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
+from bench.peers.quota_proxy import BASELINE
 from bench.rounds import Sample
 from bench.scenarios import Scenario
 
-REFERENCES: Final = ("haproxy", "relay")
+REFERENCES: Final = (BASELINE, "haproxy", "relay")
 """The reference peers for ratios: the first that ran is used."""
 
 

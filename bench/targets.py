@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bench.summary import Summary
+from bench.summary import Summary, reference
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ def _verdict(target: Target, summaries: Sequence[Summary]) -> str:
     aim = f"target at most {target.limit:g} times HAProxy's"
     by_name = {summary.peer: summary for summary in summaries}
     measured = by_name.get("proxy")
-    if measured is None or measured.cpu_ratio is None or "haproxy" not in by_name:
-        return f"not measured ({aim}; needs the compiled proxy and HAProxy)"
+    if measured is None or measured.cpu_ratio is None or reference(list(by_name)) != "haproxy":
+        return f"not measured ({aim}; needs the compiled proxy and HAProxy, and no --baseline)"
     ratio = measured.cpu_ratio
     word = "met" if ratio.best <= target.limit else "missed"
     return f"{ratio.best:.2f} times HAProxy's (median {ratio.median:.2f}); {aim}: {word}"

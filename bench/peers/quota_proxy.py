@@ -18,6 +18,7 @@ from bench.peers.peer import HOST, Running, Setting, Unavailable, free_ports, la
 from bench.peers.tls import make_certificate
 
 TENANT: Final = "bench"
+BASELINE: Final = "baseline"
 # Out of reach: the bench measures the cost of checking quotas, not of throttling.
 BYTES_PER_SECOND: Final = 10**11
 
@@ -130,10 +131,20 @@ def interpreted(folder: Path) -> QuotaProxy:
     return QuotaProxy("proxy-interpreted", _command(), environment)
 
 
-def _compiled(environment: Mapping[str, str]) -> bool:
+def baseline(checkout: Path) -> QuotaProxy:
+    """The build of another checkout, where `make setup` was run: what a change is compared with."""
+    command = checkout / ".venv/bin/quota-proxy"
+    if not command.exists():
+        raise Unavailable(f"{checkout} has no .venv/bin/quota-proxy; run `make setup` there")
+    if not _compiled(os.environ, command):
+        raise Unavailable(f"the pure rings of {checkout} are not compiled; run `make compiled` there")
+    return QuotaProxy(BASELINE, command, dict(os.environ))
+
+
+def _compiled(environment: Mapping[str, str], command: Path | None = None) -> bool:
     """Whether `quota-proxy version` says that a process in this environment runs compiled."""
     done = subprocess.run(
-        [_command(), "version"], env=environment, capture_output=True, text=True, check=False
+        [command or _command(), "version"], env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         raise Unavailable(f"`quota-proxy version` fails: {done.stderr.strip()}")

@@ -59,7 +59,12 @@ def test_direct_has_no_process_to_measure() -> None:
 
 @pytest.mark.parametrize(
     ("peers", "expected"),
-    [(["direct", "relay", "haproxy"], "haproxy"), (["direct", "relay"], "relay"), (["direct"], None)],
+    [
+        (["haproxy", "baseline", "proxy"], "baseline"),
+        (["direct", "relay", "haproxy"], "haproxy"),
+        (["direct", "relay"], "relay"),
+        (["direct"], None),
+    ],
 )
-def test_without_haproxy_the_relay_is_the_reference(peers: list[str], expected: str | None) -> None:
+def test_ratios_are_relative_to_the_first_reference_that_ran(peers: list[str], expected: str | None) -> None:
     assert reference(peers) == expected

@@ -20,6 +20,11 @@ def test_a_ratio_up_to_the_limit_meets_it(ratio: float, word: str) -> None:
     assert line.endswith(f"at most 1.6 times HAProxy's: {word}")
 
 
+def test_ratios_to_a_baseline_are_not_compared_with_the_targets() -> None:
+    results = {"produce_small": [summary(peer, ANY) for peer in ("haproxy", "baseline", "proxy")]}
+    assert "not measured" in verdicts(results)[0]
+
+
 def test_it_takes_haproxy_and_the_compiled_proxy() -> None:
     half = Figure(0.5, 0.5)
     for peers in (["haproxy", "proxy-interpreted"], ["relay", "proxy"], []):

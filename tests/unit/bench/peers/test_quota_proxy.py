@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from bench.load.cold import NODE_ID
-from bench.peers.peer import Setting, free_ports
-from bench.peers.quota_proxy import configuration, doubts
+from bench.peers.peer import Setting, Unavailable, free_ports
+from bench.peers.quota_proxy import baseline, configuration, doubts
 from tests.support.process.settings import load_settings
 
 
@@ -29,6 +29,29 @@ def test_the_proxy_takes_it_with_a_quota_for_every_tenant(tmp_path: Path) -> Non
 def test_no_tenants_no_quotas(tmp_path: Path) -> None:
     document = configuration(Setting(19092, 0, tmp_path), bootstrap=1, admin=2, broker_port_base=3)
     assert document["quotas"] == {"store": "none", "algorithm": "pace", "clients": []}
+
+
+def checkout(folder: Path, version: str) -> Path:
+    """A checkout whose `quota-proxy version` prints `version`."""
+    command = folder / ".venv/bin/quota-proxy"
+    command.parent.mkdir(parents=True)
+    command.write_text(f"#!/bin/sh\necho '{version}'\n")
+    command.chmod(0o755)
+    return folder
+
+
+def test_the_baseline_is_the_compiled_build_of_another_checkout(tmp_path: Path) -> None:
+    assert baseline(checkout(tmp_path, "quota-proxy 0.1.0 (compiled)")).name == "baseline"
+
+
+def test_an_interpreted_baseline_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="make compiled"):
+        baseline(checkout(tmp_path, "quota-proxy 0.1.0 (interpreted)"))
+
+
+def test_a_baseline_without_a_build_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="make setup"):
+        baseline(tmp_path)
 
 
 @pytest.mark.parametrize(
