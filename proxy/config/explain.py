@@ -28,9 +28,10 @@ def _named(listener: Listener) -> str:
     if principal is None:
         return f"nobody: each is {ANONYMOUS}"
     if principal.source == "sasl":
+        unreadable = f"{principal.unreadable} where" if principal.unreadable else "rejected if"
         return (
             "by the login (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER's claim "
-            f"{principal.oauth_claim}); {principal.unreadable} where it cannot be read"
+            f"{principal.oauth_claim}); {unreadable} it cannot be read"
         )
     without = "" if listener.tls is None or listener.tls.client_auth == "required" else "; "
     return f"by the certificate, {principal.rules}" + (without and f"{without}{ANONYMOUS} without one")

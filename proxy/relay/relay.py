@@ -12,7 +12,7 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, NOT_A_BROKER, RelayError
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.exchange import Exchange
 from proxy.relay.inflight import InFlight
 from proxy.relay.intercepted import Intercepted
@@ -115,11 +115,11 @@ class Relay:
         except ProtocolError as error:
             raise RelayError(BROKER_PROTOCOL_ERROR, str(error)) from error
         authentication = self._authentication
-        if authentication is not None and authentication.done:
-            if not authentication.welcome:
-                name = authentication.principal
-                raise RelayError(NOT_A_BROKER, f"{name} has logged in, which is none of principal.brokers")
-            self._requests.rename(authentication.principal)
+        if authentication is not None:
+            if authentication.rejection:
+                raise RelayError(authentication.rejection_reason, authentication.rejection)
+            if authentication.done:
+                self._requests.rename(authentication.principal)
         if self._requests.unfinished:
             # There may have been no room for it among the requests in flight.
             self._read_requests(now)

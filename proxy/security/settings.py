@@ -43,9 +43,9 @@ class Principal(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     sasl.oauthbearer.sub.claim.name."""
     brokers: tuple[Text, ...] = ()
     """On a replication listener: the users that brokers are. Nobody else gets in there."""
-    unreadable: Text = "ANONYMOUS"
-    """`sasl`: the principal of clients whose login cannot be read (GSSAPI, delegation tokens, opaque
-    tokens)."""
+    unreadable: Text | None = None
+    """`sasl`: the principal of clients whose login names no user that the proxy can read (GSSAPI, delegation
+    tokens, opaque OAUTHBEARER tokens). Such logins are rejected where it is left out."""
 
 
 class Changes(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

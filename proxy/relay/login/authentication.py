@@ -1,34 +1,53 @@
-"""Authentication: watches a client log in at its broker (KIP-43, KIP-152, KIP-368), and says who it is.
+"""Authentication: observes a client's logins at its broker (KIP-43, KIP-152, KIP-368), and names the client.
 
-Believed is only what the broker has agreed to: until then, and after a rejection, the client is who it was
-before. While a login's message awaits its answer nothing more is read, so that requests sent along with a
-right token are already the user's.
+The name in force is the one that the broker accepted last. Until the broker accepts a login, and after it
+rejects one, the name does not change. While a message of a login awaits its response, no further request is
+read, so that requests sent along with the right credentials are counted as the user's.
 
-SaslHandshake names a mechanism. After version 1 its messages come as SaslAuthenticate requests, after version
-0 as they are, each a bare frame: `raw` is set until that login is over.
+SaslHandshake names a mechanism. After version 1 the mechanism's messages are SaslAuthenticate requests; after
+version 0 each is a bare frame, and `raw` is set until that login is complete.
+
+A login that the broker accepts and that names nobody (UNREADABLE) is rejected, unless the configuration has a
+principal for such logins: the client would be free of its own user's quotas.
 """
 
 from typing import Final, final
 
+from proxy.relay.close_reasons import NO_PRINCIPAL, NOT_A_BROKER
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.inflight import InFlight
-from proxy.relay.login.sasl import MECHANISMS, UNREADABLE, agreed, name_in, readable
+from proxy.relay.login.sasl import (
+    MECHANISMS,
+    UNREADABLE,
+    agreed,
+    name_in,
+    readable,
+    single_message,
+    why_unreadable,
+)
 from proxy.relay.traffic import Traffic
 from proxy.wire.api_keys import END
 from proxy.wire.apis import RequestHeader
 from proxy.wire.edit import LENGTH_SIZE
+from proxy.wire.error_codes import SASL_AUTHENTICATION_FAILED
 from proxy.wire.errors import Malformed, UnsupportedVersion
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
-from proxy.wire.sasl_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from proxy.wire.sasl_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE, authentication_failed
 
 NO_ERROR: Final = 0
 UNSUPPORTED_MECHANISM: Final = 33
-AUTHENTICATION_FAILED: Final = 58
 EVERYBODY: Final[frozenset[str]] = frozenset()
 OTHER: Final = "other"
 """The mechanism in metrics where it is none of Kafka's own."""
 MIN_REQUEST_BYTES: Final = 10
+
+NO_LOGIN: Final = 0
+"""No handshake is in force: the broker rejects messages of a login."""
+FIRST_MESSAGE: Final = 1
+"""The broker has accepted a handshake; the client's next message is the mechanism's first."""
+LATER_MESSAGE: Final = 2
+"""The mechanism has more messages."""
 
 
 @final
@@ -38,7 +57,7 @@ class Login:
     def __init__(self, oauth_claim: str, unreadable: str, only: frozenset[str] = EVERYBODY) -> None:
         self.oauth_claim: Final = oauth_claim
         self.unreadable: Final = unreadable
-        """The principal where the broker agrees, and the name cannot be read."""
+        """The principal of logins that name nobody; empty: they are rejected."""
         self.only: Final = only
         """Who is served; empty: everybody."""
 
@@ -54,6 +73,10 @@ class Authentication:
         """Whether the broker has agreed at least once."""
         self.principal = ""
         """Who the client is since then."""
+        self.rejection = ""
+        """Why the connection has to end, although the broker has accepted the login."""
+        self.rejection_reason = ""
+        """The same as one of the close reasons."""
         self._login: Final = login
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
@@ -62,11 +85,11 @@ class Authentication:
         """The message of a login that awaits its answer."""
         self._mechanism = ""
         self._name = UNREADABLE
-        self._first = True
+        self._stage = NO_LOGIN
         self._asked_mechanism = ""
         self._asked_raw = False
         self._handshake = False
-        self._flexible = False
+        self._version = 0
 
     # What the client sends
 
@@ -86,10 +109,11 @@ class Authentication:
             self._asked_mechanism = reader.string(False)
             self._asked_raw = header.api_version == 0
             return True
-        self._flexible = header.api_version >= api.flexible_from
-        if self._flexible:
+        self._version = header.api_version
+        flexible = self._version >= api.flexible_from
+        if flexible:
             reader.skip_tags()
-        self._note(_bytes(reader, self._flexible))
+        self._note(_bytes(reader, flexible))
         return True
 
     def takes_bare(self, frame: Frame, client: Client) -> bool:
@@ -106,8 +130,10 @@ class Authentication:
         return True
 
     def _is_request(self, token: bytes) -> bool:
-        """Where nobody reads the mechanism, nobody knows how many messages it has."""
-        if readable(self._mechanism) or len(token) < MIN_REQUEST_BYTES:
+        """Whether a frame ends the bare messages of a mechanism that cannot be read, and so has any number of
+        messages, but at least one.
+        """
+        if readable(self._mechanism) or self._stage == FIRST_MESSAGE or len(token) < MIN_REQUEST_BYTES:
             return False
         # A bare message of a mechanism that the proxy does not read starts with a larger number than any API
         # key: GSSAPI's with 0x60, or with 0x05 followed by 0x04.
@@ -120,8 +146,9 @@ class Authentication:
         self._in_flight.add_login(exchange)
 
     def _note(self, token: bytes) -> None:
-        if self._first:
-            self._first = False
+        if self._stage == NO_LOGIN:
+            self._name = UNREADABLE
+        elif self._stage == FIRST_MESSAGE or single_message(self._mechanism):
             self._name = name_in(self._mechanism, token, self._login.oauth_claim)
 
     # What the broker answers
@@ -142,43 +169,60 @@ class Authentication:
         if self.raw:
             self._in_flight.take_bare_response(waiting)
             self._judge(NO_ERROR, b"".join(frame.pieces)[LENGTH_SIZE:])
+            if self.rejection:
+                # Between bare messages brokers reject without a word.
+                frame.pieces.clear()
             return True
         reader = Reader(frame.pieces, LENGTH_SIZE)
         self._in_flight.take_response(reader.i32())
         if self._handshake:
             self._take_handshake(reader.i16())
             return True
-        if self._flexible:
+        flexible = self._version >= SASL_AUTHENTICATE.flexible_from
+        if flexible:
             reader.skip_tags()
         error_code = reader.i16()
-        reader.skip_string(self._flexible)
-        self._judge(error_code, _bytes(reader, self._flexible))
+        reader.skip_string(flexible)
+        self._judge(error_code, _bytes(reader, flexible))
+        if self.rejection:
+            frame.pieces[:] = [authentication_failed(waiting.correlation_id, self._version, self.rejection)]
         return True
 
     def _take_handshake(self, error_code: int) -> None:
         if error_code == NO_ERROR:
             self._mechanism = self._asked_mechanism
-            self._first = True
+            self._stage = FIRST_MESSAGE
+            self._name = UNREADABLE
             self.raw = self._asked_raw
         elif error_code == UNSUPPORTED_MECHANISM:
             self._traffic.count_failed_login(_known(self._asked_mechanism), self._address)
 
     def _judge(self, error_code: int, token: bytes) -> None:
+        """Take the broker's response to a message of a login."""
         if error_code == NO_ERROR:
             if not agreed(self._mechanism, token):
+                self._stage = LATER_MESSAGE
                 return
-            self.done = True
-            self.principal = self._name or self._login.unreadable
+            self._accept(self._name or self._login.unreadable)
             self.raw = self.raw and not readable(self._mechanism)
-        elif error_code == AUTHENTICATION_FAILED:
+        elif error_code == SASL_AUTHENTICATION_FAILED:
             self._traffic.count_failed_login(_known(self._mechanism), self._address)
-        self._first = True
+        self._stage = NO_LOGIN
+        self._name = UNREADABLE
 
-    @property
-    def welcome(self) -> bool:
-        """Whether whoever has logged in is served."""
+    def _accept(self, principal: str) -> None:
+        """The broker has accepted a login. Empty: it names nobody, and there is no principal for such."""
         only = self._login.only
-        return not only or self.principal in only
+        if not principal:
+            why = why_unreadable(self._mechanism, self._login.oauth_claim)
+            self.rejection = f"the login names no user: {why} (see principal.unreadable)"
+            self.rejection_reason = NO_PRINCIPAL
+        elif only and principal not in only:
+            self.rejection = f"{principal} has logged in, which is none of principal.brokers"
+            self.rejection_reason = NOT_A_BROKER
+        else:
+            self.principal = principal
+            self.done = True
 
     def end(self) -> None:
         """The connection is over: amid bare messages, that is how a broker rejects."""

@@ -1,11 +1,13 @@
-"""SASL: who somebody says to be, in the first message of a mechanism, and whether a server has agreed.
+"""SASL: the name in a client's messages of a login, and whether a server's message completes the login.
 
-PLAIN (RFC 4616), SCRAM (RFC 5802), OAUTHBEARER (RFC 7628), as Kafka's brokers read them. Nothing here is
-believed, and nothing but names is kept: no password, proof or token.
+PLAIN (RFC 4616), SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628) are parsed exactly as Kafka's servers parse
+them: if a broker authenticates a message as somebody, the name read here is that user's, or UNREADABLE, and
+never another's. Nothing but names is kept: no password, proof or token.
 """
 
 import base64
 import json
+import re
 from typing import Final
 
 PLAIN: Final = "PLAIN"
@@ -13,72 +15,155 @@ SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 OAUTHBEARER: Final = "OAUTHBEARER"
 READABLE: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
-"""Kafka's own; others are a client's to make up."""
+"""Kafka's own mechanisms. Clients may name any other."""
 UNREADABLE: Final = ""
 """In place of a name. No name is empty."""
-BEARER: Final = "auth=bearer "
+
+PLAIN_TOKENS: Final = 3
+"""authzid, user and password. Old brokers ignore what follows a further NUL, newer ones reject it."""
+
+# Kafka's patterns (ScramMessages, OAuthBearerClientInitialResponse). The texts that they are matched with are
+# ASCII without NUL. `++` and `*+` do not backtrack, so that the time is linear in the size of the message.
+SCRAM_FIRST: Final = re.compile(
+    r"n,(?:a=(?P<authzid>[^,]++))?,(?:m=[^,]++,)?n=(?P<name>[^,]++),r=[!-+\--~]++"
+    r"(?P<extensions>(?:,[A-Za-z]++=[^,]++)*+)"
+)
+OAUTH_FIRST: Final = re.compile(
+    r"n,(?:a=(?P<authzid>[^,]++))?,\x01(?P<pairs>(?:[A-Za-z]++=[!-~ \t\r\n]++\x01)*+)\x01"
+)
+BEARER: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(?P<token>[-_~+/.a-zA-Z0-9]++=*)")
+JWT: Final = re.compile(r"[^.]*\.(?P<payload>[-_a-zA-Z0-9]+)\.[^.]*")
+DELEGATED: Final = ",tokenauth="
+AUTH: Final = "\x01auth="
 
 
 def readable(mechanism: str) -> bool:
+    """Whether the messages of a mechanism can name a user."""
     return mechanism in READABLE
 
 
-def name_in(mechanism: str, token: bytes, oauth_claim: str) -> str:
-    """The user in a client's first message; UNREADABLE where it names none."""
+def single_message(mechanism: str) -> bool:
+    """Whether each message of a client is a login of its own: a server that has rejected an OAUTHBEARER token
+    takes another one.
+    """
+    return mechanism not in SCRAM
+
+
+def name_in(mechanism: str, message: bytes, oauth_claim: str) -> str:
+    """The user whom a broker authenticates by a client's first message; UNREADABLE if it names none."""
     if mechanism == PLAIN:
-        parts = token.split(b"\0")
-        return _text(parts[1]) if len(parts) == 3 else UNREADABLE
+        return _plain_name(message)
     if mechanism == OAUTHBEARER:
-        return _subject(_text(token), oauth_claim)
+        return _bearer_name(_ascii(message), oauth_claim)
     if mechanism in SCRAM:
-        return _scram_name(_text(token))
+        return _scram_name(_ascii(message))
     return UNREADABLE
 
 
-def agreed(mechanism: str, token: bytes) -> bool:
-    """Whether a server's message, under error code 0, ends the login well.
+def why_unreadable(mechanism: str, oauth_claim: str) -> str:
+    """Why a login that the broker accepts names nobody."""
+    if mechanism == PLAIN:
+        return "the user name is not UTF-8"
+    if mechanism == OAUTHBEARER:
+        return f"the token is not a JWT with a text as its claim {oauth_claim}"
+    if mechanism in SCRAM:
+        return "the owner of a delegation token is known to brokers only"
+    return f"logins by {mechanism or 'no mechanism'} cannot be read"
 
-    SCRAM's last says that the server knows the password too; a rejected OAUTHBEARER token comes with a reason
-    before the error. Of a mechanism that nobody reads, any will do: the broker lets nothing else through.
+
+def agreed(mechanism: str, message: bytes) -> bool:
+    """Whether a server's message with error code 0 accepts the login.
+
+    SCRAM's last one proves that the server knows the password. A rejected OAUTHBEARER token gets a reason
+    with error code 0 first. Any message of a mechanism that cannot be read counts as acceptance: until the
+    login is complete, the broker serves nothing.
     """
     if mechanism in SCRAM:
-        return token.startswith(b"v=")
+        return message.startswith(b"v=")
     if mechanism == OAUTHBEARER:
-        return not token
+        return not message
     return True
 
 
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
+def _ascii(message: bytes) -> str:
+    """The text if it is ASCII without NUL, the only characters that Kafka accepts here; empty otherwise."""
+    if not message.isascii() or b"\0" in message:
+        return ""
+    return message.decode("ascii")
+
+
+def _plain_name(message: bytes) -> str:
+    """`[authzid] NUL user NUL password`."""
+    tokens = message.split(b"\0", PLAIN_TOKENS)
+    if len(tokens) < PLAIN_TOKENS:
+        return UNREADABLE
+    try:
+        return tokens[1].decode("utf-8")
+    except UnicodeDecodeError:
+        # A server replaces what is not UTF-8, so that two names may become one.
+        return UNREADABLE
+
+
+def _is_sasl_name(text: str) -> bool:
+    """Whether `=` occurs only in the escapes `=2C` and `=3D`."""
+    return "=" not in text.replace("=2C", ",").replace("=3D", ",")
 
 
 def _scram_name(text: str) -> str:
-    """`n,[a=authzid],n=name,r=nonce[,extensions]`. Under a delegation token the name is the token's, and its
-    owner is not said.
+    """`n,[a=authzid],[m=reserved,]n=name,r=nonce[,extension...]`. With the extension tokenauth=true the name
+    is a delegation token's id, and the principal is its owner.
     """
-    parts = text.split(",")
-    if len(parts) < 4 or not parts[2].startswith("n=") or "tokenauth=true" in text.lower():
+    match = SCRAM_FIRST.fullmatch(text)
+    if match is None:
         return UNREADABLE
-    return parts[2][2:].replace("=2C", ",").replace("=3D", "=")
+    name = match["name"]
+    if not _is_sasl_name(name) or not _is_sasl_name(match["authzid"] or ""):
+        return UNREADABLE
+    # The last of several extensions of one name is in force.
+    _, found, value = match["extensions"].rpartition(DELEGATED)
+    if found and value.partition(",")[0].lower() == "true":
+        return UNREADABLE
+    return name.replace("=2C", ",").replace("=3D", "=")
 
 
-def _subject(text: str, claim: str) -> str:
-    """`n,[a=authzid],^Aauth=Bearer TOKEN^A...^A^A`; of a token that is a JWT (RFC 7519) the claim, if it is a
-    text.
+def _bearer_name(text: str, claim: str) -> str:
+    """`n,[a=authzid],^Aauth=Bearer TOKEN^A[extension^A...]^A`; keys are case-sensitive, and the last of
+    several pairs of one key is in force. The name is a claim of the token.
     """
-    token = ""
-    for part in text.split("\x01"):
-        if part[: len(BEARER)].lower() == BEARER:
-            token = part[len(BEARER) :].strip()
-    parts = token.split(".")
-    if len(parts) != 3:
+    match = OAUTH_FIRST.fullmatch(text)
+    if match is None or not _is_sasl_name(match["authzid"] or ""):
         return UNREADABLE
+    _, found, value = ("\x01" + match["pairs"]).rpartition(AUTH)
+    bearer = BEARER.fullmatch(value.partition("\x01")[0])
+    if not found or bearer is None:
+        return UNREADABLE
+    return _claim(bearer["token"], claim)
+
+
+def _claim(token: str, claim: str) -> str:
+    """A claim of a JWT (RFC 7519). UNREADABLE if it is not a text, or if validators may differ about it: JSON
+    with a name twice, characters that are no Unicode, space around the name.
+    """
+    jwt = JWT.fullmatch(token)
+    if jwt is None:
+        return UNREADABLE
+    payload = jwt["payload"]
     try:
-        payload = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
-        claims = json.loads(payload)
+        text = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)).decode("utf-8")
+        claims = json.loads(text, object_pairs_hook=_unique)
+        name = claims.get(claim) if isinstance(claims, dict) else None
+        if not isinstance(name, str):
+            return UNREADABLE
+        name.encode("utf-8")
     except (ValueError, RecursionError):
         return UNREADABLE
-    if not isinstance(claims, dict):
-        return UNREADABLE
-    name = claims.get(claim)
-    return name if isinstance(name, str) else UNREADABLE
+    # Kafka's validator of signed tokens trims names as Java does, its unsecured one does not.
+    return UNREADABLE if name[:1] <= " " or name[-1:] <= " " else name
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object. Raises ValueError if a name occurs twice."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return found

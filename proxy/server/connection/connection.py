@@ -359,6 +359,9 @@ class Connection(BrokerEvents):
         # The log of rejections tells of these by topic, and not each time.
         level = logging.DEBUG if error.reason == PRODUCE_REJECTED else logging.WARNING
         log.log(level, "%s -> %s: connection closed: %s", self.peer, self._behind(), error)
+        # Responses that came before the error still leave, as does the one that tells the client of it.
+        if self._relay is not None and self._client is not None:
+            self._client.writelines(self._relay.take_to_client())
         self.close(error.reason)
 
     def _behind(self) -> str:

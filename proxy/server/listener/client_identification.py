@@ -4,7 +4,7 @@ from typing import Final
 
 from proxy.config.settings import Listener
 from proxy.quota.identity import ANONYMOUS
-from proxy.relay.close_reasons import NOT_A_BROKER
+from proxy.relay.close_reasons import NO_PRINCIPAL, NOT_A_BROKER
 from proxy.relay.login.authentication import Login
 from proxy.security.naming import Naming, NoPrincipal
 from proxy.security.tls import server_name
@@ -13,7 +13,6 @@ from proxy.server.listener.bootstrap_router import BootstrapRouter
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.sni_hosts import UnknownHost
 
-NO_PRINCIPAL: Final = "no_principal"
 UNKNOWN_HOST: Final = "unknown_host"
 
 
@@ -31,7 +30,7 @@ class ClientIdentification:
     def __init__(self, listener: Listener, ports: BrokerPorts, entrance: BootstrapRouter) -> None:
         principal = listener.principal
         self.login: Final = (
-            Login(principal.oauth_claim, principal.unreadable, frozenset(principal.brokers))
+            Login(principal.oauth_claim, principal.unreadable or "", frozenset(principal.brokers))
             if principal is not None and principal.source == "sasl"
             else None
         )

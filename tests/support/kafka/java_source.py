@@ -15,8 +15,11 @@ FOLDER: Final = Path(__file__).with_name("java")
 SECONDS: Final = 120.0
 
 
-def run_java(name: str, *arguments: str) -> list[str]:
-    """What tests/support/java/NAME.java prints, line by line. Skips the test where Java has no compiler."""
+def run_java(name: str, *arguments: str, given: str | None = None) -> list[str]:
+    """What tests/support/java/NAME.java prints, line by line. Skips the test where Java has no compiler.
+
+    `given`: what it reads from standard input.
+    """
     distribution = kafka_distribution.ensure()
     java = str(distribution.java.executable)
     if "jdk.compiler@" not in _modules(java):
@@ -25,6 +28,7 @@ def run_java(name: str, *arguments: str) -> list[str]:
     command = [java, *JVM_FLAGS, "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", jars]
     done = subprocess.run(
         [*command, str(FOLDER / f"{name}.java"), *arguments],
+        input=given,
         capture_output=True,
         text=True,
         timeout=SECONDS,

@@ -57,7 +57,7 @@ def test_each_listener(tmp_path: Path) -> None:
     assert mutual["changes"] == "root: brokers take these clients for the proxy"
     assert mutual["proxy"] == "does not log in; TLS with c.pem"
     assert logins["clients"] == "anybody who reaches the port, and logs in at the broker; not encrypted"
-    assert logins["named"].endswith("OAUTHBEARER's claim sub); ANONYMOUS where it cannot be read")
+    assert logins["named"].endswith("OAUTHBEARER's claim sub); rejected if it cannot be read")
     assert logins["proxy"].startswith("does not log in, and learns brokers from ")
     assert hosts["clients"] == "anybody who reaches the port; TLS"
     assert hosts["named"] == "by the certificate, DEFAULT; ANONYMOUS without one"

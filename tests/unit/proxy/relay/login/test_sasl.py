@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from proxy.relay.login.sasl import UNREADABLE, agreed, name_in, readable
+from proxy.relay.login.sasl import UNREADABLE, agreed, name_in, readable, single_message, why_unreadable
 
 
 def jwt(claims: object) -> str:
@@ -24,7 +24,9 @@ def bearer(token: str, authzid: str = "") -> bytes:
         (b"alice\0alice\0secret", "alice"),
         ("\0müller 李\0s".encode(), "müller 李"),
         (b"alice\0secret", UNREADABLE),
-        (b"\0alice\0sec\0ret", UNREADABLE),
+        (b"\0alice\0sec\0ret", "alice"),
+        (b"\0ali\xffce\0secret", UNREADABLE),
+        (b"\xff\0alice\0sec\xffret", "alice"),
         (b"", UNREADABLE),
     ],
 )
@@ -40,7 +42,20 @@ def test_plain(token: bytes, name: str) -> None:
         (b"n,a=alice,n=alice,r=abc", "alice"),
         (b"n,,n=a=2Cb=3Dc,r=abc", "a,b=c"),
         (b"n,,n=a=3D2C,r=abc", "a=2C"),
+        (b"n,,m=x,n=alice,r=abc", "alice"),
+        (b"n,,m=n=bob,n=alice,r=abc", "alice"),
+        (b"n,,n=alice,r=tokenauth=true", "alice"),
+        (b"n,,n=alice,r=abc,x=tokenauth=true", "alice"),
+        (b"n,,n=alice,r=abc,TokenAuth=true", "alice"),
+        (b"n,,n=alice,r=abc,tokenauth=true,tokenauth=no", "alice"),
         (b"n,,n=id7,r=abc,tokenauth=true", UNREADABLE),
+        (b"n,,n=id7,r=abc,tokenauth=no,tokenauth=TRUE,x=y", UNREADABLE),
+        (b"n,,n==2=2CC,r=abc", UNREADABLE),
+        (b"n,,n=a=2c,r=abc", UNREADABLE),
+        (b"n,,n=a,r=a b", UNREADABLE),
+        (b"n,,n=a\0b,r=abc", UNREADABLE),
+        ("n,,n=müller,r=abc".encode(), UNREADABLE),
+        (b"y,,n=alice,r=abc", UNREADABLE),
         (b"n,,r=abc", UNREADABLE),
         (b"", UNREADABLE),
     ],
@@ -70,6 +85,48 @@ def test_oauthbearer(token: bytes, claim: str, name: str) -> None:
     assert name_in("OAUTHBEARER", token, claim) == name
 
 
+def padded(payload: bytes) -> str:
+    return f"e30.{base64.urlsafe_b64encode(payload).decode().rstrip('=')}."
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        (b"n,,\x01auth=Bearer %b\x01AUTH=Bearer %b\x01\x01", "alice"),
+        (b"n,,\x01AUTH=Bearer %b\x01auth=Bearer %b\x01\x01", "bob"),
+        (b"n,,\x01auth=Bearer %b\x01auth=Bearer %b\x01\x01", "bob"),
+        (b"n,,\x01x=auth=Bearer %b\x01auth=Bearer   %b\x01\x01", "bob"),
+        (b"n,a=x\x01y,\x01xauth=%b\x01auth=Bearer %b\x01\x01", "bob"),
+        (b"n,,\x01x=Bearer %b\x01y=Bearer %b\x01\x01", UNREADABLE),
+        (b"n,,\x01x=%b\x01auth=Bearer %b \x01\x01", UNREADABLE),
+        (b"n,,\x01x=%b\x01auth=Basic %b\x01\x01", UNREADABLE),
+        (b"n,,\x01x=%b\x01auth=Bearer %b\x01", UNREADABLE),
+        (b"n,a=x=y,\x01x=%b\x01auth=Bearer %b\x01\x01", UNREADABLE),
+        (b"y,,\x01x=%b\x01auth=Bearer %b\x01\x01", UNREADABLE),
+    ],
+)
+def test_which_of_two_tokens_is_in_force(message: bytes, name: str) -> None:
+    tokens = tuple((jwt({"sub": user}) + ".").encode() for user in ("alice", "bob"))
+    assert name_in("OAUTHBEARER", message % tokens, "sub") == name
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'{"sub":"alice","sub":"bob"}',
+        b'{"sub":" alice"}',
+        b'{"sub":"alice\\n"}',
+        b'{"sub":""}',
+        b'{"sub":"a\\ud800"}',
+        b'{"sub":"m\xff"}',
+        b'\xef\xbb\xbf{"sub":"alice"}',
+        '{"sub":"alice"}'.encode("utf-16"),
+    ],
+)
+def test_a_claim_about_which_validators_may_differ(payload: bytes) -> None:
+    assert name_in("OAUTHBEARER", bearer(padded(payload)), "sub") == UNREADABLE
+
+
 def test_deep_json_is_no_name() -> None:
     payload = base64.urlsafe_b64encode(b"[" * 200_000).decode()
     assert name_in("OAUTHBEARER", bearer(f"a.{payload}.c"), "sub") == UNREADABLE
@@ -95,3 +152,12 @@ def test_what_is_readable() -> None:
     mechanisms = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "OWN"]
     assert [readable(mechanism) for mechanism in mechanisms] == [True] * 4 + [False] * 2
     assert name_in("GSSAPI", b"\0alice\0secret", "sub") == UNREADABLE
+
+
+def test_which_mechanisms_take_another_message_after_a_rejected_one() -> None:
+    assert [single_message(mechanism) for mechanism in ("OAUTHBEARER", "SCRAM-SHA-512")] == [True, False]
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"])
+def test_each_mechanism_has_a_reason(mechanism: str) -> None:
+    assert why_unreadable(mechanism, "sub") != why_unreadable("", "sub")
