@@ -23,6 +23,7 @@ from proxy.quota.limits.config_keys import (
     PRODUCER_BYTE_RATE_ACTION,
     TOTAL_BYTES_IN_THRESHOLD,
 )
+from proxy.quota.limits.enforcement import EnforcementSettings, Exemptions, RateAlgorithm, RateWindow
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 
@@ -82,14 +83,16 @@ class QuotaSet:
         settings = self.settings
         return Limits(
             self.clients,
-            algorithm=settings.algorithm,
-            burst_seconds=settings.burst_seconds,
-            samples=settings.window_num,
-            window_seconds=settings.window_size_seconds,
-            exempt_users=settings.exempt.users,
-            exempt_client_ids=settings.exempt.client_ids,
-            max_throttle_seconds=settings.max_throttle_seconds,
             resources=Resources(self.topics, self.brokers),
+            settings=EnforcementSettings(
+                algorithm=RateAlgorithm(
+                    name=settings.algorithm,
+                    burst_seconds=settings.burst_seconds,
+                    window=RateWindow(settings.window_num, settings.window_size_seconds),
+                    max_throttle_seconds=settings.max_throttle_seconds,
+                ),
+                exemptions=Exemptions(users=settings.exempt.users, client_ids=settings.exempt.client_ids),
+            ),
         )
 
 

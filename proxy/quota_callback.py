@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
-from proxy.quota.limits.limits import UNLIMITED
 
 log = logging.getLogger(__name__)
 PRODUCE: Final = "PRODUCE"

@@ -11,7 +11,8 @@ from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 from pipeline.quota_file import QuotaSet
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.client_bytes import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
-from proxy.quota.limits.limits import UNLIMITED, Limits
+from proxy.quota.limits.enforcement import UNLIMITED
+from proxy.quota.limits.limits import Limits
 
 APIS: Final = {PRODUCER_BYTE_RATE: ("Produce",), CONSUMER_BYTE_RATE: ("Fetch", "ShareFetch")}
 """The quotas that events can be compared with, and the APIs that each charges."""
@@ -65,7 +66,7 @@ def with_buckets(charged: DataFrame, quotas: QuotaSet) -> DataFrame:
 def _resolve(batch: Any, limits: Limits) -> Any:
     rows = []
     for user, client_id in zip(batch["tenant_user"], batch["tenant_client_id"], strict=True):
-        if limits.exempt(Identity(user, client_id, "")):
+        if limits.settings.exemptions.exempt(Identity(user, client_id, "")):
             continue
         for quota in APIS:
             names = limits.bucket(quota, user, client_id)

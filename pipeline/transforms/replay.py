@@ -29,7 +29,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import SHARE
 from proxy.quota.kinds.client_bytes import KIND, PRODUCER_BYTE_RATE
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE
-from proxy.quota.limits.limits import PACE
+from proxy.quota.limits.enforcement import PACE
 from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.views import RequestView, ResponseView
 

@@ -21,7 +21,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import topic_limit
 from proxy.quota.kinds.topic_partition_bytes.kind import KIND
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, OMIT, PRODUCER_BYTE_RATE
-from proxy.quota.limits.limits import UNLIMITED
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigKey
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.quota import Quota
@@ -117,7 +117,7 @@ def simulate_topics(rows: Any, quotas: QuotaSet) -> list[Row]:
     senders: list[_Sender] = []
     for (user, client_id, _), found in rows.groupby(["user", "client_id", "api"], sort=False):
         who = Identity(user, client_id, "")
-        if limits.exempt(who):
+        if limits.settings.exemptions.exempt(who):
             continue
         for sender, steps in _senders(found, base, quotas, _KEYS[name]):
             senders.append(sender)

@@ -7,7 +7,7 @@ from proxy.config.explain import explain
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.config.usage import UsageSettings
-from proxy.quota.limits.limits import PACE
+from proxy.quota.limits.enforcement import PACE
 from proxy.store.from_settings import Configuration
 from proxy.store.layers import ClientLayer, ConfigLayer
 

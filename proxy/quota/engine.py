@@ -7,6 +7,7 @@ from mypy_extensions import i64 as native
 from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
+from proxy.quota.limits.enforcement import NO_EXEMPTIONS, UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket, BucketState
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
@@ -28,7 +29,9 @@ class QuotaEngine:
 
     def __init__(self, quotas: list[Quota]) -> None:
         self._quotas: Final = quotas
-        self._limits = Limits({})
+        self._exemptions = NO_EXEMPTIONS
+        self._max_throttle_seconds = UNLIMITED
+        self._rejection_error = 0
         self._active: list[Quota] = []
         self._by_api: list[list[Quota]] = []
         self._intercepted: frozenset[int] = frozenset()
@@ -79,7 +82,7 @@ class QuotaEngine:
 
     def connect(self, address: str, now: float) -> float:
         """Judge a new connection: in how many seconds, from `now` on, it may be served. 0.0: at once."""
-        if self._limits.exempt_address(address):
+        if self._exemptions.exempt_address(address):
             return 0.0
         verdict = ALLOW
         for quota in self._active:
@@ -90,7 +93,7 @@ class QuotaEngine:
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         """Judge a request when it has been read. The wait is from `now` on."""
         asked = self._asked(request.api_key)
-        if not asked or self._limits.exempt(who):
+        if not asked or self._exemptions.exempt(who):
             return ALLOW
         api_key = request.api_key
         verdict = ALLOW
@@ -113,7 +116,7 @@ class QuotaEngine:
         for both counts as one throttled request, and its time once.
         """
         asked = self._asked(request.api_key)
-        if not asked or self._limits.exempt(who):
+        if not asked or self._exemptions.exempt(who):
             return ALLOW
         api_key = request.api_key
         usage = who.usage
@@ -126,7 +129,7 @@ class QuotaEngine:
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         """Whether any quota may hold this partition of this client's fetches back."""
-        if not self._omitting or self._limits.exempt(who):
+        if not self._omitting or self._exemptions.exempt(who):
             return False
         return any(quota.may_omit(topic, partition, replica_id, who) for quota in self._omitting)
 
@@ -140,14 +143,14 @@ class QuotaEngine:
 
         The wait is from `now` on, and has been counted.
         """
-        if not self._rejecting or self._limits.exempt(who):
+        if not self._rejecting or self._exemptions.exempt(who):
             return NOTHING_REJECTED
-        return self.rejections.judge(self._rejecting, request, who, self._limits.max_throttle_seconds, now)
+        return self.rejections.judge(self._rejecting, request, who, self._max_throttle_seconds, now)
 
     def rejection_error(self, retries_throttling: bool) -> int:
         """The error code for what is rejected: as configured, or else one that the client retries."""
-        if self._limits.rejection_error:
-            return self._limits.rejection_error
+        if self._rejection_error:
+            return self._rejection_error
         return THROTTLING_QUOTA_EXCEEDED if retries_throttling else NOT_ENOUGH_REPLICAS
 
     def charge_items(
@@ -157,7 +160,7 @@ class QuotaEngine:
 
         `throttled_until` is the end of the wait that its client has already, 0.0 for none.
         """
-        if not self.wants_items(request.api_key) or self._limits.exempt(who):
+        if not self.wants_items(request.api_key) or self._exemptions.exempt(who):
             return ALLOW
         verdict = ALLOW
         for quota in self._asked(request.api_key):
@@ -173,7 +176,10 @@ class QuotaEngine:
 
     def configure(self, limits: Limits, now: float) -> None:
         """Take new limits, all quotas at once."""
-        self._limits = limits
+        settings = limits.settings
+        self._exemptions = settings.exemptions
+        self._max_throttle_seconds = settings.algorithm.max_throttle_seconds
+        self._rejection_error = settings.rejection_error
         for quota in self._quotas:
             quota.configure(limits, now)
         self._index()

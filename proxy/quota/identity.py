@@ -1,6 +1,6 @@
-"""Who a request comes from, whom a quota is for, and which quota wins (KIP-55, KIP-546).
+"""Who sends a request, which entity a quota is for, and which quota applies (KIP-55, KIP-546).
 
-Kafka looks for a quota in this order and takes the first; the bucket is what the requests under it share:
+Kafka applies the first quota that it finds in this order. The right column says which clients share a bucket:
 
     1  user U + client id C             each (user, client id)
     2  user U + default client id       each (user, client id)
@@ -11,40 +11,56 @@ Kafka looks for a quota in this order and takes the first; the bucket is what th
     7  client id C                      each client id, whoever the user
     8  default client id                each client id, whoever the user
 
-So a bucket carries the user's name where the winning entity has a user part, and the client id where it has a
-client part. Which bucket and which limit are two steps: the limit follows from the bucket's own two names,
-and an empty client id is no name. Under levels 2 and 5 alone it therefore has no limit, as in Kafka.
+The bucket carries the user's name if the entity has a user part, and the client id if it has a client part.
+The limit is then looked up by the names that the bucket carries, in which an empty client id counts as no
+client part. A client with an empty client id therefore has no limit under levels 2 and 5 alone, as in Kafka
+(DefaultQuotaCallback in ClientQuotaManager).
 
-Quotas of IP addresses stand apart (KIP-612): the address itself, then the most specific network that it is
-in (ours: Kafka has no networks here), then the default ip. Each address has its own bucket at all levels.
+Quotas of IP addresses are separate (KIP-612). The first that exists applies: the address's own, that of the
+most specific network around it (an extension: Kafka has no networks here), the default ip's. Each address has
+its own bucket, whichever of these applies.
 """
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.usage import ClientUsage
 
-if TYPE_CHECKING:
-    from proxy.quota.measure.buckets import Found
-
 DEFAULT: Final = ""
-"""Kafka's default entity: a null name on the wire, `<default>` in YAML. No real name is empty."""
+"""Stands for Kafka's default entity: a null name on the wire, `<default>` in YAML. No real name is empty."""
 DEFAULT_IN_YAML: Final = "<default>"
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 ANONYMOUS: Final = "ANONYMOUS"
-"""Kafka's principal where nobody has authenticated."""
-_SHAPE: Final = "it has user, client-id or both, or ip alone"
+"""Kafka's principal of a client that has not authenticated."""
+_SHAPE: Final = "an entity has user, client-id or both, or ip alone"
 
 Names = tuple[str | None, str | None, str | None]
-"""An entity's three parts; a QuotaEntity is one, with the same hash."""
+"""The three parts of an entity. A QuotaEntity is such a tuple, with the same hash."""
+
+
+class CachedLookup:
+    """A look-up's result that its owner keeps on an Identity, so that the next one needs no dict.
+
+    Each owner subclasses it. The entries of one Identity form a linked list: it has at most one per quota
+    key, and mostly one or two.
+    """
+
+    __slots__ = ("next", "owner")
+
+    def __init__(self, owner: object, following: "CachedLookup | None") -> None:
+        self.owner: Final = owner
+        """Who keeps it here, and finds it by identity (`is`)."""
+        self.next: Final = following
 
 
 class Identity:
-    """Who sends: the principal's name, the client id (empty for null, as in Kafka), the IP address."""
+    """The sender of a request: the principal's name, the client id (empty for null, as in Kafka), and the IP
+    address. There is one per connection and client id.
+    """
 
-    __slots__ = ("address", "client_id", "found", "principal", "usage")
+    __slots__ = ("address", "cached", "client_id", "principal", "usage")
 
     def __init__(
         self, principal: str, client_id: str, address: str, usage: ClientUsage | None = None
@@ -53,15 +69,15 @@ class Identity:
         self.client_id: Final = client_id
         self.address: Final = address
         self.usage: Final = usage
-        """Where to count what it uses; None where nobody wants to know."""
-        self.found: Found | None = None
-        """What Buckets.find() keeps."""
+        """Counts what the client uses; None if no usage is counted."""
+        self.cached: CachedLookup | None = None
+        """The first of the look-ups that others keep here."""
 
 
 class QuotaEntity(NamedTuple):
-    """Whom a quota is for. Each part is a name, DEFAULT, or None where the entity has no such part.
+    """The entity that a quota is for. Each part is a name, DEFAULT, or None if the entity has no such part.
 
-    An `ip` is an address or a network (CIDR) as parse_entity() spells it, and stands alone.
+    An `ip` is an address or a network (CIDR) in the spelling of parse_entity(), and is the only part.
     """
 
     user: str | None
@@ -72,7 +88,7 @@ class QuotaEntity(NamedTuple):
         return ", ".join([f"{part} {name}" for part, name in self.parts().items()])
 
     def parts(self) -> dict[str, str]:
-        """The entity as YAML has it: {user: NAME, client-id: NAME, ip: NAME}, only the parts that it has."""
+        """The entity as in YAML: {user: NAME, client-id: NAME, ip: NAME}, with only the parts that it has."""
         parts: dict[str, str] = {}
         if self.user is not None:
             parts[USER] = self.user or DEFAULT_IN_YAML
@@ -84,14 +100,14 @@ class QuotaEntity(NamedTuple):
 
 
 def parse_entity(parts: dict[str, object]) -> QuotaEntity:
-    """An entity out of YAML's {user: NAME, client-id: NAME}, either or both, or {ip: NAME}.
+    """Parse an entity from YAML's {user: NAME, client-id: NAME}, either or both, or {ip: NAME}.
 
-    An ip's name is an address or a network in CIDR notation, and comes out in its one canonical spelling.
-    Raises ValueError.
+    An ip's name is an address or a network in CIDR notation; the entity has its canonical spelling. Raises
+    ValueError.
     """
     for part, name in parts.items():
         if part != USER and part != CLIENT_ID and part != IP:
-            raise ValueError(f"{part!r} is no part of a quota entity; {_SHAPE}")
+            raise ValueError(f"{part!r} is not part of a quota entity; {_SHAPE}")
         if not isinstance(name, str) or not name:
             raise ValueError(
                 f"{part} is {name!r}; it takes a name, or {DEFAULT_IN_YAML} for Kafka's default entity"
@@ -124,7 +140,7 @@ def _ip(name: str) -> str:
 
 
 def precedence(user: str, client_id: str) -> list[Names]:
-    """The eight entities whose quota may hold for this user and client id, the first that has one wins."""
+    """The entities whose quota may apply to this user and client id; the first that has one does."""
     return [
         (user, client_id, None),
         (user, DEFAULT, None),
@@ -138,7 +154,7 @@ def precedence(user: str, client_id: str) -> list[Names]:
 
 
 def limit_precedence(user: str, client_id: str) -> list[Names]:
-    """The entities that may give a bucket its limit, by the bucket's own names (empty: no part of it)."""
+    """The entities that may give a bucket its limit, by the names that the bucket carries (empty: none)."""
     if user and client_id:
         return [
             (user, client_id, None),

@@ -42,7 +42,7 @@ class Quota:
     One instance may serve several brokers (PER_CLUSTER), so configure() may come twice with the same limits.
     """
 
-    def __init__(self, api_keys: tuple[int, ...], intercepts: bool = False) -> None:
+    def __init__(self, api_keys: tuple[int, ...], *, intercepts: bool = False) -> None:
         self.api_keys: Final = api_keys
         """The APIs (Kafka's keys) whose requests and responses this quota is asked about."""
         self.intercepts: Final = intercepts
@@ -132,7 +132,7 @@ class QuotaKey:
 
     __slots__ = ("for_ip", "name", "type")
 
-    def __init__(self, name: str, type: str, for_ip: bool = False) -> None:
+    def __init__(self, name: str, type: str, *, for_ip: bool = False) -> None:
         self.name: Final = name
         self.type: Final = type
         """LONG, INT or DOUBLE, as Kafka names them."""
@@ -165,6 +165,7 @@ class QuotaKind:
 
     def __init__(
         self,
+        *,
         name: str,
         keys: tuple[QuotaKey, ...],
         api_keys: tuple[int, ...],

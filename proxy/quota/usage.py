@@ -105,6 +105,7 @@ class Usage:
 
     def __init__(
         self,
+        *,
         node_id: int,
         user: str,
         client_id: str,
@@ -241,11 +242,31 @@ class ClientUsage:
         self._last_tally = _NO_TALLY
         node_id, user, client_id = self.node_id, self.user, self.client_id
         taken = [
-            Usage(node_id, user, client_id, api_key, "", NO_ID, NO_PARTITION, tally)
+            Usage(
+                node_id=node_id,
+                user=user,
+                client_id=client_id,
+                api_key=api_key,
+                topic="",
+                topic_id=NO_ID,
+                partition=NO_PARTITION,
+                tally=tally,
+            )
             for api_key, tally in apis.items()
         ]
         for key, tally in partitions.items():
-            taken.append(Usage(node_id, user, client_id, key[0], key[1], key[2], key[3], tally))
+            taken.append(
+                Usage(
+                    node_id=node_id,
+                    user=user,
+                    client_id=client_id,
+                    api_key=key[0],
+                    topic=key[1],
+                    topic_id=key[2],
+                    partition=key[3],
+                    tally=tally,
+                )
+            )
         return taken
 
 

@@ -15,8 +15,17 @@ from proxy.errors import SettingsError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.replication import kind as replication
+from proxy.quota.limits.enforcement import (
+    ENFORCE,
+    OBSERVE,
+    EnforcementModes,
+    EnforcementSettings,
+    Exemptions,
+    RateAlgorithm,
+    RateWindow,
+)
 from proxy.quota.limits.limit_source import LimitSource
-from proxy.quota.limits.limits import ENFORCE, OBSERVE, Limits
+from proxy.quota.limits.limits import Limits
 from proxy.quota.networks import Networks
 from proxy.quota.quota import QuotaKind
 from proxy.quota_callback import load_callback
@@ -92,25 +101,28 @@ def _limits(
     settings: Quotas, source: LimitSource | None, quotas: Mapping[QuotaEntity, Mapping[str, float]]
 ) -> Limits:
     """The snapshot for the quota engine, of these quotas under the file's settings."""
-    mode = settings.mode
-    return Limits(
-        quotas,
-        algorithm=settings.algorithm,
-        burst_seconds=settings.burst_seconds,
-        samples=settings.window_num,
-        window_seconds=settings.window_size_seconds,
-        exempt_users=list(settings.exempt.users),
-        exempt_client_ids=list(settings.exempt.client_ids),
-        exempt_cidrs=list(settings.exempt.addresses),
-        mode=ENFORCE if isinstance(mode, dict) else mode,
-        modes=dict(mode) if isinstance(mode, dict) else None,
-        max_throttle_seconds=settings.max_throttle_seconds,
-        mutation_samples=settings.controller.window_num,
-        mutation_window_seconds=settings.controller.window_size_seconds,
-        replication_samples=settings.replication.window_num,
-        replication_window_seconds=settings.replication.window_size_seconds,
+    return Limits(quotas, settings=_enforcement(settings), source=source)
+
+
+def _enforcement(settings: Quotas) -> EnforcementSettings:
+    """How quotas are measured and enforced."""
+    mode, controller, replicated = settings.mode, settings.controller, settings.replication
+    return EnforcementSettings(
+        algorithm=RateAlgorithm(
+            name=settings.algorithm,
+            burst_seconds=settings.burst_seconds,
+            window=RateWindow(settings.window_num, settings.window_size_seconds),
+            max_throttle_seconds=settings.max_throttle_seconds,
+        ),
+        controller_window=RateWindow(controller.window_num, controller.window_size_seconds),
+        replication_window=RateWindow(replicated.window_num, replicated.window_size_seconds),
+        modes=EnforcementModes(ENFORCE, mode) if isinstance(mode, dict) else EnforcementModes(mode),
+        exemptions=Exemptions(
+            users=list(settings.exempt.users),
+            client_ids=list(settings.exempt.client_ids),
+            cidrs=list(settings.exempt.addresses),
+        ),
         rejection_error=0 if settings.refusal_error == "auto" else settings.refusal_error,
-        source=source,
     )
 
 

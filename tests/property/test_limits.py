@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
-from proxy.quota.limits.limits import UNLIMITED, Limits
+from proxy.quota.limits.enforcement import UNLIMITED
+from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import RateRule
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.networks import Networks, canonical_network, networks_around
@@ -76,7 +77,7 @@ def test_the_network_around_an_address_is_the_standard_librarys(address, length)
 @settings(deadline=None)
 @given(changes)
 def test_buckets_follow_changes_as_if_they_had_been_made_with_the_last_limits(changes):
-    key, rule, limits = KEYS[0], RateRule(1.0, 11, 1.0), Limits({})
+    key, rule, limits = KEYS[0], RateRule(burst_seconds=1.0), Limits({})
     followed = Buckets(key, limits, rule)
     asks = [Identity(user, client_id, "") for user in ("a", "c") for client_id in ("a", "c", "")]
     for change in changes:

@@ -12,7 +12,7 @@ from proxy.wire.producer_batch import ProducerBatch
 from proxy.wire.views import NO_ID, Item
 
 WHO = Identity("u", "c", "127.0.0.1")
-BUCKET = Bucket("q", "", "", 1.0, RateRule(1.0, 11, 1.0), 0.0)
+BUCKET = Bucket(quota="q", limit=1.0, rule=RateRule(burst_seconds=1.0), now=0.0)
 ITEM = Item("orders", NO_ID, 0, 100)
 IN_FLIGHT = 5
 SEQUENCES = 2**31

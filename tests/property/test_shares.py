@@ -75,8 +75,10 @@ def test_all_who_go_on_get_the_same_whatever_the_size_of_their_requests(sizes):
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2_000_000)), max_size=60))
 def test_alone_in_its_bucket_a_connection_waits_for_all_of_the_debt(uses):
-    rule, who, now = RateRule(1.0, 11, 1.0), Identity("u", "c", "127.0.0.1"), 1000.0
-    divided, whole = (Bucket("producer_byte_rate", "u", "", 1e6, rule, now) for _ in range(2))
+    rule, who, now = RateRule(burst_seconds=1.0), Identity("u", "c", "127.0.0.1"), 1000.0
+    divided, whole = (
+        Bucket(quota="producer_byte_rate", user="u", limit=1e6, rule=rule, now=now) for _ in range(2)
+    )
     for later, size in uses:
         now += later / 1000
         assert divided.record(size, now, who) == pytest.approx(whole.record(size, now), abs=1e-5)

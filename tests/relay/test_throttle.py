@@ -4,7 +4,7 @@ import pytest
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import QuotaEntity
-from proxy.quota.limits.limits import WINDOW
+from proxy.quota.limits.enforcement import WINDOW
 from proxy.quota.quota import Quota
 from proxy.quota.verdict import Verdict
 from proxy.relay.relay import Relay

@@ -21,7 +21,8 @@ from proxy.quota.cluster_view import ClusterView
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import internal, topic_limit
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
-from proxy.quota.limits.limits import ENFORCE, UNLIMITED, Limits
+from proxy.quota.limits.enforcement import ENFORCE, UNLIMITED
+from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, NO_RESOURCES, TOPIC, Resources
 from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.rates import EwmaRate
@@ -44,7 +45,7 @@ class BrokerBytesIn(Quota):
     def __init__(self) -> None:
         super().__init__(API_KEYS)
         self._resources: Resources = NO_RESOURCES
-        self._rule = RateRule(0.0, 1, 1.0)
+        self._rule = RateRule()
         self._total = self._bucket(TOTAL, "", UNLIMITED, 0.0)
         self._topics: Final[dict[str, Bucket]] = {}
         self._placed: frozenset[str] = frozenset()
@@ -57,7 +58,7 @@ class BrokerBytesIn(Quota):
         self.active = False
 
     def _bucket(self, key: str, topic: str, limit: float, now: float) -> Bucket:
-        bucket = Bucket(key, "", "", limit, self._rule, now, topic=topic)
+        bucket = Bucket(quota=key, limit=limit, rule=self._rule, now=now, topic=topic)
         bucket.average = EwmaRate()
         return bucket
 
@@ -125,7 +126,7 @@ class BrokerBytesIn(Quota):
         self.wants_partitions = self.active
         self.item_api_keys = API_KEYS if self.active else ()
         self.rejects = self.active and not observed
-        self._rule = RateRule(0.0, 1, 1.0, mode=limits.mode(TOTAL))
+        self._rule = RateRule(mode=limits.mode(TOTAL))
         self._total.configure(UNLIMITED if total is None else total, self._rule, now)
         self._share_out(now)
 

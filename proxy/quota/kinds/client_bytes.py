@@ -14,8 +14,8 @@ response cannot take it seconds over. Followers' fetches pass: they have quotas 
 from typing import Final, final
 
 from proxy.quota.identity import Identity
-from proxy.quota.limits.limits import PACE, Limits
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket import Bucket, byte_rate_rule
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import LONG, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
@@ -41,8 +41,12 @@ class ClientBytes(Quota):
         super().__init__(API_KEYS)
         limits = Limits({})
         self._window_seconds = 0.0
-        self._produced: Final = Buckets(PRODUCER_BYTE_RATE, limits, _rule(limits, PRODUCER_BYTE_RATE))
-        self._consumed: Final = Buckets(CONSUMER_BYTE_RATE, limits, _rule(limits, CONSUMER_BYTE_RATE))
+        self._produced: Final = Buckets(
+            PRODUCER_BYTE_RATE, limits, byte_rate_rule(limits, PRODUCER_BYTE_RATE)
+        )
+        self._consumed: Final = Buckets(
+            CONSUMER_BYTE_RATE, limits, byte_rate_rule(limits, CONSUMER_BYTE_RATE)
+        )
         self.configure(limits, 0.0)
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
@@ -76,9 +80,9 @@ class ClientBytes(Quota):
         return max(int(max(tokens.measure(now), bucket.limit * _LEAST_FETCH_SECONDS)), 1)
 
     def configure(self, limits: Limits, now: float) -> None:
-        self._window_seconds = (limits.samples - 1) * limits.window_seconds
-        self._produced.configure(limits, _rule(limits, PRODUCER_BYTE_RATE), now)
-        self._consumed.configure(limits, _rule(limits, CONSUMER_BYTE_RATE), now)
+        self._window_seconds = limits.settings.algorithm.window.burst_seconds
+        self._produced.configure(limits, byte_rate_rule(limits, PRODUCER_BYTE_RATE), now)
+        self._consumed.configure(limits, byte_rate_rule(limits, CONSUMER_BYTE_RATE), now)
         self.active = self._produced.any or self._consumed.any
 
     def live(self) -> list[Bucket]:
@@ -87,16 +91,6 @@ class ClientBytes(Quota):
     def forget_idle(self, now: float) -> None:
         self._produced.forget_idle(now)
         self._consumed.forget_idle(now)
-
-
-def _rule(limits: Limits, key: str) -> RateRule:
-    return RateRule(
-        limits.burst_seconds if limits.algorithm == PACE else 0.0,
-        limits.samples,
-        limits.window_seconds,
-        limits.max_throttle_seconds,
-        mode=limits.mode(key),
-    )
 
 
 def _use(bucket: Bucket, size: int, who: Identity, now: float) -> Verdict:

@@ -18,7 +18,7 @@ exceeded for as long as more come than are served, and kept again 30 s after the
 
 from typing import Final, final
 
-from proxy.quota.limits.limits import PACE, Limits
+from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import INT, PER_BROKER, Quota, QuotaKey, QuotaKind
@@ -57,15 +57,14 @@ class ConnectionCreation(Quota):
 
 
 def _rule(limits: Limits) -> RateRule:
-    window = (limits.samples - 1) * limits.window_seconds
+    algorithm = limits.settings.algorithm
     return RateRule(
-        limits.burst_seconds if limits.algorithm == PACE else window,
-        limits.samples,
-        limits.window_seconds,
-        MAX_WAIT_SECONDS,
-        MAX_WAIT_SECONDS,
-        1.0,
-        limits.mode(CONNECTION_CREATION_RATE),
+        window=algorithm.window,
+        burst_seconds=algorithm.burst_seconds if algorithm.paced else algorithm.window.burst_seconds,
+        least_burst=1.0,
+        max_throttle_seconds=MAX_WAIT_SECONDS,
+        max_debt_seconds=MAX_WAIT_SECONDS,
+        mode=limits.mode(CONNECTION_CREATION_RATE),
     )
 
 

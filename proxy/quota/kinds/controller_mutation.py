@@ -38,7 +38,7 @@ class ControllerMutation(Quota):
 
     def bucket(self, who: Identity, now: float) -> Bucket | None:
         """The bucket that holds for a client; None where no quota does."""
-        return None if self._limits.exempt(who) else self._buckets.find(who, now)
+        return None if self._limits.settings.exemptions.exempt(who) else self._buckets.find(who, now)
 
     def charge_strict(
         self, bucket: Bucket, permits: int, now: float, who: Identity | None = None, api_key: int = -1
@@ -92,10 +92,10 @@ def _count_usage(bucket: Bucket, seconds: float, who: Identity | None, api_key: 
 
 
 def _rule(limits: Limits) -> RateRule:
+    window = limits.settings.controller_window
     return RateRule(
-        limits.mutation_samples * limits.mutation_window_seconds,
-        limits.mutation_samples,
-        limits.mutation_window_seconds,
+        window=window,
+        burst_seconds=window.total_seconds,
         mode=limits.mode(CONTROLLER_MUTATION_RATE),
     )
 

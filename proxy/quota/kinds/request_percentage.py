@@ -28,7 +28,7 @@ remembers (11 s), so that one slow request does not slow its client down for min
 from typing import Final, final
 
 from proxy.quota.identity import Identity
-from proxy.quota.limits.limits import PACE, Limits
+from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import DOUBLE, PER_BROKER, Quota, QuotaKey, QuotaKind
@@ -99,13 +99,12 @@ class RequestPercentage(Quota):
 
 
 def _rule(limits: Limits) -> RateRule:
-    pace = limits.algorithm == PACE
+    algorithm = limits.settings.algorithm
     return RateRule(
-        limits.burst_seconds if pace else 0.0,
-        limits.samples,
-        limits.window_seconds,
-        min(limits.window_seconds, limits.max_throttle_seconds),
-        limits.samples * limits.window_seconds if pace else 0.0,
+        window=algorithm.window,
+        burst_seconds=algorithm.burst_seconds if algorithm.paced else 0.0,
+        max_throttle_seconds=min(algorithm.window.seconds, algorithm.max_throttle_seconds),
+        max_debt_seconds=algorithm.window.total_seconds if algorithm.paced else 0.0,
         mode=limits.mode(REQUEST_PERCENTAGE),
     )
 

@@ -27,55 +27,69 @@ OMIT: Final = "omit"
 ALL_REPLICAS: Final = "*"
 
 PRODUCER_BYTE_RATE: Final = ConfigKey(
-    "producer.byte.rate",
-    TOPIC,
-    LONG,
-    "Bytes of records per second that each partition of the topic takes from producers, on each broker.",
-    None,
+    name="producer.byte.rate",
+    resource=TOPIC,
+    type=LONG,
+    documentation=(
+        "Bytes of records per second that each partition of the topic takes from producers, on each broker."
+    ),
+    default=None,
     least=1,
 )
 CONSUMER_BYTE_RATE: Final = ConfigKey(
-    "consumer.byte.rate",
-    TOPIC,
-    LONG,
-    "Bytes of records per second that each partition of the topic gives to consumers, on each broker.",
-    None,
+    name="consumer.byte.rate",
+    resource=TOPIC,
+    type=LONG,
+    documentation=(
+        "Bytes of records per second that each partition of the topic gives to consumers, on each broker."
+    ),
+    default=None,
     least=1,
 )
 PRODUCER_BYTE_RATE_ACTION: Final = ConfigKey(
-    "producer.byte.rate.action",
-    TOPIC,
-    STRING,
-    "What happens to a producer whose partition is over producer.byte.rate: throttle does the request and "
-    "makes its client wait; reject rejects that partition with a retriable error and does the rest.",
-    THROTTLE,
+    name="producer.byte.rate.action",
+    resource=TOPIC,
+    type=STRING,
+    documentation=(
+        "What happens to a producer whose partition is over producer.byte.rate: throttle does the "
+        "request and makes its client wait; reject rejects that partition with a retriable error and "
+        "does the rest."
+    ),
+    default=THROTTLE,
     choices=(THROTTLE, REJECT),
 )
 CONSUMER_BYTE_RATE_ACTION: Final = ConfigKey(
-    "consumer.byte.rate.action",
-    TOPIC,
-    STRING,
-    "What happens to a consumer whose partition is over consumer.byte.rate: throttle answers the request and "
-    "makes its client wait; omit leaves that partition out of the fetch and the others go on.",
-    THROTTLE,
+    name="consumer.byte.rate.action",
+    resource=TOPIC,
+    type=STRING,
+    documentation=(
+        "What happens to a consumer whose partition is over consumer.byte.rate: throttle answers the "
+        "request and makes its client wait; omit leaves that partition out of the fetch and the others "
+        "go on."
+    ),
+    default=THROTTLE,
     choices=(THROTTLE, OMIT),
 )
 BYTES_IN_THRESHOLD: Final = ConfigKey(
-    "bytes.in.per.sec.threshold",
-    TOPIC,
-    LONG,
-    "The topic's share of total.bytes.in.per.sec.threshold on each broker, in bytes per second. Topics "
-    "without it have equal parts of what is left.",
-    None,
+    name="bytes.in.per.sec.threshold",
+    resource=TOPIC,
+    type=LONG,
+    documentation=(
+        "The topic's share of total.bytes.in.per.sec.threshold on each broker, in bytes per second. "
+        "Topics without it have equal parts of what is left."
+    ),
+    default=None,
     least=1,
 )
 TOTAL_BYTES_IN_THRESHOLD: Final = ConfigKey(
-    "total.bytes.in.per.sec.threshold",
-    BROKER,
-    LONG,
-    "Bytes per second that producers may bring to the broker. While they bring more, topics over their share "
-    "are rejected.",
-    None,
+    name="total.bytes.in.per.sec.threshold",
+    resource=BROKER,
+    type=LONG,
+    documentation=(
+        "Bytes per second that producers may bring to the broker. While they bring more, topics over "
+        "their share are rejected."
+    ),
+    default=None,
     least=1,
 )
 
@@ -98,48 +112,56 @@ def _is_replica(element: str) -> bool:
 
 
 LEADER_THROTTLED_REPLICAS: Final = ConfigKey(
-    "leader.replication.throttled.replicas",
-    TOPIC,
-    LIST,
-    "Replicas, as partition:broker, whose leaders are throttled by leader.replication.throttled.rate; * for "
-    "all of the topic.",
-    "",
+    name="leader.replication.throttled.replicas",
+    resource=TOPIC,
+    type=LIST,
+    documentation=(
+        "Replicas, as partition:broker, whose leaders are throttled by "
+        "leader.replication.throttled.rate; * for all of the topic."
+    ),
+    default="",
     check=check_throttled_replicas,
 )
 FOLLOWER_THROTTLED_REPLICAS: Final = ConfigKey(
-    "follower.replication.throttled.replicas",
-    TOPIC,
-    LIST,
-    "Replicas, as partition:broker, that are throttled by follower.replication.throttled.rate; * for all of "
-    "the topic.",
-    "",
+    name="follower.replication.throttled.replicas",
+    resource=TOPIC,
+    type=LIST,
+    documentation=(
+        "Replicas, as partition:broker, that are throttled by follower.replication.throttled.rate; * for "
+        "all of the topic."
+    ),
+    default="",
     check=check_throttled_replicas,
 )
 LEADER_THROTTLED_RATE: Final = ConfigKey(
-    "leader.replication.throttled.rate",
-    BROKER,
-    LONG,
-    "Bytes per second that the broker, as a leader, sends of throttled replicas.",
-    None,
+    name="leader.replication.throttled.rate",
+    resource=BROKER,
+    type=LONG,
+    documentation=("Bytes per second that the broker, as a leader, sends of throttled replicas."),
+    default=None,
 )
 FOLLOWER_THROTTLED_RATE: Final = ConfigKey(
-    "follower.replication.throttled.rate",
-    BROKER,
-    LONG,
-    "Bytes per second that the broker, as a follower, fetches of throttled replicas.",
-    None,
+    name="follower.replication.throttled.rate",
+    resource=BROKER,
+    type=LONG,
+    documentation=("Bytes per second that the broker, as a follower, fetches of throttled replicas."),
+    default=None,
 )
 LEADER_THROTTLED: Final = ConfigKey(
-    "leader.replication.throttled",
-    BROKER,
-    BOOLEAN,
-    "Whether all replicas that the broker leads are throttled, whatever the topics' lists say.",
-    FALSE,
+    name="leader.replication.throttled",
+    resource=BROKER,
+    type=BOOLEAN,
+    documentation=(
+        "Whether all replicas that the broker leads are throttled, whatever the topics' lists say."
+    ),
+    default=FALSE,
 )
 FOLLOWER_THROTTLED: Final = ConfigKey(
-    "follower.replication.throttled",
-    BROKER,
-    BOOLEAN,
-    "Whether all replicas that the broker follows are throttled, whatever the topics' lists say.",
-    FALSE,
+    name="follower.replication.throttled",
+    resource=BROKER,
+    type=BOOLEAN,
+    documentation=(
+        "Whether all replicas that the broker follows are throttled, whatever the topics' lists say."
+    ),
+    default=FALSE,
 )

@@ -44,6 +44,7 @@ class ConfigKey:
 
     def __init__(
         self,
+        *,
         name: str,
         resource: str,
         type: str,

@@ -3,7 +3,8 @@
 from typing import Final, final
 
 from proxy.quota.identity import Identity
-from proxy.quota.limits.limits import ENFORCE, OBSERVE, UNLIMITED
+from proxy.quota.limits.enforcement import ENFORCE, KAFKA_WINDOW, OBSERVE, UNLIMITED, RateWindow
+from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.fair_share import FairShare
 from proxy.quota.measure.rates import EwmaRate, SampledRate, TokenBucket
 
@@ -31,24 +32,22 @@ class RateRule:
         "max_throttle_seconds",
         "observed",
         "paced",
-        "samples",
-        "window_seconds",
+        "window",
     )
 
     def __init__(
         self,
-        burst_seconds: float,
-        samples: int,
-        window_seconds: float,
+        *,
+        window: RateWindow = KAFKA_WINDOW,
+        burst_seconds: float = 0.0,
+        least_burst: float = 0.0,
         max_throttle_seconds: float = UNLIMITED,
         max_debt_seconds: float = UNLIMITED,
-        least_burst: float = 0.0,
         mode: str = ENFORCE,
     ) -> None:
         self.observed: Final = mode == OBSERVE
         self.burst_seconds: Final = burst_seconds
-        self.samples: Final = samples
-        self.window_seconds: Final = window_seconds
+        self.window: Final = window
         self.max_throttle_seconds: Final = max_throttle_seconds
         self.max_debt_seconds: Final = 0.0 if self.observed else max_debt_seconds
         self.least_burst: Final = least_burst
@@ -59,13 +58,23 @@ class RateRule:
         """Whether a bucket would notice no change from one to the other."""
         return (
             self.burst_seconds == other.burst_seconds
-            and self.samples == other.samples
-            and self.window_seconds == other.window_seconds
+            and self.window.same(other.window)
             and self.max_throttle_seconds == other.max_throttle_seconds
             and self.max_debt_seconds == other.max_debt_seconds
             and self.least_burst == other.least_burst
             and self.observed == other.observed
         )
+
+
+def byte_rate_rule(limits: Limits, key: str) -> RateRule:
+    """The rule of a quota of bytes per second: the configured algorithm, without a bound of the debt."""
+    algorithm = limits.settings.algorithm
+    return RateRule(
+        window=algorithm.window,
+        burst_seconds=algorithm.burst_seconds if algorithm.paced else 0.0,
+        max_throttle_seconds=algorithm.max_throttle_seconds,
+        mode=limits.mode(key),
+    )
 
 
 @final
@@ -90,19 +99,20 @@ class BucketState:
 
     def __init__(
         self,
+        *,
         quota: str,
-        user: str,
-        client_id: str,
         limit: float,
         rate: float,
-        throttled_until: float,
-        throttled_requests: int,
-        throttle_seconds: float,
-        mode: str = ENFORCE,
+        user: str = "",
+        client_id: str = "",
         ip: str = "",
-        tokens: float | None = None,
         topic: str = "",
         partition: int = NO_PARTITION,
+        throttled_until: float = 0.0,
+        throttled_requests: int = 0,
+        throttle_seconds: float = 0.0,
+        mode: str = ENFORCE,
+        tokens: float | None = None,
     ) -> None:
         self.quota: Final = quota
         """The quota's key, such as producer_byte_rate."""
@@ -138,12 +148,13 @@ class Bucket:
 
     def __init__(
         self,
+        *,
         quota: str,
-        user: str,
-        client_id: str,
         limit: float,
         rule: RateRule,
         now: float,
+        user: str = "",
+        client_id: str = "",
         ip: str = "",
         topic: str = "",
         partition: int = NO_PARTITION,
@@ -152,7 +163,7 @@ class Bucket:
         self.limit = limit
         self.last_used = now
         self._rule = rule
-        self.sampled = SampledRate(rule.samples, rule.window_seconds)
+        self.sampled = SampledRate(rule.window.samples, rule.window.seconds)
         """Kafka's rate: shown always, and the rule itself where there are no tokens."""
         self.tokens: TokenBucket | None = None
         self._shares: FairShare | None = None
@@ -190,8 +201,8 @@ class Bucket:
         if limit == UNLIMITED:
             return
         old = self._rule
-        if rule.samples != old.samples or rule.window_seconds != old.window_seconds:
-            self.sampled = SampledRate(rule.samples, rule.window_seconds)
+        if not rule.window.same(old.window):
+            self.sampled = SampledRate(rule.window.samples, rule.window.seconds)
         self._rule = rule
         self.observed = rule.observed
         self._set_tokens(rule, now)
@@ -297,17 +308,17 @@ class Bucket:
 
     def state(self, now: float) -> BucketState:
         return BucketState(
-            self.quota,
-            self.user,
-            self.client_id,
-            self.limit,
-            self.measure(now),
-            self.throttled_until,
-            self.throttled_requests,
-            self.throttle_seconds,
-            OBSERVE if self.observed else ENFORCE,
-            self.ip,
-            None if self.tokens is None else self.tokens.measure(now),
-            self.topic,
-            self.partition,
+            quota=self.quota,
+            user=self.user,
+            client_id=self.client_id,
+            limit=self.limit,
+            rate=self.measure(now),
+            throttled_until=self.throttled_until,
+            throttled_requests=self.throttled_requests,
+            throttle_seconds=self.throttle_seconds,
+            mode=OBSERVE if self.observed else ENFORCE,
+            ip=self.ip,
+            tokens=None if self.tokens is None else self.tokens.measure(now),
+            topic=self.topic,
+            partition=self.partition,
         )

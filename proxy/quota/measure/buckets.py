@@ -4,9 +4,10 @@ per request, or none where the same connection has asked before.
 
 from typing import Final, final
 
-from proxy.quota.identity import Identity, Names
+from proxy.quota.identity import CachedLookup, Identity, Names
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limit_source import SOURCED_KEYS, SourcedLimit
-from proxy.quota.limits.limits import UNLIMITED, Limits
+from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.table import LimitChange
 from proxy.quota.measure.bucket import Bucket, RateRule
 
@@ -20,15 +21,13 @@ _RESOLVED_AT_MOST: Final = 1 << 18
 
 
 @final
-class Found:
-    """Which of one quota's buckets holds for an Identity, until the quota forgets whom it has told."""
+class _CachedBucket(CachedLookup):
+    """The bucket of an Identity in one Buckets, as of one generation of it."""
 
-    __slots__ = ("bucket", "buckets", "generation", "next")
+    __slots__ = ("bucket", "generation")
 
-    def __init__(self, buckets: "Buckets", following: "Found | None") -> None:
-        self.buckets: Final = buckets
-        self.next: Final = following
-        """The same of another quota."""
+    def __init__(self, owner: "Buckets", following: CachedLookup | None) -> None:
+        super().__init__(owner, following)
         self.bucket: Bucket | None = None
         self.generation = -1
 
@@ -65,26 +64,28 @@ class Buckets:
         """The bucket that holds for a client; None where no quota does."""
         if not self.any:
             return None
-        found = self._found(who)
-        if found.generation == self._generation:
-            return found.bucket
+        cached = self._cached(who)
+        if cached.generation == self._generation:
+            return cached.bucket
         asks = (who.principal, who.client_id, "")
         bucket = self._resolved.get(asks)
         if bucket is None and asks not in self._unlimited:
             bucket = self._resolve(asks, now)
             if asks not in self._resolved and asks not in self._unlimited:
                 return bucket
-        found.bucket = bucket
-        found.generation = self._generation
+        cached.bucket = bucket
+        cached.generation = self._generation
         return bucket
 
-    def _found(self, who: Identity) -> Found:
-        found = who.found
-        while found is not None and found.buckets is not self:
-            found = found.next
-        if found is None:
-            found = who.found = Found(self, who.found)
-        return found
+    def _cached(self, who: Identity) -> _CachedBucket:
+        cached = who.cached
+        while cached is not None:
+            if cached.owner is self and isinstance(cached, _CachedBucket):
+                return cached
+            cached = cached.next
+        made = _CachedBucket(self, who.cached)
+        who.cached = made
+        return made
 
     def find_ip(self, address: str, now: float) -> Bucket | None:
         """The bucket that holds for an address, in its one spelling; None where no quota does."""
@@ -111,7 +112,15 @@ class Buckets:
         if bucket is None:
             if len(self._buckets) >= BUCKETS_AT_MOST:
                 self._make_room()
-            bucket = Bucket(self.key, names[0], names[1], limit, self._rule, now, names[2])
+            bucket = Bucket(
+                quota=self.key,
+                user=names[0],
+                client_id=names[1],
+                limit=limit,
+                rule=self._rule,
+                now=now,
+                ip=names[2],
+            )
             self._buckets[names] = bucket
         self._resolved[asks] = bucket
         return bucket
@@ -127,7 +136,14 @@ class Buckets:
         self._sourced.add(names)
         bucket = self._buckets.get(names)
         if bucket is None:
-            bucket = Bucket(self.key, names[0], names[1], sourced.limit, self._rule, now)
+            bucket = Bucket(
+                quota=self.key,
+                user=names[0],
+                client_id=names[1],
+                limit=sourced.limit,
+                rule=self._rule,
+                now=now,
+            )
             self._buckets[names] = bucket
         elif bucket.limit != sourced.limit:
             bucket.configure(sourced.limit, self._rule, now)

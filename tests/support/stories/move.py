@@ -12,11 +12,13 @@ from proxy.quota.cluster_view import ClusterView, Partition
 from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.kind import Replication
-from proxy.quota.limits.limits import PACE, Limits
+from proxy.quota.limits.enforcement import PACE
+from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.wire.api_keys import FETCH
 from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from tests.support.stories.enforcement import enforcement
 
 TOPIC: Final = "moved"
 MESSAGE: Final = 100
@@ -45,7 +47,7 @@ def throttled(
     resources = Resources(
         {TOPIC: lists} if topics is None else topics, {"<default>": rates, **(brokers or {})}
     )
-    return Limits({}, algorithm, resources=resources)
+    return Limits({}, resources=resources, settings=enforcement(algorithm=algorithm))
 
 
 def quotas(limits: Limits, node_ids: Sequence[int]) -> dict[int, Replication]:

@@ -32,6 +32,7 @@ from tests.support.messages.mutations import (
     to_end,
     topic_id,
 )
+from tests.support.stories.enforcement import enforcement
 from tests.support.stories.rights import FixedRights
 
 CLUSTER: Final = "cluster"
@@ -72,7 +73,7 @@ class Story:
         self.now = 1000.0
         self.quota = ControllerMutation()
         quotas = {} if rate is None else {QuotaEntity(USER, None): {CONTROLLER_MUTATION_RATE: rate}}
-        self.quota.configure(Limits(quotas, **settings), self.now)
+        self.quota.configure(Limits(quotas, settings=enforcement(**settings)), self.now)
         self.usage = UsageLedger()
         self.counts = Counts()
         self.rejects: dict[str, int] = {}

@@ -13,13 +13,15 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
-from proxy.quota.limits.limits import PACE, Limits
+from proxy.quota.limits.enforcement import PACE
+from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.relay import NO_INTERCEPTED_APIS, Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.kio_messages import Ports
+from tests.support.stories.enforcement import enforcement
 
 START: Final = 1000.0
 """No story begins at 0, which the relay's clock has for never."""
@@ -35,7 +37,7 @@ def engine(
 ) -> QuotaEngine:
     """Every kind of quota, with these limits."""
     made = QuotaEngine([kind.build() for kind in load_kinds()])
-    made.configure(Limits(quotas, algorithm, resources=resources), START)
+    made.configure(Limits(quotas, resources=resources, settings=enforcement(algorithm=algorithm)), START)
     return made
 
 

@@ -8,7 +8,8 @@ from proxy import quota_callback
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
-from proxy.quota.limits.limits import UNLIMITED, Limits
+from proxy.quota.limits.enforcement import UNLIMITED
+from proxy.quota.limits.limits import Limits
 from proxy.quota_callback import (
     CLOSED_LIMIT,
     FETCH,

@@ -32,7 +32,7 @@ from proxy.quota.limits.config_keys import (
     LEADER_THROTTLED_RATE,
     LEADER_THROTTLED_REPLICAS,
 )
-from proxy.quota.limits.limits import PACE, Limits
+from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import FETCH
@@ -149,7 +149,7 @@ class Replication(Quota):
     ) -> None:
         """Let in as many replicas as there are bytes for, in their turn, and hold back the others."""
         grants = Grants(now)
-        paced = self._shared.limits.algorithm == PACE
+        paced = self._shared.limits.settings.algorithm.paced
         turn = Round(self._shared.ahead(waiter, now), now)
         for at, replica in enumerate(replicas):
             item = items[at]

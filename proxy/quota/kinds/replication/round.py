@@ -4,7 +4,7 @@ from typing import Final, final
 
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.throttle import Throttle
-from proxy.quota.limits.limits import UNLIMITED
+from proxy.quota.limits.enforcement import UNLIMITED
 
 
 @final

@@ -8,7 +8,8 @@ from proxy.quota.kinds.replication.replica import Replica, ReplicaKey
 from proxy.quota.kinds.replication.throttle import FOLLOWER, LEADER, Throttle
 from proxy.quota.kinds.replication.throttled_replicas import ThrottledReplicas
 from proxy.quota.limits.config_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE
-from proxy.quota.limits.limits import UNLIMITED, Limits
+from proxy.quota.limits.enforcement import UNLIMITED
+from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, NO_RESOURCES
 from proxy.wire.fetch_rewrite import UNKNOWN
 

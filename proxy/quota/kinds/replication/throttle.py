@@ -13,7 +13,8 @@ import math
 from typing import Final, final
 
 from proxy.quota.limits.config_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE
-from proxy.quota.limits.limits import ENFORCE, PACE, UNLIMITED, Limits
+from proxy.quota.limits.enforcement import ENFORCE, KAFKA_WINDOW, UNLIMITED
+from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.rates import SimpleRate, TokenBucket
 
 MOST_BURST_SECONDS: Final = 1.0
@@ -48,30 +49,30 @@ class Throttle:
         self.throttled_seconds = 0.0
         """For how long any was."""
         self._omitted_at = 0.0
-        self._rate = SimpleRate(11, 1.0)
-        self._in_sync_rate = SimpleRate(11, 1.0)
-        self._samples = 11
-        self._window_seconds = 1.0
+        self._window = KAFKA_WINDOW
+        self._rate = SimpleRate(KAFKA_WINDOW.samples, KAFKA_WINDOW.seconds)
+        self._in_sync_rate = SimpleRate(KAFKA_WINDOW.samples, KAFKA_WINDOW.seconds)
         self._tokens: TokenBucket | None = None
         self._burst = 0.0
 
     def configure(self, limit: float, limits: Limits, now: float) -> None:
         """Take a limit and how it is measured; what was used so far still counts."""
-        samples, window_seconds = limits.replication_samples, limits.replication_window_seconds
-        if samples != self._samples or window_seconds != self._window_seconds:
-            self._rate = SimpleRate(samples, window_seconds)
-            self._in_sync_rate = SimpleRate(samples, window_seconds)
-            self._samples, self._window_seconds = samples, window_seconds
+        window = limits.settings.replication_window
+        if not window.same(self._window):
+            self._rate = SimpleRate(window.samples, window.seconds)
+            self._in_sync_rate = SimpleRate(window.samples, window.seconds)
+            self._window = window
         self.limit = limit
         was_observed = not self.enforced
         self.enforced = limits.mode(self.key.name) == ENFORCE
         if was_observed and self.enforced:
             # What went by unlimited is no debt.
             self._tokens = None
-        if limit == UNLIMITED or limits.algorithm != PACE:
+        algorithm = limits.settings.algorithm
+        if limit == UNLIMITED or not algorithm.paced:
             self._tokens = None
             return
-        self._burst = limit * min(limits.burst_seconds, MOST_BURST_SECONDS)
+        self._burst = limit * min(algorithm.burst_seconds, MOST_BURST_SECONDS)
         if self._tokens is None:
             self._tokens = TokenBucket(limit, self._burst)
         else:
@@ -157,6 +158,6 @@ class Throttle:
         """What lies further back than Kafka's windows reach is forgotten, as there."""
         tokens = self._tokens
         if tokens is not None:
-            beyond = -self.limit * self._samples * self._window_seconds - tokens.measure(now)
+            beyond = -self.limit * self._window.total_seconds - tokens.measure(now)
             if beyond > 0.0:
                 tokens.record(-beyond, now)

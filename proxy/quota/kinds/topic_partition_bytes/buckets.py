@@ -3,7 +3,7 @@
 from typing import Final, final
 
 from proxy.quota.limits.config_keys import THROTTLE
-from proxy.quota.limits.limits import UNLIMITED
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.resources import NO_RESOURCES, TOPIC, ConfigKey, Resources
 from proxy.quota.measure.bucket import NO_PARTITION, Bucket, RateRule
 
@@ -87,7 +87,9 @@ class PartitionBuckets:
             found = self._partitions.get(names)
             if found is not None:
                 return found
-        bucket = Bucket(self._key.name, "", "", limit, self._rule, now, topic=names[0], partition=names[1])
+        bucket = Bucket(
+            quota=self._key.name, limit=limit, rule=self._rule, now=now, topic=names[0], partition=names[1]
+        )
         made = LimitedPartition(bucket, self._action(names[0]))
         self._partitions[names] = made
         return made

@@ -32,8 +32,9 @@ from proxy.quota.limits.config_keys import (
     REJECT,
     THROTTLE,
 )
-from proxy.quota.limits.limits import PACE, UNLIMITED, Limits
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.limits.enforcement import UNLIMITED
+from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket import Bucket, byte_rate_rule
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict, combine
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
@@ -52,7 +53,7 @@ class TopicPartitionBytes(Quota):
     def __init__(self) -> None:
         super().__init__(API_KEYS)
         limits = Limits({})
-        rule = _rule(limits, PRODUCER_BYTE_RATE.name)
+        rule = byte_rate_rule(limits, PRODUCER_BYTE_RATE.name)
         self._window_seconds = 0.0
         self._produced: Final = PartitionBuckets(PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, rule)
         self._consumed: Final = PartitionBuckets(CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, rule)
@@ -171,12 +172,12 @@ class TopicPartitionBytes(Quota):
         return max(tokens.measure(now), bucket.limit * _LEAST_FETCH_SECONDS)
 
     def configure(self, limits: Limits, now: float) -> None:
-        self._window_seconds = (limits.samples - 1) * limits.window_seconds
-        self._produced.configure(limits.resources, _rule(limits, PRODUCER_BYTE_RATE.name), now)
-        self._consumed.configure(limits.resources, _rule(limits, CONSUMER_BYTE_RATE.name), now)
+        self._window_seconds = limits.settings.algorithm.window.burst_seconds
+        self._produced.configure(limits.resources, byte_rate_rule(limits, PRODUCER_BYTE_RATE.name), now)
+        self._consumed.configure(limits.resources, byte_rate_rule(limits, CONSUMER_BYTE_RATE.name), now)
         self.rejects = self._produced.acts(REJECT) and not self._produced.observed
-        self._produced_by_source.configure(limits.source, _rule(limits, "producer_byte_rate"), now)
-        self._consumed_by_source.configure(limits.source, _rule(limits, "consumer_byte_rate"), now)
+        self._produced_by_source.configure(limits.source, byte_rate_rule(limits, "producer_byte_rate"), now)
+        self._consumed_by_source.configure(limits.source, byte_rate_rule(limits, "consumer_byte_rate"), now)
         sourced = self._produced_by_source.any
         self.active = self._produced.any or self._consumed.any or sourced
         produce = (PRODUCE,) if self._produced.any or sourced else ()
@@ -226,16 +227,6 @@ def _omit(bucket: Bucket, size: int, who: Identity, now: float) -> None:
         bucket.count_throttle(more, 1, until)
     if who.usage is not None:
         who.usage.count_throttle(FETCH, bucket.quota, more, 1)
-
-
-def _rule(limits: Limits, key: str) -> RateRule:
-    return RateRule(
-        limits.burst_seconds if limits.algorithm == PACE else 0.0,
-        limits.samples,
-        limits.window_seconds,
-        limits.max_throttle_seconds,
-        mode=limits.mode(key),
-    )
 
 
 KIND: Final = QuotaKind(

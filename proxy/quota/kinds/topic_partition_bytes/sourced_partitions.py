@@ -3,8 +3,8 @@
 from typing import Final, final
 
 from proxy.quota.identity import Identity
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limit_source import LimitSource
-from proxy.quota.limits.limits import UNLIMITED
 from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.wire.views import Item
 
@@ -21,7 +21,7 @@ class SourcedPartitions:
     def __init__(self, key: str) -> None:
         self._key: Final = key
         self._source: LimitSource | None = None
-        self._rule = RateRule(0.0, 1, 1.0)
+        self._rule = RateRule()
         self._buckets: Final[dict[tuple[str, str], Bucket]] = {}
         self._found: Final[dict[Asks, Bucket | None]] = {}
 
@@ -55,7 +55,14 @@ class SourcedPartitions:
             names = (sourced.user, sourced.client_id)
             bucket = self._buckets.get(names)
             if bucket is None:
-                bucket = Bucket(self._key, names[0], names[1], sourced.limit, self._rule, now)
+                bucket = Bucket(
+                    quota=self._key,
+                    user=names[0],
+                    client_id=names[1],
+                    limit=sourced.limit,
+                    rule=self._rule,
+                    now=now,
+                )
                 self._buckets[names] = bucket
             elif bucket.limit != sourced.limit:
                 bucket.configure(sourced.limit, self._rule, now)

@@ -4,13 +4,15 @@ from proxy.quota.cluster_view import ClusterView, Node
 from proxy.quota.engine import QuotaEngine, QuotaEngines
 from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
-from proxy.quota.limits.limits import ENFORCE, OBSERVE, Limits
+from proxy.quota.limits.enforcement import ENFORCE, OBSERVE
+from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.quota import LONG, PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 from proxy.quota.usage import UsageLedger
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import RequestView, ResponseView
+from tests.support.stories.enforcement import enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")
 RESPONSE = ResponseView(9, True, 50)
@@ -22,7 +24,9 @@ class Fixed(Quota):
 
     def __init__(self, api_keys, name="q", admit=0.0, charge=0.0, connect=0.0, mode=ENFORCE):
         super().__init__(api_keys)
-        self.bucket = Bucket(name, "u", "", 1.0, RateRule(1.0, 11, 1.0, mode=mode), 0.0)
+        self.bucket = Bucket(
+            quota=name, user="u", limit=1.0, rule=RateRule(burst_seconds=1.0, mode=mode), now=0.0
+        )
         self.connect_seconds = connect
         self.max_bytes = -1
         self.admit_seconds = admit
@@ -91,7 +95,7 @@ def test_connections_wait_for_the_longest_and_only_its_bucket_counts_it():
 def test_the_exempt_are_not_asked_about():
     quota = Fixed((0,), admit=1.0, charge=1.0, connect=1.0)
     engine = QuotaEngine([quota])
-    engine.configure(Limits({}, exempt_users=["u"], exempt_cidrs=["10.0.0.0/8"]), 0.0)
+    engine.configure(Limits({}, settings=enforcement(exempt_users=["u"], exempt_cidrs=["10.0.0.0/8"])), 0.0)
     assert engine.admit(request(), WHO, 0.0) is ALLOW
     assert engine.charge(request(), RESPONSE, WHO, 0.0) is ALLOW
     assert engine.connect("10.0.0.1", 0.0) == 0.0
@@ -181,7 +185,9 @@ def kind(name, scope):
         made.append(Fixed((0,), name))
         return made[-1]
 
-    return QuotaKind(name, (QuotaKey("q", LONG),), (0,), scope, build, "For tests."), made
+    return QuotaKind(
+        name=name, keys=(QuotaKey("q", LONG),), api_keys=(0,), scope=scope, build=build, help="For tests."
+    ), made
 
 
 def test_each_broker_has_its_own_quotas_but_for_those_of_the_cluster():
@@ -230,7 +236,7 @@ def joining(made, scope=PER_BROKER):
         made.append(Joining())
         return made[-1]
 
-    return QuotaKind(scope, (), (0,), scope, build, "")
+    return QuotaKind(name=scope, keys=(), api_keys=(0,), scope=scope, build=build, help="")
 
 
 def test_quotas_of_brokers_know_their_broker_and_their_fellows():
@@ -299,7 +305,7 @@ def test_fetches_are_held_by_the_quotas_that_may():
 def test_nothing_of_the_exempt_is_held():
     engine = QuotaEngine([Omitting()])
     before = engine.generation
-    engine.configure(Limits({}, exempt_users=[WHO.principal]), 0.0)
+    engine.configure(Limits({}, settings=enforcement(exempt_users=[WHO.principal])), 0.0)
     assert engine.generation > before
     assert not engine.may_omit("t", 1, -1, WHO)
 

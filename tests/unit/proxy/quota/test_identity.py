@@ -4,9 +4,6 @@ import pytest
 
 from proxy.quota.identity import DEFAULT, QuotaEntity, limit_precedence, parse_entity, precedence
 
-TAKES_AN_ADDRESS = (
-    "; it takes an address, a network such as 10.0.0.0/8, or <default> for Kafka's default entity"
-)
 PARSED = [
     ({"user": "alice", "client-id": "billing"}, QuotaEntity("alice", "billing")),
     ({"user": "alice", "client-id": "<default>"}, QuotaEntity("alice", DEFAULT)),
@@ -30,31 +27,22 @@ def test_an_entity_is_read_from_its_parts_and_gives_them_back(parts, entity):
 
 
 @pytest.mark.parametrize(
-    ("parts", "sentence"),
+    ("parts", "cause"),
     [
-        ({}, "the entity is empty; it has user, client-id or both, or ip alone"),
-        (
-            {"client_id": "c"},
-            "'client_id' is no part of a quota entity; it has user, client-id or both, or ip alone",
-        ),
-        ({"user": ""}, "user is ''; it takes a name, or <default> for Kafka's default entity"),
-        ({"user": None}, "user is None; it takes a name, or <default> for Kafka's default entity"),
-        ({"client-id": 7}, "client-id is 7; it takes a name, or <default> for Kafka's default entity"),
-        ({"ip": ""}, "ip is ''; it takes a name, or <default> for Kafka's default entity"),
-        (
-            {"ip": "10.0.0.1", "user": "u", "client-id": "c"},
-            "the entity has ip and client-id and user; it has user, client-id or both, or ip alone",
-        ),
-        ({"ip": "localhost"}, "ip: 'localhost' is no IPv4 or IPv6 address" + TAKES_AN_ADDRESS),
-        ({"ip": "10.0.0/8"}, "ip: '10.0.0/8' is no IPv4 or IPv6 network" + TAKES_AN_ADDRESS),
-        (
-            {"ip": "10.0.0.1/8"},
-            "ip: '10.0.0.1/8' has bits beyond its length; the network is 10.0.0.0/8" + TAKES_AN_ADDRESS,
-        ),
+        ({}, "empty"),
+        ({"client_id": "c"}, "'client_id' is not part"),
+        ({"user": ""}, "user is ''"),
+        ({"user": None}, "user is None"),
+        ({"client-id": 7}, "client-id is 7"),
+        ({"ip": ""}, "ip is ''"),
+        ({"ip": "10.0.0.1", "user": "u", "client-id": "c"}, "has ip and client-id and user"),
+        ({"ip": "localhost"}, "ip: 'localhost'"),
+        ({"ip": "10.0.0/8"}, "ip: '10.0.0/8'"),
+        ({"ip": "10.0.0.1/8"}, "the network is 10.0.0.0/8"),
     ],
 )
-def test_what_is_no_entity_is_rejected_with_a_sentence(parts, sentence):
-    with pytest.raises(ValueError, match="^" + re.escape(sentence) + "$"):
+def test_an_error_says_which_part_of_an_entity_is_wrong(parts, cause):
+    with pytest.raises(ValueError, match=re.escape(cause)):
         parse_entity(parts)
 
 

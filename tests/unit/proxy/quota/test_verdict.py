@@ -7,7 +7,7 @@ from proxy.quota.verdict import ALLOW, NO_BOUND, Verdict, combine
 
 
 def bucket(name):
-    return Bucket("producer_byte_rate", name, "", 1.0, RateRule(1.0, 11, 1.0), 0.0)
+    return Bucket(quota="producer_byte_rate", user=name, limit=1.0, rule=RateRule(burst_seconds=1.0), now=0.0)
 
 
 SHORT, LONG = bucket("short"), bucket("long")

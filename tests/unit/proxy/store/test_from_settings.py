@@ -6,7 +6,8 @@ from textwrap import dedent
 import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
-from proxy.quota.limits.limits import OBSERVE, Limits
+from proxy.quota.limits.enforcement import OBSERVE
+from proxy.quota.limits.limits import Limits
 from proxy.store.from_settings import load_configuration
 from tests.support.process.settings import KINDS, SMALLEST, configuration, rejected_key, rejection
 
@@ -55,8 +56,9 @@ def test_quotas_become_limits(tmp_path: Path) -> None:
     found = limits(tmp_path, quotas)
     assert found.configured("producer_byte_rate") == {QuotaEntity("alice", "billing"): 1048576.0}
     assert found.configured("consumer_byte_rate") == {QuotaEntity(None, DEFAULT): 20971520.0}
-    assert (found.algorithm, found.burst_seconds) == ("window", 2.5)
-    assert (found.samples, found.window_seconds) == (3, 2)
+    algorithm = found.settings.algorithm
+    assert (algorithm.name, algorithm.burst_seconds) == ("window", 2.5)
+    assert (algorithm.window.samples, algorithm.window.seconds) == (3, 2)
 
 
 def test_modes_exemptions_and_maximum_throttle(tmp_path: Path) -> None:
@@ -67,13 +69,14 @@ def test_modes_exemptions_and_maximum_throttle(tmp_path: Path) -> None:
       exempt: {users: [root], client_ids: [probe], addresses: [10.0.0.0/8, "::1"]}
     """
     found = limits(tmp_path, quotas)
-    assert found.max_throttle_seconds == 3
+    assert found.settings.algorithm.max_throttle_seconds == 3
     assert (found.mode("producer_byte_rate"), found.mode("consumer_byte_rate")) == ("observe", "enforce")
-    assert found.exempt(Identity("root", "", ""))
-    assert found.exempt(Identity("", "probe", ""))
-    assert found.exempt_address("10.1.2.3")
-    assert found.exempt_address("::1")
-    assert not found.exempt(Identity("user", "client", "192.0.2.1"))
+    exemptions = found.settings.exemptions
+    assert exemptions.exempt(Identity("root", "", ""))
+    assert exemptions.exempt(Identity("", "probe", ""))
+    assert exemptions.exempt_address("10.1.2.3")
+    assert exemptions.exempt_address("::1")
+    assert not exemptions.exempt(Identity("user", "client", "192.0.2.1"))
 
 
 def test_one_mode_for_all_quotas(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from functools import partial
 import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
-from proxy.quota.limits.limits import UNLIMITED, Limits
+from proxy.quota.limits.enforcement import UNLIMITED, EnforcementSettings, RateAlgorithm
+from proxy.quota.limits.limits import Limits
 from proxy.store.layers import SLICE, Temporary
 from proxy.store.quota_store import ClientQuotaAlteration, QuotaStore, StoreOff
 from proxy.store.records import Place, Setting
@@ -154,9 +155,9 @@ async def test_a_file_with_very_many_changes_lets_the_loop_have_its_turns(settin
 async def test_other_settings_make_other_limits_of_the_same_quotas(kit: Kit) -> None:
     file = file_of({ALICE: {RATE: 10}})
     file.settings = "other"
-    file.build = partial(Limits, burst_seconds=7)
+    file.build = partial(Limits, settings=EnforcementSettings(algorithm=RateAlgorithm(burst_seconds=7)))
     await kit.store.use_file(file)
-    assert (kit.limit(), kit.store.limits.burst_seconds) == (10, 7)
+    assert (kit.limit(), kit.store.limits.settings.algorithm.burst_seconds) == (10, 7)
 
 
 async def test_one_change_shares_the_rest(kit: Kit) -> None:

@@ -53,7 +53,15 @@ async def test_readyz_says_little_to_who_shows_no_token(token: str, detail: bool
 
 
 async def test_a_bucket_of_all_brokers() -> None:
-    state = BucketState("controller_mutation_rate", "alice", "", 5.0, 1.0, 0.0, 0, 0.0)
+    state = BucketState(
+        quota="controller_mutation_rate",
+        user="alice",
+        limit=5.0,
+        rate=1.0,
+        throttled_until=0.0,
+        throttled_requests=0,
+        throttle_seconds=0.0,
+    )
     async with site([], [], [(ALL_BROKERS, state)]) as client:
         answer = await (await client.get("/api/quotas")).json()
     assert [bucket["broker"] for bucket in answer["quotas"]] == [None]
@@ -61,8 +69,31 @@ async def test_a_bucket_of_all_brokers() -> None:
 
 async def test_quotas() -> None:
     states = [
-        (1, BucketState("producer_byte_rate", "alice", "", 5.0, 1.0, 101.0, 2, 1.5)),
-        (2, BucketState("connection_creation_rate", "", "", 3.0, 1.0, 99.0, 2, 1.5, "observe", "10.0.0.1")),
+        (
+            1,
+            BucketState(
+                quota="producer_byte_rate",
+                user="alice",
+                limit=5.0,
+                rate=1.0,
+                throttled_until=101.0,
+                throttled_requests=2,
+                throttle_seconds=1.5,
+            ),
+        ),
+        (
+            2,
+            BucketState(
+                quota="connection_creation_rate",
+                limit=3.0,
+                rate=1.0,
+                throttled_until=99.0,
+                throttled_requests=2,
+                throttle_seconds=1.5,
+                mode="observe",
+                ip="10.0.0.1",
+            ),
+        ),
     ]
     async with site([], [], states) as client:
         answer = await (await client.get("/api/quotas")).json()
@@ -82,7 +113,21 @@ async def test_quotas() -> None:
 
 
 async def test_many_quotas_are_one_answer() -> None:
-    states = [(1, BucketState("producer_byte_rate", f"u{n}", "", 5.0, 1.0, 0.0, 2, 1.5)) for n in range(1201)]
+    states = [
+        (
+            1,
+            BucketState(
+                quota="producer_byte_rate",
+                user=f"u{n}",
+                limit=5.0,
+                rate=1.0,
+                throttled_until=0.0,
+                throttled_requests=2,
+                throttle_seconds=1.5,
+            ),
+        )
+        for n in range(1201)
+    ]
     async with site([], [], states) as client:
         answer = await (await client.get("/api/quotas")).json()
     assert [bucket["entity"]["user"] for bucket in answer["quotas"]] == [f"u{n}" for n in range(1201)]

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.admin.mutations.mutations import MAX_REQUEST_BYTES
-from proxy.quota.limits.limits import OBSERVE
+from proxy.quota.limits.enforcement import OBSERVE
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.wire.errors import Malformed, UnsupportedVersion
 from tests.support.messages.kio_messages import framed, request_frame, response_frame

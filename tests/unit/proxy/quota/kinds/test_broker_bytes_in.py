@@ -9,11 +9,13 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import KIND, conflict
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
-from proxy.quota.limits.limits import OBSERVE, Limits
+from proxy.quota.limits.enforcement import OBSERVE
+from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from tests.support.stories.enforcement import enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")
 SHARE, TOTAL = BYTES_IN_THRESHOLD.name, TOTAL_BYTES_IN_THRESHOLD.name
@@ -23,7 +25,9 @@ TICK = 5.0
 def limits(total="1000", topics=None, **settings):
     brokers = {} if total is None else {"1": {TOTAL: total}}
     return Limits(
-        {}, resources=Resources({t: {SHARE: v} for t, v in (topics or {}).items()}, brokers), **settings
+        {},
+        resources=Resources({t: {SHARE: v} for t, v in (topics or {}).items()}, brokers),
+        settings=enforcement(**settings),
     )
 
 

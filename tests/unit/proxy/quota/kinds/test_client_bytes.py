@@ -3,9 +3,11 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds.client_bytes import KIND
-from proxy.quota.limits.limits import PACE, WINDOW, Limits
+from proxy.quota.limits.enforcement import PACE, WINDOW
+from proxy.quota.limits.limits import Limits
 from proxy.quota.verdict import ALLOW, NO_BOUND
 from proxy.wire.views import RequestView, ResponseView
+from tests.support.stories.enforcement import enforcement
 
 PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
 EACH_CLIENT = QuotaEntity(None, DEFAULT)
@@ -17,7 +19,12 @@ def limits(
     algorithm=PACE, producer=1000.0, consumer=2000.0, burst_seconds=1.0, samples=11, window_seconds=1.0
 ):
     quotas = {EACH_CLIENT: {"producer_byte_rate": producer, "consumer_byte_rate": consumer}}
-    return Limits(quotas, algorithm, burst_seconds, samples, window_seconds)
+    return Limits(
+        quotas,
+        settings=enforcement(
+            algorithm=algorithm, burst_seconds=burst_seconds, samples=samples, window_seconds=window_seconds
+        ),
+    )
 
 
 def quota_of(configured):

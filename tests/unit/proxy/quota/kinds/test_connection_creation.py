@@ -3,8 +3,10 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds.connection_creation import KIND, MAX_WAIT_SECONDS
-from proxy.quota.limits.limits import OBSERVE, PACE, WINDOW, Limits
+from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
+from proxy.quota.limits.limits import Limits
 from proxy.quota.verdict import ALLOW
+from tests.support.stories.enforcement import enforcement
 
 ADDRESS = "10.0.0.1"
 
@@ -14,7 +16,7 @@ def limits(quotas, algorithm=PACE, **settings):
     entities = {
         QuotaEntity(None, None, ip): {"connection_creation_rate": rate} for ip, rate in quotas.items()
     }
-    return Limits(entities, algorithm, **settings)
+    return Limits(entities, settings=enforcement(algorithm=algorithm, **settings))
 
 
 def engine_of(configured):

@@ -11,17 +11,21 @@ from proxy.quota.kinds.controller_mutation import (
     KIND,
     ControllerMutation,
 )
-from proxy.quota.limits.limits import OBSERVE, WINDOW, Limits
+from proxy.quota.limits.enforcement import OBSERVE, WINDOW
+from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import DOUBLE, PER_CLUSTER
 from proxy.quota.verdict import ALLOW
 from proxy.wire.views import RequestView, ResponseView
+from tests.support.stories.enforcement import enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")
 NOW = 1000.0
 
 
 def limits(rate=2.0, **settings):
-    return Limits({QuotaEntity("u", None): {CONTROLLER_MUTATION_RATE: rate}}, **settings)
+    return Limits(
+        {QuotaEntity("u", None): {CONTROLLER_MUTATION_RATE: rate}}, settings=enforcement(**settings)
+    )
 
 
 def quota_of(rate=2.0, **settings):

@@ -8,11 +8,13 @@ import proxy.quota.kinds
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
-from proxy.quota.limits.limits import ENFORCE, OBSERVE, PACE, WINDOW, Limits
+from proxy.quota.limits.enforcement import ENFORCE, OBSERVE, PACE, WINDOW
+from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import DOUBLE, INT, LONG, PER_BROKER, PER_CLUSTER
 from proxy.quota.verdict import ALLOW
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.views import RequestView, ResponseView
+from tests.support.stories.enforcement import enforcement
 
 KINDS = load_kinds()
 WHO = Identity("u", "c", "127.0.0.1")
@@ -37,7 +39,7 @@ def quotas_of(kind, value=LIMIT, who=DEFAULT):
 
 
 def limits_of(kind, value=LIMIT, algorithm=PACE, who=DEFAULT, **settings):
-    return Limits(quotas_of(kind, value, who), algorithm, **settings)
+    return Limits(quotas_of(kind, value, who), settings=enforcement(algorithm=algorithm, **settings))
 
 
 def quota_of(kind, limits):

@@ -4,9 +4,11 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds.client_bytes import KIND as CLIENT_BYTES
 from proxy.quota.kinds.request_percentage import KIND
-from proxy.quota.limits.limits import PACE, WINDOW, Limits
+from proxy.quota.limits.enforcement import PACE, WINDOW
+from proxy.quota.limits.limits import Limits
 from proxy.quota.verdict import ALLOW
 from proxy.wire.views import RequestView, ResponseView
+from tests.support.stories.enforcement import enforcement
 
 PRODUCE, FETCH, METADATA, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, SHARE_FETCH = 0, 1, 3, 11, 12, 14, 78
 WHO = Identity("u", "c", "127.0.0.1")
@@ -14,7 +16,9 @@ EVERYONE = QuotaEntity(DEFAULT, None)
 
 
 def limits(percent=10.0, algorithm=PACE, **settings):
-    return Limits({EVERYONE: {"request_percentage": percent}}, algorithm, **settings)
+    return Limits(
+        {EVERYONE: {"request_percentage": percent}}, settings=enforcement(algorithm=algorithm, **settings)
+    )
 
 
 def quota_of(configured):
@@ -167,7 +171,7 @@ BINDING = [
 def test_the_longer_wait_counts_and_on_a_tie_that_of_the_requests(size, seconds, binds, wait):
     engine = QuotaEngine([CLIENT_BYTES.build(), KIND.build()])
     quotas = {"consumer_byte_rate": 1000.0, "request_percentage": 10.0}
-    engine.configure(Limits({EVERYONE: quotas}, WINDOW, samples=2), 0.0)
+    engine.configure(Limits({EVERYONE: quotas}, settings=enforcement(algorithm=WINDOW, samples=2)), 0.0)
     request = RequestView(FETCH, 12, 1, "c", 100)
     response = ResponseView(12, True, 1000 + size - 4)
     response.service_seconds = 0.1 + seconds

@@ -1,8 +1,11 @@
 import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
-from proxy.quota.limits.limits import ENFORCE, OBSERVE, UNLIMITED, WINDOW, Limits
+from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED, WINDOW
+from proxy.quota.limits.limit_source import LimitSource
+from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
+from tests.support.stories.enforcement import enforcement
 
 KEY = "producer_byte_rate"
 # the entity of each level of precedence, and the bucket of user u with client id c
@@ -105,44 +108,6 @@ def test_after_the_last_quota_of_a_kind_is_deleted_nothing_of_it_is_left():
     assert resolve(both, "v", "c") == resolve(client_only, "v", "c")
 
 
-@pytest.mark.parametrize(
-    ("user", "client_id", "address", "exempt"),
-    [
-        ("u", "c", "10.0.0.1", False),
-        ("admin", "c", "10.0.0.1", True),
-        ("monitor", "admin", "10.0.0.1", False),
-        ("u", "monitor", "10.0.0.1", True),
-        ("u", "c", "192.168.7.1", True),
-        ("u", "c", "::ffff:192.168.7.1", True),
-        ("u", "c", "172.16.0.1", True),
-        ("u", "c", "172.16.0.2", False),
-    ],
-)
-def test_who_is_exempt(user, client_id, address, exempt):
-    limits = Limits(
-        {},
-        exempt_users=["admin"],
-        exempt_client_ids=["monitor"],
-        exempt_cidrs=["192.168.0.0/16", "172.16.0.1"],
-    )
-    who = Identity(user, client_id, address)
-    assert limits.exempt(who) == exempt
-    assert limits.with_changes({}).exempt(who) == exempt
-    assert not Limits({}).exempt(who)
-
-
-def test_which_addresses_are_exempt():
-    limits = Limits({}, exempt_cidrs=["192.168.0.0/16"])
-    assert limits.exempt_address("192.168.0.1")
-    assert not limits.exempt_address("10.0.0.1")
-    assert not Limits({}, exempt_users=["admin"]).exempt_address("192.168.0.1")
-
-
-def test_a_network_that_is_none_is_rejected():
-    with pytest.raises(ValueError, match="'localhost' is no IPv4 or IPv6 network"):
-        Limits({}, exempt_cidrs=["localhost"])
-
-
 def test_a_change_of_what_it_was_made_from_does_not_reach_it():
     quotas = {QuotaEntity("u", None): {KEY: 1.0}}
     limits = Limits(quotas)
@@ -157,28 +122,6 @@ def test_without_quotas_nothing_limits():
     assert limits.bucket(KEY, "u", "c") is None
     assert limits.limit(KEY, "u", "c") == UNLIMITED
     assert limits.configured(KEY) == {}
-
-
-def test_the_rules_settings_are_kafkas_unless_given():
-    limits = Limits({})
-    assert (limits.algorithm, limits.burst_seconds, limits.samples, limits.window_seconds) == (
-        "pace",
-        1,
-        11,
-        1,
-    )
-    limits = Limits({}, WINDOW, 0.5, 3, 2)
-    assert (limits.algorithm, limits.burst_seconds, limits.samples, limits.window_seconds) == (
-        WINDOW,
-        0.5,
-        3,
-        2,
-    )
-
-
-def test_an_unknown_algorithm_is_rejected():
-    with pytest.raises(ValueError, match="algorithm is 'wind'; it is pace or window"):
-        Limits({}, "wind")
 
 
 # entities that have a quota, and what it is for an address in 10.1.0.0/16
@@ -250,36 +193,28 @@ def test_what_a_change_made_different_is_known_to_the_next():
     assert new.with_changes({BOB: {KEY: None}}).change_since(old, KEY) is None
 
 
-def test_changes_keep_the_settings():
-    old = Limits({}, WINDOW, 0.5, 3, 2.0, ["admin"], ["m"], ["10.0.0.0/8"], OBSERVE, {KEY: ENFORCE}, 7.0)
-    new = old.with_changes({ALICE: {KEY: 2.0}})
-    for limits in (old, new):
-        assert (limits.algorithm, limits.burst_seconds) == (WINDOW, 0.5)
-        assert (limits.samples, limits.window_seconds, limits.max_throttle_seconds) == (3, 2.0, 7.0)
-        assert (limits.mode(KEY), limits.mode(OTHER)) == (ENFORCE, OBSERVE)
-        assert limits.exempt_address("10.0.0.1")
+def test_changes_keep_the_settings_and_the_source():
+    old = Limits({}, settings=enforcement(algorithm=WINDOW), source=LimitSource())
+    for new in (old.with_changes({ALICE: {KEY: 2.0}}), old.with_resources(NO_RESOURCES)):
+        assert (new.settings, new.source) == (old.settings, old.source)
+
+
+def test_without_exemptions_all_else_stays():
+    old = Limits({ALICE: {KEY: 1.0}}, settings=enforcement(exempt_users=["u"], mode=OBSERVE))
+    new = old.without_exemptions()
+    who = Identity("u", "c", "10.0.0.1")
+    assert (old.settings.exemptions.exempt(who), new.settings.exemptions.exempt(who)) == (True, False)
+    assert (new.mode(KEY), new.configured(KEY)) == (OBSERVE, {ALICE: 1.0})
 
 
 def test_configs_of_topics_and_brokers_change_apart_from_quotas_of_clients():
     topics, others = Resources({"t": {"rate": "5"}}), Resources({"t": {"rate": "6"}})
-    old = Limits({ALICE: {KEY: 1.0}, NET: {KEY: 5.0}}, WINDOW, resources=topics)
+    old = Limits(
+        {ALICE: {KEY: 1.0}, NET: {KEY: 5.0}}, resources=topics, settings=enforcement(algorithm=WINDOW)
+    )
     new = old.with_changes({ALICE: {KEY: 2.0}}).with_resources(others)
     assert Limits({}).resources is NO_RESOURCES
     assert old.resources is old.with_changes({}).resources is topics
     assert new.resources is others
     assert new.configured(KEY) == {ALICE: 2.0, NET: 5.0}
-    assert (new.algorithm, new.ip_limit(KEY, "10.1.1.1")) == (WINDOW, 5.0)
-
-
-def test_all_is_enforced_and_no_wait_is_cut_short_unless_it_says_so():
-    assert Limits({}).mode(KEY) == ENFORCE
-    assert Limits({}).max_throttle_seconds == UNLIMITED
-    assert Limits({}, modes={KEY: OBSERVE}).mode(KEY) == OBSERVE
-    assert Limits({}, modes={KEY: OBSERVE}).mode(OTHER) == ENFORCE
-    assert Limits({}, mode=OBSERVE).mode(KEY) == OBSERVE
-
-
-@pytest.mark.parametrize("settings", [{"mode": "watch"}, {"modes": {KEY: "watch"}}])
-def test_an_unknown_mode_is_rejected(settings):
-    with pytest.raises(ValueError, match="mode is 'watch'; it is enforce or observe"):
-        Limits({}, **settings)
+    assert (new.settings.algorithm.name, new.ip_limit(KEY, "10.1.1.1")) == (WINDOW, 5.0)

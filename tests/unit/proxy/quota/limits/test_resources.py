@@ -18,7 +18,7 @@ RATE, FLAG = "rate", "flag"
 
 
 def key(type, **more):
-    return ConfigKey("q", TOPIC, type, "What it is.", None, **more)
+    return ConfigKey(name="q", resource=TOPIC, type=type, documentation="What it is.", default=None, **more)
 
 
 @pytest.mark.parametrize(

@@ -1,33 +1,33 @@
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.quota.limits.limits import ENFORCE, OBSERVE, UNLIMITED
+from proxy.quota.limits.enforcement import ENFORCE, OBSERVE, UNLIMITED, RateWindow
 from proxy.quota.measure.bucket import IDLE_SECONDS, Bucket, RateRule
 
-PACE = RateRule(1.0, 11, 1.0)
-WINDOW = RateRule(0.0, 11, 1.0)
-OBSERVED = RateRule(1.0, 11, 1.0, mode=OBSERVE)
-OBSERVED_WINDOW = RateRule(0.0, 11, 1.0, mode=OBSERVE)
-SHORT = RateRule(1.0, 11, 1.0, max_throttle_seconds=2.0)
-SHORT_WINDOW = RateRule(0.0, 11, 1.0, max_throttle_seconds=2.0)
+PACE = RateRule(burst_seconds=1.0)
+WINDOW = RateRule()
+OBSERVED = RateRule(burst_seconds=1.0, mode=OBSERVE)
+OBSERVED_WINDOW = RateRule(mode=OBSERVE)
+SHORT = RateRule(burst_seconds=1.0, max_throttle_seconds=2.0)
+SHORT_WINDOW = RateRule(max_throttle_seconds=2.0)
 
 
 def bucket(rule=PACE, limit=1000.0):
-    return Bucket("producer_byte_rate", "u", "", limit, rule, 10.0)
+    return Bucket(quota="producer_byte_rate", user="u", limit=limit, rule=rule, now=10.0)
 
 
 # rule, size of one use at 10.0, seconds to wait
 WAITS = [
     (PACE, 1000, 0.0),
     (PACE, 1500, 0.5),
-    (RateRule(2.0, 11, 1.0), 2000, 0.0),
-    (RateRule(2.0, 11, 1.0), 2500, 0.5),
-    (RateRule(0.25, 11, 1.0), 500, 0.25),
+    (RateRule(burst_seconds=2.0), 2000, 0.0),
+    (RateRule(burst_seconds=2.0), 2500, 0.5),
+    (RateRule(burst_seconds=0.25), 500, 0.25),
     (WINDOW, 10_000, 0.0),
     (WINDOW, 15_000, 5.0),
-    (RateRule(0.0, 3, 2.0), 6000, 2.0),
-    (RateRule(0.25, 11, 1.0, least_burst=400.0), 500, 0.1),
-    (RateRule(0.0, 11, 1.0, least_burst=400.0), 500, 0.1),
+    (RateRule(window=RateWindow(3, 2.0)), 6000, 2.0),
+    (RateRule(burst_seconds=0.25, least_burst=400.0), 500, 0.1),
+    (RateRule(least_burst=400.0), 500, 0.1),
     (SHORT, 3000, 2.0),
     (SHORT, 9000, 2.0),
     (SHORT_WINDOW, 12_000, 2.0),
@@ -59,7 +59,7 @@ def test_state_tells_all():
     assert (state.throttled_until, state.throttled_requests, state.throttle_seconds) == (22.0, 2, 2.75)
     assert (state.mode, state.ip) == (ENFORCE, "")
     assert bucket(OBSERVED).state(22.0).mode == OBSERVE
-    assert Bucket("q", "", "", 1.0, PACE, 0.0, "10.0.0.1").state(0.0).ip == "10.0.0.1"
+    assert Bucket(quota="q", limit=1.0, rule=PACE, now=0.0, ip="10.0.0.1").state(0.0).ip == "10.0.0.1"
 
 
 @pytest.mark.parametrize("rule", [PACE, WINDOW])
@@ -109,7 +109,7 @@ def test_from_window_to_pace_starts_without_debt():
 def test_another_window_starts_the_rate_anew():
     used = bucket(WINDOW)
     used.record(20_000, 10.0)
-    used.configure(1000.0, RateRule(0.0, 3, 1.0), 10.0)
+    used.configure(1000.0, RateRule(window=RateWindow(3, 1.0)), 10.0)
     assert used.state(10.0).rate == 0.0
     assert used.record(3000, 10.0) == pytest.approx(1.0)
 
@@ -163,7 +163,7 @@ def test_a_wait_that_is_not_cut_short_leaves_the_window_its_own_memory():
 
 
 def test_no_more_debt_is_remembered_than_the_rule_says():
-    used = bucket(RateRule(1.0, 11, 1.0, 2.0, 5.0))
+    used = bucket(RateRule(burst_seconds=1.0, max_throttle_seconds=2.0, max_debt_seconds=5.0))
     for _ in range(100):
         assert used.record(50_000, 10.0) == 2.0
     assert used.record(0, 13.5) == pytest.approx(1.5)
@@ -213,12 +213,12 @@ def test_an_observed_wait_counts_as_far_as_it_goes_beyond_the_one_before():
 @pytest.mark.parametrize(
     "other",
     [
-        RateRule(2.0, 11, 1.0),
-        RateRule(1.0, 3, 1.0),
-        RateRule(1.0, 11, 2.0),
+        RateRule(burst_seconds=2.0),
+        RateRule(burst_seconds=1.0, window=RateWindow(3, 1.0)),
+        RateRule(burst_seconds=1.0, window=RateWindow(11, 2.0)),
         SHORT,
-        RateRule(1.0, 11, 1.0, max_debt_seconds=5.0),
-        RateRule(1.0, 11, 1.0, least_burst=1.0),
+        RateRule(burst_seconds=1.0, max_debt_seconds=5.0),
+        RateRule(burst_seconds=1.0, least_burst=1.0),
         OBSERVED,
     ],
 )

@@ -6,7 +6,7 @@ from proxy.quota.measure.bucket import RateRule
 from proxy.quota.measure.buckets import BUCKETS_AT_MOST, Buckets
 
 KEY = "producer_byte_rate"
-RULE = RateRule(1.0, 11, 1.0)
+RULE = RateRule(burst_seconds=1.0)
 EACH_USER = {QuotaEntity(DEFAULT, None): {KEY: 1000.0}}
 
 
@@ -70,7 +70,7 @@ def test_a_changed_limit_applies_in_place():
 def test_a_new_rule_reaches_buckets_old_and_new():
     found = buckets(EACH_USER)
     found.find(who("u"), 0.0)
-    found.configure(Limits(EACH_USER), RateRule(0.0, 11, 1.0), 0.0)
+    found.configure(Limits(EACH_USER), RateRule(), 0.0)
     assert found.find(who("u"), 0.0).tokens is None
     assert found.find(who("v"), 0.0).tokens is None
 

@@ -11,7 +11,7 @@ from proxy.wire.views import NO_ID, Item
 
 WHO = Identity("u", "c", "127.0.0.1")
 OTHER = Identity("u", "c", "127.0.0.1")
-BUCKET = Bucket("q", "", "", 1.0, RateRule(1.0, 11, 1.0), 0.0)
+BUCKET = Bucket(quota="q", limit=1.0, rule=RateRule(burst_seconds=1.0), now=0.0)
 ITEM = Item("orders", NO_ID, 0, 100)
 LAST = 2**31 - 1
 

@@ -24,7 +24,9 @@ class Hot(Quota):
 
     def __init__(self, limit=1000.0, partitions=(0,), used=100_000):
         super().__init__((0,))
-        self.bucket = Bucket("hot", "", "", limit, RateRule(1.0, 11, 1.0), 0.0, topic="orders")
+        self.bucket = Bucket(
+            quota="hot", limit=limit, rule=RateRule(burst_seconds=1.0), now=0.0, topic="orders"
+        )
         self.bucket.record(used, 0.0)
         self.partitions = partitions
 

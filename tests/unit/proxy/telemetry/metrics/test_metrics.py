@@ -39,9 +39,33 @@ def value(families: dict[str, Metric], name: str) -> float:
 
 def test_waits_of_connections_are_by_address() -> None:
     states = [
-        BucketState("connection_creation_rate", "", "", 5, 1, 0, 2, 1.5, ip="10.0.0.1"),
-        BucketState("connection_creation_rate", "", "", 5, 1, 0, 2, 0.5, ip="10.0.0.1"),
-        BucketState("producer_byte_rate", "alice", "", 5, 1, 0, 2, 9.0),
+        BucketState(
+            quota="connection_creation_rate",
+            limit=5,
+            rate=1,
+            throttled_until=0,
+            throttled_requests=2,
+            throttle_seconds=1.5,
+            ip="10.0.0.1",
+        ),
+        BucketState(
+            quota="connection_creation_rate",
+            limit=5,
+            rate=1,
+            throttled_until=0,
+            throttled_requests=2,
+            throttle_seconds=0.5,
+            ip="10.0.0.1",
+        ),
+        BucketState(
+            quota="producer_byte_rate",
+            user="alice",
+            limit=5,
+            rate=1,
+            throttled_until=0,
+            throttled_requests=2,
+            throttle_seconds=9.0,
+        ),
     ]
     families = collected(states)
     [sample] = [
@@ -57,9 +81,36 @@ def test_waits_of_connections_are_by_address() -> None:
 def test_controller_mutations() -> None:
     rate = "controller_mutation_rate"
     states = [
-        BucketState(rate, "alice", "", 5, 12.5, 0, 2, 1.5, tokens=-60.0),
-        BucketState(rate, "", "etl", 5, -0.5, 0, 0, 0.0, tokens=55.0),
-        BucketState("producer_byte_rate", "bob", "", 5, 1, 0, 2, 9.0, tokens=3.0),
+        BucketState(
+            quota=rate,
+            user="alice",
+            limit=5,
+            rate=12.5,
+            throttled_until=0,
+            throttled_requests=2,
+            throttle_seconds=1.5,
+            tokens=-60.0,
+        ),
+        BucketState(
+            quota=rate,
+            client_id="etl",
+            limit=5,
+            rate=-0.5,
+            throttled_until=0,
+            throttled_requests=0,
+            throttle_seconds=0.0,
+            tokens=55.0,
+        ),
+        BucketState(
+            quota="producer_byte_rate",
+            user="bob",
+            limit=5,
+            rate=1,
+            throttled_until=0,
+            throttled_requests=2,
+            throttle_seconds=9.0,
+            tokens=3.0,
+        ),
     ]
     families = collected(states)
     found = {
@@ -88,7 +139,16 @@ def test_controller_mutations() -> None:
 def test_of_too_many_mutators_the_deepest_in_debt_are_shown() -> None:
     rate = "controller_mutation_rate"
     states = [
-        BucketState(rate, f"user-{number}", "", 5, 1.0, 0, 0, 1.0, tokens=float(number))
+        BucketState(
+            quota=rate,
+            user=f"user-{number}",
+            limit=5,
+            rate=1.0,
+            throttled_until=0,
+            throttled_requests=0,
+            throttle_seconds=1.0,
+            tokens=float(number),
+        )
         for number in range(MAX_SERIES + 2)
     ]
     families = collected(states)
@@ -117,8 +177,26 @@ def test_the_file(rejected: bool) -> None:
 
 def test_buckets_of_topics_have_no_limit_among_those_of_clients() -> None:
     states = [
-        BucketState("producer.byte.rate", "", "", 5, 1, 0, 2, 1.5, topic="orders", partition=0),
-        BucketState("producer.byte.rate", "", "", 9, 1, 0, 1, 0.5, topic="others", partition=1),
+        BucketState(
+            quota="producer.byte.rate",
+            limit=5,
+            rate=1,
+            throttled_until=0,
+            throttled_requests=2,
+            throttle_seconds=1.5,
+            topic="orders",
+            partition=0,
+        ),
+        BucketState(
+            quota="producer.byte.rate",
+            limit=9,
+            rate=1,
+            throttled_until=0,
+            throttled_requests=1,
+            throttle_seconds=0.5,
+            topic="others",
+            partition=1,
+        ),
     ]
     families = collected(states)
     assert families["quota_proxy_quota_limit"].samples == []
@@ -131,7 +209,18 @@ def test_buckets_of_topics_have_no_limit_among_those_of_clients() -> None:
 
 
 def test_many_buckets_give_others_a_turn() -> None:
-    states = [BucketState("producer_byte_rate", f"u{n}", "", 5, 1, 0, n, 1.5) for n in range(5000)]
+    states = [
+        BucketState(
+            quota="producer_byte_rate",
+            user=f"u{n}",
+            limit=5,
+            rate=1,
+            throttled_until=0,
+            throttled_requests=n,
+            throttle_seconds=1.5,
+        )
+        for n in range(5000)
+    ]
     steps = ProxyCollector([], lambda: enumerate(states), lambda: None, lambda: False).steps()
     assert sum(step is None for step in steps) >= len(states) // AT_A_TIME
     families = collected(states)

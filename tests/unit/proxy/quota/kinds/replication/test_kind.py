@@ -8,9 +8,11 @@ import pytest
 from proxy.quota.cluster_view import ClusterView, Node
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
-from proxy.quota.limits.limits import OBSERVE, PACE, WINDOW, Limits
+from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
+from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from tests.support.stories.enforcement import enforcement
 from tests.support.stories.move import (
     MEBIBYTE,
     START,
@@ -300,7 +302,9 @@ def test_what_a_broken_connection_was_granted_is_given_back():
 
 def test_observed_it_only_counts():
     resources = throttled(RATE).resources
-    quota = quotas(Limits({}, PACE, mode=OBSERVE, resources=resources), [1])[1]
+    quota = quotas(Limits({}, resources=resources, settings=enforcement(algorithm=PACE, mode=OBSERVE)), [1])[
+        1
+    ]
     assert not quota.may_omit(TOPIC, 0, 2, WHO)
     spend(quota)
     assert limited(quota, START)[0].total_bytes == 100 * MEBIBYTE
@@ -309,7 +313,7 @@ def test_observed_it_only_counts():
 def test_each_side_may_be_observed_alone():
     resources = throttled(RATE, RATE).resources
     modes = {"follower.replication.throttled.rate": OBSERVE}
-    quota = quotas(Limits({}, PACE, modes=modes, resources=resources), [1])[1]
+    quota = quotas(Limits({}, resources=resources, settings=enforcement(algorithm=PACE, modes=modes)), [1])[1]
     spend(quota)
     assert plan_of(quota, view_at=START).omitted == 1
     (replica,) = quota.shared.replicas.values()
@@ -323,9 +327,11 @@ def test_each_side_may_be_observed_alone():
 
 def test_what_was_only_observed_is_no_debt():
     resources = throttled(RATE).resources
-    quota = quotas(Limits({}, PACE, mode=OBSERVE, resources=resources), [1])[1]
+    quota = quotas(Limits({}, resources=resources, settings=enforcement(algorithm=PACE, mode=OBSERVE)), [1])[
+        1
+    ]
     spend(quota)
-    quota.configure(Limits({}, PACE, resources=resources), START)
+    quota.configure(Limits({}, resources=resources, settings=enforcement(algorithm=PACE)), START)
     assert plan_of(quota, view_at=START).omitted == 0
 
 

@@ -3,14 +3,16 @@ import math
 import pytest
 
 from proxy.quota.kinds.replication.throttle import LEADER, Throttle
-from proxy.quota.limits.limits import PACE, UNLIMITED, WINDOW, Limits
+from proxy.quota.limits.enforcement import PACE, UNLIMITED, WINDOW
+from proxy.quota.limits.limits import Limits
+from tests.support.stories.enforcement import enforcement
 
 RATE = 1000.0
 
 
 def throttle(limit=RATE, algorithm=PACE, now=0.0, **settings):
     made = Throttle(LEADER, 1)
-    made.configure(limit, Limits({}, algorithm, **settings), now)
+    made.configure(limit, Limits({}, settings=enforcement(algorithm=algorithm, **settings)), now)
     return made
 
 

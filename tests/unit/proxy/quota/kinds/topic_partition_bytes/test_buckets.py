@@ -5,11 +5,11 @@ import pytest
 from proxy.quota.kinds.topic_partition_bytes import buckets as partition_buckets
 from proxy.quota.kinds.topic_partition_bytes.buckets import REST, PartitionBuckets, internal, topic_limit
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT, THROTTLE
-from proxy.quota.limits.limits import OBSERVE, UNLIMITED
+from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, NO_RESOURCES, Resources
 from proxy.quota.measure.bucket import RateRule
 
-RULE = RateRule(1.0, 11, 1.0)
+RULE = RateRule(burst_seconds=1.0)
 KEY = PRODUCER_BYTE_RATE.name
 ACTION = PRODUCER_BYTE_RATE_ACTION.name
 ORDERS = Resources({"orders": {KEY: "1000"}})
@@ -87,7 +87,7 @@ def test_a_topic_that_gets_a_limit_later_has_one():
 def test_a_new_rule_reaches_every_bucket():
     made = buckets()
     bucket = made.find("orders", 0, 0.0).bucket
-    made.configure(ORDERS, RateRule(1.0, 11, 1.0, mode=OBSERVE), 0.0)
+    made.configure(ORDERS, RateRule(burst_seconds=1.0, mode=OBSERVE), 0.0)
     assert bucket.observed
     assert made.observed
 

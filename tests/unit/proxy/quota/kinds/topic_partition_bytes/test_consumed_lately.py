@@ -6,7 +6,10 @@ from proxy.quota.measure.bucket import Bucket, RateRule
 
 WHO = Identity("u", "c", "127.0.0.1")
 OTHER = Identity("u", "c", "127.0.0.1")
-A, B = (Bucket("q", "", "", 1.0, RateRule(1.0, 11, 1.0), 0.0, topic=name, partition=0) for name in "ab")
+A, B = (
+    Bucket(quota="q", limit=1.0, rule=RateRule(burst_seconds=1.0), now=0.0, topic=name, partition=0)
+    for name in "ab"
+)
 
 
 def test_a_connection_that_has_had_nothing_is_not_known():

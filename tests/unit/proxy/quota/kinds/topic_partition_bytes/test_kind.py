@@ -14,12 +14,14 @@ from proxy.quota.limits.config_keys import (
     PRODUCER_BYTE_RATE_ACTION,
     REJECT,
 )
-from proxy.quota.limits.limits import OBSERVE, PACE, WINDOW, Limits
+from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
+from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from tests.support.stories.enforcement import enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")
 IN, OUT = PRODUCER_BYTE_RATE.name, CONSUMER_BYTE_RATE.name
@@ -28,7 +30,7 @@ MAX_BYTES = 50 << 20
 
 def limits(algorithm=PACE, topics=None, **settings):
     topics = topics or {"orders": {IN: "1000", OUT: "1000"}}
-    return Limits({}, algorithm, resources=Resources(topics), **settings)
+    return Limits({}, resources=Resources(topics), settings=enforcement(algorithm=algorithm, **settings))
 
 
 def quota(configured=None):

@@ -4,13 +4,13 @@ import pytest
 
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.sourced_partitions import SourcedPartitions
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
-from proxy.quota.limits.limits import UNLIMITED
 from proxy.quota.measure.bucket import RateRule
 from proxy.wire.views import NO_ID, Item
 
 WHO = Identity("alice", "app", "127.0.0.1")
-RULE = RateRule(1.0, 11, 1.0)
+RULE = RateRule(burst_seconds=1.0)
 
 
 class Rules(LimitSource):
