@@ -34,7 +34,7 @@ CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 ANONYMOUS: Final = "ANONYMOUS"
 """Kafka's principal of a client that has not authenticated."""
-_SHAPE: Final = "an entity has user, client-id or both, or ip alone"
+_SHAPE: Final = "it has user, client-id or both, or ip alone"
 
 Names = tuple[str | None, str | None, str | None]
 """The three parts of an entity. A QuotaEntity is such a tuple, with the same hash."""

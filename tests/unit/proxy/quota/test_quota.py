@@ -68,7 +68,7 @@ def test_any_other_value_gets_a_sentence(type, value, sentence):
     ],
 )
 def test_a_quota_is_one_of_clients_or_one_of_addresses(for_ip, entity, sentence):
-    assert QuotaKey("q", LONG, for_ip).misplaced(entity) == sentence
+    assert QuotaKey("q", LONG, for_ip=for_ip).misplaced(entity) == sentence
 
 
 def test_a_quota_that_overrides_nothing_passes_everything():
