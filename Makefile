@@ -14,13 +14,18 @@ RING_SOURCES := $(shell find $(RINGS) -name '*.py')
 INSTALLED := $(VENV)/.installed
 BUILT := $(VENV)/.built
 
-FAST_TESTS := $(wildcard tests/unit tests/relay tests/property)
-# Its clients wait for real quotas: beside other tests they are late, and what-if cannot know of that.
-TIMED_PIPELINE_TEST := tests/pipeline/test_end_to_end.py
+FAST_TESTS := tests/unit tests/relay tests/property
+# What runs the compiled files and little else: only these tests can tell the two builds apart.
+RING_TESTS := tests/relay tests/property tests/unit/proxy/wire tests/unit/proxy/quota tests/unit/proxy/relay \
+	tests/unit/proxy/server/connection
+# Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
+WORKERS ?= 3
 
-.PHONY: help setup demo test lint format compiled pure test-pure test-compiled test-pipeline integration interop
-.PHONY: bench image clean
+.PHONY: help setup demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
+.PHONY: test-pipeline integration integration-untimed integration-timed coverage interop bench image clean
+ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
+endif
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -32,25 +37,22 @@ setup: $(BUILT)-$(QUOTA_PROXY_BUILD) ## Make .venv with the project and its tool
 demo: setup ## Show tenants held to their quotas on a real Kafka
 	@$(VENV)/bin/quota-proxy demo
 
-# The pipeline's tests run beside those that need no Kafka; what is timed on a real Kafka has the machine alone.
-test: setup ## Run every check and every test
-	@said=$$(mktemp); failed=0; \
-	$(MAKE) --no-print-directory test-pipeline >"$$said" 2>&1 & \
-	beside=$$!; \
-	$(MAKE) --no-print-directory --keep-going lint test-pure test-compiled || failed=1; \
-	wait $$beside || failed=1; \
-	cat "$$said"; \
-	rm -f "$$said"; \
-	$(MAKE) --no-print-directory integration || failed=1; \
+# What needs no quiet machine runs side by side, the longest first; what measures a real flow runs alone, after it.
+# The sources are copied before anything is compiled, for interpreted tests.
+test: $(INSTALLED) copy-sources ## Run every check and every test
+	@failed=0; \
+	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 --jobs=3 --output-sync=target --keep-going \
+		integration-untimed test-pipeline test-compiled lint test-copy || failed=1; \
+	$(MAKE) --no-print-directory integration-timed || failed=1; \
 	exit $$failed
 
-lint: setup ## Check style, types and imports
+lint: $(INSTALLED) ## Check style, types and imports
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-format: setup ## Put the style right
+format: $(INSTALLED) ## Put the style right
 	$(VENV)/bin/ruff check --fix
 	$(VENV)/bin/ruff format
 
@@ -60,26 +62,39 @@ compiled: ## Compile the pure rings in place
 pure: ## Remove the compiled rings: the sources run as they are
 	@$(MAKE) --no-print-directory QUOTA_PROXY_BUILD=pure $(BUILT)-pure
 
-# Python prefers a compiled module to its source, so this build is tested in a copy that has none.
-test-pure: setup ## Run the unit, relay and property tests on the interpreted rings
+# Python prefers a compiled module to its source, so the sources are tested in a copy without compiled modules.
+copy-sources:
 	@rm -rf build/pure && mkdir -p build/pure
 	@tar -cf - --exclude='*.so' --exclude=./.venv --exclude=./.git --exclude=./build . | tar -xf - -C build/pure
+
+test-copy: $(INSTALLED)
 	cd build/pure && ../../$(PYTHON) -m pytest $(FAST_TESTS)
 
-test-compiled: setup ## Run the same tests on the compiled rings
+test-pure: copy-sources test-copy ## Run the unit, relay and property tests on the interpreted rings
+
+test-compiled: setup ## Run those tests that exercise the rings on the compiled rings
 	@if [ $(QUOTA_PROXY_BUILD) = pure ]; then \
 		echo "The compiled rings are not tested: QUOTA_PROXY_BUILD is pure"; \
 	elif ! $(PYTHON) tests/support/has_compiler.py; then \
 		echo "The compiled rings are not tested: there is no C compiler with Python's headers"; \
 	else \
-		$(MAKE) --no-print-directory compiled && set -x && $(PYTHON) -m pytest $(FAST_TESTS); \
+		$(MAKE) --no-print-directory compiled && set -x && $(PYTHON) -m pytest $(RING_TESTS); \
 	fi
 
 test-pipeline: setup ## Run the pipeline's tests, on Spark
-	$(PYTHON) -m pytest tests/pipeline --ignore=$(TIMED_PIPELINE_TEST)
+	$(PYTHON) -m pytest tests/pipeline -m "not timed"
 
-integration: setup ## Run the tests on a real Kafka
-	$(PYTHON) -m pytest tests/integration $(TIMED_PIPELINE_TEST)
+integration: integration-untimed integration-timed ## Run the tests on a real Kafka
+
+integration-untimed: setup
+	$(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --dist=loadgroup \
+		--no-loadscope-reorder
+
+integration-timed: setup
+	$(PYTHON) -m pytest tests/integration tests/pipeline -m timed
+
+coverage: $(INSTALLED) ## List the files of which the fast tests and the pipeline's run less than 80 % of the lines
+	@$(PYTHON) -m tests.coverage
 
 interop: setup ## Run clients of other languages: those of which the tools (node and npm, go, kcat) are here
 	@$(PYTHON) -m tests.interop.run

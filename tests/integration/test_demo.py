@@ -52,6 +52,7 @@ def runs(pid: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.timed
 def test_every_tenant_gets_its_quota(demo: subprocess.Popen[str]) -> None:
     read_to(demo, "The proxy serves at ")
     family = children(demo)

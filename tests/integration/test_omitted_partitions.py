@@ -117,6 +117,7 @@ class Flow:
         return [int(total(start + n + 1) - total(start + n)) for n in range(seconds)]
 
 
+@pytest.mark.timed
 def test_the_others_flow_at_once_and_the_hot_one_at_its_limit(
     kafka: EmbeddedKafka, omitting: ProxyProcess
 ) -> None:

@@ -11,9 +11,9 @@ from tests.support.kafka.topics import make_topic, read_log
 from tests.support.messages.requests import batches
 from tests.support.process.proxy_process import HOST, ProxyRunner
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.timed]
 QUOTA = 1_000_000
-SECONDS = 40
+SECONDS = 24
 STARTING = 3
 RECORD = 1000
 RECORDS = (SECONDS + 2) * QUOTA // RECORD

@@ -132,6 +132,7 @@ def even(seconds: list[float], rate: int) -> None:
     assert all(sum(seconds[at : at + 5]) <= 5 * 1.25 * rate for at in range(len(seconds) - 4)), seconds
 
 
+@pytest.mark.timed
 def test_replicas_in_sync_are_fed_through_the_proxy(cluster: Replicated, proxy: ProxyProcess) -> None:
     client = Confluent()
     client.send(proxy.bootstrap, FED, 1000)
@@ -150,6 +151,7 @@ def test_replicas_in_sync_are_fed_through_the_proxy(cluster: Replicated, proxy: 
     wait_until(lambda: proxy.log_lines("of versions that this proxy cannot read"), "the log's line")
 
 
+@pytest.mark.timed
 def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
     cluster: Replicated, proxy: ProxyProcess, tmp_path: Path
 ) -> None:
@@ -202,6 +204,7 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
     wait_until(lambda: proxy.metric("quota_proxy_replica_lag") == 0, "an end of all lag")
 
 
+@pytest.mark.timed
 def test_each_side_alone_of_three_brokers(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
     """Replicas move to a third broker while their partitions are produced to: at first under a throttle that
     is less than that, then under one of either side alone. The last one ends by itself.
@@ -245,6 +248,7 @@ def test_each_side_alone_of_three_brokers(cluster: Replicated, proxy: ProxyProce
     set_configs(proxy, ResourceType.TOPIC, "sides", follower_replication_throttled_replicas=None)
 
 
+@pytest.mark.timed
 def test_a_changed_rate_holds_within_two_seconds(
     cluster: Replicated, proxy: ProxyProcess, tmp_path: Path
 ) -> None:
@@ -270,6 +274,7 @@ def test_a_changed_rate_holds_within_two_seconds(
     assert not set(RATES) & configs(proxy.bootstrap, ResourceType.BROKER, "2").keys()
 
 
+@pytest.mark.timed
 def test_a_move_survives_the_proxy(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
     """It is killed in the middle of it."""
     make_topic(cluster.kafka, "survives", on=[(1,)] * 4)
@@ -293,6 +298,7 @@ def test_a_move_survives_the_proxy(cluster: Replicated, proxy: ProxyProcess, tmp
     assert cluster.complaints() == complaints
 
 
+@pytest.mark.timed
 def test_a_move_survives_its_broker(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
     """The one that gets the replicas is killed in the middle of it, and starts again."""
     make_topic(cluster.kafka, "restarted", on=[(1,)] * 4)
@@ -313,6 +319,7 @@ def test_a_move_survives_its_broker(cluster: Replicated, proxy: ProxyProcess, tm
     cluster.wait_in_sync(FED, FED_ON)
 
 
+@pytest.mark.timed
 def test_a_whole_broker_is_throttled_with_one_switch(
     cluster: Replicated, proxy: ProxyProcess, tmp_path: Path
 ) -> None:

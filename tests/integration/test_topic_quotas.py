@@ -136,6 +136,7 @@ class SixPartitions:
         self._hot_waiting -= 1
 
 
+@pytest.mark.timed
 def test_a_hot_partition_is_held_at_its_limit_and_the_others_flow(
     kafka: EmbeddedKafka, rejecting: ProxyProcess
 ) -> None:

@@ -15,7 +15,8 @@ from tests.support.kafka.topics import make_topic
 from tests.support.process.proxy_process import ProxyRunner
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.kafka
+# Its clients wait for real quotas: beside other tests they are late, which the replay cannot know.
+pytestmark = [pytest.mark.kafka, pytest.mark.timed]
 TOPIC = "end-to-end"
 USAGE_TOPIC = "end-to-end-usage"
 SIZE = 1000
