@@ -17,30 +17,68 @@ from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 _KEPT = pytest.StashKey[list[str]]()
 _LOG_LINES: Final = 60
 KAFKA_3: Final = "3.9.1"
-_CLUSTERS: Final = ("kafka_cluster", "kafka_391")
-"""Fixtures of brokers that are dear to start."""
-_LONG: Final = (*_CLUSTERS, "test_security", "test_embedded_kafka", "test_drain", "test_demo")
-"""Groups of tests that take longest, in the order in which they should begin."""
+_SHARING: Final = {
+    "kafka_cluster": (
+        "test_addresses.py",
+        "test_cluster_changes.py",
+        "test_controller_mutation.py::test_every_broker_takes_from_the_same_bucket",
+        "test_embedded_kafka.py::test_a_broker_can_be_stopped_and_killed_and_comes_back",
+        "test_ports.py::test_a_node_id_beyond_the_ports",
+        "test_store.py::test_out_of_reach",
+        "test_store.py::test_the_topic_outlives_a_broker",
+    ),
+    "kafka_391": (
+        "test_old_kafka.py",
+        "[kafka_391",
+        "test_controller_mutation.py::test_versions_that_cannot_be_told",
+        "test_embedded_kafka.py::test_kafka_3_serves_as_well",
+        "test_quotas_cli.py::test_kafka_3_9",
+    ),
+}
+"""By fixture, parts of the names of the tests that share brokers which take long to start."""
+_LONG: Final = (*_SHARING, "test_security.py", "test_embedded_kafka.py", "test_store.py", "test_groups.py")
+"""What takes longest, in the order in which it should begin."""
 
 
-def _group(item: pytest.Item) -> str:
-    """Which tests run in one process: those that share brokers, otherwise a module's."""
-    assert isinstance(item, pytest.Function)
-    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    wanted = {*item.fixturenames, *(each for each in parameters if isinstance(each, str))}
-    return next((name for name in _CLUSTERS if name in wanted), item.path.stem)
+def _group(nodeid: str) -> str:
+    """Which tests run in one process: those that share brokers, otherwise those of a file."""
+    name = nodeid.rpartition("integration/")[2]
+    return next(
+        (fixture for fixture, parts in _SHARING.items() if any(part in name for part in parts)),
+        name.partition("::")[0],
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Have each cluster start once, however many processes pytest-xdist has."""
+    from xdist.scheduler.loadscope import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _group(nodeid)
+
+    return Groups(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
-    """With several processes (pytest-xdist), each cluster starts once, and the longest groups begin first."""
-    groups = {item: _group(item) for item in items if item.path.is_relative_to(Path(__file__).parent)}
-    if config.pluginmanager.hasplugin("xdist"):
-        for item, group in groups.items():
-            item.add_marker(pytest.mark.xdist_group(group))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    """Begin with what takes longest, so that no process is left with it alone at the end."""
+    own = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
+    for item in own:
+        _check_group(item)
     yield
     order = {group: place for place, group in enumerate(_LONG)}
-    items.sort(key=lambda item: order.get(groups.get(item, ""), len(order)))
+    items.sort(key=lambda item: order.get(_group(item.nodeid), len(order)))
+
+
+def _check_group(item: pytest.Item) -> None:
+    assert isinstance(item, pytest.Function)
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    wanted = {*item.fixturenames, *(each for each in parameters if isinstance(each, str))}
+    group = _group(item.nodeid)
+    if group not in wanted and not wanted.isdisjoint(_SHARING):
+        raise pytest.UsageError(f"{item.nodeid} takes {wanted & _SHARING.keys()}: add it to _SHARING")
 
 
 def _run(kafka: EmbeddedKafka, session: pytest.Session) -> Iterator[EmbeddedKafka]:
