@@ -29,6 +29,7 @@ class AdminSite:
 
     def __init__(
         self,
+        *,
         families: Callable[[], Iterable[Metric | None]],
         problems: Callable[[], list[str]],
         warnings: Callable[[], list[str]],

@@ -28,7 +28,7 @@ METADATA_VERSION: Final = 12
 
 
 class ClusterRefresh:
-    """Asks one broker after another for the cluster's brokers, every few seconds and when poked."""
+    """Asks one broker after another for the cluster's brokers, every few seconds and on request."""
 
     def __init__(
         self,
@@ -60,14 +60,14 @@ class ClusterRefresh:
         """Whether views have the names of all topics; with the partitions they have them anyway."""
         self.answered: Final = asyncio.Event()
         """Set once the cluster has answered, and been seen."""
-        self._poked: Final = asyncio.Event()
+        self._requested: Final = asyncio.Event()
         self._broker: BrokerConnection | None = None
         self._topic_names: Final[dict[bytes, str]] = {}
         self._wanted_ids: Final[set[bytes]] = set()
 
-    def poke(self) -> None:
-        """Ask again now: something that passed by says that the view is stale."""
-        self._poked.set()
+    def request_refresh(self) -> None:
+        """Request metadata now instead of in a few seconds: something indicates that the view is stale."""
+        self._requested.set()
 
     @property
     def want_partitions(self) -> bool:
@@ -77,7 +77,7 @@ class ClusterRefresh:
     @want_partitions.setter
     def want_partitions(self, want: bool) -> None:
         if want and not self._want_partitions:
-            self._poked.set()
+            self._requested.set()
         self._want_partitions = want
 
     def topic_name(self, topic_id: bytes) -> str:
@@ -87,14 +87,14 @@ class ClusterRefresh:
     def want_all_names(self) -> None:
         """Have the names of all topics that there are now in the next view."""
         self._want_all_names = True
-        self._poked.set()
+        self._requested.set()
 
     def want_names(self, topic_ids: Iterable[bytes]) -> None:
         """Have the names of these topics in a later view, where the cluster has them."""
         unknown = [topic_id for topic_id in topic_ids if topic_id not in self._topic_names]
         if unknown:
             self._wanted_ids.update(unknown)
-            self._poked.set()
+            self._requested.set()
 
     def awaits_name(self, topic_id: bytes) -> bool:
         """Whether a cluster that answers is about to say what the topic is called."""
@@ -118,12 +118,12 @@ class ClusterRefresh:
     async def _wait(self) -> None:
         try:
             async with asyncio.timeout(PARTITIONS_SECONDS if self._want_partitions else REFRESH_SECONDS):
-                await self._poked.wait()
+                await self._requested.wait()
         except TimeoutError:
             pass
 
     async def _ask(self) -> None:
-        self._poked.clear()
+        self._requested.clear()
         if not self._may_ask:
             await self._look()
             return

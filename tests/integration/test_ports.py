@@ -23,7 +23,8 @@ def test_a_brokers_port_is_taken(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -
         wait_until(lambda: proxy.metric(METRIC, listener="clients") == 1, "the metric")
         lines = proxy.log_lines(" ERROR ")
         assert len(lines) == 1
-        assert f"broker 1 cannot be reached by clients: port {port} on {HOST} cannot be bound" in lines[0]
+        assert "broker 1" in lines[0]
+        assert f"port {port} on {HOST}" in lines[0]
         # The rest of the proxy works, and no client is sent past it.
         make_topic(kafka, "ports")
         assert describe_topic(proxy.bootstrap_port, "ports").name == "ports"
@@ -36,7 +37,7 @@ def test_a_brokers_port_is_taken(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -
 def test_a_node_id_beyond_the_ports(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     proxy = run_proxy(kafka_cluster.bootstrap, listener={"broker_port_count": 3})
     assert proxy.metric(METRIC, listener="clients") == 1
-    lines = proxy.log_lines("broker 3 cannot be reached by clients")
+    lines = proxy.log_lines("ERROR .*broker 3")
     assert len(lines) == 1
     assert "raise broker_port_count" in lines[0]
 

@@ -127,7 +127,7 @@ def test_a_listener_that_learns_from_its_clients(front: SecuredProxy, topic: str
     way = Way("bob", None, "SCRAM-SHA-256", PASSWORDS["bob"])
     assert PYTHON_CLIENTS["confluent-kafka"](front.bootstrap["learning"], way, topic, topic) == COUNT
     assert spent(front.process, "bob", topic) > 0
-    assert front.process.log_lines("learning: broker 1 is served at port")
+    assert front.process.log_lines("learning: port of broker 1 is")
 
 
 @pytest.mark.parametrize("mechanism", [None, "PLAIN"])
@@ -283,7 +283,7 @@ def test_one_port_for_all_brokers(front: SecuredProxy, authority: Authority) -> 
         assert client.ask(metadata()).brokers == (broker,)
     with RawClient(port, tls=context, server_name="broker-9.kafka.test") as client:
         assert client.ended()
-    says = "names: .* rejected: it asks for broker-9.kafka.test, and there is no broker 9"
+    says = "names: .* rejected: .*broker-9.kafka.test"
     wait_until(lambda: front.process.log_lines(says), "the log's line")
 
 
@@ -335,7 +335,7 @@ def test_logins_that_nobody_reads_are_told(front: SecuredProxy, topic: str) -> N
     way = Way("bob", None, "PLAIN", PASSWORDS["bob"])
     assert PYTHON_CLIENTS["confluent-kafka"](front.bootstrap["unnamed"], way, topic, topic) == COUNT
     assert spent(front.process, "ANONYMOUS", topic) > 0
-    says = "unnamed: clients log in here, and are all ANONYMOUS to the quotas"
+    says = "unnamed: clients log in"
     wait_until(lambda: front.process.log_lines(says), "the log's line")
     assert says in front.process.get("/readyz")[1]
 
@@ -355,9 +355,7 @@ def test_a_client_without_tls(front: SecuredProxy, topic: str) -> None:
     with RawClient(front.ports["logins"]) as client:
         client.send(request_type(18, 0)())
         assert client.ended()
-    wait_until(
-        lambda: front.process.log_lines("logins: .* rejected: it does not speak TLS"), "the log's line"
-    )
+    wait_until(lambda: front.process.log_lines("logins: .* rejected: .*TLS"), "the log's line")
 
 
 def test_a_client_without_a_certificate(front: SecuredProxy, authority: Authority) -> None:

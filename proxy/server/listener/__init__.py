@@ -1,1 +1,1 @@
-"""One listener: its ports, its TLS, and the connections that it accepts."""
+"""One listener: its ports, its TLS, its connections, and how it learns its brokers."""

@@ -1,4 +1,4 @@
-"""ClientIdentification: who a new client is, and which broker it means, by its TLS hello and certificate."""
+"""ClientIdentification: a new client's principal and broker, from its TLS certificate and hello."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ UNKNOWN_HOST: Final = "unknown_host"
 
 
 class NotServed(ValueError):
-    """A client cannot be served; `reason` is the metric's label, the message says why."""
+    """A client that cannot be served: `reason` is the metric's label, the message has the details."""
 
     def __init__(self, reason: str, why: str) -> None:
         super().__init__(why)
@@ -25,24 +25,24 @@ class NotServed(ValueError):
 
 
 class ClientIdentification:
-    """That of one listener."""
+    """Identifies the clients of one listener."""
 
-    def __init__(self, listener: Listener, ports: BrokerPorts, entrance: BootstrapRouter) -> None:
+    def __init__(self, listener: Listener, ports: BrokerPorts, router: BootstrapRouter) -> None:
         principal = listener.principal
         self.login: Final = (
             Login(principal.oauth_claim, principal.unreadable or "", frozenset(principal.brokers))
             if principal is not None and principal.source == "sasl"
             else None
         )
-        """How clients are named by their logins; None: they are not."""
+        """How logins name clients later on; None if they do not."""
         self._naming: Final = Naming(principal)
         self._brokers: Final = frozenset(() if principal is None else principal.brokers)
         self._by_host: Final = listener.sni is not None
         self._ports: Final = ports
-        self._bootstrap_router: Final = entrance
+        self._router: Final = router
 
-    def receive(self, connection: Connection) -> tuple[str, int]:
-        """The client's principal, and its broker's node id. Raises NotServed."""
+    def identify(self, connection: Connection) -> tuple[str, int]:
+        """Return the client's principal and its broker's node id. Raises NotServed."""
         try:
             principal = self._principal(connection)
             node_id = connection.node_id
@@ -54,8 +54,8 @@ class ClientIdentification:
         except UnknownHost as error:
             raise NotServed(UNKNOWN_HOST, str(error)) from error
         if self._brokers and self._naming.by_certificate and principal not in self._brokers:
-            raise NotServed(NOT_A_BROKER, f"it is {principal}, which is none of principal.brokers")
-        return principal, self._bootstrap_router.next() if node_id is None else node_id
+            raise NotServed(NOT_A_BROKER, f"its principal {principal} is not in principal.brokers")
+        return principal, self._router.next() if node_id is None else node_id
 
     def _principal(self, connection: Connection) -> str:
         tls = connection.tls

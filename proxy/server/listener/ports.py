@@ -1,6 +1,6 @@
-"""Ports: a listening port per broker, bound the moment that the broker is first heard of.
+"""BrokerPorts: a listening port for each broker, bound as soon as the broker is known.
 
-Binding is synchronous, so that a port is there before the answer that tells a client of it; connections wait
+Binding is synchronous, so a port accepts connections before a response names it to a client. Connections wait
 in the kernel's backlog until the event loop serves them.
 """
 
@@ -16,8 +16,10 @@ from proxy.wire.addresses import Address, Addresses
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 1024
+"""Connections that may wait to be accepted: after a restart all clients reconnect at once."""
 NO_PORT: Final = 0
-"""What clients are told where a broker has no port: they cannot connect, and never go round the proxy."""
+"""The port that is advertised for a broker without one: clients fail to connect, and never bypass the proxy.
+"""
 
 
 _WHY: Final = {
@@ -28,9 +30,9 @@ _WHY: Final = {
 
 
 def bind(host: str, port: int, setting: str = "") -> socket.socket:
-    """A bound TCP socket; PortInUse says which port could not be had, why, and what to do.
+    """Bind a TCP socket. Raises PortInUse with the port, the reason, and what to do.
 
-    `setting` is the one that has the port, for that sentence.
+    `setting` names the configuration key of the port, for the error.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
@@ -46,59 +48,57 @@ def bind(host: str, port: int, setting: str = "") -> socket.socket:
 
 
 class BrokerPorts(Addresses):
-    """The addresses at which clients reach the brokers; learns brokers and their own addresses from what
-    passes.
+    """The addresses at which clients reach the brokers, and the brokers' own addresses.
 
-    `learned` is called with the node id and own address of a broker that is new or has moved, `bound` with
-    the node id and listening socket of one that has got its port.
+    Brokers become known by advertised(), which is called for each broker in metadata and in clients'
+    responses.
     """
 
     def __init__(
         self,
         listener: Listener,
         allowed: range,
-        learned: Callable[[int, str, int], None],
         bound: Callable[[int, socket.socket], None],
     ) -> None:
+        """`bound` is called with the node id and the listening socket of each broker that gets a port."""
         self._listener: Final = listener
         self._allowed: Final = allowed
-        self._learned: Final = learned
         self._bound: Final = bound
         self._advertised: Final[dict[int, Address]] = {}
         self._upstream: Final[dict[int, tuple[str, int]]] = {}
         self.without_port: Final[dict[int, str]] = {}
-        """By node id: why this broker has no port."""
+        """By node id, why a broker has no port."""
 
     def advertised(self, node_id: int, host: str, port: int) -> Address:
         if self._upstream.get(node_id) != (host, port):
             self._upstream[node_id] = (host, port)
-            self._learned(node_id, host, port)
+            log.info("%s: address of broker %d is %s:%d", self._listener.name, node_id, host, port)
         address = self._advertised.get(node_id)
         if address is None:
-            address = self._give_port(node_id)
+            address = self._address(node_id)
             self._advertised[node_id] = address
         return address
 
     def upstream(self, node_id: int) -> tuple[str, int] | None:
-        """The broker's own host and port, as heard last."""
+        """The broker's own host and port, as last seen; None for an unknown broker."""
         return self._upstream.get(node_id)
 
     @property
     def known(self) -> set[int]:
-        """Node ids of the brokers that have been heard of."""
+        """The node ids of all known brokers."""
         return set(self._upstream)
 
     def retry(self) -> None:
-        """Give brokers without a port another chance."""
+        """Try again to bind the ports that could not be bound."""
         for node_id in list(self.without_port):
-            self._advertised[node_id] = self._give_port(node_id)
+            self._advertised[node_id] = self._address(node_id)
 
-    def _give_port(self, node_id: int) -> Address:
+    def _address(self, node_id: int) -> Address:
         listener = self._listener
         wanted = listener.broker_port_base + node_id if listener.broker_port_base else 0
         if wanted and wanted not in self._allowed:
             last = self._allowed[-1] if self._allowed else listener.broker_port_base
-            why = f"its port would be {wanted}, and brokers' ports end at {last}; raise broker_port_count"
+            why = f"its port would be {wanted}, but brokers' ports end at {last}; raise broker_port_count"
             return self._no_port(node_id, why)
         try:
             bound = bind(listener.bind, wanted)
@@ -110,16 +110,13 @@ class BrokerPorts(Addresses):
         return Address(listener.advertised_host, bound.getsockname()[1])
 
     def node_behind(self, server_name: str) -> int | None:
-        """The broker that a client means by the host in its TLS hello; None where any will do."""
+        """The broker that the host in a TLS hello stands for; None for any. Raises UnknownHost (see
+        SniHosts).
+        """
         return None
 
     def _no_port(self, node_id: int, why: str) -> Address:
         if self.without_port.get(node_id) != why:
-            log.error(
-                "%s: broker %d cannot be reached by clients: %s",
-                self._listener.name,
-                node_id,
-                why,
-            )
+            log.error("%s: clients cannot reach broker %d: %s", self._listener.name, node_id, why)
         self.without_port[node_id] = why
         return Address(self._listener.advertised_host, NO_PORT)

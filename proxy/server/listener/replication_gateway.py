@@ -1,94 +1,98 @@
-"""ReplicationGateway: a listener where brokers fetch from each other.
+"""Builds the gateway of a listener where brokers fetch from each other.
 
-Brokers take their fellows' addresses from their registrations, so they advertise their inter-broker listeners
-at its ports, and upstream.brokers says where these listeners are in truth. Nobody is rejected or made to wait
-here, no address is changed, and nothing but Fetch is read.
+Brokers take their peers' addresses from the cluster's registrations: they advertise their inter-broker
+listeners at this listener's ports, and upstream.brokers has the addresses where these listeners really are.
+No request is rejected or throttled, no address is replaced, and only Fetch is read.
 """
 
-import logging
-from collections.abc import Iterator
-from typing import Final
+import asyncio
 
-from proxy.config.settings import split_address
-from proxy.relay.relay import Relay
-from proxy.server.connection.connection import Connection
-from proxy.server.listener.client_identification import NotServed
+from proxy.config.ports import broker_ports
+from proxy.config.settings import Listener, Settings
+from proxy.errors import KeyPath
+from proxy.quota.engine import QuotaEngines
+from proxy.relay.traffic import Traffic
+from proxy.security.access import Access
+from proxy.security.tls import server_tls
+from proxy.server.listener.admission import UnlimitedAdmission
+from proxy.server.listener.bootstrap_router import BootstrapRouter
+from proxy.server.listener.client_identification import ClientIdentification
+from proxy.server.listener.closed_connections import ClosedConnections
+from proxy.server.listener.connections import ListenerConnections
+from proxy.server.listener.dialer import BrokerDialer
+from proxy.server.listener.discovery import ConfiguredBrokers
 from proxy.server.listener.gateway import Gateway
-from proxy.server.listener.tls_server import TLS_HANDSHAKE_FAILED
-from proxy.wire.addresses import Unchanged
+from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.relays import ReplicationRelays
+from proxy.server.listener.sockets import ListeningSockets
+from proxy.server.listener.sweep import Sweep
+from proxy.server.listener.traffic_watch import UnreadFetches
+from proxy.tasks import Tasks
+from proxy.upstream.refresh import ClusterRefresh
+from proxy.upstream.topic_names import ClusterTopicNames
 
-log = logging.getLogger(__name__)
-LOG_UNREAD_EVERY_SECONDS: Final = 60.0
 
+def replication_gateway(
+    *, settings: Settings, listener: Listener, engines: QuotaEngines, cluster: ClusterRefresh, tasks: Tasks
+) -> Gateway:
+    """Build a listener for brokers. Raises SettingsError.
 
-class ReplicationGateway(Gateway):
-    """Serves a listener of the settings that has `replication`; it knows the cluster by another gateway."""
-
-    _unread_logged = 0
-    _unread_logged_at = float("-inf")
-
-    def start(self) -> None:
-        """Serve at once: brokers in sync wait for each other."""
-        for node_id, text in self.listener.upstream.brokers.items():
-            self.ports.advertised(node_id, *split_address(text))
-        self._listening = True
-        self._tasks.start(self._sweep())
-
-    def close(self) -> None:
-        self._counts.close()
-
-    def problems(self) -> list[str]:
-        """A broker that cannot be reached by its fellows is a problem of the cluster, not of its clients."""
-        return [f"{self.listener.name}: {why}" for why in self.ports.without_port.values()]
-
-    def opened(self, connection: Connection, address: str) -> Relay | None:
-        try:
-            principal, _ = self._client_identification.receive(connection)
-        except NotServed as error:
-            self._reject(error.reason, connection.peer, str(error))
-            return None
-        self.connections.add(connection)
-        assert connection.node_id is not None, "there is no bootstrap port"
-        engine = self._engines.between_brokers(connection.node_id, self._loop.time())
-        return Relay(
-            engine,
-            Unchanged(),
-            self.traffic,
-            principal,
-            address,
-            self._limits.max_frame_bytes,
-            topic_names=self._topic_names,
-            between_brokers=True,
-            node_id=connection.node_id,
-            login=self._client_identification.login,
-        )
-
-    def lags(self) -> Iterator[tuple[int, int]]:
-        """By connection: which follower it is, and how many messages its replicas lack."""
-        for connection in list(self.connections):
-            follower = connection.follower
-            if follower is not None:
-                yield follower
-
-    def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
-        return 0.0
-
-    def failed(self, address: str, peer: str, why: str) -> None:
-        if why:
-            self._reject(TLS_HANDSHAKE_FAILED, peer, why)
-
-    def ended(self, connection: Connection, reason: str) -> None:
-        self.connections.discard(connection)
-        self.leaving.add(connection)
-        self._count_closed(reason)
-
-    def close_idle(self, now: float) -> None:
-        super().close_idle(now)
-        unread = self.traffic.unread_fetches
-        if unread > self._unread_logged and now - self._unread_logged_at >= LOG_UNREAD_EVERY_SECONDS:
-            log.warning(
-                "%s: %d fetches were of versions that this proxy cannot read; they pass without quotas",
-                self.listener.name,
-                unread - self._unread_logged,
-            )
-            self._unread_logged, self._unread_logged_at = unread, now
+    `cluster` is the one of a listener for clients: this listener makes no requests of its own.
+    """
+    at: KeyPath = ("listeners", settings.listeners.index(listener))
+    limits = settings.limits
+    time = asyncio.get_running_loop().time
+    access = Access(listener.upstream.tls, listener.upstream.sasl, (*at, "upstream"))
+    tls = None if listener.tls is None else server_tls(listener.tls, (*at, "tls"))
+    # What brokers fetch from each other is no tenant's usage.
+    traffic = Traffic()
+    # The ports call `sockets`, built below, when start() binds them.
+    ports = BrokerPorts(
+        listener, broker_ports(settings, listener), lambda node, bound: sockets.serve_broker(node, bound)
+    )
+    router = BootstrapRouter(listener.upstream.addresses, cluster, ports)
+    identification = ClientIdentification(listener, ports, router)
+    closed = ClosedConnections(listener.name)
+    connections = ListenerConnections(
+        admission=UnlimitedAdmission(),
+        identification=identification,
+        router=router,
+        relays=ReplicationRelays(
+            engines=engines,
+            traffic=traffic,
+            max_frame_bytes=limits.max_frame_bytes,
+            topic_names=ClusterTopicNames(cluster, time),
+            login=identification.login,
+        ),
+        dialer=BrokerDialer(
+            router=router, cluster=cluster, access=access, connect_seconds=limits.connect_seconds
+        ),
+        local_responses=None,
+        closed=closed,
+        tasks=tasks,
+        time=time,
+    )
+    sockets = ListeningSockets(
+        listener=listener.name,
+        bootstrap=None,
+        tls=tls,
+        handshake_seconds=limits.handshake_seconds,
+        connections=connections,
+        tasks=tasks,
+    )
+    watch = UnreadFetches(listener.name, traffic)
+    return Gateway(
+        listener=listener,
+        traffic=traffic,
+        access=access,
+        tls=tls,
+        ports=ports,
+        connections=connections,
+        closed=closed,
+        sockets=sockets,
+        discovery=ConfiguredBrokers(listener=listener.name, brokers=listener.upstream.brokers, ports=ports),
+        watch=watch,
+        sweep=Sweep(connections=connections, ports=ports, watch=watch, limits=limits),
+        topic_names=cluster,
+        tasks=tasks,
+    )

@@ -1,7 +1,6 @@
-"""SniHosts: one port for all brokers; clients name a broker's host in their TLS hello."""
+"""SniHosts: one port for all brokers; the host in a client's TLS hello (SNI) tells which one it wants."""
 
 import socket
-from collections.abc import Callable
 from typing import Final
 
 from proxy.config.settings import Listener
@@ -11,29 +10,22 @@ from proxy.wire.addresses import Address
 
 
 class UnknownHost(ValueError):
-    """A client asks for a host that is none of the listener's; the message says which, and what there is."""
+    """A TLS hello that names no host of the listener; the message has the host and those that there are."""
 
 
 class SniHosts(BrokerPorts):
-    """Brokers are at their host names, all at the same port."""
+    """Each broker has a host name of its own, and all have the same port."""
 
-    def __init__(
-        self,
-        listener: Listener,
-        sni: Sni,
-        learned: Callable[[int, str, int], None],
-        port: Callable[[], int],
-    ) -> None:
-        """`port` is the one that was bound."""
-        super().__init__(listener, range(0), learned, _never_bound)
+    def __init__(self, listener: Listener, sni: Sni, port: int) -> None:
+        super().__init__(listener, range(0), _never_bound)
         self._sni: Final = sni
         self._port: Final = port
         before, _, after = sni.broker_host.lower().partition(NODE_ID)
         self._before: Final = before
         self._after: Final = after
 
-    def _give_port(self, node_id: int) -> Address:
-        return Address(self._sni.broker_host.replace(NODE_ID, str(node_id)), self._port())
+    def _address(self, node_id: int) -> Address:
+        return Address(self._sni.broker_host.replace(NODE_ID, str(node_id)), self._port)
 
     def node_behind(self, server_name: str) -> int | None:
         name = server_name.lower()
@@ -44,12 +36,12 @@ class SniHosts(BrokerPorts):
             node_id = int(middle)
             if node_id in self.known:
                 return node_id
-            raise UnknownHost(f"it asks for {server_name}, and there is no broker {node_id}")
-        asked = f"it asks for {server_name!r}" if server_name else "its TLS hello names no host"
+            raise UnknownHost(f"its TLS hello names {server_name}, but there is no broker {node_id}")
+        asked = f"its TLS hello names {server_name!r}" if server_name else "its TLS hello names no host"
         raise UnknownHost(
-            f"{asked}; this listener has {self._sni.bootstrap_host} and {self._sni.broker_host}"
+            f"{asked}; the hosts of this listener are {self._sni.bootstrap_host} and {self._sni.broker_host}"
         )
 
 
 def _never_bound(node_id: int, bound: socket.socket) -> None:
-    """No broker has a port of its own."""
+    """Take no socket: no broker has a port of its own."""

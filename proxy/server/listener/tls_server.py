@@ -1,7 +1,8 @@
-"""TlsServer: a listening port with TLS. A client counts from the start, not from a finished handshake on.
+"""TlsServer: a listening port with TLS.
 
-Its first byte tells whether it speaks TLS at all, so that the log can say what is wrong with one that does
-not.
+A client counts against the connection limits before its handshake, which is the expensive part. The server
+looks at the client's first byte before the handshake, so that the log can tell a client without TLS what to
+change.
 """
 
 import asyncio
@@ -19,34 +20,36 @@ from proxy.wire.not_kafka import looks_like
 log = logging.getLogger(__name__)
 TLS_HANDSHAKE_FAILED: Final = "tls_handshake_failed"
 HANDSHAKE: Final = 0x16
-"""The type of a TLS record that a hello is in."""
-PAUSE_SECONDS: Final = 0.5
-"""How long no connection is taken where the process has no file descriptor left for one."""
+"""The content type of the TLS record that has the client's hello."""
+RECORD_HEADER_BYTES: Final = 5
+ACCEPT_RETRY_SECONDS: Final = 0.5
+"""The pause after a failed accept, which happens when no file descriptor is left: retrying at once would fail
+in a busy loop, and descriptors come back as connections end."""
 
 
 class TlsAdmission(Protocol):
-    """What a TLS server asks of its gateway."""
+    """Decides about clients before their TLS handshake."""
 
     def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
-        """A client has connected: in how many seconds it may be served; None: it is one too many."""
+        """Count a new client; return the seconds until it may be served, or None to close its connection."""
 
-    def failed(self, address: str, peer: str, why: str) -> None:
-        """The handshake of a client that was admitted has failed; an empty `why`: it has just gone."""
+    def handshake_failed(self, address: str, peer: str, why: str) -> None:
+        """Count an admitted client no longer; `why` is empty if it only closed the connection."""
 
 
 class TlsServer:
-    """Takes connections until close()."""
+    """Accepts connections until close()."""
 
     def __init__(
         self,
-        door: TlsAdmission,
+        admission: TlsAdmission,
         tls: TlsFiles,
         bound: socket.socket,
         seconds: float,
         tasks: Tasks,
     ) -> None:
-        """`bound` listens; `seconds`: how long a handshake may take."""
-        self._tls_admission: Final = door
+        """`bound` listens already; `seconds` is the timeout of a handshake."""
+        self._admission: Final = admission
         self._tls: Final = tls
         self._bound: Final = bound
         self._seconds: Final = seconds
@@ -55,11 +58,13 @@ class TlsServer:
         self._accepting: asyncio.Task[None] | None = None
 
     def start(self, node_id: int | None, make: Callable[[], asyncio.Protocol]) -> None:
-        """Serve the broker with this node id, or the bootstrap port; `make` makes a connection's protocol."""
+        """Serve the port of this broker, or the bootstrap port (None); `make` makes a connection's
+        protocol.
+        """
         self._accepting = self._tasks.start(self._accept(node_id, make))
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Accept no more connections."""
         if self._accepting is not None:
             self._accepting.cancel()
         self._bound.close()
@@ -69,12 +74,12 @@ class TlsServer:
             try:
                 client, address = await self._loop.sock_accept(self._bound)
             except OSError as error:
-                log.error("no connection can be taken: %s", error)
-                await asyncio.sleep(PAUSE_SECONDS)
+                log.error("cannot accept connections: %s", error)
+                await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                 continue
-            self._tasks.start(self._greet(node_id, make, client, address))
+            self._tasks.start(self._serve_client(node_id, make, client, address))
 
-    async def _greet(
+    async def _serve_client(
         self,
         node_id: int | None,
         make: Callable[[], asyncio.Protocol],
@@ -82,7 +87,7 @@ class TlsServer:
         address: tuple[str, int],
     ) -> None:
         host, peer = str(address[0]), f"{address[0]}:{address[1]}"
-        wait = self._tls_admission.admit(node_id, host, peer)
+        wait = self._admission.admit(node_id, host, peer)
         if wait is None:
             client.close()
             return
@@ -91,30 +96,30 @@ class TlsServer:
         try:
             if wait > 0.0:
                 await asyncio.sleep(wait)
-            why = await self._shake_hands(client, make)
+            why = await self._handshake(client, make)
             served = not why
         except TimeoutError:
             why = f"no TLS handshake within {self._seconds:g} s"
         except ssl.SSLError as error:
             why = f"the TLS handshake failed: {error.reason or error}"
-        except _Gone:
+        except _ClientClosed:
             pass
         except OSError as error:
             why = f"the TLS handshake failed: {error}"
         finally:
             if not served:
                 client.close()
-                self._tls_admission.failed(host, peer, why)
+                self._admission.handshake_failed(host, peer, why)
 
-    async def _shake_hands(self, client: socket.socket, make: Callable[[], asyncio.Protocol]) -> str:
-        """Make the connection; or say why there is none."""
+    async def _handshake(self, client: socket.socket, make: Callable[[], asyncio.Protocol]) -> str:
+        """Make the connection, or return why there is none."""
         async with asyncio.timeout(self._seconds):
             head = await self._first_bytes(client)
         if not head:
-            raise _Gone
+            raise _ClientClosed
         if head[0] != HANDSHAKE:
-            hint = looks_like(head) or "the client's security.protocol has to be SSL or SASL_SSL"
-            return f"it does not speak TLS, as this port does: {hint}"
+            hint = looks_like(head) or "set the client's security.protocol to SSL or SASL_SSL"
+            return f"it does not speak TLS, which this port requires: {hint}"
         handshake = Handshake(client)
         try:
             await self._loop.connect_accepted_socket(
@@ -128,7 +133,7 @@ class TlsServer:
         return ""
 
     async def _first_bytes(self, client: socket.socket) -> bytes:
-        """What the client has sent first; it stays where it is."""
+        """Return the client's first bytes and leave them in the socket; empty if it closed the connection."""
         client.setblocking(False)
         readable: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(client, _set, readable)
@@ -137,7 +142,7 @@ class TlsServer:
         finally:
             self._loop.remove_reader(client)
         try:
-            return client.recv(5, socket.MSG_PEEK)
+            return client.recv(RECORD_HEADER_BYTES, socket.MSG_PEEK)
         except ConnectionError:
             return b""
 
@@ -147,5 +152,5 @@ def _set(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-class _Gone(Exception):
-    """The client has closed without a word, as what only looks whether the port is open."""
+class _ClientClosed(Exception):
+    """The client closed the connection without sending a byte, as a port check does."""

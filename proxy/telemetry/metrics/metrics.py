@@ -41,9 +41,10 @@ class ProxyCollector(Collector):
 
     def __init__(
         self,
+        *,
         listeners: Iterable[MeteredListener],
         buckets: Callable[[], Iterable[tuple[int, BucketState]]],
-        store: Callable[[], StoreState | None],
+        store: StoreState | None,
         file_rejected: Callable[[], bool],
         sinks: Sequence[Sink] = (),
         certificates: Callable[[], Mapping[str, float]] = dict,
@@ -218,7 +219,7 @@ class ProxyCollector(Collector):
         for file, left in self._certificates().items():
             days.add_metric((file,), left)
         yield days
-        state = self._store()
+        state = self._store
         if state is not None:
             text = "Whether the topic with the quotas set with tools is followed, and can be changed."
             yield GaugeMetricFamily(PREFIX + "quota_store_reachable", text, value=float(not state.problem))

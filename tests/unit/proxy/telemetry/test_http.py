@@ -11,7 +11,13 @@ from proxy.telemetry.http import AdminSite
 
 
 def site(problems: list[str], warnings: list[str], buckets: list[tuple[int, BucketState]]) -> TestClient:
-    pages = AdminSite(list, lambda: problems, lambda: warnings, lambda: buckets, lambda: 100.0)
+    pages = AdminSite(
+        families=list,
+        problems=lambda: problems,
+        warnings=lambda: warnings,
+        buckets=lambda: buckets,
+        time=lambda: 100.0,
+    )
     return TestClient(TestServer(pages.application()))
 
 
@@ -39,11 +45,11 @@ async def test_readyz(problems: list[str], warnings: list[str], status: int) -> 
 @pytest.mark.parametrize(("token", "detail"), [("", False), ("wrong", False), ("t0ken", True)])
 async def test_readyz_says_little_to_who_shows_no_token(token: str, detail: bool) -> None:
     pages = AdminSite(
-        lambda: (),
-        lambda: ["secret host"],
-        list,
-        list,
-        lambda: 100.0,
+        families=lambda: (),
+        problems=lambda: ["secret host"],
+        warnings=list,
+        buckets=list,
+        time=lambda: 100.0,
         guard=Guard("0.0.0.0", lambda: "t0ken"),
     )
     async with TestClient(TestServer(pages.application())) as client:
@@ -134,7 +140,13 @@ async def test_many_quotas_are_one_answer() -> None:
 
 
 async def test_metrics_in_the_format_that_is_asked_for() -> None:
-    pages = AdminSite(lambda: [GaugeMetricFamily("up", "Up.", value=1), None], list, list, list, lambda: 0.0)
+    pages = AdminSite(
+        families=lambda: [GaugeMetricFamily("up", "Up.", value=1), None],
+        problems=list,
+        warnings=list,
+        buckets=list,
+        time=lambda: 0.0,
+    )
     async with TestClient(TestServer(pages.application())) as client:
         plain = await client.get("/metrics")
         assert plain.content_type == "text/plain"

@@ -157,7 +157,7 @@ async def test_wanted_partitions_are_there_at_once(broker: Broker, watch: Watch)
 async def test_names_of_all_topics_are_asked_for_at_the_usual_pace(broker: Broker, watch: Watch) -> None:
     await watch.next()
     watch.refresh.want_topics = True
-    watch.refresh.poke()
+    watch.refresh.request_refresh()
     view = await watch.next()
     assert broker.asked[-1].topics is None
     assert view.topic_name(ORDERS.bytes) == "orders"
@@ -170,7 +170,7 @@ async def test_names_of_all_topics_are_asked_for_once(broker: Broker, watch: Wat
     view = await watch.next()
     assert broker.asked[-1].topics is None
     assert view.topic_name(ORDERS.bytes) == "orders"
-    watch.refresh.poke()
+    watch.refresh.request_refresh()
     await watch.next()
     assert broker.asked[-1].topics == ()
 

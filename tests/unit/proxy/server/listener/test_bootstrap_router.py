@@ -20,8 +20,8 @@ class Kit:
     def __init__(self) -> None:
         self.cluster = ClusterRefresh("test", BOOTSTRAP, 1.0, lambda view: None)
         self.bound: list[socket.socket] = []
-        self.ports = BrokerPorts(LISTENER, range(0), lambda node_id, host, port: None, self._bound)
-        self.entrance = BootstrapRouter(BOOTSTRAP, self.cluster, self.ports)
+        self.ports = BrokerPorts(LISTENER, range(0), self._bound)
+        self.router = BootstrapRouter(BOOTSTRAP, self.cluster, self.ports)
 
     def _bound(self, node_id: int, bound: socket.socket) -> None:
         self.bound.append(bound)
@@ -31,7 +31,7 @@ class Kit:
             bound.close()
 
     def turns(self, count: int) -> Counter[int]:
-        return Counter(self.entrance.next() for _ in range(count))
+        return Counter(self.router.next() for _ in range(count))
 
 
 @pytest.fixture
@@ -41,30 +41,30 @@ def kit() -> Iterator[Kit]:
     kit.close()
 
 
-def test_the_brokers_of_the_view_take_turns(kit: Kit) -> None:
+def test_brokers_of_the_metadata_in_round_robin(kit: Kit) -> None:
     nodes = {node_id: Node(node_id, "host", node_id) for node_id in (1, 2, 3)}
     kit.cluster.view = ClusterView("cluster", nodes, {}, None, 0.0)
     assert kit.turns(9) == {1: 3, 2: 3, 3: 3}
 
 
-def test_where_none_is_known_the_addresses_of_the_settings_take_turns(kit: Kit) -> None:
+def test_without_a_known_broker_the_bootstrap_addresses_in_round_robin(kit: Kit) -> None:
     turns = kit.turns(4)
     assert turns == {STAND_IN: 2, STAND_IN - 1: 2}
-    assert {kit.entrance.address(node_id) for node_id in turns} == set(BOOTSTRAP)
+    assert {kit.router.address(node_id) for node_id in turns} == set(BOOTSTRAP)
 
 
-def test_brokers_that_clients_answers_have_told_of(kit: Kit) -> None:
+def test_brokers_named_in_responses_to_clients(kit: Kit) -> None:
     kit.ports.advertised(5, "internal", 9092)
     assert kit.turns(3) == {5: 3}
-    assert kit.entrance.address(5) == ("internal", 9092)
-    assert kit.entrance.address(6) is None
+    assert kit.router.address(5) == ("internal", 9092)
+    assert kit.router.address(6) is None
 
 
-def test_one_that_cannot_be_reached_is_left_out_as_long_as_there_are_others(kit: Kit) -> None:
+def test_an_unreachable_broker_is_skipped_while_there_are_others(kit: Kit) -> None:
     for node_id in (5, 6):
         kit.ports.advertised(node_id, "internal", 9000 + node_id)
-    kit.entrance.doubt(5)
+    kit.router.mark_unreachable(5)
     assert kit.turns(2) == {6: 2}
-    kit.entrance.doubt(6)
-    assert kit.entrance.next() <= STAND_IN
+    kit.router.mark_unreachable(6)
+    assert kit.router.next() <= STAND_IN
     assert set(kit.turns(2)) == {5, 6}

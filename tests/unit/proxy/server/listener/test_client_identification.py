@@ -1,4 +1,4 @@
-"""Who a new client is, and which broker it means."""
+"""A new client's principal and broker."""
 
 import ssl
 from pathlib import Path
@@ -20,20 +20,20 @@ TLS = Tls(certificate="p.pem", key="p.key")
 SNI = Sni(port=1, bootstrap_host="k.test", broker_host="b-$(node_id).k.test")
 
 
-def reception(**keys: Any) -> ClientIdentification:
+def identification(**keys: Any) -> ClientIdentification:
     listener = Listener(upstream=Upstream(bootstrap=("k:9092",)), **keys)
     ports: BrokerPorts
     if listener.sni is None:
-        ports = BrokerPorts(listener, range(0), lambda *learned: None, lambda *bound: None)
+        ports = BrokerPorts(listener, range(0), lambda *bound: None)
     else:
-        ports = SniHosts(listener, listener.sni, lambda *learned: None, lambda: 1)
+        ports = SniHosts(listener, listener.sni, 1)
         ports.advertised(7, "internal", 9092)
     cluster = ClusterRefresh("test", (("k", 9092),), 1.0, lambda view: None)
     return ClientIdentification(listener, ports, BootstrapRouter((("k", 9092),), cluster, ports))
 
 
 def client(certificate: bytes | None = None, host: str = "", node_id: int | None = 3) -> Any:
-    """What a connection over TLS tells."""
+    """A connection with what TLS knows of its client."""
     tls = SimpleNamespace(getpeercert=lambda binary_form: certificate, server_name_asked=host)
     return SimpleNamespace(tls=tls, node_id=node_id)
 
@@ -44,47 +44,47 @@ def alice(tmp_path: Path) -> bytes:
     return ssl.PEM_cert_to_DER_cert(Path(signed.certificate).read_text())
 
 
-def test_nobody_is_named(alice: bytes) -> None:
-    assert reception().receive(client(alice)) == ("ANONYMOUS", 3)
-    assert reception().receive(SimpleNamespace(tls=None, node_id=4)) == ("ANONYMOUS", 4)
+def test_without_a_source_of_principals_everybody_is_anonymous(alice: bytes) -> None:
+    assert identification().identify(client(alice)) == ("ANONYMOUS", 3)
+    assert identification().identify(SimpleNamespace(tls=None, node_id=4)) == ("ANONYMOUS", 4)
 
 
-def test_by_the_certificate(alice: bytes) -> None:
-    named = reception(tls=TLS, principal=Principal(source="tls"))
-    assert named.receive(client(alice)) == ("CN=alice,OU=people", 3)
-    assert named.receive(client(None)) == ("ANONYMOUS", 3)
-    ruled = reception(tls=TLS, principal=Principal(source="tls", rules="RULE:^CN=([^,]+),.*$/$1/U"))
-    assert ruled.receive(client(alice)) == ("ALICE", 3)
+def test_the_principal_of_a_certificate(alice: bytes) -> None:
+    named = identification(tls=TLS, principal=Principal(source="tls"))
+    assert named.identify(client(alice)) == ("CN=alice,OU=people", 3)
+    assert named.identify(client(None)) == ("ANONYMOUS", 3)
+    ruled = identification(tls=TLS, principal=Principal(source="tls", rules="RULE:^CN=([^,]+),.*$/$1/U"))
+    assert ruled.identify(client(alice)) == ("ALICE", 3)
 
 
-def test_a_certificate_to_which_no_rule_applies(alice: bytes) -> None:
-    strict = reception(tls=TLS, principal=Principal(source="tls", rules="RULE:^O=(.*)$/$1/"))
-    with pytest.raises(NotServed, match="no rule applies to 'CN=alice,OU=people'") as caught:
-        strict.receive(client(alice))
+def test_a_certificate_that_no_rule_matches_is_rejected(alice: bytes) -> None:
+    strict = identification(tls=TLS, principal=Principal(source="tls", rules="RULE:^O=(.*)$/$1/"))
+    with pytest.raises(NotServed) as caught:
+        strict.identify(client(alice))
     assert caught.value.reason == "no_principal"
 
 
-def test_only_brokers(alice: bytes) -> None:
+def test_only_brokers_are_served(alice: bytes) -> None:
     principal = Principal(source="tls", rules="RULE:^CN=([^,]+),.*$/$1/", brokers=("kafka", "alice"))
-    assert reception(tls=TLS, principal=principal).receive(client(alice))[0] == "alice"
+    assert identification(tls=TLS, principal=principal).identify(client(alice))[0] == "alice"
     principal = Principal(source="tls", brokers=("kafka",))
-    with pytest.raises(NotServed, match="CN=alice,OU=people, which is none of") as caught:
-        reception(tls=TLS, principal=principal).receive(client(alice))
+    with pytest.raises(NotServed) as caught:
+        identification(tls=TLS, principal=principal).identify(client(alice))
     assert caught.value.reason == "not_a_broker"
 
 
-def test_logins_name_later(alice: bytes) -> None:
-    by_login = reception(principal=Principal(source="sasl", oauth_claim="name", unreadable="somebody"))
-    assert by_login.receive(client(alice)) == ("ANONYMOUS", 3)
+def test_logins_name_clients_later(alice: bytes) -> None:
+    by_login = identification(principal=Principal(source="sasl", oauth_claim="name", unreadable="somebody"))
+    assert by_login.identify(client(alice)) == ("ANONYMOUS", 3)
     assert by_login.login is not None
     assert (by_login.login.oauth_claim, by_login.login.unreadable) == ("name", "somebody")
-    assert reception().login is None
+    assert identification().login is None
 
 
-def test_a_broker_by_its_host() -> None:
-    hosts = reception(tls=TLS, sni=SNI)
-    assert hosts.receive(client(host="b-7.k.test", node_id=None)) == ("ANONYMOUS", 7)
-    assert hosts.receive(client(host="k.test", node_id=None))[1] in (7, STAND_IN)
-    with pytest.raises(NotServed, match="there is no broker 8") as caught:
-        hosts.receive(client(host="b-8.k.test", node_id=None))
+def test_the_host_of_the_tls_hello_chooses_the_broker() -> None:
+    hosts = identification(tls=TLS, sni=SNI)
+    assert hosts.identify(client(host="b-7.k.test", node_id=None)) == ("ANONYMOUS", 7)
+    assert hosts.identify(client(host="k.test", node_id=None))[1] in (7, STAND_IN)
+    with pytest.raises(NotServed) as caught:
+        hosts.identify(client(host="b-8.k.test", node_id=None))
     assert caught.value.reason == "unknown_host"

@@ -12,38 +12,39 @@ LISTENER = Listener(
 
 @pytest.fixture
 def hosts() -> SniHosts:
-    made = SniHosts(LISTENER, SNI, lambda node_id, host, port: None, lambda: 29443)
+    made = SniHosts(LISTENER, SNI, 29443)
     address = made.advertised(7, "internal", 9092)
     assert (address.host, address.port) == ("broker-7.Kafka.example.com", 29443)
     return made
 
 
-def test_a_broker_behind_a_name(hosts: SniHosts) -> None:
+def test_the_host_of_a_broker(hosts: SniHosts) -> None:
     assert hosts.node_behind("broker-7.kafka.example.com") == 7
     assert hosts.node_behind("BROKER-7.KAFKA.EXAMPLE.COM") == 7
     assert hosts.upstream(7) == ("internal", 9092)
 
 
-def test_any_broker(hosts: SniHosts) -> None:
+def test_the_bootstrap_host_stands_for_any_broker(hosts: SniHosts) -> None:
     assert hosts.node_behind("Kafka.example.com") is None
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    "name",
     [
-        ("broker-8.kafka.example.com", "there is no broker 8"),
-        ("broker-07.kafka.example.com", "it asks for 'broker-07"),
-        ("broker-.kafka.example.com", "this listener has kafka.example.com and broker-"),
-        ("broker-²7.kafka.example.com", "it asks for"),
-        ("other.example.com", "it asks for 'other.example.com'"),
-        ("", "its TLS hello names no host"),
+        "broker-8.kafka.example.com",
+        "broker-07.kafka.example.com",
+        "broker-.kafka.example.com",
+        "broker-²7.kafka.example.com",
+        "other.example.com",
+        "",
     ],
 )
-def test_others_are_told_what_there_is(hosts: SniHosts, name: str, says: str) -> None:
-    with pytest.raises(UnknownHost, match=says):
+def test_an_unknown_host_is_named_in_the_error(hosts: SniHosts, name: str) -> None:
+    with pytest.raises(UnknownHost) as caught:
         hosts.node_behind(name)
+    assert name in str(caught.value)
 
 
-def test_the_listener_s_own_addresses_follow() -> None:
+def test_the_listener_takes_its_addresses_from_sni() -> None:
     assert (LISTENER.bootstrap_port, LISTENER.broker_port_base) == (29443, 0)
     assert LISTENER.advertised_host == "kafka.example.com"

@@ -1,4 +1,4 @@
-"""A port with TLS on real sockets: who is let in, and what is said about the others."""
+"""A port with TLS on real sockets: which clients are served, and why the others are not."""
 
 import asyncio
 import contextlib
@@ -53,7 +53,7 @@ class Gateway:
             self.inside += 1
         return self._wait
 
-    def failed(self, address: str, peer: str, why: str) -> None:
+    def handshake_failed(self, address: str, peer: str, why: str) -> None:
         self.inside -= 1
         self.failures.append(why)
         self.over.set()
@@ -142,7 +142,7 @@ def test_a_client_is_served(
     assert (gateway.failures, gateway.inside) == ([], 0)
 
 
-def test_nothing_is_said_in_the_log_about_a_client_that_closes(
+def test_a_client_that_closes_is_not_logged(
     loop: asyncio.AbstractEventLoop, authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
@@ -166,13 +166,13 @@ def send(port: int, data: bytes) -> bytes:
     [
         (
             REQUEST,
-            "it does not speak TLS, as this port does: the client's security.protocol has to be SSL or",
+            "security.protocol",
         ),
-        (b"GET / HTTP/1.1\r\n\r\n", "this looks like HTTP"),
-        (b"\x16\x03\x01\x00\x05hello", "the TLS handshake failed: "),
+        (b"GET / HTTP/1.1\r\n\r\n", "HTTP"),
+        (b"\x16\x03\x01\x00\x05hello", "handshake"),
     ],
 )
-def test_what_is_no_tls(
+def test_a_client_without_tls(
     loop: asyncio.AbstractEventLoop, authority: Authority, data: bytes, says: str
 ) -> None:
     gateway = Gateway()
@@ -182,7 +182,7 @@ def test_what_is_no_tls(
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_certificate_of_strangers_is_rejected_in_so_many_words(
+def test_a_certificate_of_an_unknown_authority_gets_an_alert(
     loop: asyncio.AbstractEventLoop, authority: Authority, tmp_path: Path, version: ssl.TLSVersion
 ) -> None:
     """In TLS 1.3 the client takes the handshake for done, and has sent more by the time it is rejected."""
@@ -203,24 +203,25 @@ def test_a_certificate_of_strangers_is_rejected_in_so_many_words(
 
     gateway = Gateway()
     assert run(loop, gateway, authority, connect) == "TLSV1_ALERT_UNKNOWN_CA"
-    assert gateway.failures == ["the TLS handshake failed: CERTIFICATE_VERIFY_FAILED"]
+    [why] = gateway.failures
+    assert why.endswith("CERTIFICATE_VERIFY_FAILED")
 
 
-def test_a_hello_that_is_none_gets_an_alert(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
+def test_a_malformed_hello_gets_an_alert(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
     alert = run(loop, Gateway(), authority, lambda port: send(port, b"\x16\x03\x01\x00\x05hello"))
     assert (alert[:1], len(alert)) == (b"\x15", 7)
 
 
-def test_one_that_only_looks_is_not_worth_a_word(
-    loop: asyncio.AbstractEventLoop, authority: Authority
-) -> None:
+def test_a_port_check_is_no_failed_handshake(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
     gateway = Gateway()
     assert run(loop, gateway, authority, lambda port: send(port, b"")) == b""
     assert gateway.failures == [""]
 
 
 @pytest.mark.parametrize("start", [b"", b"\x16\x03\x01"])
-def test_one_that_takes_too_long(loop: asyncio.AbstractEventLoop, authority: Authority, start: bytes) -> None:
+def test_a_handshake_that_takes_too_long(
+    loop: asyncio.AbstractEventLoop, authority: Authority, start: bytes
+) -> None:
     def wait(port: int) -> bytes:
         with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
             client.sendall(start)
@@ -234,13 +235,13 @@ def test_one_that_takes_too_long(loop: asyncio.AbstractEventLoop, authority: Aut
     assert "handshake" in gateway.failures[0]
 
 
-def test_one_too_many(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
+def test_a_client_that_is_not_admitted(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
     gateway = Gateway(wait=None)
     assert run(loop, gateway, authority, lambda port: send(port, REQUEST)) == b""
     assert gateway.failures == []
 
 
-def test_one_that_has_to_wait(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
+def test_a_client_that_is_throttled(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
     gateway = Gateway(wait=0.3)
     started = loop.time()
     assert run(loop, gateway, authority, lambda port: ask(authority, port)) == ANSWER

@@ -27,7 +27,9 @@ def collected(
 
     return {
         family.name: family
-        for family in ProxyCollector([], numbered, lambda: store, lambda: rejected).collect()
+        for family in ProxyCollector(
+            listeners=[], buckets=numbered, store=store, file_rejected=lambda: rejected
+        ).collect()
     }
 
 
@@ -221,7 +223,9 @@ def test_many_buckets_give_others_a_turn() -> None:
         )
         for n in range(5000)
     ]
-    steps = ProxyCollector([], lambda: enumerate(states), lambda: None, lambda: False).steps()
+    steps = ProxyCollector(
+        listeners=[], buckets=lambda: enumerate(states), store=None, file_rejected=lambda: False
+    ).steps()
     assert sum(step is None for step in steps) >= len(states) // AT_A_TIME
     families = collected(states)
     found = families["quota_proxy_throttled_requests"].samples

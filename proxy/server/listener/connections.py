@@ -1,0 +1,128 @@
+"""ListenerConnections: the connections of one listener, from accept to close."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from proxy.relay.close_reasons import TOO_MANY_CONNECTIONS
+from proxy.relay.intercepted import Intercepted
+from proxy.relay.relay import Relay
+from proxy.server.connection.connection import Connection
+from proxy.server.listener.admission import Admission
+from proxy.server.listener.bootstrap_router import BootstrapRouter
+from proxy.server.listener.client_identification import ClientIdentification, NotServed
+from proxy.server.listener.closed_connections import ClosedConnections
+from proxy.server.listener.dialer import BrokerDialer
+from proxy.server.listener.local_responses import LocalResponses
+from proxy.server.listener.relays import Relays
+from proxy.server.listener.tls_server import TLS_HANDSHAKE_FAILED
+from proxy.tasks import Tasks
+
+
+class ListenerConnections:
+    """Fulfils ConnectionHost for the connections, and TlsAdmission for the ports with TLS."""
+
+    def __init__(
+        self,
+        *,
+        admission: Admission,
+        identification: ClientIdentification,
+        router: BootstrapRouter,
+        relays: Relays,
+        dialer: BrokerDialer,
+        local_responses: LocalResponses | None,
+        closed: ClosedConnections,
+        tasks: Tasks,
+        time: Callable[[], float],
+    ) -> None:
+        """`local_responses` is None if `relays` intercepts no API; `time` is the clock of the quotas."""
+        self.open: Final[set[Connection]] = set()
+        self.closing: Final[set[Connection]] = set()
+        """Connections that have ended, while their sockets still have data to send."""
+        self._admission: Final = admission
+        self._identification: Final = identification
+        self._router: Final = router
+        self._relays: Final = relays
+        self._dialer: Final = dialer
+        self._local_responses: Final = local_responses
+        self._closed: Final = closed
+        self._tasks: Final = tasks
+        self._time: Final = time
+
+    # TlsAdmission
+
+    def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
+        limit = self._admission.enter(address)
+        if limit:
+            self._closed.reject(TOO_MANY_CONNECTIONS, peer, limit)
+            return None
+        # Which broker a bootstrap connection gets is decided after the handshake: until then it counts for
+        # any.
+        node_id = self._router.next() if node_id is None else node_id
+        return self._relays.connection_delay(node_id, address, self._time())
+
+    def handshake_failed(self, address: str, peer: str, why: str) -> None:
+        self._admission.leave(address)
+        if why:
+            self._closed.reject(TLS_HANDSHAKE_FAILED, peer, why)
+
+    # ConnectionHost
+
+    def opened(self, connection: Connection, address: str) -> Relay | None:
+        if not connection.admitted:
+            limit = self._admission.enter(address)
+            if limit:
+                self._closed.reject(TOO_MANY_CONNECTIONS, connection.peer, limit)
+                return None
+        try:
+            principal, node_id = self._identification.identify(connection)
+        except NotServed as error:
+            self._admission.leave(address)
+            self._closed.reject(error.reason, connection.peer, str(error))
+            return None
+        connection.node_id = node_id
+        self.open.add(connection)
+        now = self._time()
+        if not connection.admitted:
+            delay = self._relays.connection_delay(node_id, address, now)
+            if delay > 0.0:
+                connection.serve_at(now + delay)
+        return self._relays.relay(node_id, principal, address, now)
+
+    async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        await self._dialer.dial(connection.node_id, broker)
+
+    def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        self._tasks.start(connection.reach_broker(broker))
+
+    def start_answering(self, connection: Connection, request: Intercepted) -> None:
+        assert self._local_responses is not None, "some API is intercepted"
+        self._tasks.start(self._local_responses.respond(connection, request))
+
+    def ended(self, connection: Connection, reason: str) -> None:
+        self.open.discard(connection)
+        self.closing.add(connection)
+        self._admission.leave(connection.address)
+        self._closed.count(reason)
+
+    def left(self, connection: Connection) -> None:
+        self.closing.discard(connection)
+
+    # For the process
+
+    def follower_lags(self) -> Iterator[tuple[int, int]]:
+        """For each connection of a follower: its node id, and how many messages its replicas lack."""
+        for connection in list(self.open):
+            follower = connection.follower
+            if follower is not None:
+                yield follower
+
+    def drain(self, now: float) -> None:
+        """Close what is idle; called every DRAIN_POLL_SECONDS until no connection is left."""
+        for connection in (*self.open, *self.closing):
+            connection.drain(now)
+
+    def abort(self) -> None:
+        """Close every connection at once."""
+        for connection in (*self.open, *self.closing):
+            connection.abort()

@@ -1,0 +1,40 @@
+"""BrokerDialer: connects clients' connections to their brokers."""
+
+import asyncio
+from typing import Final
+
+from proxy.errors import UpstreamUnavailable
+from proxy.security.access import Access
+from proxy.server.listener.bootstrap_router import BootstrapRouter
+from proxy.upstream.refresh import ClusterRefresh
+
+
+class BrokerDialer:
+    """Opens one broker connection for each client connection of a listener."""
+
+    def __init__(
+        self, *, router: BootstrapRouter, cluster: ClusterRefresh, access: Access, connect_seconds: float
+    ) -> None:
+        self._router: Final = router
+        self._cluster: Final = cluster
+        self._access: Final = access
+        self._connect_seconds: Final = connect_seconds
+
+    async def dial(self, node_id: int | None, protocol: asyncio.Protocol) -> None:
+        """Connect `protocol` to the broker. Raises UpstreamUnavailable.
+
+        A broker that cannot be reached may have moved, so a failure also requests fresh metadata.
+        """
+        address = None if node_id is None else self._router.address(node_id)
+        if node_id is None or address is None:
+            raise UpstreamUnavailable(f"broker {node_id} is no longer known")
+        host, port = address
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                await loop.create_connection(lambda: protocol, host, port, ssl=self._access.ssl_context)
+        except OSError as error:
+            self._cluster.request_refresh()
+            self._router.mark_unreachable(node_id)
+            why = str(error) or f"no connection within {self._connect_seconds:g} s"
+            raise UpstreamUnavailable(f"broker {node_id} at {host}:{port} is unreachable: {why}") from error

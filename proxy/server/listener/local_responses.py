@@ -1,0 +1,69 @@
+"""LocalResponses: the proxy's own responses to intercepted requests, which are not forwarded."""
+
+from functools import partial
+from typing import Final
+
+from proxy.admin.authority import ClientRights
+from proxy.admin.dispatch import AdminApis
+from proxy.admin.mutations.mutations import Broker, ControllerMutations
+from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
+from proxy.relay.intercepted import Intercepted
+from proxy.server.connection.connection import Connection
+from proxy.upstream.partition_counts import PartitionCounts
+from proxy.upstream.refresh import ClusterRefresh
+from proxy.wire.errors import ProtocolError
+
+ANSWER_FAILED: Final = "answer_failed"
+"""The label `reason` of a connection that ended because the proxy failed to respond; the log has the error.
+"""
+
+
+class LocalResponses:
+    """Responds to the intercepted requests of one listener's clients."""
+
+    def __init__(
+        self,
+        *,
+        admin: AdminApis,
+        mutations: ControllerMutations,
+        cluster: ClusterRefresh,
+        counts: PartitionCounts,
+        known_to_brokers: bool,
+    ) -> None:
+        """`known_to_brokers`: whether brokers see the client's own principal, not the proxy's."""
+        self._admin: Final = admin
+        self._mutations: Final = mutations
+        self._cluster: Final = cluster
+        self._counts: Final = counts
+        self._known_to_brokers: Final = known_to_brokers
+
+    async def respond(self, connection: Connection, request: Intercepted) -> None:
+        """Give the connection its response, or end the connection.
+
+        The client never waits for a response that does not come: an unforeseen error ends the connection too,
+        and goes on to the log.
+        """
+        apis = self._admin if request.header.api_key in self._admin.api_keys else self._mutations
+        try:
+            reply = await apis.answer(request, self._broker(connection, request))
+            connection.answer(request, reply.frame, reply.throttle_seconds, reply.hold)
+        except ProtocolError as error:
+            connection.fail(RelayError(CLIENT_PROTOCOL_ERROR, str(error)))
+        except RelayError as error:
+            connection.fail(error)
+        except BaseException:
+            connection.close(ANSWER_FAILED)
+            raise
+
+    def _broker(self, connection: Connection, request: Intercepted) -> Broker:
+        """The broker that the client sent the request to."""
+        assert connection.node_id is not None, "chosen when the connection was opened"
+        ask = partial(connection.ask, request)
+        rights = ClientRights(
+            self._admin.authority,
+            ask,
+            request.exchange.client,
+            request.header.correlation_id,
+            known_to_broker=self._known_to_brokers,
+        )
+        return Broker(self._cluster.view.cluster_id, connection.node_id, self._counts, ask, rights)

@@ -1,0 +1,97 @@
+"""Relays: the quota engine and the relay that each connection of a listener gets."""
+
+from typing import Final, Protocol
+
+from proxy.quota.engine import QuotaEngines
+from proxy.quota.networks import one_spelling
+from proxy.relay.login.authentication import Login
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.wire.addresses import Addresses, Unchanged
+from proxy.wire.topic_names import TopicNames
+
+
+class Relays(Protocol):
+    """Makes the relays of one listener."""
+
+    def connection_delay(self, node_id: int, address: str, now: float) -> float:
+        """Charge a new connection from this address; return the seconds until it may be served."""
+
+    def relay(self, node_id: int, principal: str, address: str, now: float) -> Relay:
+        """Make the relay of a connection to this broker."""
+
+
+class ClientRelays:
+    """Relays for clients: under client quotas, with the brokers' addresses replaced by the proxy's."""
+
+    def __init__(
+        self,
+        *,
+        engines: QuotaEngines,
+        addresses: Addresses,
+        traffic: Traffic,
+        max_frame_bytes: int,
+        intercepted_api_keys: frozenset[int],
+        topic_names: TopicNames,
+        login: Login | None,
+    ) -> None:
+        self._engines: Final = engines
+        self._addresses: Final = addresses
+        self._traffic: Final = traffic
+        self._max_frame_bytes: Final = max_frame_bytes
+        self._intercepted_api_keys: Final = intercepted_api_keys
+        self._topic_names: Final = topic_names
+        self._login: Final = login
+
+    def connection_delay(self, node_id: int, address: str, now: float) -> float:
+        return self._engines.engine(node_id, now).connect(one_spelling(address), now)
+
+    def relay(self, node_id: int, principal: str, address: str, now: float) -> Relay:
+        return Relay(
+            self._engines.engine(node_id, now),
+            self._addresses,
+            self._traffic,
+            principal,
+            address,
+            self._max_frame_bytes,
+            self._intercepted_api_keys,
+            self._topic_names,
+            node_id=node_id,
+            login=self._login,
+        )
+
+
+class ReplicationRelays:
+    """Relays between brokers: under replication quotas only, with every address left as it is."""
+
+    def __init__(
+        self,
+        *,
+        engines: QuotaEngines,
+        traffic: Traffic,
+        max_frame_bytes: int,
+        topic_names: TopicNames,
+        login: Login | None,
+    ) -> None:
+        self._engines: Final = engines
+        self._traffic: Final = traffic
+        self._max_frame_bytes: Final = max_frame_bytes
+        self._topic_names: Final = topic_names
+        self._login: Final = login
+
+    def connection_delay(self, node_id: int, address: str, now: float) -> float:
+        return 0.0
+
+    def relay(self, node_id: int, principal: str, address: str, now: float) -> Relay:
+        return Relay(
+            self._engines.between_brokers(node_id, now),
+            Unchanged(),
+            self._traffic,
+            principal,
+            address,
+            self._max_frame_bytes,
+            topic_names=self._topic_names,
+            between_brokers=True,
+            node_id=node_id,
+            login=self._login,
+        )

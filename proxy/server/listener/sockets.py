@@ -1,0 +1,84 @@
+"""ListeningSockets: the bound ports of one listener, and what accepts connections at them."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Final, cast
+
+from proxy.security.tls import TlsFiles
+from proxy.server.connection.connection import Connection
+from proxy.server.listener.connections import ListenerConnections
+from proxy.server.listener.ports import BACKLOG
+from proxy.server.listener.tls_server import TlsServer
+from proxy.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+
+class ListeningSockets:
+    """Accepts connections until close(), with TLS or without."""
+
+    def __init__(
+        self,
+        *,
+        listener: str,
+        bootstrap: socket.socket | None,
+        tls: TlsFiles | None,
+        handshake_seconds: float,
+        connections: ListenerConnections,
+        tasks: Tasks,
+    ) -> None:
+        """`bootstrap` is bound and does not listen yet; None if the listener has no bootstrap port."""
+        self.bootstrap_open = False
+        """Whether clients can connect to the bootstrap port."""
+        self._listener: Final = listener
+        self._bootstrap: Final = bootstrap
+        self._tls: Final = tls
+        self._handshake_seconds: Final = handshake_seconds
+        self._connections: Final = connections
+        self._tasks: Final = tasks
+        self._servers: Final[list[asyncio.Server | TlsServer]] = []
+        self._closed = False
+
+    def open_bootstrap(self) -> None:
+        """Serve the bootstrap port; later calls do nothing."""
+        bootstrap = self._bootstrap
+        if bootstrap is None or self.bootstrap_open or self._closed:
+            return
+        self.bootstrap_open = True
+        bootstrap.listen(BACKLOG)
+        self._serve(None, bootstrap)
+        host, port = bootstrap.getsockname()[:2]
+        log.info("%s: bootstrap port is %s:%d", self._listener, host, port)
+
+    def serve_broker(self, node_id: int, bound: socket.socket) -> None:
+        """Serve a broker's own port, which listens already."""
+        if self._closed:
+            bound.close()
+            return
+        log.info("%s: port of broker %d is %d", self._listener, node_id, bound.getsockname()[1])
+        self._serve(node_id, bound)
+
+    def _serve(self, node_id: int | None, bound: socket.socket) -> None:
+        self._tasks.start(self._accept(node_id, bound))
+
+    async def _accept(self, node_id: int | None, bound: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        factory = partial(Connection, self._connections, node_id, loop, self._tls is not None)
+        protocol = cast("Callable[[], asyncio.Protocol]", factory)
+        if self._tls is not None:
+            tls_server = TlsServer(self._connections, self._tls, bound, self._handshake_seconds, self._tasks)
+            self._servers.append(tls_server)
+            tls_server.start(node_id, protocol)
+            return
+        self._servers.append(await loop.create_server(protocol, sock=bound, backlog=BACKLOG))
+
+    def close(self) -> None:
+        """Accept no more connections; open ones go on."""
+        self._closed = True
+        for server in self._servers:
+            server.close()
+        if self._bootstrap is not None:
+            self._bootstrap.close()

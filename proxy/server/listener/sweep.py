@@ -1,0 +1,50 @@
+"""Sweep: what a listener does every second: it closes idle connections and retries ports that were in use."""
+
+import asyncio
+from typing import Final
+
+from proxy.config.settings import ConnectionLimits
+from proxy.relay.close_reasons import HANDSHAKE_TIMEOUT, IDLE
+from proxy.server.listener.connections import ListenerConnections
+from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.traffic_watch import TrafficWatch
+
+SWEEP_SECONDS: Final = 1.0
+"""Timeouts are whole seconds; a timer per connection would cost more than they are late by."""
+
+
+class Sweep:
+    """The periodic work of one listener."""
+
+    def __init__(
+        self,
+        *,
+        connections: ListenerConnections,
+        ports: BrokerPorts,
+        watch: TrafficWatch,
+        limits: ConnectionLimits,
+    ) -> None:
+        self._connections: Final = connections
+        self._ports: Final = ports
+        self._watch: Final = watch
+        self._limits: Final = limits
+
+    async def run(self) -> None:
+        """Sweep until cancelled."""
+        time = asyncio.get_running_loop().time
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self.sweep(time())
+
+    def sweep(self, now: float) -> None:
+        self._ports.retry()
+        self._watch.check(now)
+        self._close_idle(now)
+
+    def _close_idle(self, now: float) -> None:
+        for connection in list(self._connections.open):
+            waited = now - connection.opened_at
+            if not connection.first_request_seen and waited > self._limits.handshake_seconds:
+                connection.give_up(HANDSHAKE_TIMEOUT, "the client sent no request in time")
+            elif now - connection.heard_at > self._limits.idle_seconds and not connection.waits_for_broker:
+                connection.give_up(IDLE, "the client fell silent")

@@ -1,0 +1,148 @@
+"""Listeners: all gateways of one process."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+from proxy.admin.dispatch import AdminApis
+from proxy.admin.mutations.mutations import ControllerMutations
+from proxy.config.settings import Settings
+from proxy.quota.engine import QuotaEngines
+from proxy.relay.close_reasons import DRAIN_TIMEOUT
+from proxy.server.connection.drain import DRAIN_POLL_SECONDS
+from proxy.server.listener.admission import LimitedAdmission
+from proxy.server.listener.client_gateway import ClientListener, client_listener
+from proxy.server.listener.discovery import ClusterDiscovery
+from proxy.server.listener.gateway import Gateway
+from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
+from proxy.server.listener.replication_gateway import replication_gateway
+from proxy.tasks import Tasks
+
+log = logging.getLogger(__name__)
+REPLICATION_WAITS_SECONDS: Final = 5.0
+"""How long followers wait for the quotas at startup. A follower that fetches nothing for 30 s
+(replica.lag.time.max.ms) leaves the in-sync replicas."""
+
+
+class Listeners:
+    """Builds, starts and drains the listeners of the settings."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        engines: QuotaEngines,
+        admin: AdminApis,
+        mutations: ControllerMutations,
+        tasks: Tasks,
+    ) -> None:
+        """Bind the bootstrap ports. Raises SettingsError and PortInUse."""
+        limits = settings.limits
+        admission = LimitedAdmission(limits.max_connections, limits.max_connections_per_ip)
+
+        def build(place: int, asking: ClientListener | None) -> ClientListener:
+            listener = settings.client_listeners[place]
+            return client_listener(
+                settings=settings,
+                listener=listener,
+                engines=engines,
+                admission=admission,
+                admin=admin,
+                mutations=mutations,
+                names_from=None if asking is None or listener.asks else asking.discovery.cluster,
+                feeds_quotas=asking is None,
+                tasks=tasks,
+            )
+
+        # The quotas, and listeners that may not ask their own brokers, know the cluster by the first that
+        # may.
+        first = _first_that_asks(settings)
+        asking = build(first, None)
+        self._clients: Final = [
+            asking if place == first else build(place, asking)
+            for place in range(len(settings.client_listeners))
+        ]
+        self.feed: Final[QuotaClusterFeed] = asking.feed
+        """What the quotas know of the cluster."""
+        self.asking: Final[Gateway] = asking.gateway
+        """The listener by which the process knows the cluster."""
+        self._cluster: Final = asking.discovery.cluster
+        self.replication: Final[list[Gateway]] = [
+            replication_gateway(
+                settings=settings, listener=listener, engines=engines, cluster=self._cluster, tasks=tasks
+            )
+            for listener in settings.listeners
+            if listener.replication
+        ]
+        # Followers fetch topics by id, and a partition whose topic's name is unknown cannot be omitted.
+        self._cluster.want_topics = bool(self.replication)
+
+    @property
+    def clients(self) -> list[Gateway]:
+        return [listener.gateway for listener in self._clients]
+
+    @property
+    def all(self) -> list[Gateway]:
+        return self.clients + self.replication
+
+    @property
+    def asking_clusters(self) -> list[ClusterDiscovery]:
+        """The clusters whose brokers the proxy may ask."""
+        return [listener.discovery for listener in self._clients if listener.gateway.listener.asks]
+
+    async def start_clients(self, quotas_loaded: Callable[[], Awaitable[object]]) -> None:
+        """Serve clients once their quotas are known."""
+        await quotas_loaded()
+        for gateway in self.clients:
+            gateway.start()
+
+    async def start_replication(self, quotas_loaded: Callable[[], Awaitable[object]]) -> None:
+        """Serve followers once their quotas, and the replicas that are not in sync, are known.
+
+        They wait only REPLICATION_WAITS_SECONDS, because the cluster may need them to make this known.
+        """
+        if self.replication:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REPLICATION_WAITS_SECONDS):
+                    await quotas_loaded()
+                    await self._cluster.answered.wait()
+        for gateway in self.replication:
+            gateway.start()
+
+    async def drain(self, seconds: float) -> None:
+        """Accept no more connections, deliver the responses that are due, and close idle connections.
+
+        After `seconds`, close the rest. Followers go last: a Produce request with acks=all gets its response
+        when they have fetched its records.
+        """
+        time = asyncio.get_running_loop().time
+        started = time()
+        count = sum(gateway.connection_count for gateway in self.all)
+        log.info("draining %d connections", count)
+        for gateways in (self.clients, self.replication):
+            for gateway in gateways:
+                gateway.stop_listening()
+            while any(gateway.connections.open or gateway.connections.closing for gateway in gateways):
+                now = time()
+                for gateway in gateways:
+                    if now >= started + seconds:
+                        gateway.connections.abort()
+                    else:
+                        gateway.connections.drain(now)
+                await asyncio.sleep(DRAIN_POLL_SECONDS)
+        aborted = sum(gateway.closed.get(DRAIN_TIMEOUT, 0) for gateway in self.all)
+        log.info("drained in %.1f s; aborted %d of %d connections", time() - started, aborted, count)
+
+    def close(self) -> None:
+        """Close the proxy's own connections to the brokers."""
+        for gateway in self.all:
+            gateway.close()
+
+
+def _first_that_asks(settings: Settings) -> int:
+    for place, listener in enumerate(settings.client_listeners):
+        if listener.asks:
+            return place
+    return 0

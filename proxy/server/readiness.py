@@ -1,0 +1,52 @@
+"""Readiness: what /readyz says of the process."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from proxy.server.certificates import Certificates
+from proxy.server.listener.gateway import Gateway
+from proxy.server.reload import Reload
+from proxy.store.kafka_topic import KafkaTopic
+from proxy.telemetry.usage.reporter import UsageReporter
+
+
+class Readiness:
+    """Whether clients can be served, and what else is wrong."""
+
+    def __init__(
+        self,
+        *,
+        gateways: Sequence[Gateway],
+        topic: KafkaTopic | None,
+        certificates: Certificates,
+        reload: Reload,
+        usage: UsageReporter | None,
+    ) -> None:
+        """`topic` stores quotas, if one does; `usage` is None if usage is not reported."""
+        self.draining = False
+        self._gateways: Final = gateways
+        self._topic: Final = topic
+        self._certificates: Final = certificates
+        self._reload: Final = reload
+        self._usage: Final = usage
+
+    def problems(self) -> list[str]:
+        """Why clients cannot be served now; empty if they can."""
+        problems = ["shutting down"] if self.draining else []
+        if self._topic is not None and not self._topic.loaded.is_set():
+            # Listeners do not start before the quotas are loaded: their own problems only follow from this.
+            return [*problems, f"quotas: {self._topic.problem}"]
+        return problems + [problem for gateway in self._gateways for problem in gateway.problems()]
+
+    def warnings(self) -> list[str]:
+        """What is wrong but keeps no client from being served."""
+        warnings = []
+        if self._topic is not None and self._topic.loaded.is_set() and self._topic.problem:
+            warnings.append(f"quotas stay as they are, and changes are rejected: {self._topic.problem}")
+        warnings += self._certificates.warnings()
+        warnings += [warning for gateway in self._gateways for warning in gateway.warnings()]
+        if self._reload.problem:
+            warnings.append(f"the previous configuration stays in force: {self._reload.problem}")
+        if self._usage is not None:
+            warnings += self._usage.problems
+        return warnings
