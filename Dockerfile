@@ -1,4 +1,4 @@
-# The proxy alone: no compiler, no Kafka, a user without rights. See deploy/README.md.
+# The image has only the proxy, without a compiler or Kafka, and runs as an unprivileged user. See deploy/README.md.
 
 FROM python:3.12-slim AS build
 RUN apt-get update \
@@ -7,7 +7,7 @@ RUN apt-get update \
 WORKDIR /src
 COPY pyproject.toml setup.py README.md ./
 COPY proxy proxy
-# An image whose pure rings would run interpreted is no image: without a working compiler the build fails.
+# Fail the build if the pure rings cannot be compiled.
 ENV QUOTA_PROXY_BUILD=require
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 RUN python -m venv --without-pip /opt/quota-proxy \
@@ -16,12 +16,12 @@ RUN python -m venv --without-pip /opt/quota-proxy \
 FROM python:3.12-slim
 COPY --from=build /opt/quota-proxy /opt/quota-proxy
 ENV PATH=/opt/quota-proxy/bin:$PATH PYTHONDONTWRITEBYTECODE=1
-# Fails here, rather than at a user's, when the rings did not come along compiled.
+# Fail the build if the image lacks the compiled rings.
 RUN quota-proxy version | grep -q compiled
 USER 10001:10001
-# The default ports: bootstrap, the first brokers', admin.
+# The default ports: bootstrap, the first brokers, admin.
 EXPOSE 29092 29100-29109 9644
-# Asks the default admin port; with another admin.port, give the container a health check of its own.
+# The check uses the default admin port. With another admin.port, configure a health check for the container.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:9644/healthz', timeout=2)"]
 ENTRYPOINT ["quota-proxy"]

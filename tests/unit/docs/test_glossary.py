@@ -1,0 +1,149 @@
+"""Retired words do not come back: each thing has one name, in code, messages, tests and pages alike.
+
+docs/design.md has the terms in use. A word that is only sometimes wrong, such as "answer", is not in the
+table.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[3]
+SUFFIXES: Final = {".py", ".md", ".yaml", ".toml", ".service", ".html", ".sh"}
+NAMES: Final = {"Makefile", "Dockerfile"}
+GENERATED: Final = {"build", "dist", "node_modules", "results", "__pycache__"}
+"""Folders that no one edits; folders that begin with a dot are skipped too."""
+EXEMPT: Final = {
+    Path(__file__).relative_to(ROOT): "has the retired words themselves",
+    Path("CHANGELOG.md"): "names what has been renamed",
+}
+
+
+class Retired(NamedTuple):
+    """A retired word."""
+
+    pattern: str
+    """A regular expression for whole words; without regard to case, unless it has a capital letter."""
+    instead: str
+    example: str
+    """A text that the pattern must find."""
+
+
+class Allowed(NamedTuple):
+    """A text that contains a retired word and stays."""
+
+    pattern: str
+    reason: str
+
+
+EVERYWHERE: Final = (
+    Retired(r"\w*refus\w*", "reject, rejected, rejection", "the request is refused"),
+    Retired(r"HeldWhole", "FrameBuffer", "HeldWhole(frame)"),
+    Retired(r"class (Turns|Whole)", "InFlight, FrameBuffer", "class Turns:"),
+    Retired(r"HeldFetch|HeldTopics|class Fetches", "FetchGate, OmittablePartitions", "HeldFetch()"),
+    Retired(r"own_api_keys|AnsweredApi", "intercepted_api_keys, InterceptedApi", "AnsweredApi(KEY)"),
+    Retired(r"class (Reception|Entrance)", "ClientIdentification, BootstrapRouter", "class Entrance:"),
+    Retired(r"class (Owner|Door)", "ConnectionHost, TlsAdmission", "class Door:"),
+    Retired(r"class (Bill|Cost|Refusing)", "PermitCharge, Permits, Rejection", "class Bill:"),
+    Retired(r"class (Pace|Collector)", "Yielder, GarbageCollection", "class Pace:"),
+    Retired(r"know_by", "use_cluster_of", "know_by(listener)"),
+    Retired(r"who\s+(is|are)\s+over", "a client over its quota", "Who is over waits"),
+    Retired(r"hears?\s+nothing", "is not forwarded", "the broker hears nothing"),
+)
+PAGES: Final = (
+    Retired(r"pass_by|passed_on|pass_items", "forward (bytes), charge_items", "relay.pass_by(5)"),
+    Retired(r"fellows?", "peers", "its fellows"),
+    Retired(r"greet\w*", "first_request_seen", "_greet(client)"),
+    Retired(r"look(s|ed)?[_\s]+after", "close_idle", "look_after()"),
+    Retired(r"put(s|ting)?[_\s]+off", "gc_paused, delay", "while_it_is_put_off"),
+    Retired(r"garbage(?![_\s]+collect)", "not Kafka's protocol", "garbage from a client"),
+    Retired(r"(held|hold|holds|holding)[_\s]+back", "omit, throttle, mute", "what is held back"),
+    Retired(r"(left|leave|leaves|leaving)[_\s]+out", "omit, skip, exclude", "what is left out"),
+    Retired(r"pass(es|ed|ing)?\s+on", "forward", "it is passed on"),
+    Retired(r"what\s+is\s+over", "traffic over a limit", "what is over is dropped"),
+    Retired(r"(some|every|no)body\s+else's", "other clients", "nobody else's"),
+    Retired(r"somebody", "a client", "somebody waits"),
+    Retired(r"held", "buffered, waiting, omitted, muted", "held for a client"),
+)
+"""Retired from pages and configurations, and not yet from the code."""
+ALLOWED: Final = (
+    Allowed(r"\brefusal_error\b", "a configuration key"),
+    Allowed(r"\bproduce_refused\b|\bPRODUCE_REFUSED\b", "a label value of /metrics"),
+    Allowed(r"\bConnection refused\b|\bConnectionRefusedError\b|match=\"refused\"", "the system's error"),
+    Allowed(r"\w*(series|partitions)_left_out\w*", "a metric's name"),
+)
+
+
+@cache
+def texts() -> list[tuple[Path, str]]:
+    """Every file of the tree that a person writes, without the allowed texts."""
+    allowed = re.compile("|".join(entry.pattern for entry in ALLOWED))
+    return [
+        (path.relative_to(ROOT), allowed.sub("", path.read_text()))
+        for path in files(ROOT)
+        if path.relative_to(ROOT) not in EXEMPT
+    ]
+
+
+def files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.name in GENERATED or path.is_symlink():
+            continue
+        if path.is_dir():
+            yield from files(path)
+        elif path.suffix in SUFFIXES or path.name in NAMES:
+            yield path
+
+
+def is_page(path: Path) -> bool:
+    """Whether it is a page or a configuration. The tables of configuration.md come from docstrings."""
+    return path.suffix in {".md", ".yaml", ".service"} and path.name != "configuration.md"
+
+
+def compiled(word: Retired) -> re.Pattern[str]:
+    has_capital = re.search("[A-Z]", word.pattern) is not None
+    whole = rf"(?<![A-Za-z])(?:{word.pattern})(?![A-Za-z])"
+    return re.compile(whole, 0 if has_capital else re.IGNORECASE)
+
+
+def found(word: Retired, pages_only: bool) -> list[str]:
+    """`path:line: the matching text` of every place with the word, in names of files too."""
+    pattern = compiled(word)
+    places = [str(path) for path, _ in texts() if pattern.search(path.name) and not pages_only]
+    for path, text in texts():
+        if pages_only and not is_page(path):
+            continue
+        for match in pattern.finditer(text):
+            number = text.count("\n", 0, match.start()) + 1
+            places.append(f"{path}:{number}: {text.splitlines()[number - 1].strip()}")
+    return places
+
+
+@pytest.mark.parametrize("word", EVERYWHERE, ids=lambda word: word.example)
+def test_retired_everywhere(word: Retired) -> None:
+    assert found(word, pages_only=False) == [], f"write: {word.instead}"
+
+
+@pytest.mark.parametrize("word", PAGES, ids=lambda word: word.example)
+def test_retired_from_pages(word: Retired) -> None:
+    assert found(word, pages_only=True) == [], f"write: {word.instead}"
+
+
+@pytest.mark.parametrize("word", [*EVERYWHERE, *PAGES], ids=lambda word: word.example)
+def test_pattern_finds_its_example(word: Retired) -> None:
+    assert compiled(word).search(word.example)
+
+
+def test_the_tree_is_scanned() -> None:
+    scanned = {path.parts[0] for path, _ in texts()}
+    assert scanned >= {"proxy", "pipeline", "bench", "tests", "docs", "config", "deploy", "README.md"}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED, ids=lambda allowed: allowed.reason)
+def test_allowed_text_is_in_use(allowed: Allowed) -> None:
+    pattern = re.compile(allowed.pattern)
+    assert any(pattern.search(path.read_text()) for path in files(ROOT) if path != Path(__file__))
