@@ -7,6 +7,8 @@ QuotaProxyError          every error that is meant for the operator's eyes: one 
   PortInUse              a port of a listener, or the admin port, cannot be had
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +20,13 @@ def spell(key: KeyPath) -> str:
     """The key as an operator would write it: `("listeners", 0, "bind")` is `listeners[0].bind`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
     return "".join(parts).removeprefix(".")
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return the known name that an unknown one is probably meant for, or all known names."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]}?" if close else f"expected one of {', '.join(names)}"
 
 
 class QuotaProxyError(Exception):

@@ -1,11 +1,11 @@
-"""Authority: who may read and change quotas through the proxy: whoever the cluster would let.
+"""Authority: who may read and change quotas through the proxy: the clients that the cluster authorizes.
 
-The broker's word is asked for on the client's own connection, where the broker knows it: a question of the
-same kind that changes nothing. To whom AlterClientQuotas would be rejected, it is with validate_only too
-(error 31); DescribeCluster's authorized operations would not do, since nothing is shown there to who may not
-describe the cluster, whatever else they may do. A client whose TLS ends at the proxy reaches the broker as
-the proxy does, and a cluster without an authorizer lets everybody; in both cases the configuration says who
-may.
+The proxy sends the broker a request of the same kind that changes nothing, on the client's own connection: a
+broker rejects AlterClientQuotas with validate_only for the same clients as without (error 31).
+DescribeCluster's authorized operations would not do: they are empty for a client that may not describe the
+cluster, whatever else it may do. The configuration decides in two cases: for a client whose TLS ends at the
+proxy, since the broker sees the proxy's principal, and in a cluster without an authorizer, which lets every
+client do everything.
 """
 
 from collections.abc import Awaitable, Callable
@@ -31,20 +31,22 @@ from proxy.upstream.broker_connection import request_frame
 
 Response = TypeVar("Response", bound=ResponsePayload)
 Ask = Callable[[bytes], Awaitable[bytes]]
-"""Sends the broker a whole frame on the client's own connection; header and body of its answer."""
-NOBODY: Final = "quota-proxy-asks-who-may"
-"""The user in questions that are about no user."""
+"""Sends the broker a frame on the client's own connection, and returns header and body of the response."""
+PROBE: Final = "quota-proxy-asks-who-may"
+"""The user, or resource, in requests that only probe rights."""
 ALL: Final = i8(2)
 EVERYBODY: Final = "everybody"
 LOOPBACK: Final = "loopback"
-MAY_NOT: Final = "Neither the cluster nor the proxy's configuration lets this client read or change quotas."
+MAY_NOT: Final = (
+    "Neither the cluster nor the proxy's configuration authorizes this client to read or change quotas."
+)
 
 
 def any_acl() -> DescribeAclsRequest:
-    """A question that a broker without an authorizer answers with error 54, whoever asks."""
+    """Return a request that a broker without an authorizer rejects with error 54 for every client."""
     return DescribeAclsRequest(
         resource_type_filter=ALL,
-        resource_name_filter=NOBODY,
+        resource_name_filter=PROBE,
         pattern_type_filter=i8(3),
         principal_filter=None,
         host_filter=None,
@@ -54,29 +56,29 @@ def any_acl() -> DescribeAclsRequest:
 
 
 class Authority:
-    """What the configuration says about it."""
+    """The rights that the configuration gives."""
 
     def __init__(self, settings: Changes) -> None:
         self.settings = settings
 
     def without_authorizer(self, who: Identity) -> bool:
-        """Whether somebody may where the cluster does not care."""
+        """Whether a client may read and change quotas in a cluster without an authorizer."""
         if who.principal in self.settings.admins:
             return True
         open_to = self.settings.without_authorizer or LOOPBACK
         return open_to == EVERYBODY or (open_to == LOOPBACK and is_loopback(who.address))
 
     def named(self, who: Identity) -> bool:
-        """Whether the configuration names somebody."""
+        """Whether the configuration names a client as an admin."""
         return who.principal in self.settings.admins
 
 
 class Rights(Protocol):
-    """What the client of one request may do. Questions raise RelayError where the broker's answer is none."""
+    """What the client of one request may do. Raises RelayError if a response of the broker does not parse."""
 
     @property
     def sees_configs(self) -> bool:
-        """Whether it may see the proxy's configs of a topic or broker whose own ones the broker shows it."""
+        """Whether it may see the quota configs of a resource whose Kafka configs the broker shows it."""
 
     async def may_describe(self) -> bool:
         """Whether it may read the cluster's quotas: DescribeConfigs on the cluster."""
@@ -85,18 +87,16 @@ class Rights(Protocol):
         """Whether it may change the cluster's quotas: AlterConfigs on the cluster."""
 
     async def may_as_judged(self) -> bool:
-        """Whether it may change the proxy's configs of a topic or broker whose own ones the broker would let
-        it change.
-        """
+        """Whether it may change the quota configs of a resource if the broker lets it alter the resource."""
 
 
 class ClientRights(Rights):
-    """As the broker says it, and the configuration where that cannot."""
+    """The rights that the broker gives; those of the configuration if the broker cannot tell."""
 
     def __init__(
         self, authority: Authority, ask: Ask, who: Identity, correlation_id: int, *, known_to_broker: bool
     ) -> None:
-        """`known_to_broker`: whether the broker takes the client for what it is."""
+        """`known_to_broker`: whether the broker sees the client's own principal."""
         self._authority: Final = authority
         self._ask_broker: Final = ask
         self._who: Final = who
@@ -111,7 +111,7 @@ class ClientRights(Rights):
         decided = await self._decided()
         if decided is not None:
             return decided
-        component = ComponentData(entity_type=USER, match_type=i8(0), match=NOBODY)
+        component = ComponentData(entity_type=USER, match_type=i8(0), match=PROBE)
         request = DescribeClientQuotasRequest(components=(component,), strict=True)
         answer = await self._ask(request, DescribeClientQuotasResponse)
         return answer.error_code != ErrorCode.cluster_authorization_failed
@@ -121,7 +121,7 @@ class ClientRights(Rights):
         if decided is not None:
             return decided
         entry = EntryData(
-            entity=(EntityData(entity_type=USER, entity_name=NOBODY),),
+            entity=(EntityData(entity_type=USER, entity_name=PROBE),),
             ops=(OpData(key="producer_byte_rate", value=f64(1.0), remove=False),),
         )
         request = AlterClientQuotasRequest(entries=(entry,), validate_only=True)
@@ -133,7 +133,7 @@ class ClientRights(Rights):
         return decided is None or decided
 
     async def _decided(self) -> bool | None:
-        """What the configuration decides; None where the broker does."""
+        """Return what the configuration decides; None if the broker decides."""
         if not self._known_to_broker:
             return self._authority.named(self._who)
         answer = await self._ask(any_acl(), DescribeAclsResponse)

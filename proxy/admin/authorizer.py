@@ -1,4 +1,4 @@
-"""AuthorizerWatch: whether a cluster has an authorizer, which is asked on a connection of the proxy's own."""
+"""AuthorizerWatch: asks, on the proxy's own connection, whether a cluster has an authorizer."""
 
 import asyncio
 import logging
@@ -15,16 +15,17 @@ from proxy.upstream.refresh import ClusterRefresh
 
 log = logging.getLogger(__name__)
 ASK_EVERY_SECONDS: Final = 300.0
+"""An authorizer is added by restarting the brokers, so the answer changes rarely."""
 RETRY_SECONDS: Final = 1.0
 
 
 class AuthorizerWatch:
-    """Asks for ever with run()."""
+    """Keeps the answer of a cluster."""
 
     def __init__(
         self, name: str, cluster: ClusterRefresh, access: Access, seconds: float, authority: Authority
     ) -> None:
-        """`name` is the listener's; `seconds`: how long connecting, and an answer, may take."""
+        """`name` is the listener's; `seconds` is the timeout of connecting and asking."""
         self._name: Final = name
         self._cluster: Final = cluster
         self._access: Final = access
@@ -34,20 +35,21 @@ class AuthorizerWatch:
 
     @property
     def warning(self) -> str:
-        """What is wrong where nobody has said who may change quotas; empty where it is not."""
+        """A warning if neither the cluster nor the configuration limits who may change quotas."""
         if not self._missing or self._authority.settings.without_authorizer is not None:
             return ""
         return (
             f"{self._name}: the cluster has no authorizer, so every client on the proxy's own host may "
-            "change quotas; set quotas.changes.without_authorizer to say who may"
+            "change quotas; set quotas.changes.without_authorizer to choose who may"
         )
 
     async def run(self) -> None:
+        """Ask until cancelled."""
         while True:
             try:
                 missing = await self._ask()
             except (OSError, EOFError, UpstreamUnavailable):
-                # The cluster's own refresh says why.
+                # ClusterRefresh logs the reason.
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             newly = missing and not self._missing
@@ -57,7 +59,7 @@ class AuthorizerWatch:
             await asyncio.sleep(ASK_EVERY_SECONDS)
 
     async def _ask(self) -> bool:
-        """Whether there is none."""
+        """Return whether the cluster has no authorizer."""
         node = next(iter(self._cluster.view.nodes.values()), None)
         if node is None:
             raise UpstreamUnavailable("no broker is known")

@@ -1,11 +1,11 @@
-"""DescribeClientQuotas and AlterClientQuotas answered out of the store, with Kafka's checks and error codes.
+"""DescribeClientQuotas and AlterClientQuotas, answered from the store with Kafka's checks and error codes.
 
-Ours beyond Kafka:
+Extensions of Kafka's API:
 
-- An entry of AlterClientQuotas that sets `expires_at_ms` holds until then (ms since the epoch), and one that
-  removes it ends the entity's temporary values.
-- A filter of DescribeClientQuotas with a component for any `lasting`, besides its others, gets what holds
-  without temporary values.
+- An AlterClientQuotas entry that sets `expires_at_ms` makes its quotas temporary: they hold until that time,
+  in ms since the epoch. An entry that removes `expires_at_ms` ends the entity's temporary quotas.
+- A DescribeClientQuotas filter with an additional component for any `lasting` gets the quotas that hold
+  without the temporary ones.
 - An `ip` may be a network, as in the configuration file.
 """
 
@@ -16,8 +16,10 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.authority import MAY_NOT
+from proxy.admin.authority import MAY_NOT, Rights
 from proxy.admin.messages.client_quotas import (
+    ALTER_CLIENT_QUOTAS,
+    DESCRIBE_CLIENT_QUOTAS,
     Component,
     Part,
     QuotaAlteration,
@@ -30,31 +32,38 @@ from proxy.admin.messages.client_quotas import (
     write_altered,
     write_described,
 )
+from proxy.admin.messages.fields import open_request
 from proxy.admin.rejected import RequestRejected
-from proxy.config.unknown_key import meant
+from proxy.errors import suggestion
 from proxy.quota.identity import CLIENT_ID, DEFAULT, IP, USER, Identity, QuotaEntity
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.quota import QuotaKey
+from proxy.relay.intercepted import Intercepted
 from proxy.store.quota_store import YIELD_EVERY, ClientQuotaAlteration, QuotaStore, StoreOff, StoreUnavailable
-from proxy.wire.reader import Reader
 
 EXPIRES_AT_MS: Final = "expires_at_ms"
 LAST_TIME_MS: Final = 253_402_300_799_000
-"""The end of the year 9999."""
+"""The end of the year 9999: the last time that all clients can show."""
 TYPES: Final = (USER, CLIENT_ID, IP)
 EXACT: Final = 0
 DEFAULT_NAME: Final = 1
 ANY_NAME: Final = 2
+MATCH_TYPES: Final = {DEFAULT_NAME: "MATCH_TYPE_DEFAULT", ANY_NAME: "MATCH_TYPE_SPECIFIED"}
 RESOLVE_SECONDS: Final = 5.0
+ENTITIES: Final = "an entity has a user, a client-id, or both, or only an ip"
 ANY_LASTING: Final = Component("lasting", ANY_NAME, None)
-"""Kafka rejects it as an unknown entity type (UNSUPPORTED_VERSION), so that a client can tell."""
+"""Kafka rejects it as an unknown entity type (UNSUPPORTED_VERSION), so a client can tell a broker from
+the proxy.
+"""
 
+Entity = tuple[Part, ...]
+"""As the request names it."""
 Result = tuple[ErrorCode, str | None]
-DONE: Final[Result] = (ErrorCode.none, None)
+SUCCESS: Final[Result] = (ErrorCode.none, None)
 
 
 class ClientQuotas:
-    """Both APIs. Bodies that do not parse raise Malformed."""
+    """Answers both APIs. Requests that do not parse raise Malformed."""
 
     def __init__(self, store: QuotaStore, keys: Iterable[QuotaKey]) -> None:
         self._store: Final = store
@@ -62,10 +71,14 @@ class ClientQuotas:
 
     # Describe
 
-    async def describe(self, reader: Reader, flexible: bool, correlation_id: int, may: bool = True) -> bytes:
-        """The frame that answers the body at `reader`; `may`: whether its client may know."""
-        components, strict = read_describe(reader, flexible)
-        if not may:
+    async def describe(self, request: Intercepted, rights: Rights) -> bytes:
+        """Return the frame that answers DescribeClientQuotas."""
+        allowed = await rights.may_describe()
+        header = request.header
+        correlation_id = header.correlation_id
+        flexible = header.api_version >= DESCRIBE_CLIENT_QUOTAS.flexible_from
+        components, strict = read_describe(open_request(header, request.frame, flexible), flexible)
+        if not allowed:
             code = ErrorCode.cluster_authorization_failed
             return describe_response(correlation_id, flexible, code, MAY_NOT, None)
         others = [component for component in components if component != ANY_LASTING]
@@ -85,64 +98,72 @@ class ClientQuotas:
         return describe_response(correlation_id, flexible, ErrorCode.none, None, entries)
 
     def _candidates(self, wanted: Mapping[str, str | None], strict: bool, lasting: bool) -> list[QuotaEntity]:
-        """Entities that may pass the filter: the one that it names, or all."""
+        """Return the entities that may match: the one that the filter names, or all."""
         if strict and None not in wanted.values():
             return [QuotaEntity(wanted.get(USER), wanted.get(CLIENT_ID), wanted.get(IP))] if wanted else []
         return self._store.lasting_entities() if lasting else list(self._store.effective)
 
     # Alter
 
-    async def alter(
-        self, reader: Reader, flexible: bool, correlation_id: int, who: Identity, may: bool = True
-    ) -> bytes:
-        """Make the changes of the body at `reader`, if its client `may`; the frame that answers it."""
+    async def alter(self, request: Intercepted, rights: Rights) -> bytes:
+        """Make the changes of AlterClientQuotas; return the frame that answers it."""
+        allowed = await rights.may_alter()
+        header = request.header
+        flexible = header.api_version >= ALTER_CLIENT_QUOTAS.flexible_from
+        reader = open_request(header, request.frame, flexible)
         entries: list[QuotaAlteration] = []
         for number, entry in enumerate(read_alterations(reader, flexible), 1):
             entries.append(entry)
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         validate_only = read_validate_only(reader, flexible)
-        results: dict[tuple[Part, ...], Result] = {}
-        changes: dict[tuple[Part, ...], ClientQuotaAlteration] = {}
-        for number, entry in enumerate(entries, 1):
-            # As a map has it, the last name of a type counts.
-            parts = tuple(dict(entry.parts).items())
-            if parts in results:
-                results[parts] = (
-                    ErrorCode.invalid_request,
-                    "The entity is in the request twice; the first counts",
-                )
-                continue
-            if not may:
-                results[parts] = (ErrorCode.cluster_authorization_failed, MAY_NOT)
-                continue
-            try:
-                changes[parts] = await self._check(parts, entry.ops)
-                results[parts] = DONE
-            except RequestRejected as rejected:
-                results[parts] = (rejected.code, str(rejected))
-            if number % YIELD_EVERY == 0:
-                await asyncio.sleep(0)
-        failure = await self._store_all(list(changes.values()), who, validate_only)
+        results, changes = await self._check_all(entries, allowed)
+        failure = await self._store_all(list(changes.values()), request.exchange.client, validate_only)
         if failure is not None:
-            for parts in changes:
-                results[parts] = failure
+            results |= dict.fromkeys(changes, failure)
         altered: list[bytes] = []
         for parts, (code, message) in results.items():
             altered.append(write_altered(parts, code, message, flexible))
             if len(altered) % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-        return alter_response(correlation_id, flexible, altered)
+        return alter_response(header.correlation_id, flexible, altered)
+
+    async def _check_all(
+        self, entries: list[QuotaAlteration], allowed: bool
+    ) -> tuple[dict[Entity, Result], dict[Entity, ClientQuotaAlteration]]:
+        """Return each entity's result so far, and the changes of the valid entries."""
+        results: dict[Entity, Result] = {}
+        changes: dict[Entity, ClientQuotaAlteration] = {}
+        for number, entry in enumerate(entries, 1):
+            # Kafka reads the parts into a map, so the last name of a type counts.
+            parts = tuple(dict(entry.parts).items())
+            if parts in results:
+                results[parts] = (
+                    ErrorCode.invalid_request,
+                    "The entity appears more than once in the request",
+                )
+                continue
+            if not allowed:
+                results[parts] = (ErrorCode.cluster_authorization_failed, MAY_NOT)
+                continue
+            try:
+                changes[parts] = await self._check(parts, entry.ops)
+                results[parts] = SUCCESS
+            except RequestRejected as rejected:
+                results[parts] = (rejected.code, str(rejected))
+            if number % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        return results, changes
 
     async def _store_all(
         self, changes: list[ClientQuotaAlteration], who: Identity, validate_only: bool
     ) -> Result | None:
-        """Store the changes; what stands in the way where they cannot be stored."""
+        """Store the changes; return the error if that fails."""
         try:
             if not validate_only:
                 await self._store.alter(changes, who)
         except StoreUnavailable as error:
-            # Retriable, and it may be that the change was made after all.
+            # A retriable error: the change may have been made nevertheless.
             return ErrorCode.request_timed_out, str(error)
         except StoreOff as error:
             return ErrorCode.policy_violation, str(error)
@@ -152,9 +173,9 @@ class ClientQuotas:
         values: dict[str, float | None] = {}
         for op in ops:
             if op.key is None:
-                raise _invalid("The key of a quota is null")
+                raise _invalid("The quota key must not be null")
             if op.key in values:
-                raise _invalid(f"The quota {op.key} is in the entry twice")
+                raise _invalid(f"The quota key {op.key} appears more than once in the entry")
             values[op.key] = None if op.remove else op.value
         entity, address = await _entity(dict(parts))
         expiry = EXPIRES_AT_MS in values
@@ -171,7 +192,7 @@ class ClientQuotas:
     def _check_value(self, entity: QuotaEntity, name: str, value: float) -> None:
         key = self._keys.get(name)
         if key is None:
-            raise _invalid(f"{name} is no quota; {meant(name, self._keys)}")
+            raise _invalid(f"Invalid configuration key {name}; {suggestion(name, self._keys)}")
         problem = key.misplaced(entity) or key.problem(value)
         if problem:
             raise _invalid(problem)
@@ -183,38 +204,36 @@ def _invalid(message: str) -> RequestRejected:
 
 def _end(end: float, values: Mapping[str, float | None]) -> int:
     if not values:
-        raise _invalid(f"{EXPIRES_AT_MS} says until when the entry's quotas hold; the entry has none")
+        raise _invalid(f"{EXPIRES_AT_MS} needs a quota in the same entry, which then holds until that time")
     if not end.is_integer() or not time.time() * 1000 < end <= LAST_TIME_MS:
-        raise _invalid(f"{EXPIRES_AT_MS} is {end:f}; it takes a time to come, in ms since the epoch")
+        raise _invalid(f"{EXPIRES_AT_MS} is {end:f}; it must be a time in the future, in ms since the epoch")
     return int(end)
 
 
 async def _entity(parts: Mapping[str | None, str | None]) -> tuple[QuotaEntity, str | None]:
-    """The entity, and what the name of an ip stands for where that is no address."""
+    """Return the entity, and the address of an ip that is given as a host name."""
     if not parts:
-        raise _invalid("The entity is empty; it has user, client-id or both, or ip alone")
+        raise _invalid(f"Invalid empty client quota entity; {ENTITIES}")
     for kind, name in parts.items():
         if kind not in TYPES:
             what = "null" if kind is None else kind
-            raise _invalid(
-                f"{what} is no type of a quota entity; it has user, client-id or both, or ip alone"
-            )
+            raise _invalid(f"Unhandled client quota entity type: {what}; {ENTITIES}")
         if name == "":
-            raise _invalid(f"The name of the {kind} is empty; it is null for the default entity")
+            raise _invalid(f"Empty {kind} not supported; use null for the default entity")
     if IP not in parts:
         return QuotaEntity(_name(parts, USER), _name(parts, CLIENT_ID)), None
     if len(parts) > 1:
-        raise _invalid("ip stands alone; it cannot be combined with user or client-id")
+        raise _invalid(f"Invalid client quota entity combination; {ENTITIES}")
     return QuotaEntity(None, None, _name(parts, IP)), await _address(parts[IP])
 
 
 def _name(parts: Mapping[str | None, str | None], kind: str) -> str | None:
-    """A part as a QuotaEntity has it."""
+    """Return the name of a part as QuotaEntity has it."""
     return parts[kind] or DEFAULT if kind in parts else None
 
 
 async def _address(name: str | None) -> str | None:
-    """What a host name stands for; None for what is an address, a network or the default entity itself."""
+    """Resolve a host name; return None for an address, a network or the default entity."""
     if name is None:
         return None
     try:
@@ -227,33 +246,36 @@ async def _address(name: str | None) -> str | None:
             found = await asyncio.get_running_loop().getaddrinfo(name, None)
         return canonical_address(str(found[0][4][0]))
     except (OSError, UnicodeError, ValueError) as error:
-        raise _invalid(f"{name} is neither an IP address nor a host name that resolves") from error
+        raise _invalid(f"{name} is not an IP address, a network or a resolvable host") from error
 
 
 def _filter(components: Iterable[Component]) -> dict[str, str | None]:
-    """By entity type the name to match: DEFAULT for the default entity, None for any."""
+    """Return the name to match by entity type: DEFAULT for the default entity, None for any name."""
     wanted: dict[str, str | None] = {}
     for component in components:
         kind, match = component.type, component.match
         if not kind:
-            raise _invalid("The entity type of a filter is empty")
+            raise _invalid("Invalid empty entity type")
         if kind in wanted:
-            raise _invalid(f"The entity type {kind} is in the filter twice")
+            raise _invalid(f"Entity type {kind} cannot appear more than once in the filter")
         if kind not in TYPES:
-            raise RequestRejected(ErrorCode.unsupported_version, f"The entity type {kind} is not known")
+            raise RequestRejected(ErrorCode.unsupported_version, f"Unsupported entity type {kind}")
         if component.match_type == EXACT:
             if match is None:
-                raise _invalid(f"The filter for {kind} asks for a name and has none")
-            # No entity's name is empty, and DEFAULT is not asked for so.
+                raise _invalid(
+                    f"The filter for {kind} specifies MATCH_TYPE_EXACT, but its match string is null"
+                )
+            # No entity has an empty name. DEFAULT is empty, and an exact filter must not match it.
             wanted[kind] = match or "\0"
         elif component.match_type in (DEFAULT_NAME, ANY_NAME):
             if match is not None:
-                raise _invalid(f"The filter for {kind} has a name and does not ask for one")
+                type_name = MATCH_TYPES[component.match_type]
+                raise _invalid(f"The filter for {kind} specifies {type_name}, but also a match string")
             wanted[kind] = DEFAULT if component.match_type == DEFAULT_NAME else None
         else:
-            raise _invalid(f"The filter for {kind} has the unknown match type {component.match_type}")
+            raise _invalid(f"Unknown match type {component.match_type}")
     if IP in wanted and len(wanted) > 1:
-        raise _invalid("ip stands alone; it cannot be combined with user or client-id in a filter")
+        raise _invalid("Invalid entity filter component combination: ip excludes user and client-id")
     return wanted
 
 
@@ -267,6 +289,6 @@ def _matches(entity: QuotaEntity, wanted: Mapping[str, str | None], strict: bool
 
 
 def _parts(entity: QuotaEntity) -> list[tuple[str, str | None]]:
-    """The entity on the wire: null is the default."""
+    """Return the entity as messages have it: null is the default."""
     named = zip(TYPES, entity, strict=True)
     return [(kind, None if name == DEFAULT else name) for kind, name in named if name is not None]

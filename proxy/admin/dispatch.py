@@ -1,38 +1,40 @@
-"""Requests that the proxy answers in the brokers' place: from the request's frame to the answer's."""
+"""Intercepted requests, handed to the handler of their API."""
 
 from typing import Final
 
 from proxy.admin.authority import Authority
+from proxy.admin.broker import Broker, Reply
 from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.configs.alter_describe import ResourceConfigs
 from proxy.admin.configs.create_topics import TopicCreations
-from proxy.admin.messages.client_quotas import FLEXIBLE_FROM
-from proxy.admin.mutations.mutations import Broker, Reply
+from proxy.admin.messages.alter_configs import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from proxy.admin.messages.client_quotas import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
+from proxy.admin.messages.create_partitions import CREATE_PARTITIONS
+from proxy.admin.messages.create_topics import CREATE_TOPICS
+from proxy.admin.messages.delete_topics import DELETE_TOPICS
+from proxy.admin.messages.describe_configs import DESCRIBE_CONFIGS
 from proxy.relay.intercepted import Intercepted
-from proxy.wire import intercepted
-from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, CREATE_TOPICS, DESCRIBE_CLIENT_QUOTAS, DESCRIBE_CONFIGS
-from proxy.wire.apis import read_request_header
-from proxy.wire.errors import UnsupportedVersion
-from proxy.wire.reader import Reader
+from proxy.wire.registry import ApiTable
 
-NEWEST: Final = {
-    api.key: api.newest
+_ALWAYS: Final = {
+    api.key: api
     for api in (
-        intercepted.CREATE_TOPICS,
-        intercepted.DESCRIBE_CONFIGS,
-        intercepted.ALTER_CONFIGS,
-        intercepted.INCREMENTAL_ALTER_CONFIGS,
-        intercepted.DESCRIBE_CLIENT_QUOTAS,
-        intercepted.ALTER_CLIENT_QUOTAS,
+        CREATE_TOPICS.versions,
+        DESCRIBE_CONFIGS,
+        ALTER_CONFIGS,
+        INCREMENTAL_ALTER_CONFIGS,
+        DESCRIBE_CLIENT_QUOTAS,
+        ALTER_CLIENT_QUOTAS,
     )
 }
-"""The APIs that the proxy answers, each from version 0 on."""
+APIS: Final = ApiTable([*_ALWAYS.values(), DELETE_TOPICS.versions, CREATE_PARTITIONS.versions])
+"""Of clients' relays. DeleteTopics and CreatePartitions are intercepted while there is a mutation quota."""
 
 
 class AdminApis:
-    """Answers intercepted requests."""
+    """Answers the requests that the proxy always intercepts."""
 
-    api_keys: Final = frozenset(NEWEST)
+    api_keys: Final = frozenset(_ALWAYS)
 
     def __init__(
         self,
@@ -47,29 +49,20 @@ class AdminApis:
         self._creations: Final = creations
 
     async def answer(self, request: Intercepted, broker: Broker) -> Reply:
-        """The answer. Raises ProtocolError where a broker would end the connection, and
-        RelayError where the broker's part of the answer is none.
+        """Answer a request.
+
+        Raises ProtocolError if a broker would close the connection, RelayError if the broker's response to
+        the proxy does not parse.
         """
         header = request.header
-        if header.api_version > NEWEST[header.api_key]:
-            raise UnsupportedVersion(
-                f"the API with key {header.api_key} is asked at version {header.api_version}; "
-                f"ApiVersions offers up to {NEWEST[header.api_key]}"
-            )
-        if header.api_key == CREATE_TOPICS:
+        api = _ALWAYS[header.api_key]
+        api.check_version(header.api_version)
+        if api is CREATE_TOPICS.versions:
             return await self._creations.answer(request, broker)
-        if header.api_key == DESCRIBE_CONFIGS:
+        if api is DESCRIBE_CONFIGS:
             return Reply(await self._configs.describe(request, broker))
-        if header.api_key not in (DESCRIBE_CLIENT_QUOTAS, ALTER_CLIENT_QUOTAS):
-            return Reply(await self._configs.alter(request, broker))
-        flexible = header.api_version >= FLEXIBLE_FROM
-        reader = Reader([request.frame])
-        read_request_header(reader)
-        if flexible:
-            reader.skip_tags()
-        if header.api_key == DESCRIBE_CLIENT_QUOTAS:
-            may = await broker.rights.may_describe()
-            return Reply(await self._client_quotas.describe(reader, flexible, header.correlation_id, may))
-        may = await broker.rights.may_alter()
-        who = request.exchange.client
-        return Reply(await self._client_quotas.alter(reader, flexible, header.correlation_id, who, may))
+        if api is DESCRIBE_CLIENT_QUOTAS:
+            return Reply(await self._client_quotas.describe(request, broker.rights))
+        if api is ALTER_CLIENT_QUOTAS:
+            return Reply(await self._client_quotas.alter(request, broker.rights))
+        return Reply(await self._configs.alter(request, broker))

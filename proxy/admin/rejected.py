@@ -1,4 +1,4 @@
-"""RequestRejected: what makes the proxy answer with an error of Kafka's."""
+"""RequestRejected: an error that the proxy answers with."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 
 
 class RequestRejected(Exception):
-    """A request, or a part of one, is not done; `code` is Kafka's, str() the message."""
+    """A request, or a part of it, is rejected. `code` is Kafka's; str() is the error_message."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)

@@ -23,6 +23,7 @@ from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.errors import FrameTooLarge, ProtocolError
 from proxy.wire.not_kafka import looks_like
+from proxy.wire.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.topic_names import TopicNames
 
 NO_INTERCEPTED_APIS: Final[frozenset[int]] = frozenset()
@@ -45,12 +46,14 @@ class Relay:
         between_brokers: bool = False,
         node_id: int = -1,
         login: Login | None = None,
+        apis: ApiTable = WITHOUT_INTERCEPTED,
     ) -> None:
         """`intercepted_api_keys`: the APIs whose requests are not for the broker; see take_intercepted().
 
-        `topic_names`: None where nobody knows any. `between_brokers`: the client is a broker too. Its fetches
-        are a follower's; no version is rejected. `node_id`: the broker's, under which usage is counted.
-        `login`: how clients are named by their logins; None: they are not.
+        `topic_names`: None where nobody knows any. `between_brokers`: the client is a broker too. Its
+        fetches are a follower's; no version is rejected. `node_id`: the broker's, under which usage is
+        counted. `login`: how clients are named by their logins; None: they are not. `apis`: the APIs that
+        are read, and those that limit what ApiVersions offers.
         """
         who = Identity(principal, "", client_address)
         names = TopicNames() if topic_names is None else topic_names
@@ -65,6 +68,7 @@ class Relay:
             names,
             between_brokers,
             node_id,
+            apis,
         )
         self._responses: Final = Responses(engine, addresses, traffic, self._in_flight, names)
         self._authentication: Authentication | None = None

@@ -23,7 +23,7 @@ from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import NOTHING, Reader
-from proxy.wire.registry import BETWEEN_BROKERS, BY_KEY
+from proxy.wire.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 from proxy.wire.walk import HEAD
@@ -44,6 +44,7 @@ class Requests:
         names: TopicNames,
         between_brokers: bool = False,
         node_id: int = -1,
+        apis: ApiTable = WITHOUT_INTERCEPTED,
     ) -> None:
         self._node_id: Final = node_id
         self._engine: Final = engine
@@ -52,6 +53,7 @@ class Requests:
         self._intercepted_api_keys: Final = intercepted_api_keys
         self._names: Final = names
         self._between_brokers: Final = between_brokers
+        self._apis: Final = apis.read_between_brokers if between_brokers else apis.read
         self._splitter: Final = FrameSplitter(max_frame_bytes)
         self._client = new_client(who, b"", traffic, node_id)
         self._passing: CutThrough | None = None
@@ -207,15 +209,13 @@ class Requests:
 
     def _api(self, header: RequestHeader) -> Api | None:
         """How to read a request; None for not at all."""
-        if header.api_key >= len(BY_KEY):
+        if header.api_key >= len(self._apis):
             return None
-        if not self._between_brokers:
-            return BY_KEY[header.api_key]
-        api = BETWEEN_BROKERS[header.api_key]
-        if api is not None and (header.api_version < api.oldest or header.api_version > api.newest):
-            self._traffic.unread_fetches += 1
-            return None
-        return api
+        api = self._apis[header.api_key]
+        if api is None or not self._between_brokers or api.oldest <= header.api_version <= api.newest:
+            return api
+        self._traffic.unread_fetches += 1
+        return None
 
     def _unread(self, frame: Frame, header: RequestHeader, client: Client) -> RequestView | None:
         """What the quotas see of a request that nobody reads; None where none of them asks."""

@@ -16,11 +16,10 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from proxy.admin.messages.topics import TopicKey
 from proxy.errors import UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.broker_connection import BrokerConnection
-from proxy.upstream.partitions import Partitions
+from proxy.upstream.partitions import Partitions, TopicKey
 from proxy.wire.views import NO_ID
 
 log = logging.getLogger(__name__)

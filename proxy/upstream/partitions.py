@@ -1,8 +1,8 @@
-"""How many partitions a topic has, of which every source may be behind.
+"""How many partitions a topic has, from sources that may be behind the controller.
 
-A broker's Metadata trails the controller by a moment, so what has just passed through the proxy is
-remembered. Where the two differ, the topic's id says whether they speak of the same topic: its partitions
-never become fewer, so the larger count is the newer. Where the ids do not say, what charges more counts.
+A broker's Metadata is behind the controller for a moment, so the proxy remembers the mutations that it has
+forwarded. If the two differ and have the same topic id, the larger count is the newer: a topic never loses
+partitions. Without ids to compare, the count that charges more is used.
 """
 
 from collections.abc import Iterable
@@ -12,25 +12,30 @@ from typing import Final
 from proxy.wire.views import NO_ID
 
 REMEMBERED_SECONDS: Final = 300.0
-"""Longer than any broker that serves clients is behind."""
+"""Longer than a broker that serves clients is behind the controller."""
 REMEMBERED_AT_MOST: Final = 20_000
+"""Topics; each takes some hundred bytes. Twice as many as a controller creates in one request (KRaft)."""
+
+
+TopicKey = str | bytes
+"""What a request names a topic by: its name, or its id if the request has no name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """A topic's partitions, as one source has them."""
+    """A topic's partitions according to one source."""
 
     count: int
     topic_id: bytes = NO_ID
 
 
 def to_delete(known: Iterable[Partitions | None]) -> int:
-    """Partitions of a topic that is to go; 0 where nobody knows it."""
+    """Return the partitions of a topic that is deleted; 0 if no source has it."""
     return max([source.count for source in known if source is not None], default=0)
 
 
 def to_grow(known: Iterable[Partitions | None]) -> int | None:
-    """Partitions of a topic that is to have more; None where nobody knows it."""
+    """Return the partitions of a topic that is grown; None if no source has it."""
     sources = [source for source in known if source is not None]
     if not sources:
         return None
@@ -39,19 +44,19 @@ def to_grow(known: Iterable[Partitions | None]) -> int | None:
     return max(counts) if len(ids) == 1 and NO_ID not in ids else min(counts)
 
 
-class Remembered:
-    """What has passed through the proxy lately, by topic."""
+class RecentMutations:
+    """The topics that were created, grown or deleted through the proxy lately."""
 
     def __init__(self, seconds: float = REMEMBERED_SECONDS, at_most: int = REMEMBERED_AT_MOST) -> None:
         self._seconds: Final = seconds
         self._at_most: Final = at_most
         self._topics: Final[dict[str, tuple[Partitions, float]]] = {}
-        """With the time of each, the oldest first."""
+        """With the time of each mutation, the oldest first."""
         self._names: Final[dict[bytes, str]] = {}
         """By topic id."""
 
     def note(self, name: str, partitions: Partitions, now: float) -> None:
-        """A topic has so many partitions from now on."""
+        """Remember that a topic was created or grown."""
         self.forget(name)
         self._topics[name] = (partitions, now)
         if partitions.topic_id != NO_ID:
@@ -63,15 +68,16 @@ class Remembered:
         return next(iter(self._topics.values()))[1]
 
     def forget(self, name: str) -> None:
-        """A topic is gone."""
+        """Remember nothing of a topic that was deleted."""
         known = self._topics.pop(name, None)
         if known is not None:
             self._names.pop(known[0].topic_id, None)
 
     def recall(self, name: str, now: float) -> Partitions | None:
+        """Return a topic's partitions; None if it was not changed lately."""
         known = self._topics.get(name)
         return None if known is None or known[1] <= now - self._seconds else known[0]
 
     def name(self, topic_id: bytes) -> str | None:
-        """The name of a topic of which the id was heard."""
+        """Return the name of a topic that was created or grown lately."""
         return self._names.get(topic_id)

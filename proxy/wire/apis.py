@@ -9,9 +9,12 @@ from mypy_extensions import mypyc_attr
 
 from proxy.wire.addresses import Addresses
 from proxy.wire.api_keys import api_name
-from proxy.wire.errors import Malformed
+from proxy.wire.errors import Malformed, UnsupportedVersion
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView
+
+_FIXED_BYTES: Final = 10
+"""Of a request header: api_key, api_version, correlation_id and the length of client_id."""
 
 
 class Api:
@@ -26,6 +29,14 @@ class Api:
     @property
     def name(self) -> str:
         return api_name(self.key)
+
+    def check_version(self, api_version: int) -> None:
+        """Raise UnsupportedVersion for a version that ApiVersions does not offer through the proxy."""
+        if not self.oldest <= api_version <= self.newest:
+            raise UnsupportedVersion(
+                f"{self.name} v{api_version} is not supported; "
+                f"ApiVersions offers v{self.oldest} to v{self.newest}"
+            )
 
     def flexible_response_header(self, api_version: int) -> bool:
         return api_version >= self.flexible_from
@@ -56,6 +67,11 @@ class RequestHeader:
         self.correlation_id: Final = correlation_id
         self.raw_client_id: Final = raw_client_id
         """UTF-8, not checked."""
+
+    @property
+    def size(self) -> int:
+        """The bytes up to the client id, with it; tags follow in flexible versions."""
+        return _FIXED_BYTES + len(self.raw_client_id)
 
 
 def read_request_header(reader: Reader) -> RequestHeader:

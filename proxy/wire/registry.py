@@ -1,6 +1,6 @@
-"""The APIs that the proxy knows, by key."""
+"""ApiTable: the APIs that the proxy knows, by key."""
 
-from typing import Final
+from typing import Final, final
 
 from proxy.wire.api_00_produce import Produce
 from proxy.wire.api_01_fetch import Fetch
@@ -12,43 +12,40 @@ from proxy.wire.api_78_share_fetch import ShareFetch
 from proxy.wire.api_79_share_acknowledge import ShareAcknowledge
 from proxy.wire.api_keys import END, FETCH, PRODUCE
 from proxy.wire.apis import Api
-from proxy.wire.intercepted import ANSWERED
+from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.sasl_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
-KNOWN: Final[list[Api | None]] = [None] * END
-"""Those that it reads or answers; of these, clients are offered no other versions."""
+
+@final
+class ApiTable:
+    """The APIs of a process. Each list has an entry for every key, None for APIs that do not belong to it."""
+
+    def __init__(self, intercepted: list[InterceptedApi]) -> None:
+        """`intercepted`: the APIs that a layer above answers, from the files of their codecs."""
+        self.known: Final[list[Api | None]] = [None] * END
+        """APIs that are read or intercepted; clients are offered no other versions of them."""
+        self.read: Final[list[Api | None]] = [None] * END
+        """APIs that a relay reads, in requests and responses."""
+        self.read_between_brokers: Final[list[Api | None]] = [None] * END
+        """APIs that a relay reads where the client is a broker too."""
+        for api in (
+            Produce(),
+            Fetch(),
+            Metadata(),
+            FindCoordinator(),
+            ApiVersions(self.known),
+            DescribeCluster(),
+            ShareFetch(),
+            ShareAcknowledge(),
+        ):
+            self.known[api.key] = api
+            self.read[api.key] = api
+        for known in [*intercepted, SASL_HANDSHAKE, SASL_AUTHENTICATE]:
+            self.known[known.key] = known
+        # Replication quotas need Fetch. Produce with acks=0 has no response, which only its reader knows.
+        for key in (PRODUCE, FETCH):
+            self.read_between_brokers[key] = self.read[key]
 
 
-def _by_key() -> list[Api | None]:
-    table: list[Api | None] = [None] * END
-    for api in (
-        Produce(),
-        Fetch(),
-        Metadata(),
-        FindCoordinator(),
-        ApiVersions(KNOWN),
-        DescribeCluster(),
-        ShareFetch(),
-        ShareAcknowledge(),
-    ):
-        table[api.key] = api
-        KNOWN[api.key] = api
-    for answered in [*ANSWERED, SASL_HANDSHAKE, SASL_AUTHENTICATE]:
-        KNOWN[answered.key] = answered
-    return table
-
-
-BY_KEY: Final = _by_key()
-"""Those that it reads, on their way to the broker and back; None where it does not."""
-
-
-def _between_brokers() -> list[Api | None]:
-    table: list[Api | None] = [None] * END
-    for api in BY_KEY:
-        if api is not None and api.key in (PRODUCE, FETCH):
-            table[api.key] = api
-    return table
-
-
-BETWEEN_BROKERS: Final = _between_brokers()
-"""Those that it reads where brokers ask each other: Produce, because with acks=0 it has no answer."""
+WITHOUT_INTERCEPTED: Final = ApiTable([])
+"""Without intercepted APIs: for relays whose clients are brokers, which are offered every version."""

@@ -1,6 +1,4 @@
-"""SaslHandshake and SaslAuthenticate: on listeners where clients are named by their logins the proxy watches
-them pass, and clients are offered no version that it could not follow.
-"""
+"""SaslHandshake and SaslAuthenticate: the relay follows logins in them (KIP-43, KIP-152)."""
 
 from typing import Final
 
@@ -9,9 +7,10 @@ from proxy.wire.edit import count, i16, i32, i64, string
 from proxy.wire.error_codes import SASL_AUTHENTICATION_FAILED
 from proxy.wire.intercepted import InterceptedApi
 
-SASL_HANDSHAKE: Final = InterceptedApi(api_keys.SASL_HANDSHAKE, 1, 2)
-"""No version is flexible."""
-SASL_AUTHENTICATE: Final = InterceptedApi(api_keys.SASL_AUTHENTICATE, 2, 2)
+NEVER: Final = 1 << 15
+"""Above every version."""
+SASL_HANDSHAKE: Final = InterceptedApi(api_keys.SASL_HANDSHAKE, newest=1, flexible_from=NEVER)
+SASL_AUTHENTICATE: Final = InterceptedApi(api_keys.SASL_AUTHENTICATE, newest=2, flexible_from=2)
 MAX_ERROR_MESSAGE: Final = 1000
 """Characters of an error_message: a name in it may be longer than its length field can say."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from proxy.wire.registry import BY_KEY
+from proxy.wire.registry import WITHOUT_INTERCEPTED
 from tests.support.kafka.clients import Aiokafka, Client, Confluent, KafkaPython
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import make_topic, read_log
@@ -69,7 +69,7 @@ def test_the_versions_that_are_offered(kafka_391: EmbeddedKafka, proxy: ProxyPro
         {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys} for answer in answers
     )
     for key, (oldest, newest) in native.items():
-        api = BY_KEY[key] if key < len(BY_KEY) else None
+        api = WITHOUT_INTERCEPTED.read[key] if key < len(WITHOUT_INTERCEPTED.read) else None
         assert offered[key] == ((oldest, newest) if api is None else (oldest, min(newest, api.newest)))
     assert answers[1].finalized_features == answers[0].finalized_features
 

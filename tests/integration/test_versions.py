@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.admin.dispatch import APIS
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.wire.api_keys import API_VERSIONS, PRODUCE
-from proxy.wire.registry import KNOWN
 from tests.support.kafka.raw_client import RawClient
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type, versions
 from tests.support.messages.requests import api_versions, metadata
@@ -30,7 +30,7 @@ def test_the_proxy_reads_the_newest_versions_of_the_broker(kafka: EmbeddedKafka)
     """When this fails, Kafka has a version of an API that the module named here has to learn."""
     behind = []
     for key, (_, newest) in _ranges(_answer(kafka.port(1))).items():
-        api = KNOWN[key] if key < len(KNOWN) else None
+        api = APIS.known[key] if key < len(APIS.known) else None
         if api is not None and newest > api.newest:
             behind.append(f"{api.name} ({type(api).__module__}): v{api.newest} is ours, v{newest} is Kafka's")
     assert behind == []
@@ -38,7 +38,7 @@ def test_the_proxy_reads_the_newest_versions_of_the_broker(kafka: EmbeddedKafka)
 
 def test_every_api_that_the_proxy_reads_is_still_there(kafka: EmbeddedKafka) -> None:
     known = _ranges(_answer(kafka.port(1)))
-    gone = [api.name for api in KNOWN if api is not None and api.key not in known]
+    gone = [api.name for api in APIS.known if api is not None and api.key not in known]
     assert gone == []
 
 
@@ -47,7 +47,7 @@ def test_clients_are_offered_what_both_know(version: int, kafka: EmbeddedKafka, 
     native, offered = (_answer(port, version) for port in (kafka.port(1), proxy.bootstrap_port))
     expected = {}
     for key, (oldest, newest) in _ranges(native).items():
-        api = KNOWN[key] if key < len(KNOWN) else None
+        api = APIS.known[key] if key < len(APIS.known) else None
         expected[key] = (oldest, newest) if api is None else (oldest, min(newest, api.newest))
     assert _ranges(offered) == expected
     assert expected[PRODUCE][0] == 0, "librdkafka takes a broker without Produce v0 for an ancient one"

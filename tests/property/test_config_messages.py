@@ -10,19 +10,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.admin.messages.alter_configs import (
-    Altered,
+    AlteredResource,
     read_alter_request,
     read_alter_response,
     write_alter_response,
 )
-from proxy.admin.messages.create_topics_configs import split, with_entries
+from proxy.admin.messages.create_topics import CREATE_TOPICS, add_configs, split_configs
 from proxy.admin.messages.describe_configs import (
     read_describe_request,
     read_describe_response,
     write_describe_response,
 )
-from proxy.admin.messages.topic_apis import APIS
-from proxy.admin.messages.topics import Yielder, read_answer, read_request, write_answer
+from proxy.admin.messages.topics import (
+    TopicsResponse,
+    read_topics_request,
+    read_topics_response,
+    write_topics_response,
+)
+from proxy.admin.yielder import Yielder
 from proxy.wire.apis import RequestHeader, read_request_header
 from proxy.wire.errors import ProtocolError
 from proxy.wire.reader import Reader
@@ -60,7 +65,7 @@ def describe_request(frame: bytes):
 
 
 def create_request(frame: bytes):
-    return to_end(read_request(APIS[CREATE], header_of(frame), frame[LENGTH:], Yielder()))
+    return to_end(read_topics_request(CREATE_TOPICS, header_of(frame), frame[LENGTH:], Yielder()))
 
 
 @each_altering
@@ -93,7 +98,9 @@ def test_answers_to_who_alters(key, version, data):
     assert [result.error_code for result in answer.results] == [
         int(response.error_code) for response in message.responses
     ]
-    asked = replace(request, resources=tuple(Altered(result.key, (), b"", b"") for result in answer.results))
+    asked = replace(
+        request, resources=tuple(AlteredResource(result.key, (), b"", b"") for result in answer.results)
+    )
     assert write_alter_response(asked, answer.results, answer.throttle_time_ms) == frame
 
 
@@ -120,18 +127,18 @@ def test_creating(version, data):
     frame = request_frame(message)
     request = create_request(frame)
     for topic in request.topics:
-        assert to_end(split(request, topic, lambda name: False, Yielder())) == ([], topic)
-    halves = [to_end(split(request, topic, lambda name: True, Yielder())) for topic in request.topics]
+        assert to_end(split_configs(request, topic, lambda name: False, Yielder())) == ([], topic)
+    halves = [to_end(split_configs(request, topic, lambda name: True, Yielder())) for topic in request.topics]
     without = read_frame(
-        request_type(CREATE, version), framed(request.with_topics([rest for _, rest in halves]))
+        request_type(CREATE, version), framed(request.with_topics([rest for _, rest in halves]).payload)
     )
     assert [replace(topic, configs=()) for topic in message.topics] == list(without.topics)
-    for (ours, _), topic in zip(halves, message.topics, strict=True):
-        assert [(op.name, op.value) for op in ours] == [(c.name, c.value) for c in topic.configs]
+    for (taken, _), topic in zip(halves, message.topics, strict=True):
+        assert [(op.name, op.value) for op in taken] == [(c.name, c.value) for c in topic.configs]
     answer = response_frame(data.draw(messages(response_type(CREATE, version))))
-    parts = to_end(read_answer(request, answer[LENGTH:], Yielder()))
-    topics = [to_end(with_entries(request, topic, [], Yielder())) for topic in parts.topics]
-    assert write_answer(request, topics, parts.throttle_time_ms) == answer
+    parts = to_end(read_topics_response(request, answer[LENGTH:], Yielder()))
+    topics = [to_end(add_configs(request, topic, [], Yielder())) for topic in parts.topics]
+    assert write_topics_response(request, TopicsResponse(topics, parts.throttle_time_ms)) == answer
 
 
 READERS = {

@@ -8,7 +8,7 @@ from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERR
 from proxy.relay.traffic import Traffic
 from proxy.wire.errors import ProtocolError
 from proxy.wire.frames import FrameSplitter
-from proxy.wire.registry import BY_KEY
+from proxy.wire.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import opaque
 from tests.support.messages.kio_messages import (
     framed,
@@ -23,7 +23,9 @@ from tests.support.messages.random_messages import sample
 from tests.support.messages.reading import edited, pass_response, read_request, read_response
 from tests.support.stories.playbook import EVERYONE, START, new_relay
 
-PAIRS = [(api.key, version) for api in BY_KEY if api is not None for version in versions(api.key)]
+PAIRS = [
+    (api.key, version) for api in WITHOUT_INTERCEPTED.read if api is not None for version in versions(api.key)
+]
 REQUESTS = [request_frame(sample(request_type(key, version))) for key, version in PAIRS]
 RESPONSES = [response_frame(sample(response_type(key, version))) for key, version in PAIRS]
 IDS = [f"{key}v{version}" for key, version in PAIRS]

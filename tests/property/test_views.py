@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
+from proxy.admin.dispatch import APIS
 from proxy.wire.api_keys import API_VERSIONS, FETCH, PRODUCE
 from proxy.wire.edit import Edit, i32
-from proxy.wire.registry import BY_KEY, KNOWN
 from proxy.wire.views import NO_ID
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
@@ -39,7 +39,7 @@ ENDPOINTS_TAG = {PRODUCE: 10, FETCH: 16}
 """The APIs whose NodeEndpoints stand in a tag, from this version on."""
 HIDDEN = BROKER_HOST.encode()
 
-READ = [api.key for api in BY_KEY if api is not None]
+READ = [api.key for api in APIS.read if api is not None]
 FEW = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -112,7 +112,7 @@ def through(response):
         return through_proxy(response)
     kept = []
     for key in response.api_keys:
-        api = KNOWN[key.api_key] if 0 <= key.api_key < len(KNOWN) else None
+        api = APIS.known[key.api_key] if 0 <= key.api_key < len(APIS.known) else None
         if api is None or (key.max_version <= api.newest and key.min_version >= api.oldest):
             kept.append(key)
         elif key.min_version <= api.newest and key.max_version >= api.oldest:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.wire.registry import BY_KEY
+from proxy.wire.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import milliseconds, opaque, produced
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
@@ -96,7 +96,7 @@ def passed(response):
 
 def body(key, version):
     """As much of a request as the proxy reads: tags of the header, and the fields of Produce and Fetch."""
-    tags = b"\0" if version >= BY_KEY[key].flexible_from else b""
+    tags = b"\0" if version >= WITHOUT_INTERCEPTED.read[key].flexible_from else b""
     fields = {0: b"\0" + b"\0\1" + bytes(5), 1: bytes(16)}
     return tags + fields.get(key, b"")
 

@@ -1,9 +1,10 @@
-"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs: the proxy's part, and the broker's.
+"""ResourceConfigs: DescribeConfigs, AlterConfigs and IncrementalAlterConfigs, with quota configs.
 
-Of a request the broker gets what is not ours, and judges it: a resource that it rejects, because there is no
-such topic or its client may not change it, is rejected whole. Ours are checked before it is asked and stored
-when it has agreed, so that neither part is made where the other cannot be. No broker hears of the topic
-`<default>`, which stands for all topics without a value of their own.
+The proxy takes the quota configs out of a request and forwards the rest. A resource that the broker rejects,
+because the topic does not exist or the client may not change it, is rejected as a whole. Quota configs are
+checked before the request is forwarded, and stored after the broker has accepted the resource, so that
+neither part is changed if the other cannot be. The topic `<default>`, which stands for all topics without a
+value of their own, exists in the proxy alone and is not forwarded.
 """
 
 import time
@@ -15,6 +16,7 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.authority import MAY_NOT, Rights
+from proxy.admin.broker import Broker
 from proxy.admin.configs.plan import (
     BROKER_TYPE,
     EXPIRES_AT_MS,
@@ -26,7 +28,7 @@ from proxy.admin.configs.plan import (
 )
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.messages.alter_configs import (
-    Altered,
+    AlteredResource,
     AlterRequest,
     AlterResult,
     ConfigOp,
@@ -39,15 +41,14 @@ from proxy.admin.messages.config_resources import ResourceKey
 from proxy.admin.messages.describe_configs import (
     DescribeRequest,
     DescribeResult,
-    add_entries,
-    own_result,
+    add_configs,
+    local_result,
     read_describe_request,
     read_describe_response,
     write_describe_response,
 )
-from proxy.admin.messages.topics import Yielder
-from proxy.admin.mutations.mutations import Broker
 from proxy.admin.rejected import RequestRejected
+from proxy.admin.yielder import Yielder
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
@@ -60,24 +61,27 @@ DEFAULT_TOPIC: Final[ResourceKey] = (TOPIC_TYPE, DEFAULT_RESOURCE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
-    """A resource of a request to alter."""
+class _PlannedResource:
+    """A resource of a request to alter, split into the broker's part and the proxy's."""
 
-    asked: Altered
-    theirs: list[ConfigOp]
-    """What is not ours."""
+    requested: AlteredResource
+    forwarded: list[ConfigOp]
+    """The configs for the broker."""
     change: ConfigChange | None = None
-    """Ours; None where there is nothing to change."""
+    """Of the quota configs; None if there is nothing to change."""
     rejection: AlterResult | None = None
 
     @property
     def local(self) -> bool:
-        """Whether the broker is not asked."""
-        return self.rejection is not None or self.asked.key == DEFAULT_TOPIC
+        """Whether the resource is not forwarded."""
+        return self.rejection is not None or self.requested.key == DEFAULT_TOPIC
 
 
 class ResourceConfigs:
-    """The three APIs. Bodies that do not parse raise Malformed; what the broker answers, RelayError."""
+    """Answers the three APIs.
+
+    Requests that do not parse raise Malformed, responses of the broker RelayError.
+    """
 
     def __init__(
         self,
@@ -92,25 +96,26 @@ class ResourceConfigs:
     # Describe
 
     async def describe(self, intercepted: Intercepted, broker: Broker) -> bytes:
-        """The frame that answers DescribeConfigs."""
+        """Return the frame that answers DescribeConfigs."""
         yielder = Yielder()
         request = await read_describe_request(intercepted.header, intercepted.frame, yielder)
-        theirs = [resource for resource in request.resources if resource.key != DEFAULT_TOPIC]
+        forwarded = [resource for resource in request.resources if resource.key != DEFAULT_TOPIC]
         results: list[DescribeResult] = []
         throttle_time_ms = 0
-        if theirs or not request.resources:
-            payload = await broker.ask(request.frame(theirs))
+        if forwarded or not request.resources:
+            payload = await broker.ask(request.frame(forwarded))
             try:
                 results, throttle_time_ms = await read_describe_response(request, payload, yielder)
             except ProtocolError as error:
-                raise RelayError(BROKER_PROTOCOL_ERROR, f"the answer to DescribeConfigs: {error}") from error
+                what = f"the response to DescribeConfigs v{request.version} does not parse: {error}"
+                raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
         names = {resource.key: resource.names for resource in request.resources}
         for place, resource in enumerate(request.resources):
             if resource.key == DEFAULT_TOPIC:
-                may = await broker.rights.may_describe()
-                code = ErrorCode.none if may else ErrorCode.topic_authorization_failed
-                message = None if may else MAY_NOT
-                results.insert(place, own_result(request, DEFAULT_TOPIC, code.value, message))
+                allowed = await broker.rights.may_describe()
+                code = ErrorCode.none if allowed else ErrorCode.topic_authorization_failed
+                message = None if allowed else MAY_NOT
+                results.insert(place, local_result(request, DEFAULT_TOPIC, code.value, message))
         for result in results:
             sees = broker.rights.sees_configs or result.key == DEFAULT_TOPIC
             if result.error_code == ErrorCode.none and sees:
@@ -119,71 +124,74 @@ class ResourceConfigs:
         return write_describe_response(request, results, throttle_time_ms)
 
     def _add(self, request: DescribeRequest, result: DescribeResult, names: frozenset[str] | None) -> None:
-        """Put ours beside the broker's, or in their place."""
+        """Add the quota configs to a result of the broker."""
         resource = resource_of(result.key)
         if resource is None:
             return
         keys = self._rules.keys(resource.type)
-        add_entries(request, result, entries_of(resource, keys, self._store.configs, names))
+        add_configs(request, result, entries_of(resource, keys, self._store.configs, names))
 
     # Alter
 
     async def alter(self, intercepted: Intercepted, broker: Broker) -> bytes:
-        """The frame that answers AlterConfigs or IncrementalAlterConfigs."""
+        """Return the frame that answers AlterConfigs or IncrementalAlterConfigs."""
         yielder = Yielder()
         request = await read_alter_request(intercepted.header, intercepted.frame, yielder)
-        times = Counter(asked.key for asked in request.resources)
-        cases = [self._case(request, asked, times[asked.key] == 1) for asked in request.resources]
-        cases = self._without_conflicts(request, await _allowed(request, cases, broker.rights))
-        results = [case.rejection for case in cases if case.rejection is not None]
-        theirs, throttle_time_ms = await self._ask(request, cases, broker, yielder)
-        results += theirs
-        codes = {result.key: result.error_code for result in theirs}
-        agreed = [
-            case
-            for case in cases
-            if case.rejection is None and (case.local or codes.get(case.asked.key) == ErrorCode.none)
+        times = Counter(resource.key for resource in request.resources)
+        planned = [self._plan(request, resource, times[resource.key] == 1) for resource in request.resources]
+        planned = self._without_conflicts(request, await _allowed(request, planned, broker.rights))
+        results = [resource.rejection for resource in planned if resource.rejection is not None]
+        responded, throttle_time_ms = await self._forward(request, planned, broker, yielder)
+        results += responded
+        codes = {result.key: result.error_code for result in responded}
+        accepted = [
+            resource
+            for resource in planned
+            if resource.rejection is None
+            and (resource.local or codes.get(resource.requested.key) == ErrorCode.none)
         ]
         results += [
-            write_result(request, case.asked.key, ErrorCode.none, None) for case in agreed if case.local
+            write_result(request, resource.requested.key, ErrorCode.none, None)
+            for resource in accepted
+            if resource.local
         ]
-        failures = await self._make(request, agreed, broker, intercepted.exchange.client)
+        failures = await self._store_changes(request, accepted, broker, intercepted.exchange.client)
         failed = {failure.key for failure in failures}
         results = [result for result in results if result.key not in failed] + failures
         return write_alter_response(request, results, throttle_time_ms)
 
-    def _case(self, request: AlterRequest, asked: Altered, once: bool) -> _Case:
-        resource = resource_of(asked.key)
-        if resource is None and asked.key[0] != BROKER_TYPE:
-            return _Case(asked, list(asked.ops))
+    def _plan(self, request: AlterRequest, requested: AlteredResource, once: bool) -> _PlannedResource:
+        resource = resource_of(requested.key)
+        if resource is None and requested.key[0] != BROKER_TYPE:
+            return _PlannedResource(requested, list(requested.ops))
         keys = self._rules.keys(resource.type) if resource is not None else {}
         names = {*keys, EXPIRES_AT_MS} if keys else set()
-        ours = [op for op in asked.ops if op.name in names]
-        passed_on = self._rules.passed_on if asked.key != DEFAULT_TOPIC else ()
-        theirs = [op for op in asked.ops if op.name not in names or op.name in passed_on]
-        # Brokers reject a resource that is there twice.
-        if resource is None or (not once and asked.key != DEFAULT_TOPIC):
-            return _Case(asked, theirs)
+        quota_ops = [op for op in requested.ops if op.name in names]
+        shared = self._rules.passed_on if requested.key != DEFAULT_TOPIC else ()
+        forwarded = [op for op in requested.ops if op.name not in names or op.name in shared]
+        # The broker rejects a resource that is in the request twice.
+        if resource is None or (not once and requested.key != DEFAULT_TOPIC):
+            return _PlannedResource(requested, forwarded)
         try:
-            if asked.key == DEFAULT_TOPIC:
-                _check_default(asked, theirs, once)
+            if requested.key == DEFAULT_TOPIC:
+                _check_default(forwarded, once)
             current = self._store.configs.get(resource, {})
-            plan = plan_of(ours, keys, current, request.replaces, self._wall_ms())
+            plan = plan_of(quota_ops, keys, current, request.replaces, self._wall_ms())
             self._check_enforced(plan)
             change = self._change(resource, plan, request)
         except RequestRejected as rejected:
-            rejection = write_result(request, asked.key, rejected.code, str(rejected))
-            return _Case(asked, theirs, rejection=rejection)
-        return _Case(asked, theirs, change)
+            rejection = write_result(request, requested.key, rejected.code, str(rejected))
+            return _PlannedResource(requested, forwarded, rejection=rejection)
+        return _PlannedResource(requested, forwarded, change)
 
     def _check_enforced(self, plan: Plan) -> None:
-        """Raises RequestRejected for what nobody would enforce, or end."""
+        """Raise RequestRejected for a quota that nothing would enforce, or end."""
         for name, value in plan.values.items():
             if value is not None and name in self._rules.unenforced:
-                problem = "is enforced where the proxy has a replication listener, and it has none"
+                problem = "cannot be enforced: the proxy has no replication listener"
                 raise RequestRejected(ErrorCode.invalid_config, f"{name} {problem}")
             if plan.expires_at_ms is not None and name in self._rules.passed_on:
-                problem = "holds at the brokers too (quotas.replication.enforce), where nothing would end it"
+                problem = "cannot be temporary: brokers enforce it too, and would not end it"
                 raise RequestRejected(ErrorCode.invalid_config, f"{name} {problem}")
 
     def _change(self, resource: ConfigResource, plan: Plan, request: AlterRequest) -> ConfigChange | None:
@@ -195,86 +203,105 @@ class ResourceConfigs:
             return ConfigChange(resource, values, plan.expires_at_ms, plan.end_temporary)
         current = self._store.configs.get(resource, {})
         if request.replaces:
-            # What only the file can change is not erased by who does not name it.
+            # AlterConfigs removes what it does not name; what only the file can change is not meant by that.
             values = {name: value for name, value in values.items() if value is not None}
         if plan.expires_at_ms or any(value != current.get(name) for name, value in values.items()):
             raise RequestRejected(ErrorCode.policy_violation, self._store.off)
         return None
 
-    def _without_conflicts(self, request: AlterRequest, cases: list[_Case]) -> list[_Case]:
-        """The cases, those rejected that cannot be made together with what is there and those before them."""
-        changes = [case.change for case in cases if case.change is not None]
+    def _without_conflicts(
+        self, request: AlterRequest, planned: list[_PlannedResource]
+    ) -> list[_PlannedResource]:
+        """Reject resources whose changes conflict with the stored configs, or with changes before them."""
+        changes = [resource.change for resource in planned if resource.change is not None]
         if not changes or not self._store.conflict(changes):
-            return cases
-        made: list[ConfigChange] = []
-        checked: list[_Case] = []
-        for case in cases:
-            problem = "" if case.change is None else self._store.conflict([*made, case.change])
-            if problem:
-                rejection = write_result(request, case.asked.key, ErrorCode.invalid_config, problem)
-                case = _Case(case.asked, case.theirs, rejection=rejection)
-            elif case.change is not None:
-                made.append(case.change)
-            checked.append(case)
+            return planned
+        accepted: list[ConfigChange] = []
+        checked: list[_PlannedResource] = []
+        for resource in planned:
+            change = resource.change
+            conflict = "" if change is None else self._store.conflict([*accepted, change])
+            if conflict:
+                resource = _rejected(request, resource, ErrorCode.invalid_config, conflict)
+            elif change is not None:
+                accepted.append(change)
+            checked.append(resource)
         return checked
 
-    async def _ask(
-        self, request: AlterRequest, cases: Sequence[_Case], broker: Broker, yielder: Yielder
+    async def _forward(
+        self, request: AlterRequest, planned: Sequence[_PlannedResource], broker: Broker, yielder: Yielder
     ) -> tuple[list[AlterResult], int]:
-        """The broker's results for its part of the request, and throttle_time_ms."""
-        parts = [case.asked.part(case.theirs, request.flexible) for case in cases if not case.local]
-        if not parts and cases:
+        """Forward the broker's part of the request; return its results, and throttle_time_ms."""
+        parts = [
+            resource.requested.part(resource.forwarded, request.flexible)
+            for resource in planned
+            if not resource.local
+        ]
+        if not parts and planned:
             return [], 0
         payload = await broker.ask(request.frame(parts))
         try:
-            answer = await read_alter_response(request, payload, yielder)
+            response = await read_alter_response(request, payload, yielder)
         except ProtocolError as error:
-            what = "AlterConfigs" if request.replaces else "IncrementalAlterConfigs"
-            raise RelayError(BROKER_PROTOCOL_ERROR, f"the answer to {what}: {error}") from error
-        return answer.results, answer.throttle_time_ms
+            name = "AlterConfigs" if request.replaces else "IncrementalAlterConfigs"
+            what = f"the response to {name} does not parse: {error}"
+            raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
+        return response.results, response.throttle_time_ms
 
-    async def _make(
-        self, request: AlterRequest, cases: Sequence[_Case], broker: Broker, who: Identity
+    async def _store_changes(
+        self, request: AlterRequest, accepted: Sequence[_PlannedResource], broker: Broker, who: Identity
     ) -> list[AlterResult]:
-        """Store the changes of these cases; the results of those that could not be."""
-        changing = [case for case in cases if case.change is not None]
+        """Store the changes of the accepted resources; return the results of those that failed."""
+        changing = [resource for resource in accepted if resource.change is not None]
         if request.validate_only or not changing:
             return []
-        changes = [case.change for case in changing if case.change is not None]
+        changes = [resource.change for resource in changing if resource.change is not None]
         failures = await self._store.alter(changes, broker, who)
         results: list[AlterResult] = []
-        for case, failure in zip(changing, failures, strict=True):
+        for resource, failure in zip(changing, failures, strict=True):
             if failure is not None:
-                done = "Kafka's own configs of the resource are set; " if case.theirs else ""
+                done = (
+                    "The resource's Kafka configs were set, its quotas were not: "
+                    if resource.forwarded
+                    else ""
+                )
                 message = f"{done}{failure}"
-                results.append(write_result(request, case.asked.key, failure.code, message))
+                results.append(write_result(request, resource.requested.key, failure.code, message))
         return results
 
 
-async def _allowed(request: AlterRequest, cases: list[_Case], rights: Rights) -> list[_Case]:
-    """The cases, those rejected whose client may not change quotas."""
-    changing = [case for case in cases if case.change is not None]
-    judged = any(not case.local for case in changing) and await rights.may_as_judged()
-    default = any(case.local for case in changing) and await rights.may_alter()
-    allowed: list[_Case] = []
-    for case in cases:
-        if case.change is not None and not (default if case.local else judged):
-            of_topic = case.asked.key[0] == TOPIC_TYPE
+async def _allowed(
+    request: AlterRequest, planned: list[_PlannedResource], rights: Rights
+) -> list[_PlannedResource]:
+    """Reject the resources whose quotas the client may not change."""
+    changing = [resource for resource in planned if resource.change is not None]
+    forwarded = any(not resource.local for resource in changing) and await rights.may_as_judged()
+    local = any(resource.local for resource in changing) and await rights.may_alter()
+    allowed: list[_PlannedResource] = []
+    for resource in planned:
+        if resource.change is not None and not (local if resource.local else forwarded):
+            of_topic = resource.requested.key[0] == TOPIC_TYPE
             code = (
                 ErrorCode.topic_authorization_failed if of_topic else ErrorCode.cluster_authorization_failed
             )
-            rejection = write_result(request, case.asked.key, code, MAY_NOT)
-            case = _Case(case.asked, case.theirs, rejection=rejection)
-        allowed.append(case)
+            resource = _rejected(request, resource, code, MAY_NOT)
+        allowed.append(resource)
     return allowed
 
 
-def _check_default(asked: Altered, theirs: Sequence[ConfigOp], once: bool) -> None:
+def _rejected(
+    request: AlterRequest, resource: _PlannedResource, code: ErrorCode, message: str
+) -> _PlannedResource:
+    rejection = write_result(request, resource.requested.key, code, message)
+    return _PlannedResource(resource.requested, resource.forwarded, rejection=rejection)
+
+
+def _check_default(forwarded: Sequence[ConfigOp], once: bool) -> None:
     if not once:
         raise RequestRejected(ErrorCode.invalid_request, "Each resource must appear at most once.")
-    if theirs:
-        name = theirs[0].name
+    if forwarded:
+        name = forwarded[0].name
         raise RequestRejected(
             ErrorCode.invalid_config,
-            f"Unknown topic config name: {name}. The topic {DEFAULT_RESOURCE} takes only the proxy's quotas",
+            f"Unknown topic config name: {name}. The topic {DEFAULT_RESOURCE} has quota configs only",
         )

@@ -1,9 +1,9 @@
-"""DeletedTopics: a topic's configs go with it, whoever has deleted it.
+"""DeletedTopics: removes the quota configs of deleted topics, however these were deleted.
 
-Brokers are asked by name about the topics that have configs set with tools: an answer that a topic does not
-exist is one, where a list without it might be short of what the proxy may not see. Each broker can be behind.
-So nothing is forgotten unless a broker has said for some seconds that the topic is gone, or is another one of
-its name, and then every broker of every cluster says so too. Where one cannot be asked, all is kept.
+The proxy asks brokers for the topics by name: UNKNOWN_TOPIC_OR_PARTITION says that a topic does not exist,
+while a list of all topics lacks those that the proxy may not describe. A broker may be behind. So configs
+are removed only if a broker has said for some seconds that the topic does not exist, or has another id, and
+then every broker of every cluster says the same. If a broker cannot be asked, all configs are kept.
 """
 
 import asyncio
@@ -18,45 +18,48 @@ from proxy.store.quota_store import QuotaStore, StoreOff, StoreUnavailable
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 3.0
+"""Half of SURE_SECONDS, so that a topic is looked up twice before every broker is asked."""
 SURE_SECONDS: Final = 6.0
-"""So long a topic has to be gone before every broker is asked."""
+"""For how long a topic must be missing before every broker is asked; brokers are behind for less in general.
+"""
 TOPICS_AT_A_TIME: Final = 500
-"""Asked about in one look; where more have configs, they take turns."""
+"""Topics in one look, to bound the request. If more have configs, they take turns."""
 PROXY: Final = Identity("quota-proxy", "deleted-topics", "")
-"""Who makes the change, in the audit trail."""
+"""The author of the removal in the audit log."""
 
 
 class Brokers(Protocol):
     """The brokers of a cluster."""
 
     def nodes(self) -> Sequence[int]:
-        """Those that are known, by node id."""
+        """Return the node ids of the known brokers."""
 
     async def topic_ids(self, node_id: int, names: Sequence[str]) -> Mapping[str, bytes | None]:
-        """Each topic's id, None where the broker says that there is none; without those of which it says
-        neither. Raises UpstreamUnavailable.
+        """Return each topic's id, None for one that does not exist; leave out topics with other errors.
+
+        Raises UpstreamUnavailable.
         """
 
 
 class DeletedTopics:
-    """Has the store forget configs of topics that are gone."""
+    """Removes configs of deleted topics from the store."""
 
     def __init__(self, store: QuotaStore, clusters: Sequence[Brokers], time: Callable[[], float]) -> None:
         self._store: Final = store
         self._clusters: Final = tuple(clusters)
         self._time: Final = time
         self._suspects: Final[dict[str, float]] = {}
-        """Topics that seem to be gone, and since when."""
+        """Topics that seem to be deleted, and since when."""
         self._turn = 0
 
     async def run(self) -> None:
-        """Look for ever."""
+        """Look until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             await self.look()
 
     async def look(self) -> None:
-        """Ask about the topics whose turn it is, and forget what is surely gone."""
+        """Ask for the topics whose turn it is; remove the configs of those that are certainly deleted."""
         names = self._due()
         if not names or not self._clusters:
             return
@@ -70,10 +73,10 @@ class DeletedTopics:
             elif now - self._suspects.setdefault(name, now) >= SURE_SECONDS:
                 sure.append(name)
         if sure:
-            await self._forget(sure)
+            await self._remove(sure)
 
     def _due(self) -> list[str]:
-        """Suspects, and as many others as there is room for."""
+        """Return the suspects, and other topics up to the limit."""
         names = sorted(self._store.topics_set())
         if len(names) <= TOPICS_AT_A_TIME:
             return names
@@ -83,7 +86,9 @@ class DeletedTopics:
         return list(dict.fromkeys([*suspects, *others]))
 
     async def _ask(self, names: Sequence[str], everyone: bool) -> dict[str, frozenset[str]]:
-        """The ids of the topics of each name, in all clusters; without those of which it is not sure."""
+        """Return the topic ids of each name in all clusters; leave out names that not all answers are clear
+        about.
+        """
         found: dict[str, set[str]] = {name: set() for name in names}
         for cluster in self._clusters:
             nodes = list(cluster.nodes())
@@ -104,14 +109,14 @@ class DeletedTopics:
         return {name: frozenset(ids) for name, ids in found.items()}
 
     def _stale(self, name: str, found: Mapping[str, frozenset[str]]) -> list[str]:
-        """The configs of this name that were set for a topic which is gone."""
+        """Return the configs of this name that were set for a deleted topic."""
         ids = found.get(name)
         if ids is None:
             return []
         set_for = self._store.topic_ids(name)
         return [key for key, topic_id in set_for.items() if not ids or (topic_id and topic_id not in ids)]
 
-    async def _forget(self, names: Sequence[str]) -> None:
+    async def _remove(self, names: Sequence[str]) -> None:
         found = await self._ask(names, everyone=True)
         for name in names:
             stale = self._stale(name, found)
@@ -120,7 +125,7 @@ class DeletedTopics:
             try:
                 await self._store.forget_configs(ConfigResource(TOPIC, name), stale, PROXY)
             except (StoreUnavailable, StoreOff) as error:
-                log.warning("configs of topic %s, which is gone, cannot be removed yet: %s", name, error)
+                log.warning("cannot remove the configs of deleted topic %s yet: %s", name, error)
                 return
             self._suspects.pop(name, None)
-            log.info("topic %s is gone, and with it its configs %s", name, ", ".join(sorted(stale)))
+            log.info("topic %s was deleted: removed its configs %s", name, ", ".join(sorted(stale)))

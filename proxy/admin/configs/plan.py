@@ -1,4 +1,4 @@
-"""What a resource's configs become by a request, and how they are described: Kafka's own rules."""
+"""How a request changes a resource's quota configs, and how they are described: by Kafka's rules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from proxy.admin.messages.describe_configs import (
     DYNAMIC_BROKER_CONFIG,
     DYNAMIC_DEFAULT_BROKER_CONFIG,
     TOPIC_CONFIG,
-    Entry,
+    ConfigEntry,
 )
 from proxy.admin.rejected import RequestRejected
 from proxy.quota.limits.resources import (
@@ -31,13 +31,16 @@ TOPIC_TYPE: Final = 2
 BROKER_TYPE: Final = 4
 """Kafka's ConfigResource.Type."""
 EXPIRES_AT_MS: Final = "expires.at.ms"
-"""No config: set beside others, it says until when they hold; deleted, it ends the temporary values."""
+"""Not a config. If it is set, the other quotas of the resource in the request hold until then; if it is
+deleted, the resource's temporary values end.
+"""
 _DIGITS: Final = 20
+"""More than any time in ms has; int() of a text of unbounded length takes quadratic time."""
 Configs = Mapping[ConfigResource, Mapping[str, str]]
 
 
 def resource_of(key: ResourceKey) -> ConfigResource | None:
-    """The topic or broker that a message names; None where it is neither."""
+    """Return the topic or broker that a message names; None for another type or an invalid name."""
     kind, name = key
     if kind == TOPIC_TYPE:
         return ConfigResource(TOPIC, name)
@@ -53,12 +56,12 @@ def resource_of(key: ResourceKey) -> ConfigResource | None:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a request makes of a resource's configs."""
+    """How a request changes a resource's quota configs."""
 
     values: dict[str, str | None]
-    """What is set, and with None what is removed."""
+    """Values to set; None to remove."""
     expires_at_ms: int | None = None
-    """Until when `values` hold, in ms since the epoch; None: until they are changed again."""
+    """Until when `values` hold, in ms since the epoch; None for no end."""
     end_temporary: bool = False
     """Whether the resource's temporary values end now."""
 
@@ -70,7 +73,7 @@ def plan_of(
     replaces: bool,
     now_ms: int,
 ) -> Plan:
-    """The plan of ops on `keys`, and on EXPIRES_AT_MS. Raises RequestRejected."""
+    """Return the plan for ops on `keys` and EXPIRES_AT_MS. Raises RequestRejected."""
     expiries = [op for op in ops if op.name == EXPIRES_AT_MS]
     values = changes_of([op for op in ops if op.name != EXPIRES_AT_MS], keys, current, replaces)
     if not expiries:
@@ -80,8 +83,8 @@ def plan_of(
             ErrorCode.invalid_request, f"Error due to duplicate config keys: {EXPIRES_AT_MS}"
         )
     if replaces:
-        problem = "it takes IncrementalAlterConfigs: what AlterConfigs sets holds for good"
-        raise RequestRejected(ErrorCode.invalid_config, f"{EXPIRES_AT_MS}: {problem}")
+        problem = "is only supported in IncrementalAlterConfigs: AlterConfigs sets permanent values"
+        raise RequestRejected(ErrorCode.invalid_config, f"{EXPIRES_AT_MS} {problem}")
     [op] = expiries
     if op.operation == DELETE:
         return Plan(values, end_temporary=True)
@@ -91,14 +94,14 @@ def plan_of(
 def _end(op: ConfigOp, values: Mapping[str, str | None], now_ms: int) -> int:
     if op.operation != SET or op.value is None:
         raise RequestRejected(
-            ErrorCode.invalid_request, f"{EXPIRES_AT_MS} takes a value to set, or is deleted"
+            ErrorCode.invalid_request, f"{EXPIRES_AT_MS} must be set to a value, or deleted"
         )
     text = op.value.strip()
     if not (text.isascii() and text.isdigit() and now_ms < int(text[:_DIGITS]) <= LAST_TIME_MS):
-        problem = "it takes a time to come, in ms since the epoch"
+        problem = "it must be a time in the future, in ms since the epoch"
         raise RequestRejected(ErrorCode.invalid_config, f"{EXPIRES_AT_MS} is {op.value}; {problem}")
     if not values:
-        problem = "says until when the resource's other quotas in the request hold; there are none"
+        problem = "needs a quota of the same resource in the request, which then holds until that time"
         raise RequestRejected(ErrorCode.invalid_config, f"{EXPIRES_AT_MS} {problem}")
     return int(text)
 
@@ -106,10 +109,10 @@ def _end(op: ConfigOp, values: Mapping[str, str | None], now_ms: int) -> int:
 def changes_of(
     ops: Sequence[ConfigOp], keys: Mapping[str, ConfigKey], current: Mapping[str, str], replaces: bool
 ) -> dict[str, str | None]:
-    """What the ops, all of them on `keys`, set, and with None what they remove. Raises RequestRejected.
+    """Return the values that ops on `keys` set, and None for those that they remove. Raises RequestRejected.
 
-    `replaces`: configs that are not named are removed; one that has its value already is left as it is, so
-    that old tools, which write back what they have read, make no temporary value a lasting one.
+    `replaces`: remove the configs that are not named, and leave a value that does not change as it is. Old
+    tools write back what they have read; that must not make a temporary value permanent.
     """
     changes: dict[str, str | None] = {}
     for op in ops:
@@ -128,7 +131,7 @@ def _value(op: ConfigOp, key: ConfigKey, current: str | None) -> str | None:
         return None
     if op.operation not in (SET, APPEND, SUBTRACT):
         raise RequestRejected(
-            ErrorCode.invalid_request, f"The config operation {op.operation} of {op.name} is not known"
+            ErrorCode.invalid_request, f"Unknown operation type {op.operation} for {op.name}"
         )
     if op.value is None:
         raise RequestRejected(ErrorCode.invalid_request, key.problem(None))
@@ -140,7 +143,7 @@ def _value(op: ConfigOp, key: ConfigKey, current: str | None) -> str | None:
 
 
 def _listed(op: ConfigOp, value: str, key: ConfigKey, current: str | None) -> str:
-    """The list after APPEND or SUBTRACT."""
+    """Return the list after APPEND or SUBTRACT."""
     if key.type != LIST:
         what = "APPEND to" if op.operation == APPEND else "SUBTRACT from"
         raise RequestRejected(
@@ -158,14 +161,15 @@ def _listed(op: ConfigOp, value: str, key: ConfigKey, current: str | None) -> st
 
 def entries_of(
     resource: ConfigResource, keys: Mapping[str, ConfigKey], configs: Configs, names: frozenset[str] | None
-) -> list[Entry]:
-    """The resource's configs, those of `names` where that is not None. One without a value and without a
-    default is shown only to who asks for it by its name.
+) -> list[ConfigEntry]:
+    """Return the resource's quota configs; those of `names` only, unless that is None.
+
+    A config with neither a value nor a default is returned only if it is in `names`.
     """
     own = configs.get(resource, {})
     default = configs.get(ConfigResource(resource.type, DEFAULT_RESOURCE), {})
     source = _source(resource)
-    entries: list[Entry] = []
+    entries: list[ConfigEntry] = []
     for key in keys.values():
         if names is not None and key.name not in names:
             continue
@@ -174,12 +178,12 @@ def entries_of(
             values.append((own[key.name], source))
         if resource.name != DEFAULT_RESOURCE and key.name in default:
             values.append((default[key.name], DYNAMIC_DEFAULT_BROKER_CONFIG))
-        # Of the default broker, brokers describe no more than what is set.
+        # For the default broker, Kafka describes only the configs that are set.
         if key.default is not None and source != DYNAMIC_DEFAULT_BROKER_CONFIG:
             values.append((key.default, DEFAULT_CONFIG))
         if values or names is not None:
             value, holds = values[0] if values else (key.default, DEFAULT_CONFIG)
-            entries.append(Entry(key.name, value, holds, key.type, key.documentation, tuple(values)))
+            entries.append(ConfigEntry(key.name, value, holds, key.type, key.documentation, tuple(values)))
     return entries
 
 

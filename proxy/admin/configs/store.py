@@ -1,4 +1,4 @@
-"""ConfigsStore: the store of quotas, as the APIs about configs and topics need it."""
+"""ConfigsStore: the quota store, with errors and topic ids as the APIs about configs and topics need them."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.mutations.mutations import Broker
+from proxy.admin.broker import Broker
 from proxy.admin.rejected import RequestRejected
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.identity import Identity
@@ -19,46 +19,48 @@ log = logging.getLogger(__name__)
 
 
 class ConfigsStore:
-    """Stores changes, each topic's with its id."""
+    """Stores the changes of topics with the topics' ids."""
 
     def __init__(self, store: QuotaStore) -> None:
         self._store: Final = store
 
     @property
     def configs(self) -> Mapping[ConfigResource, Mapping[str, str]]:
-        """What is in force; changing under an await."""
+        """The configs in force. The mapping changes during an await."""
         return self._store.configs
 
     @property
     def off(self) -> str:
-        """Why nothing can ever be changed; empty when it can."""
+        """Why configs cannot be changed in this configuration; empty if they can."""
         return self._store.off
 
     def has_set(self, resource: ConfigResource) -> bool:
-        """Whether the tools have set or removed any config of a topic's or a broker's."""
+        """Whether a tool has set or removed any config of a topic or a broker."""
         return self._store.has_set(resource)
 
     def check_open(self) -> None:
-        """Raises RequestRejected where it is known that nothing can be stored now."""
+        """Raise RequestRejected if it is known that nothing can be stored now."""
         try:
             self._store.check_open()
         except (StoreUnavailable, StoreOff) as error:
             raise _rejection(error) from error
 
     def conflict(self, changes: Sequence[ConfigChange]) -> str:
-        """Why these cannot be made together, in a sentence; empty when they can."""
+        """Return why these changes conflict with each other or with the stored configs; empty if they do
+        not.
+        """
         return self._store.conflict(changes)
 
     async def alter(
         self, changes: Sequence[ConfigChange], broker: Broker, who: Identity
     ) -> list[RequestRejected | None]:
-        """Make the changes; of each, why it could not be made."""
+        """Store the changes; return the failure of each, or None."""
         changes = await self._with_topic_ids(changes, broker)
         try:
             await self._store.alter_configs(changes, who)
             return [None] * len(changes)
         except Conflict:
-            # Others have been faster; it is rare, so each is tried alone.
+            # A concurrent change conflicts with one of them. That is rare, so they are stored one by one.
             return [await self._alter_one(change, who) for change in changes]
         except (StoreUnavailable, StoreOff) as error:
             return [_rejection(error)] * len(changes)
@@ -83,7 +85,7 @@ class ConfigsStore:
         try:
             found = await broker.counts.topics(broker.node_id, names)
         except UpstreamUnavailable as error:
-            log.warning("the ids of topics whose configs change are not known: %s", error)
+            log.warning("storing topic configs without topic ids, metadata request failed: %s", error)
             return list(changes)
         return [
             replace(change, topic_id=found[change.entity.name].topic_id.hex())
@@ -98,7 +100,7 @@ class ConfigsStore:
 
 def _rejection(error: Conflict | StoreUnavailable | StoreOff) -> RequestRejected:
     if isinstance(error, StoreUnavailable):
-        # Retriable, and it may be that the change was made after all.
+        # A retriable error: the change may have been made nevertheless.
         return RequestRejected(ErrorCode.request_timed_out, str(error))
     code = ErrorCode.invalid_config if isinstance(error, Conflict) else ErrorCode.policy_violation
     return RequestRejected(code, str(error))

@@ -1,9 +1,9 @@
-"""AlterConfigs (33) and IncrementalAlterConfigs (44), taken apart by resource and put together again.
+"""AlterConfigs (33) and IncrementalAlterConfigs (44), read resource by resource.
 
-AlterConfigs               v0-2, v2 flexible; a resource's configs are all that it shall have
-IncrementalAlterConfigs    v0-1, v1 flexible; a config has an operation (KIP-339)
+AlterConfigs               v0-2, v2 flexible; replaces all configs of a resource
+IncrementalAlterConfigs    v0-1, v1 flexible; each config has an operation (KIP-339)
 
-What a message says of a config stays the bytes that it came as. The two responses are alike.
+A config keeps the bytes that it arrived as, unknown tagged fields included. The responses have the same form.
 """
 
 from collections import deque
@@ -26,75 +26,82 @@ from proxy.admin.messages.fields import (
     skip_tags,
     write_tags,
 )
-from proxy.admin.messages.topics import Yielder
+from proxy.admin.yielder import Yielder
+from proxy.wire import api_keys
 from proxy.wire.apis import RequestHeader
 from proxy.wire.edit import count
-from proxy.wire.intercepted import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, InterceptedApi
+from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
+
+ALTER_CONFIGS: Final = InterceptedApi(api_keys.ALTER_CONFIGS, newest=2, flexible_from=2)
+INCREMENTAL_ALTER_CONFIGS: Final = InterceptedApi(
+    api_keys.INCREMENTAL_ALTER_CONFIGS, newest=1, flexible_from=1
+)
 
 SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
 SUBTRACT: Final = 3
+"""Kafka's AlterConfigOp.OpType."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigOp:
-    """One config of a resource."""
+    """A config of a resource, with its bytes."""
 
     name: str
     operation: int
-    """SET in AlterConfigs."""
+    """In AlterConfigs always SET."""
     value: str | None
     part: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Altered:
+class AlteredResource:
     """A resource in a request."""
 
     key: ResourceKey
     ops: tuple[ConfigOp, ...]
     head: bytes
-    """What stands before the configs."""
+    """The bytes before the number of configs."""
     tail: bytes
-    """What stands after them."""
+    """The bytes after the configs."""
 
     def part(self, ops: Sequence[ConfigOp], flexible: bool) -> bytes:
-        """The resource with these of its configs."""
+        """Encode the resource with these of its configs."""
         return b"".join([self.head, count(len(ops), flexible), *[op.part for op in ops], self.tail])
 
 
 @dataclass(frozen=True, slots=True)
 class AlterRequest:
-    """A request in parts."""
+    """A request, read resource by resource."""
 
     replaces: bool
-    """Whether a resource loses the configs that the request does not name: AlterConfigs."""
+    """Whether it removes the configs that it does not name: AlterConfigs."""
     flexible: bool
     correlation_id: int
-    resources: tuple[Altered, ...]
+    resources: tuple[AlteredResource, ...]
     validate_only: bool
     payload: bytes
     """Header and body."""
     head: bytes
-    """What stands before the resources."""
+    """The bytes before the number of resources."""
     tail: bytes
-    """What stands after them."""
+    """The bytes after the resources."""
 
     def frame(self, resources: Sequence[bytes]) -> bytes:
-        """The request with these resources, as a whole frame."""
+        """Return the frame of the request with these encoded resources."""
         return frame([self.head, count(len(resources), self.flexible), *resources, self.tail])
 
 
 async def read_alter_request(header: RequestHeader, payload: bytes, yielder: Yielder) -> AlterRequest:
-    """A request out of its header and body. Raises Malformed."""
+    """Read a request from its header and body. Raises Malformed."""
     incremental = header.api_key == INCREMENTAL_ALTER_CONFIGS.key
-    api: InterceptedApi = INCREMENTAL_ALTER_CONFIGS if incremental else ALTER_CONFIGS
+    api = INCREMENTAL_ALTER_CONFIGS if incremental else ALTER_CONFIGS
     flexible = header.api_version >= api.flexible_from
-    reader = open_request(payload, flexible)
+    reader = open_request(header, payload, flexible)
     head_end = reader.offset
-    resources: list[Altered] = []
+    resources: list[AlteredResource] = []
     for _ in range(reader.count(flexible)):
         start = reader.offset
         key = read_key(reader, flexible)
@@ -105,7 +112,7 @@ async def read_alter_request(header: RequestHeader, payload: bytes, yielder: Yie
             await yielder.step()
         end = reader.offset
         skip_tags(reader, flexible)
-        resources.append(Altered(key, tuple(ops), head, payload[end : reader.offset]))
+        resources.append(AlteredResource(key, tuple(ops), head, payload[end : reader.offset]))
     tail = reader.offset
     validate_only = reader.u8() != 0
     return AlterRequest(
@@ -131,7 +138,7 @@ def _read_op(reader: Reader, flexible: bool, incremental: bool, payload: bytes) 
 
 @dataclass(frozen=True, slots=True)
 class AlterResult:
-    """What became of a resource, with the bytes that say it."""
+    """A resource in a response, with its bytes."""
 
     key: ResourceKey
     error_code: int
@@ -140,14 +147,14 @@ class AlterResult:
 
 @dataclass(frozen=True, slots=True)
 class AlterResponse:
-    """An answer in parts."""
+    """A response, read resource by resource."""
 
     results: list[AlterResult]
     throttle_time_ms: int
 
 
 async def read_alter_response(request: AlterRequest, payload: bytes, yielder: Yielder) -> AlterResponse:
-    """The broker's answer out of its header and body. Raises Malformed."""
+    """Read the broker's response from its header and body. Raises Malformed."""
     flexible = request.flexible
     reader = open_response(payload, flexible)
     throttle_time_ms = reader.i32()
@@ -164,7 +171,7 @@ async def read_alter_response(request: AlterRequest, payload: bytes, yielder: Yi
 def write_result(
     request: AlterRequest, key: ResourceKey, error_code: int, message: str | None
 ) -> AlterResult:
-    """A result of the proxy's own."""
+    """Return a result of the proxy."""
     flexible = request.flexible
     part = write_result_head(key, error_code, message, flexible) + write_tags(flexible)
     return AlterResult(key, error_code, part)
@@ -173,7 +180,7 @@ def write_result(
 def write_alter_response(
     request: AlterRequest, results: Iterable[AlterResult], throttle_time_ms: int
 ) -> bytes:
-    """The answer to the request as a whole frame, its results in the order of the request."""
+    """Return the frame of the response to a request, the results in the order of its resources."""
     flexible = request.flexible
     left: dict[ResourceKey, deque[AlterResult]] = {}
     for result in results:

@@ -1,7 +1,8 @@
-"""DescribeClientQuotas (48) and AlterClientQuotas (49), v0-1: v1 is flexible (KIP-546).
+"""DescribeClientQuotas (48) and AlterClientQuotas (49), v0-1; v1 flexible (KIP-546).
 
-Read and written entry by entry, so that a message of many thousand entities can be worked through in steps;
-and null is read where Kafka's schema has none, since it is answered with an error here.
+Read and written entry by entry, so that the caller can give the event loop turns: a message may have
+thousands of entities. Strings that are not nullable in Kafka's schema are read as nullable: the answer to
+null is an error.
 """
 
 import struct
@@ -10,10 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.admin.messages.fields import frame, read_nullable, skip_tags, write_nullable, write_tags
+from proxy.wire import api_keys
 from proxy.wire.edit import count, i16, i32, string
+from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 
-FLEXIBLE_FROM: Final = 1
+DESCRIBE_CLIENT_QUOTAS: Final = InterceptedApi(api_keys.DESCRIBE_CLIENT_QUOTAS, newest=1, flexible_from=1)
+ALTER_CLIENT_QUOTAS: Final = InterceptedApi(api_keys.ALTER_CLIENT_QUOTAS, newest=1, flexible_from=1)
 
 Part = tuple[str | None, str | None]
 """Type and name of a part of an entity; the name is None for the default entity."""
@@ -21,7 +25,7 @@ Part = tuple[str | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A filter of DescribeClientQuotas, for one type of entity part."""
+    """A component of a DescribeClientQuotas filter."""
 
     type: str | None
     match_type: int
@@ -30,7 +34,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class QuotaOp:
-    """One quota to set or to remove."""
+    """A quota to set or to remove."""
 
     key: str | None
     value: float
@@ -46,7 +50,7 @@ class QuotaAlteration:
 
 
 def read_describe(reader: Reader, flexible: bool) -> tuple[list[Component], bool]:
-    """The body of a DescribeClientQuotasRequest: the filters, and `strict`. Raises Malformed."""
+    """Read a DescribeClientQuotas request from its body: the filter, and `strict`. Raises Malformed."""
     components: list[Component] = []
     for _ in range(reader.count(flexible)):
         kind = read_nullable(reader, flexible)
@@ -59,7 +63,10 @@ def read_describe(reader: Reader, flexible: bool) -> tuple[list[Component], bool
 
 
 def read_alterations(reader: Reader, flexible: bool) -> Iterator[QuotaAlteration]:
-    """The entries of an AlterClientQuotasRequest; read_validate_only() reads the rest. Raises Malformed."""
+    """Read the entries of an AlterClientQuotas request from its body. Raises Malformed.
+
+    read_validate_only() reads the rest.
+    """
     for _ in range(reader.count(flexible)):
         parts = tuple(_read_part(reader, flexible) for _ in range(reader.count(flexible)))
         ops = tuple(_read_op(reader, flexible) for _ in range(reader.count(flexible)))
@@ -68,7 +75,7 @@ def read_alterations(reader: Reader, flexible: bool) -> Iterator[QuotaAlteration
 
 
 def read_validate_only(reader: Reader, flexible: bool) -> bool:
-    """The end of an AlterClientQuotasRequest."""
+    """Read `validate_only`, which follows the entries of an AlterClientQuotas request."""
     validate_only = reader.u8() != 0
     skip_tags(reader, flexible)
     return validate_only
@@ -90,7 +97,7 @@ def _read_op(reader: Reader, flexible: bool) -> QuotaOp:
 
 
 def write_described(parts: Sequence[Part], values: Sequence[tuple[str, float]], flexible: bool) -> bytes:
-    """An entry of a DescribeClientQuotasResponse."""
+    """Encode an entry of a DescribeClientQuotas response."""
     pieces = [_write_parts(parts, flexible), count(len(values), flexible)]
     for key, value in values:
         pieces.append(string(key, flexible) + struct.pack(">d", value) + write_tags(flexible))
@@ -105,32 +112,32 @@ def describe_response(
     error_message: str | None,
     entries: list[bytes] | None,
 ) -> bytes:
-    """The frame of a DescribeClientQuotasResponse; `entries` is None where there is an error."""
+    """Return the frame of a DescribeClientQuotas response; `entries` is None if there is an error."""
     head = _head(correlation_id, flexible) + i16(error_code) + write_nullable(error_message, flexible)
     number = count(-1 if entries is None else len(entries), flexible)
     return frame([head, number, *(entries or []), write_tags(flexible)])
 
 
 def write_altered(parts: Sequence[Part], error_code: int, error_message: str | None, flexible: bool) -> bytes:
-    """An entry of an AlterClientQuotasResponse."""
+    """Encode an entry of an AlterClientQuotas response."""
     result = i16(error_code) + write_nullable(error_message, flexible)
     return result + _write_parts(parts, flexible) + write_tags(flexible)
 
 
 def alter_response(correlation_id: int, flexible: bool, entries: list[bytes]) -> bytes:
-    """The frame of an AlterClientQuotasResponse."""
+    """Return the frame of an AlterClientQuotas response."""
     head = _head(correlation_id, flexible)
     return frame([head, count(len(entries), flexible), *entries, write_tags(flexible)])
 
 
 def _head(correlation_id: int, flexible: bool) -> bytes:
-    """The response's header, and throttle_time_ms: no quota is asked about these requests."""
+    """Encode the header, and throttle_time_ms: no quota throttles these requests."""
     return i32(correlation_id) + write_tags(flexible) + i32(0)
 
 
 def _write_parts(parts: Sequence[Part], flexible: bool) -> bytes:
     pieces = [count(len(parts), flexible)]
     for kind, name in parts:
-        # The type cannot be null in a response: a null that was asked about comes back as empty.
+        # The type is not nullable in a response: a null in the request is answered with an empty string.
         pieces.append(string(kind or "", flexible) + write_nullable(name, flexible) + write_tags(flexible))
     return b"".join(pieces)

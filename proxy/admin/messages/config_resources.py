@@ -1,4 +1,4 @@
-"""What messages about configs have in common: resources by type and name, and what became of each."""
+"""What messages about configs have in common: a resource by type and name, and its result."""
 
 from proxy.admin.messages.fields import write_nullable, write_tags
 from proxy.wire.edit import i16, i32, string
@@ -9,24 +9,24 @@ ResourceKey = tuple[int, str]
 
 
 def read_key(reader: Reader, flexible: bool) -> ResourceKey:
-    """Read a resource."""
+    """Read a resource's type and name."""
     kind = reader.u8()
     return kind, reader.string(flexible)
 
 
 def read_result_head(reader: Reader, flexible: bool) -> tuple[int, ResourceKey]:
-    """Read the error_code of a result and whose it is."""
+    """Read a result's error_code and resource."""
     error_code = reader.i16()
     reader.skip_string(flexible)  # error_message
     return error_code, read_key(reader, flexible)
 
 
 def write_result_head(key: ResourceKey, error_code: int, message: str | None, flexible: bool) -> bytes:
-    """The same, with the error's message."""
+    """Encode a result's error_code, error_message and resource."""
     kind, name = key
     return i16(error_code) + write_nullable(message, flexible) + bytes([kind]) + string(name, flexible)
 
 
 def write_response_head(correlation_id: int, throttle_time_ms: int, flexible: bool) -> bytes:
-    """Header and throttle_time_ms: what stands before the results."""
+    """Encode the header and throttle_time_ms, which stand before the results."""
     return i32(correlation_id) + write_tags(flexible) + i32(throttle_time_ms)

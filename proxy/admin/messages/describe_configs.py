@@ -1,7 +1,7 @@
-"""DescribeConfigs (32), v0-4, taken apart by resource and put together again.
+"""DescribeConfigs (32), v0-4, read resource by resource.
 
-v1 sources instead of is_default, and synonyms; v3 types and documentation; v4 flexible. What a message says
-of a config stays the bytes that it came as.
+v1 config_source in place of is_default, and synonyms; v3 config_type and documentation; v4 flexible. A config
+keeps the bytes that it arrived as, unknown tagged fields included.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,12 +23,15 @@ from proxy.admin.messages.fields import (
     write_nullable,
     write_tags,
 )
-from proxy.admin.messages.topics import Yielder
+from proxy.admin.yielder import Yielder
 from proxy.quota.limits.resources import BOOLEAN, LIST, LONG, STRING
+from proxy.wire import api_keys
 from proxy.wire.apis import RequestHeader
 from proxy.wire.edit import count, string
-from proxy.wire.intercepted import DESCRIBE_CONFIGS
+from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
+
+DESCRIBE_CONFIGS: Final = InterceptedApi(api_keys.DESCRIBE_CONFIGS, newest=4, flexible_from=4)
 
 TOPIC_CONFIG: Final = 1
 DYNAMIC_BROKER_CONFIG: Final = 2
@@ -40,34 +43,34 @@ _TYPES: Final = {BOOLEAN: 1, STRING: 2, LONG: 5, LIST: 7}
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """A resource in a request."""
+class DescribedResource:
+    """A resource in a request, with its bytes."""
 
     key: ResourceKey
     names: frozenset[str] | None
-    """The configs that are asked for; None for all."""
+    """The requested configs; None for all."""
     part: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeRequest:
-    """A request in parts."""
+    """A request, read resource by resource."""
 
     version: int
     flexible: bool
     correlation_id: int
-    resources: tuple[Described, ...]
+    resources: tuple[DescribedResource, ...]
     synonyms: bool
     documentation: bool
     payload: bytes
     """Header and body."""
     head: bytes
-    """What stands before the resources."""
+    """The bytes before the number of resources."""
     tail: bytes
-    """What stands after them."""
+    """The bytes after the resources."""
 
-    def frame(self, resources: Sequence[Described]) -> bytes:
-        """The request with these resources, as a whole frame."""
+    def frame(self, resources: Sequence[DescribedResource]) -> bytes:
+        """Return the frame of the request with these of its resources only."""
         if len(resources) == len(self.resources):
             return frame([self.payload])
         parts = [resource.part for resource in resources]
@@ -75,8 +78,8 @@ class DescribeRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A config of the proxy's own in an answer."""
+class ConfigEntry:
+    """A config of the proxy in a response."""
 
     name: str
     value: str | None
@@ -85,35 +88,35 @@ class Entry:
     """LONG, BOOLEAN, LIST or STRING."""
     documentation: str
     synonyms: tuple[tuple[str | None, int], ...]
-    """Every value that it has, with its source, that which holds first."""
+    """Its values with their sources; the first one is in force."""
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody has configured it."""
+        """Whether the value is the config's default."""
         return self.source == DEFAULT_CONFIG
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeResult:
-    """A resource in an answer, with the bytes that say it."""
+    """A resource in a response, with its bytes."""
 
     key: ResourceKey
     error_code: int
     configs: list[tuple[str, bytes]]
-    """Names, and the bytes that say them."""
+    """Names and bytes."""
     head: bytes
-    """What stands before the configs."""
+    """The bytes before the number of configs."""
     tail: bytes
-    """What stands after them."""
+    """The bytes after the configs."""
 
 
 async def read_describe_request(header: RequestHeader, payload: bytes, yielder: Yielder) -> DescribeRequest:
-    """A request out of its header and body. Raises Malformed."""
+    """Read a request from its header and body. Raises Malformed."""
     version = header.api_version
     flexible = version >= DESCRIBE_CONFIGS.flexible_from
-    reader = open_request(payload, flexible)
+    reader = open_request(header, payload, flexible)
     head_end = reader.offset
-    resources: list[Described] = []
+    resources: list[DescribedResource] = []
     for _ in range(reader.count(flexible)):
         start = reader.offset
         key = read_key(reader, flexible)
@@ -123,8 +126,8 @@ async def read_describe_request(header: RequestHeader, payload: bytes, yielder: 
             await yielder.step()
         skip_tags(reader, flexible)
         part = payload[start : reader.offset]
-        # Brokers take an empty list of names for all, as they do null.
-        resources.append(Described(key, frozenset(names) if names else None, part))
+        # Brokers treat an empty list of names like null: all configs.
+        resources.append(DescribedResource(key, frozenset(names) if names else None, part))
         await yielder.step()
     tail = reader.offset
     synonyms = version >= 1 and reader.u8() != 0
@@ -145,8 +148,9 @@ async def read_describe_request(header: RequestHeader, payload: bytes, yielder: 
 async def read_describe_response(
     request: DescribeRequest, payload: bytes, yielder: Yielder
 ) -> tuple[list[DescribeResult], int]:
-    """The results of the broker's answer, out of its header and body, and throttle_time_ms. Raises
-    Malformed.
+    """Read the broker's response from its header and body: the results, and throttle_time_ms.
+
+    Raises Malformed.
     """
     flexible = request.flexible
     reader = open_response(payload, flexible)
@@ -169,7 +173,7 @@ async def read_describe_response(
 
 
 def _skip_config(reader: Reader, version: int, flexible: bool) -> str:
-    """Step over a config; its name."""
+    """Skip a config in a response; return its name."""
     name = reader.string(flexible)
     reader.skip_string(flexible)  # value
     reader.take(3)  # read_only, is_default or config_source, is_sensitive
@@ -186,8 +190,8 @@ def _skip_config(reader: Reader, version: int, flexible: bool) -> str:
     return name
 
 
-def write_entry(request: DescribeRequest, entry: Entry) -> bytes:
-    """A config as the version of the request has it. It is never read-only, nor sensitive."""
+def write_entry(request: DescribeRequest, entry: ConfigEntry) -> bytes:
+    """Encode a config in the version of the request. It is neither read-only nor sensitive."""
     version, flexible = request.version, request.flexible
     source = entry.source if version >= 1 else int(entry.is_default)
     pieces = [string(entry.name, flexible), write_nullable(entry.value, flexible), bytes([0, source, 0])]
@@ -204,24 +208,27 @@ def write_entry(request: DescribeRequest, entry: Entry) -> bytes:
     return b"".join(pieces)
 
 
-def add_entries(request: DescribeRequest, result: DescribeResult, entries: Iterable[Entry]) -> None:
-    """Put these beside the broker's, or in their place; a default only where the broker has none."""
-    result.configs[:] = beside(result.configs, entries, lambda entry: write_entry(request, entry))
+def add_configs(request: DescribeRequest, result: DescribeResult, entries: Iterable[ConfigEntry]) -> None:
+    """Add configs to a result, as merge_configs() does."""
+    result.configs[:] = merge_configs(result.configs, entries, lambda entry: write_entry(request, entry))
 
 
-def beside(
-    theirs: list[tuple[str, bytes]], entries: Iterable[Entry], write: Callable[[Entry], bytes]
+def merge_configs(
+    kafka: list[tuple[str, bytes]], entries: Iterable[ConfigEntry], write: Callable[[ConfigEntry], bytes]
 ) -> list[tuple[str, bytes]]:
-    """The broker's configs and ours, by name and bytes, as add_entries() puts them together."""
-    names = {name for name, _ in theirs}
-    ours = {entry.name: write(entry) for entry in entries if not (entry.is_default and entry.name in names)}
-    return [config for config in theirs if config[0] not in ours] + list(ours.items())
+    """Return the broker's configs and the proxy's, by name and bytes.
+
+    A config of the proxy replaces one of the broker, except that a default of the proxy does not.
+    """
+    names = {name for name, _ in kafka}
+    own = {entry.name: write(entry) for entry in entries if not (entry.is_default and entry.name in names)}
+    return [config for config in kafka if config[0] not in own] + list(own.items())
 
 
-def own_result(
+def local_result(
     request: DescribeRequest, key: ResourceKey, error_code: int = 0, message: str | None = None
 ) -> DescribeResult:
-    """A resource, without configs, that no broker knows."""
+    """Return a result without configs, for a resource that no broker has."""
     head = write_result_head(key, error_code, message, request.flexible)
     return DescribeResult(key, error_code, [], head, write_tags(request.flexible))
 
@@ -229,7 +236,7 @@ def own_result(
 def write_describe_response(
     request: DescribeRequest, results: Sequence[DescribeResult], throttle_time_ms: int
 ) -> bytes:
-    """The answer to the request as a whole frame."""
+    """Return the frame of the response to a request."""
     flexible = request.flexible
     head = write_response_head(request.correlation_id, throttle_time_ms, flexible)
     pieces = [head, count(len(results), flexible)]

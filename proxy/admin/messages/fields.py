@@ -1,25 +1,25 @@
-"""Fields that messages of several admin APIs have, and the frame around them."""
+"""Fields that the messages of several admin APIs have, and the frame around them."""
 
 from collections.abc import Iterable
 from typing import Final
 
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis import RequestHeader
 from proxy.wire.edit import i16, i32, string, uvarint
 from proxy.wire.reader import Reader, text
 
 NO_TAGS: Final = b"\x00"
 
 
-def open_request(payload: bytes, flexible: bool) -> Reader:
-    """A request, of header and body, to be read from its body on. Raises Malformed."""
+def open_request(header: RequestHeader, payload: bytes, flexible: bool) -> Reader:
+    """Return a reader of a request, given with its header, that stands at the body. Raises Malformed."""
     reader = Reader([payload])
-    read_request_header(reader)
+    reader.take(header.size)
     skip_tags(reader, flexible)
     return reader
 
 
 def open_response(payload: bytes, flexible: bool) -> Reader:
-    """An answer, of header and body, to be read from its body on. Raises Malformed."""
+    """Return a reader of a response, given with its header, that stands at the body. Raises Malformed."""
     reader = Reader([payload])
     reader.take(4)  # correlation_id
     skip_tags(reader, flexible)
@@ -27,7 +27,7 @@ def open_response(payload: bytes, flexible: bool) -> Reader:
 
 
 def read_nullable(reader: Reader, flexible: bool) -> str | None:
-    """Read a string that may be null."""
+    """Read a nullable string."""
     size = reader.length(flexible)
     if size < 0:
         return None
@@ -36,24 +36,24 @@ def read_nullable(reader: Reader, flexible: bool) -> str | None:
 
 
 def skip_tags(reader: Reader, flexible: bool) -> None:
-    """Step over tagged fields, where the version has some."""
+    """Skip the tagged fields, if the version has them."""
     if flexible:
         reader.skip_tags()
 
 
 def write_nullable(value: str | None, flexible: bool) -> bytes:
-    """A string that may be null."""
+    """Encode a nullable string."""
     if value is not None:
         return string(value, flexible)
     return uvarint(0) if flexible else i16(-1)
 
 
 def write_tags(flexible: bool) -> bytes:
-    """No tagged fields, where the version has some."""
+    """Encode an empty set of tagged fields, if the version has them."""
     return NO_TAGS if flexible else b""
 
 
 def frame(pieces: Iterable[bytes]) -> bytes:
-    """Header and body as a whole frame."""
+    """Join header and body, and put the frame's length in front."""
     body = b"".join(pieces)
     return i32(len(body)) + body

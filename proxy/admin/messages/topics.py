@@ -1,151 +1,148 @@
-"""Requests that change topics, and their answers: taken apart by topic, and put together again.
+"""Requests that create, delete or grow topics, and their responses, read topic by topic.
 
-What a message says of a topic stays the bytes that it came as, unknown tagged fields and all. A message may
-name a hundred thousand topics, so reading one lets others have the event loop now and then.
+A topic keeps the bytes that it arrived as, unknown tagged fields included, so that a request or response can
+be written with other topics. A message may name a hundred thousand topics: reading gives the event loop
+turns.
 """
 
-import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from proxy.admin.messages.fields import frame, open_request, open_response, write_tags
+from proxy.admin.messages.fields import frame, open_request, open_response, skip_tags, write_tags
+from proxy.admin.yielder import Yielder
+from proxy.upstream.partitions import TopicKey
 from proxy.wire.apis import RequestHeader
 from proxy.wire.edit import count, i32
 from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 from proxy.wire.views import NO_ID
 
-STEPS: Final = 256
-"""Topics, or parts of one, that are worked through before others have their turn."""
 NO_COUNT: Final = -1
-
-TopicKey = str | bytes
-"""What a topic goes by in a request: its name, or its id where the request gives no name."""
-
-
-class Yielder:
-    """Counts the steps of a long piece of work."""
-
-    def __init__(self) -> None:
-        self._steps = 0
-
-    async def step(self) -> None:
-        self._steps += 1
-        if self._steps % STEPS == 0:
-            await asyncio.sleep(0)
+NEVER: Final = 1 << 15
+"""Above every version: for a field that no version has."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
-    """What is read about a topic, in a request or in an answer."""
+class TopicFields:
+    """What the proxy reads of a topic in a request or in a response."""
 
     name: str | None
     topic_id: bytes = NO_ID
-    """NO_ID where the message gives none."""
+    """NO_ID if the message has none."""
     partitions: int = NO_COUNT
-    """CreateTopics: its partitions, in a request NO_COUNT for the broker's default, in an answer NO_COUNT
-    where it does not say. CreatePartitions: how many there shall be. Else NO_COUNT."""
+    """CreateTopics request: the topic's partitions, or NO_COUNT for the broker's default; response: the
+    partitions, or NO_COUNT in versions without them. CreatePartitions request: the new total. Otherwise
+    NO_COUNT.
+    """
     error_code: int = 0
     """0 in a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic in a request or in an answer, with the bytes that say it."""
+    """A topic in a request or in a response, with its bytes."""
 
-    fields: Fields
+    fields: TopicFields
     part: bytes
 
     @property
     def key(self) -> TopicKey:
+        """The topic's name, or its id if the message has no name."""
         name = self.fields.name
         return self.fields.topic_id if name is None else name
 
 
-class MutationApi:
-    """One of the APIs, and where its versions differ."""
+class TopicsApi:
+    """An API whose requests are lists of topics, and how its versions differ."""
 
     versions: InterceptedApi
     strict_from: int
-    """The first version whose topics are rejected one by one; older ones are only made to wait (KIP-599)."""
+    """The first version that can reject single topics for the quota; older ones only throttle (KIP-599)."""
     throttle_from: int
-    """The first version whose answer has throttle_time_ms, in front of the topics."""
+    """The first version with throttle_time_ms, which stands before the topics in the response."""
     validate_only_from: int
 
     def flexible(self, version: int) -> bool:
-        """Whether the messages and both their headers have compact strings and tagged fields."""
+        """Whether the messages and both headers have compact strings and tagged fields."""
         return version >= self.versions.flexible_from
 
-    async def read_topic(self, reader: Reader, version: int, yielder: Yielder) -> Fields:
+    async def read_topic(self, reader: Reader, version: int, yielder: Yielder) -> TopicFields:
         """Read the next topic of a request."""
         raise NotImplementedError
 
-    async def read_result(self, reader: Reader, version: int, yielder: Yielder) -> Fields:
-        """Read the next topic of an answer."""
+    async def read_result(self, reader: Reader, version: int, yielder: Yielder) -> TopicFields:
+        """Read the next topic of a response."""
         raise NotImplementedError
 
-    def write_rejection(self, fields: Fields, version: int) -> bytes:
-        """A topic's part of an answer that has an error and no message; from `strict_from` on."""
+    def write_rejection(self, fields: TopicFields, version: int, message: str | None) -> bytes:
+        """Encode a topic of a response with the error_code of `fields`."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A request in parts."""
+class TopicsRequest:
+    """A request, read topic by topic."""
 
-    api: MutationApi
+    api: TopicsApi
     version: int
     correlation_id: int
     topics: list[Topic]
     validate_only: bool
     payload: bytes
     """Header and body."""
-    head_end: int
-    """Where the number of topics stands in it."""
-    tail_start: int
-    """Where the topics end."""
+    head: bytes
+    """The bytes before the number of topics."""
+    tail: bytes
+    """The bytes after the topics."""
+
+    @property
+    def flexible(self) -> bool:
+        return self.api.flexible(self.version)
 
     @property
     def strict(self) -> bool:
+        """Whether the quota rejects single topics."""
         return self.version >= self.api.strict_from
 
     @property
-    def tells_throttle(self) -> bool:
-        """Whether its answer can tell the client to wait."""
+    def has_throttle_time(self) -> bool:
+        """Whether its response has throttle_time_ms."""
         return self.version >= self.api.throttle_from
 
+    def with_topics(self, topics: list[Topic]) -> "TopicsRequest":
+        """Return the request with these topics in place of its own."""
+        payload = b"".join(_join(self.head, topics, self.tail, self.flexible))
+        return replace(self, topics=topics, payload=payload)
+
     def frame(self, topics: Sequence[Topic]) -> bytes:
-        """The request with these topics only, as a whole frame."""
+        """Return the frame of the request with these of its topics only."""
         if len(topics) == len(self.topics):
             return frame([self.payload])
-        return frame([self.with_topics(topics)])
+        return frame(_join(self.head, topics, self.tail, self.flexible))
 
-    def with_topics(self, topics: Sequence[Topic]) -> bytes:
-        """The request with these topics in place of its own: header and body."""
-        head, tail = self.payload[: self.head_end], self.payload[self.tail_start :]
-        return b"".join(_parts(head, topics, tail, self.api.flexible(self.version)))
-
-    def reject(self, topic: Topic, error_code: int) -> Topic:
-        """The topic as it stands in an answer that rejects it."""
-        fields = Fields(topic.fields.name, topic.fields.topic_id, error_code=error_code)
-        return Topic(fields, self.api.write_rejection(fields, self.version))
+    def reject(self, topic: Topic, error_code: int, message: str | None = None) -> Topic:
+        """Return a topic of the request as the response has it, with an error."""
+        fields = TopicFields(topic.fields.name, topic.fields.topic_id, error_code=error_code)
+        return Topic(fields, self.api.write_rejection(fields, self.version, message))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer in parts."""
+class TopicsResponse:
+    """A response, read topic by topic."""
 
     topics: list[Topic]
-    throttle_time_ms: int
-    """0 where the version has none."""
+    throttle_time_ms: int = 0
+    """0 in versions without it."""
 
 
-async def read_request(api: MutationApi, header: RequestHeader, payload: bytes, yielder: Yielder) -> Request:
-    """A request out of its header and body. Raises Malformed."""
+async def read_topics_request(
+    api: TopicsApi, header: RequestHeader, payload: bytes, yielder: Yielder
+) -> TopicsRequest:
+    """Read a request from its header and body. Raises Malformed."""
     version = header.api_version
     flexible = api.flexible(version)
-    reader = open_request(payload, flexible)
+    reader = open_request(header, payload, flexible)
     head_end = reader.offset
     topics: list[Topic] = []
     for _ in range(reader.count(flexible)):
@@ -156,31 +153,50 @@ async def read_request(api: MutationApi, header: RequestHeader, payload: bytes, 
     tail_start = reader.offset
     reader.take(4)  # timeout_ms
     validate_only = version >= api.validate_only_from and reader.u8() != 0
-    return Request(api, version, header.correlation_id, topics, validate_only, payload, head_end, tail_start)
+    return TopicsRequest(
+        api,
+        version,
+        header.correlation_id,
+        topics,
+        validate_only,
+        payload,
+        head=payload[:head_end],
+        tail=payload[tail_start:],
+    )
 
 
-async def read_answer(request: Request, payload: bytes, yielder: Yielder) -> Answer:
-    """The broker's answer to a request out of its header and body. Raises Malformed."""
-    flexible = request.api.flexible(request.version)
-    reader = open_response(payload, flexible)
-    throttle_time_ms = reader.i32() if request.tells_throttle else 0
+async def read_topics_response(request: TopicsRequest, payload: bytes, yielder: Yielder) -> TopicsResponse:
+    """Read the broker's response to a request from its header and body. Raises Malformed."""
+    reader = open_response(payload, request.flexible)
+    throttle_time_ms = reader.i32() if request.has_throttle_time else 0
     topics: list[Topic] = []
-    for _ in range(reader.count(flexible)):
+    for _ in range(reader.count(request.flexible)):
         start = reader.offset
         fields = await request.api.read_result(reader, request.version, yielder)
         topics.append(Topic(fields, payload[start : reader.offset]))
         await yielder.step()
-    return Answer(topics, throttle_time_ms)
+    return TopicsResponse(topics, throttle_time_ms)
 
 
-def write_answer(request: Request, topics: Sequence[Topic], throttle_time_ms: int) -> bytes:
-    """The answer to a request with these topics, as a whole frame; the time where the version has it."""
-    flexible = request.api.flexible(request.version)
-    head = i32(request.correlation_id) + write_tags(flexible)
-    if request.tells_throttle:
-        head += i32(throttle_time_ms)
-    return frame(_parts(head, topics, write_tags(flexible), flexible))
+def write_topics_response(request: TopicsRequest, response: TopicsResponse) -> bytes:
+    """Return the frame of the response to a request."""
+    head = i32(request.correlation_id) + write_tags(request.flexible)
+    if request.has_throttle_time:
+        head += i32(response.throttle_time_ms)
+    return frame(_join(head, response.topics, write_tags(request.flexible), request.flexible))
 
 
-def _parts(head: bytes, topics: Sequence[Topic], tail: bytes, flexible: bool) -> list[bytes]:
+async def skip_assignments(reader: Reader, flexible: bool, numbered: bool, yielder: Yielder) -> int:
+    """Skip a replica assignment, whose partitions are `numbered` or not; return its number of partitions."""
+    partitions = reader.count(flexible)
+    for _ in range(partitions):
+        if numbered:
+            reader.take(4)  # partition_index
+        reader.skip(4 * reader.count(flexible))  # broker_ids
+        skip_tags(reader, flexible)
+        await yielder.step()
+    return partitions
+
+
+def _join(head: bytes, topics: Sequence[Topic], tail: bytes, flexible: bool) -> list[bytes]:
     return [head, count(len(topics), flexible), *[topic.part for topic in topics], tail]

@@ -1,29 +1,30 @@
-"""What one request is charged: each topic before the broker is asked, and set right by what it answers."""
+"""PermitCharge: the permits of one request, charged before it is forwarded and settled by its response."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.messages.topics import NO_COUNT, Fields, Request, Topic, TopicKey
-from proxy.admin.mutations.permits import NOTHING, Permits
+from proxy.admin.messages.topics import NO_COUNT, Topic, TopicFields, TopicsRequest
+from proxy.admin.mutations.permits import NO_PERMITS, Permits
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.measure.bucket import Bucket
+from proxy.upstream.partitions import TopicKey
 
 NONE: Final = int(ErrorCode.none)
 UNCERTAIN: Final = int(ErrorCode.request_timed_out)
-"""The controller may have done it, or may yet do it: it stays charged."""
+"""The controller may have done it, or may still do it: the topic stays charged."""
 
 
 class PermitCharge:
-    """Of a client that has a quota."""
+    """The charge of a client with a quota."""
 
     def __init__(
         self,
         quota: ControllerMutation,
         bucket: Bucket,
-        request: Request,
+        request: TopicsRequest,
         costs: Mapping[TopicKey, Permits],
         who: Identity,
     ) -> None:
@@ -38,8 +39,8 @@ class PermitCharge:
         """Permits charged, less those given back."""
 
     def admit(self, topic: Topic, now: float) -> bool:
-        """Charge a topic; False: it is rejected, and nothing is charged."""
-        permits = self._costs.get(topic.key, NOTHING).before
+        """Charge a topic; return False if it is rejected, which charges nothing."""
+        permits = self._costs.get(topic.key, NO_PERMITS).before
         if permits == 0:
             return True
         if not self._strict:
@@ -50,15 +51,15 @@ class PermitCharge:
         self.total += permits
         return True
 
-    def settle(self, key: TopicKey, answered: Fields, now: float) -> bool:
-        """Set right what a topic was charged, by the broker's answer; whether tokens are given back."""
+    def settle(self, key: TopicKey, done: TopicFields, now: float) -> bool:
+        """Correct a topic's charge by the broker's response; return whether tokens are given back."""
         charged = self._charged.pop(key, 0)
-        if answered.error_code == UNCERTAIN:
+        if done.error_code == UNCERTAIN:
             return False
         due = 0
-        if answered.error_code == NONE:
-            told = answered.partitions != NO_COUNT
-            due = answered.partitions if told else self._costs.get(key, NOTHING).after
+        if done.error_code == NONE:
+            counted = done.partitions != NO_COUNT
+            due = done.partitions if counted else self._costs.get(key, NO_PERMITS).after
         self.total += due - charged
         if due < charged:
             self._quota.give_back(self._bucket, charged - due, now)

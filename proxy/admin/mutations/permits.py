@@ -1,11 +1,11 @@
-"""What each topic of a request costs, before the broker has said what became of it, and after.
+"""PermitCosts: the permits that each topic of a request costs (KIP-599).
 
-    CreateTopics        the partitions asked for, or the broker's num.partitions
-    CreatePartitions    the new number of partitions less the one that there is
+    CreateTopics        the requested partitions, or the broker's num.partitions
+    CreatePartitions    the requested total less the topic's partitions
     DeleteTopics        the topic's partitions
 
-Brokers look at a topic in this order: is it there once in the request, is it valid, is it there in the
-cluster, does the quota allow it. So what fails at one of the first costs nothing.
+Brokers check a topic in this order: that it is in the request once, that it is valid, that it exists (or
+does not), and last the quota. So a topic that fails one of the first checks costs nothing.
 """
 
 import logging
@@ -14,49 +14,52 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.admin.messages.topic_apis import CreatePartitions, CreateTopics
-from proxy.admin.messages.topics import NO_COUNT, Fields, Request, Topic, TopicKey, Yielder
+from proxy.admin.messages.create_partitions import CreatePartitions
+from proxy.admin.messages.create_topics import CreateTopics
+from proxy.admin.messages.topics import NO_COUNT, Topic, TopicFields, TopicsRequest
+from proxy.admin.yielder import Yielder
 from proxy.errors import UpstreamUnavailable
 from proxy.upstream.partition_counts import PartitionCounts
-from proxy.upstream.partitions import Partitions, Remembered, to_delete, to_grow
+from proxy.upstream.partitions import Partitions, RecentMutations, TopicKey, to_delete, to_grow
 from proxy.wire.views import NO_ID
 
 log = logging.getLogger(__name__)
 MOST_PARTITIONS: Final = 10_000
-"""Controllers reject to create more at once (KRaft). So that nobody who asks for more, and is gone before
-the rejection, leaves a debt that lasts for years."""
+"""Charged for one topic at most. Controllers reject larger requests (KRaft); a client that disconnects
+before that rejection would otherwise leave a debt that lasts for years.
+"""
 LOG_EVERY_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Permits:
-    """What a topic costs."""
+    """The cost of a topic."""
 
     before: int = 0
-    """Charged before the broker is asked; 0 where nobody knows the topic, or the broker will reject it."""
+    """Charged before the request is forwarded; 0 if the topic is not known, or the broker will reject it."""
     after: int = 0
-    """What it has cost if the broker did it."""
+    """Due if the broker has no error for the topic."""
     topic_id: bytes = NO_ID
-    """The topic's, where the broker has told it."""
+    """NO_ID if it is not known."""
 
 
-NOTHING: Final = Permits()
+NO_PERMITS: Final = Permits()
 
 
 class PermitCosts:
-    """Of topics of one cluster."""
+    """The costs of one cluster's topics."""
 
     def __init__(self, time: Callable[[], float]) -> None:
-        self.remembered: Final = Remembered()
+        self.recent: Final = RecentMutations()
         self._time: Final = time
         self._logged_at = float("-inf")
 
     async def of(
-        self, request: Request, counts: PartitionCounts, node_id: int, yielder: Yielder
+        self, request: TopicsRequest, counts: PartitionCounts, node_id: int, yielder: Yielder
     ) -> dict[TopicKey, Permits]:
-        """By topic, for a request to this broker, of which `counts` asks.
+        """Return the costs by topic, for a request to this broker; `counts` asks it for partitions.
 
-        A topic that is there twice costs nothing: brokers reject it.
+        A topic that is in the request twice costs nothing: brokers reject it.
         """
         times = Counter(topic.key for topic in request.topics)
         once = [topic for topic in request.topics if times[topic.key] == 1]
@@ -82,16 +85,16 @@ class PermitCosts:
             now = self._time()
             if now - self._logged_at >= LOG_EVERY_SECONDS:
                 self._logged_at = now
-                log.warning("topics pass the controller mutation quota uncounted: %s", error)
+                log.warning("controller mutation quota not applied, partitions are not known: %s", error)
             return {}
 
-    def _change(self, request: Request, topic: Topic, found: Partitions | None) -> Permits:
-        """Of growing or deleting a topic."""
+    def _change(self, request: TopicsRequest, topic: Topic, found: Partitions | None) -> Permits:
+        """Return the cost of growing or deleting a topic."""
         fields = topic.fields
         grows = isinstance(request.api, CreatePartitions)
         topic_id = NO_ID if found is None else found.topic_id
         if (fields.name is None) == (fields.topic_id == NO_ID) and not grows:
-            return NOTHING  # Brokers reject it: a topic goes by its name or by its id.
+            return NO_PERMITS  # Brokers reject a topic with both a name and an id, or neither.
         known = (found, self._recall(topic))
         if not grows:
             partitions = to_delete(known)
@@ -103,31 +106,31 @@ class PermitCosts:
 
     def _recall(self, topic: Topic) -> Partitions | None:
         fields = topic.fields
-        name = self.remembered.name(fields.topic_id) if fields.name is None else fields.name
-        return None if name is None else self.remembered.recall(name, self._time())
+        name = self.recent.name(fields.topic_id) if fields.name is None else fields.name
+        return None if name is None else self.recent.recall(name, self._time())
 
-    def note(self, request: Request, asked: Fields, done: Fields, cost: Permits) -> None:
-        """The broker did what was asked for: remember it, since others may hear of it later."""
+    def note(self, request: TopicsRequest, requested: TopicFields, done: TopicFields, cost: Permits) -> None:
+        """Remember what the broker did: its Metadata, and that of other brokers, may be behind."""
         now = self._time()
-        name = done.name or asked.name or self.remembered.name(asked.topic_id)
+        name = done.name or requested.name or self.recent.name(requested.topic_id)
         if request.validate_only or name is None:
             return
         if isinstance(request.api, CreateTopics):
-            count = next((n for n in (done.partitions, asked.partitions, cost.after) if n > 0), 0)
-            self.remembered.note(name, Partitions(count, done.topic_id), now)
+            count = next((n for n in (done.partitions, requested.partitions, cost.after) if n > 0), 0)
+            self.recent.note(name, Partitions(count, done.topic_id), now)
         elif isinstance(request.api, CreatePartitions):
-            before = self.remembered.recall(name, now)
+            before = self.recent.recall(name, now)
             topic_id = cost.topic_id if before is None or cost.topic_id != NO_ID else before.topic_id
-            self.remembered.note(name, Partitions(asked.partitions, topic_id), now)
+            self.recent.note(name, Partitions(requested.partitions, topic_id), now)
         else:
-            self.remembered.forget(name)
+            self.recent.forget(name)
 
 
 async def _creations(topics: list[Topic], default: int, yielder: Yielder) -> dict[TopicKey, Permits]:
     costs: dict[TopicKey, Permits] = {}
     for topic in topics:
-        asked = topic.fields.partitions
-        costs[topic.key] = _cost(default if asked == NO_COUNT else asked)
+        partitions = topic.fields.partitions
+        costs[topic.key] = _cost(default if partitions == NO_COUNT else partitions)
         await yielder.step()
     return costs
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from proxy.admin.authorizer import AuthorizerWatch
-from proxy.admin.dispatch import AdminApis
+from proxy.admin.dispatch import APIS, AdminApis
 from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
@@ -98,6 +98,7 @@ def client_listener(
             addresses=ports,
             traffic=traffic,
             max_frame_bytes=limits.max_frame_bytes,
+            apis=APIS,
             intercepted_api_keys=admin.api_keys,
             topic_names=ClusterTopicNames(names, time),
             login=identification.login,

@@ -4,8 +4,9 @@ from functools import partial
 from typing import Final
 
 from proxy.admin.authority import ClientRights
+from proxy.admin.broker import Broker
 from proxy.admin.dispatch import AdminApis
-from proxy.admin.mutations.mutations import Broker, ControllerMutations
+from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.server.connection.connection import Connection

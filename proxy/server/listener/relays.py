@@ -8,6 +8,7 @@ from proxy.relay.login.authentication import Login
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses, Unchanged
+from proxy.wire.registry import ApiTable
 from proxy.wire.topic_names import TopicNames
 
 
@@ -31,6 +32,7 @@ class ClientRelays:
         addresses: Addresses,
         traffic: Traffic,
         max_frame_bytes: int,
+        apis: ApiTable,
         intercepted_api_keys: frozenset[int],
         topic_names: TopicNames,
         login: Login | None,
@@ -39,6 +41,7 @@ class ClientRelays:
         self._addresses: Final = addresses
         self._traffic: Final = traffic
         self._max_frame_bytes: Final = max_frame_bytes
+        self._apis: Final = apis
         self._intercepted_api_keys: Final = intercepted_api_keys
         self._topic_names: Final = topic_names
         self._login: Final = login
@@ -58,6 +61,7 @@ class ClientRelays:
             self._topic_names,
             node_id=node_id,
             login=self._login,
+            apis=self._apis,
         )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from proxy.admin.dispatch import APIS
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.traffic import Bytes
@@ -13,7 +14,6 @@ from proxy.wire.fetch_request import FetchRequest, read_fetch_request
 from proxy.wire.fetch_rewrite import FetchRewrite
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader, text
-from proxy.wire.registry import BY_KEY
 from proxy.wire.views import Item, RequestView, ResponseView, View
 from tests.support.messages.kio_messages import Ports
 
@@ -21,7 +21,7 @@ PORTS: Final = Ports()
 
 
 def api_of(api_key: int) -> Api:
-    api = BY_KEY[api_key]
+    api = APIS.read[api_key]
     assert api is not None
     return api
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.mutations.mutations import Broker
+from proxy.admin.broker import Broker
 from proxy.upstream.partition_counts import PartitionCounts
 from proxy.upstream.partitions import Partitions
 from proxy.wire.apis import read_request_header

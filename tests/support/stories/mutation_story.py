@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.messages.topics import TopicKey
-from proxy.admin.mutations.mutations import Broker, ControllerMutations, Reply
+from proxy.admin.broker import Broker, Reply
+from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, ControllerMutation
 from proxy.quota.limits.limits import Limits
 from proxy.quota.usage import UsageLedger
 from proxy.upstream.partition_counts import PartitionCounts
-from proxy.upstream.partitions import Partitions, Remembered
+from proxy.upstream.partitions import Partitions, RecentMutations, TopicKey
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader
@@ -145,8 +145,8 @@ class Story:
         return [list(self._names(request)) for request in self.asked]
 
     @property
-    def remembered(self) -> Remembered:
-        return self._mutations.costs(CLUSTER).remembered
+    def recent(self) -> RecentMutations:
+        return self._mutations.costs(CLUSTER).recent
 
     @property
     def tokens(self) -> float | None:

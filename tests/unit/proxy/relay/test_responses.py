@@ -7,7 +7,7 @@ from proxy.relay.inflight import InFlight
 from proxy.relay.responses import HOLD_BYTES, Responses
 from proxy.relay.traffic import Traffic
 from proxy.wire.errors import FrameTooLarge, Malformed, Short
-from proxy.wire.registry import BY_KEY
+from proxy.wire.registry import WITHOUT_INTERCEPTED
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import answered, fetched, produced
 from tests.support.messages.kio_messages import Ports, framed
@@ -23,7 +23,7 @@ class Side:
         self.client = Client("u", "c", "a", self.traffic.client("u", "c"), b"c")
 
     def ask(self, number, api_key=None, version=7, throttled_until=0.0):
-        api = None if api_key is None else BY_KEY[api_key]
+        api = None if api_key is None else WITHOUT_INTERCEPTED.read[api_key]
         request = None if api is None else request_view(api, version)
         exchange = Exchange(number, self.client, api=api, request=request)
         exchange.throttled_until = throttled_until

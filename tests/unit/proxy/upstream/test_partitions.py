@@ -1,4 +1,4 @@
-from proxy.upstream.partitions import Partitions, Remembered, to_delete, to_grow
+from proxy.upstream.partitions import Partitions, RecentMutations, to_delete, to_grow
 from proxy.wire.views import NO_ID
 
 ONE, OTHER = b"1" * 16, b"2" * 16
@@ -29,7 +29,7 @@ def test_nobody_knows_the_topic():
 
 
 def test_what_passed_is_remembered_for_a_while():
-    remembered = Remembered(seconds=10.0)
+    remembered = RecentMutations(seconds=10.0)
     remembered.note("a", Partitions(3, ONE), 100.0)
     assert remembered.recall("a", 109.9) == Partitions(3, ONE)
     assert remembered.name(ONE) == "a"
@@ -39,7 +39,7 @@ def test_what_passed_is_remembered_for_a_while():
 
 
 def test_the_newest_word_counts():
-    remembered = Remembered()
+    remembered = RecentMutations()
     remembered.note("a", Partitions(3, ONE), 100.0)
     remembered.note("a", Partitions(2, OTHER), 101.0)
     assert remembered.recall("a", 101.0) == Partitions(2, OTHER)
@@ -47,7 +47,7 @@ def test_the_newest_word_counts():
 
 
 def test_a_topic_that_is_gone_is_forgotten():
-    remembered = Remembered()
+    remembered = RecentMutations()
     remembered.note("a", Partitions(3, ONE), 100.0)
     remembered.forget("a")
     remembered.forget("never there")
@@ -56,7 +56,7 @@ def test_a_topic_that_is_gone_is_forgotten():
 
 
 def test_the_oldest_make_room():
-    remembered = Remembered(seconds=10.0, at_most=2)
+    remembered = RecentMutations(seconds=10.0, at_most=2)
     for number, name in enumerate("abc"):
         remembered.note(name, Partitions(1, name.encode() * 16), 100.0 + number)
     assert [remembered.recall(name, 102.0) for name in "abc"] == [

@@ -2,7 +2,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.wire.api_keys import API_VERSIONS
-from proxy.wire.registry import BY_KEY
+from proxy.wire.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import framed, read_frame, response_frame, response_type, versions
 from tests.support.messages.reading import announce, edited, read_response
@@ -107,5 +107,5 @@ def test_the_oldest_brokers_answer_with_the_error_alone(version):
 
 
 def test_the_response_header_never_has_tags():
-    api = BY_KEY[API_VERSIONS]
+    api = WITHOUT_INTERCEPTED.read[API_VERSIONS]
     assert not any(api.flexible_response_header(version) for version in range(10))

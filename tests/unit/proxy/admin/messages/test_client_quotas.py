@@ -12,7 +12,6 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import f64, i8
 
 from proxy.admin.messages.client_quotas import (
-    FLEXIBLE_FROM,
     Component,
     QuotaAlteration,
     QuotaOp,
@@ -30,6 +29,7 @@ from proxy.wire.reader import Reader
 from tests.support.messages.kio_messages import encode, read_frame, request_type, response_type, versions
 
 VERSIONS = [0, 1]
+FLEXIBLE_FROM = 1
 NAMES = ["alice", "", None, "a" * 200, "grün", "<default>"]
 
 

@@ -8,8 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.messages.topic_apis import APIS
-from proxy.admin.messages.topics import NO_COUNT, STEPS, Yielder, read_answer, read_request, write_answer
+from proxy.admin.messages.topics import (
+    NO_COUNT,
+    TopicsResponse,
+    read_topics_request,
+    read_topics_response,
+    write_topics_response,
+)
+from proxy.admin.mutations.mutations import TOPIC_APIS
+from proxy.admin.yielder import STEPS, Yielder
 from proxy.wire.errors import Malformed
 from proxy.wire.views import NO_ID
 from tests.support.messages.exchanges import milliseconds
@@ -38,7 +45,7 @@ from tests.support.messages.mutations import (
 )
 from tests.support.messages.random_messages import messages
 
-EACH = [(key, version) for key in APIS for version in versions(key)]
+EACH = [(key, version) for key in TOPIC_APIS for version in versions(key)]
 each_version = pytest.mark.parametrize(("api_key", "version"), EACH, ids=[f"{key}v{v}" for key, v in EACH])
 FEW = settings(max_examples=15, deadline=None)
 TOPICS = {CREATE: "topics", DELETE: "responses", GROW: "results"}
@@ -47,12 +54,12 @@ TOPICS = {CREATE: "topics", DELETE: "responses", GROW: "results"}
 def taken(frame):
     """A request in parts."""
     given_out = intercepted(frame)
-    api = APIS[given_out.header.api_key]
-    return to_end(read_request(api, given_out.header, given_out.frame, Yielder()))
+    api = TOPIC_APIS[given_out.header.api_key]
+    return to_end(read_topics_request(api, given_out.header, given_out.frame, Yielder()))
 
 
 def answer(request, frame):
-    return to_end(read_answer(request, frame[LENGTH:], Yielder()))
+    return to_end(read_topics_response(request, frame[LENGTH:], Yielder()))
 
 
 def request_of(api_key, version):
@@ -114,7 +121,7 @@ def test_answers(api_key, version, data):
         assert topic.fields.partitions == getattr(same, "num_partitions", NO_COUNT)
     told = getattr(message, "throttle_time", None)
     assert read.throttle_time_ms == (told // milliseconds(1) if told is not None else 0)
-    again = write_answer(request, read.topics[::-1], 1234)
+    again = write_topics_response(request, TopicsResponse(read.topics[::-1], 1234))
     changed = {TOPICS[api_key]: native[::-1]}
     if told is not None:
         changed["throttle_time"] = milliseconds(1234)
@@ -122,12 +129,12 @@ def test_answers(api_key, version, data):
 
 
 @pytest.mark.parametrize(
-    ("api_key", "version"), [(key, v) for key, v in EACH if v >= APIS[key].strict_from], ids=str
+    ("api_key", "version"), [(key, v) for key, v in EACH if v >= TOPIC_APIS[key].strict_from], ids=str
 )
 def test_a_rejection_is_what_brokers_say(api_key, version):
     request = request_of(api_key, version)
     [topic] = answer(request, response_frame(some_answer(api_key, version))).topics
-    frame = write_answer(request, [request.reject(topic, 89)], 1500)
+    frame = write_topics_response(request, TopicsResponse([request.reject(topic, 89)], 1500))
     message = read_frame(response_type(api_key, version), frame)
     [rejected] = getattr(message, TOPICS[api_key])
     assert (rejected.name, rejected.error_code) == ("a", ErrorCode.throttling_quota_exceeded)
@@ -150,11 +157,11 @@ def some_answer(api_key, version):
 
 def test_a_topic_that_goes_by_its_id_is_rejected_without_a_name():
     request = request_of(DELETE, 6)
-    frame = write_answer(request, [], 0)
+    frame = write_topics_response(request, TopicsResponse([], 0))
     assert read_frame(response_type(DELETE, 6), frame).responses == ()
     named = answer(request, response_frame(some_answer(DELETE, 6))).topics[0]
     unnamed = replace(named, fields=replace(named.fields, name=None, topic_id=b"i" * 16))
-    frame = write_answer(request, [request.reject(unnamed, 89)], 0)
+    frame = write_topics_response(request, TopicsResponse([request.reject(unnamed, 89)], 0))
     [rejected] = read_frame(response_type(DELETE, 6), frame).responses
     assert (rejected.name, rejected.topic_id.bytes) == (None, b"i" * 16)
 
@@ -164,12 +171,12 @@ def test_the_oldest_creations(version):
     frame = old_create_topics({"a": 3, "b": -1}, version, 5)
     request = taken(frame)
     assert [(t.key, t.fields.partitions) for t in request.topics] == [("a", 3), ("b", -1)]
-    assert (request.strict, request.tells_throttle, request.validate_only) == (False, False, False)
+    assert (request.strict, request.has_throttle_time, request.validate_only) == (False, False, False)
     assert request.frame(request.topics) == frame
     assert request.frame(request.topics[1:]) == old_create_topics({"b": -1}, version, 5)
     read = answer(request, old_answer({"a": 0, "b": 36}, messages=version == 1))
     assert [(t.key, t.fields.error_code) for t in read.topics] == [("a", 0), ("b", 36)]
-    again = write_answer(request, read.topics, 1234)
+    again = write_topics_response(request, TopicsResponse(read.topics, 1234))
     assert again == old_answer({"a": 0, "b": 36}, messages=version == 1, correlation_id=5)
 
 
@@ -179,10 +186,10 @@ def test_the_oldest_deletions():
     assert [topic.key for topic in request.topics] == ["a", "b"]
     assert request.frame(request.topics[:1]) == old_delete_topics(["a"])
     read = answer(request, old_answer({"a": 0, "b": 3}))
-    assert write_answer(request, read.topics, 1234) == old_answer({"a": 0, "b": 3})
+    assert write_topics_response(request, TopicsResponse(read.topics, 1234)) == old_answer({"a": 0, "b": 3})
 
 
-@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.versions.name)
+@pytest.mark.parametrize("api", TOPIC_APIS.values(), ids=lambda api: api.versions.name)
 def test_versions_are_kafkas(api):
     assert api.versions.newest == versions(api.versions.key)[-1]
     for version in versions(api.versions.key):
@@ -212,14 +219,14 @@ def test_what_ends_early_is_malformed(size):
     whole = frame_of(create_topics({"a": 1, "b": [[1], [1, 2]]}))
     given_out = intercepted(whole)
     with pytest.raises(Malformed):
-        to_end(read_request(APIS[CREATE], given_out.header, given_out.frame[:size], Yielder()))
+        to_end(read_topics_request(TOPIC_APIS[CREATE], given_out.header, given_out.frame[:size], Yielder()))
 
 
 def test_an_answer_that_ends_early_is_malformed():
     request = taken(frame_of(create_topics({"a": 1})))
     whole = payload_of(created({"a": 0}))
     with pytest.raises(Malformed):
-        to_end(read_answer(request, whole[:-4], Yielder()))
+        to_end(read_topics_response(request, whole[:-4], Yielder()))
 
 
 async def test_others_have_their_turn_while_a_long_request_is_read():
@@ -233,6 +240,6 @@ async def test_others_have_their_turn_while_a_long_request_is_read():
             await asyncio.sleep(0)
 
     counting = asyncio.get_running_loop().create_task(count())
-    await read_request(APIS[CREATE], given_out.header, given_out.frame, Yielder())
+    await read_topics_request(TOPIC_APIS[CREATE], given_out.header, given_out.frame, Yielder())
     counting.cancel()
     assert turns >= 2

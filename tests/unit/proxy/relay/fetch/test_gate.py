@@ -12,7 +12,7 @@ from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
-from proxy.wire.registry import BY_KEY
+from proxy.wire.registry import WITHOUT_INTERCEPTED
 from proxy.wire.views import RequestView
 from tests.support.messages.fetching import COLD, HOT, Story, fetch
 from tests.support.messages.kio_messages import read_frame, response_type
@@ -38,8 +38,8 @@ class Asking:
         reader.skip_tags()
         client = new_client(WHO, header.raw_client_id, self.traffic, -1)
         view = RequestView(FETCH, VERSION, 1, client.client_id, len(data) - LENGTH_SIZE, True)
-        BY_KEY[FETCH].read_request(reader, view)
-        exchange = Exchange(1, client, api_key=FETCH, api=BY_KEY[FETCH], request=view)
+        WITHOUT_INTERCEPTED.read[FETCH].read_request(reader, view)
+        exchange = Exchange(1, client, api_key=FETCH, api=WITHOUT_INTERCEPTED.read[FETCH], request=view)
         return self.held.passes(Frame([data], len(data), True), exchange, view, START)
 
 

@@ -1,0 +1,28 @@
+"""What a handler of intercepted requests is given, and what it returns."""
+
+from dataclasses import dataclass
+
+from proxy.admin.authority import Ask, Rights
+from proxy.upstream.partition_counts import PartitionCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """The broker to which a client has sent its request."""
+
+    cluster_id: str
+    node_id: int
+    counts: PartitionCounts
+    ask: Ask
+    rights: Rights
+    """The client's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The proxy's answer to an intercepted request; the fields are the arguments of Relay.answer()."""
+
+    frame: bytes
+    throttle_seconds: float = 0.0
+    hold: bool = False
+    """Whether the answer is delayed until the throttle ends: its version has no throttle_time_ms."""
