@@ -34,7 +34,7 @@ help: ## List the targets
 setup: $(BUILT)-$(QUOTA_PROXY_BUILD) ## Make .venv with the project and its tools, and fetch Apache Kafka
 	@$(PYTHON) -m proxy.demo.prepare
 
-demo: setup ## Show tenants held to their quotas on a real Kafka
+demo: setup ## Show throttled tenants on a real Kafka
 	@$(VENV)/bin/quota-proxy demo
 
 # What needs no quiet machine runs side by side, the longest first; what measures a real flow runs alone, after it.

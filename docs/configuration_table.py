@@ -1,8 +1,8 @@
-"""Puts the tables of docs/configuration.md right, from the settings and the kinds of quota.
+"""Update the tables of docs/configuration.md from the settings and the kinds of quota.
 
     python docs/configuration_table.py
 
-A test fails while the page has others.
+A test fails if the page has other tables.
 """
 
 import ast
@@ -37,7 +37,7 @@ CONFIGS = "| config | of | takes | default | meaning |\n|---|---|---|---|---|"
 
 
 def key_rows(kind: type = Settings, prefix: str = "") -> Iterator[str]:
-    """A row per key, depth first, in the order of the file."""
+    """Yield a row for each key, depth first, in the order of the file."""
     shape = msgspec.inspect.type_info(kind)
     assert isinstance(shape, StructType)
     meanings = docstrings(kind)
@@ -53,14 +53,14 @@ def key_rows(kind: type = Settings, prefix: str = "") -> Iterator[str]:
 
 
 def quota_rows() -> Iterator[str]:
-    """A row per quota, by kind."""
+    """Yield a row for each quota, by kind."""
     for kind in load_kinds():
         for key in kind.keys:
             yield f"| `{key.name}` | {key.type} | {kind.help} |"
 
 
 def config_rows() -> Iterator[str]:
-    """A row per config of topics and brokers, by kind."""
+    """Yield a row for each config of topics and brokers, by kind."""
     for kind in load_kinds():
         for key in kind.configs:
             takes = " or ".join(f"`{choice}`" for choice in key.choices) or key.type
@@ -70,7 +70,7 @@ def config_rows() -> Iterator[str]:
 
 
 def docstrings(kind: type) -> dict[str, str]:
-    """Each field's docstring: the string that stands right under it in the source."""
+    """Return each field's docstring: the string literal after the field in the source."""
     body = next(
         node for node in ast.parse(inspect.getsource(kind)).body if isinstance(node, ast.ClassDef)
     ).body
@@ -85,7 +85,7 @@ def docstrings(kind: type) -> dict[str, str]:
 
 
 def takes(kind: Type) -> str:
-    """The values of a key."""
+    """Describe the values that a key takes."""
     if isinstance(kind, UnionType):
         members = [member for member in kind.types if not isinstance(member, NoneType)]
         return " or ".join(sorted(map(takes, members)))
@@ -105,7 +105,7 @@ def takes(kind: Type) -> str:
 
 
 def default(field: Field) -> str:
-    """The value of a key that is left out."""
+    """Return the default value of a key."""
     if field.required:
         return "required"
     if isinstance(field.default, bool):
@@ -114,7 +114,7 @@ def default(field: Field) -> str:
 
 
 def tables() -> list[str]:
-    """The tables, each a text without a newline at its end."""
+    """Return the tables, each without a trailing newline."""
     return [
         "\n".join([KEYS, *key_rows()]),
         "\n".join([QUOTAS, *quota_rows()]),
@@ -123,7 +123,7 @@ def tables() -> list[str]:
 
 
 def with_tables(page: str) -> str:
-    """The page with these tables in place of those with the same heads."""
+    """Return the page with its tables replaced by those of tables() with the same headers."""
     for table in tables():
         head = table.splitlines()[0]
         start = page.index(head)

@@ -1,4 +1,4 @@
-"""The compose files agree with one another: names, ports, addresses, and how long a drain may take."""
+"""The compose files agree with each other: names, ports, addresses and drain time."""
 
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,13 @@ def settings() -> Settings:
 
 
 def published(service: dict[str, Any]) -> dict[int, tuple[str, int]]:
-    """Port in the container -> (address, port) on the machine."""
+    """Map ports in the container to (address, port) on the host."""
     ports = [str(entry).split(":") for entry in service["ports"]]
     return {int(inside): (address, int(outside)) for address, outside, inside in ports}
 
 
 def listener_ports(listeners: str) -> dict[str, str]:
-    """`NAME://host:port,...` of Kafka's listeners as name -> host:port."""
+    """Parse Kafka's listeners, `NAME://host:port,...`, to a mapping from name to host:port."""
     return dict(entry.split("://") for entry in listeners.split(","))
 
 
@@ -92,7 +92,7 @@ def test_prometheus_scrapes_the_admin_port(services: dict[str, Any], settings: S
     assert services["prometheus"]["network_mode"] == "service:quota-proxy"
 
 
-def test_mounted_files_are_there(services: dict[str, Any]) -> None:
+def test_mounted_files_exist(services: dict[str, Any]) -> None:
     for service in services.values():
         for mount in service.get("volumes", []):
             assert (COMPOSE / mount.split(":")[0]).is_file()
@@ -105,9 +105,9 @@ def test_stop_waits_for_the_drain(services: dict[str, Any], settings: Settings) 
     assert int(services["quota-proxy"]["stop_grace_period"].removesuffix("s")) > settings.limits.drain_seconds
 
 
-def test_files_suffice_for_the_connections(services: dict[str, Any], settings: Settings) -> None:
+def test_file_limit_allows_max_connections(services: dict[str, Any], settings: Settings) -> None:
     assert services["quota-proxy"]["ulimits"]["nofile"] > 2 * settings.limits.max_connections
 
 
-def test_tools_are_of_the_brokers_version(services: dict[str, Any]) -> None:
+def test_tools_have_the_brokers_version(services: dict[str, Any]) -> None:
     assert services["tools"]["image"] == services["kafka"]["image"]

@@ -1,4 +1,4 @@
-"""The Dockerfile agrees with the settings' defaults and with the files that it copies."""
+"""The Dockerfile matches the default settings and the files that it copies."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def test_everything_copied_reaches_the_build() -> None:
 
 
 @pytest.mark.parametrize("file", sorted(allowed()))
-def test_copied_files_are_there(file: str) -> None:
+def test_copied_files_exist(file: str) -> None:
     assert (ROOT / file).exists()
 
 

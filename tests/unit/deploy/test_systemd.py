@@ -1,4 +1,4 @@
-"""The systemd unit: what systemd itself says of it, and that it fits the command line and the settings."""
+"""The systemd unit is valid, and matches the command line and the default settings."""
 
 import shlex
 import shutil
@@ -24,9 +24,9 @@ def values() -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
-def test_systemd_takes_the_unit(tmp_path: Path, values: dict[str, list[str]]) -> None:
-    """The command is replaced by one that is here: systemd-analyze looks for it."""
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_accepts_the_unit(tmp_path: Path, values: dict[str, list[str]]) -> None:
+    """systemd-analyze requires the command to exist, so the test replaces it."""
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace(values["ExecStart"][0], shutil.which("true") or ""))
     done = subprocess.run(
@@ -36,7 +36,7 @@ def test_systemd_takes_the_unit(tmp_path: Path, values: dict[str, list[str]]) ->
     assert done.returncode == 0, done.stderr
 
 
-def test_start_is_a_command_of_ours(values: dict[str, list[str]]) -> None:
+def test_start_is_a_valid_command(values: dict[str, list[str]]) -> None:
     program, command, *options = shlex.split(values["ExecStart"][0])
     assert Path(program).name == "quota-proxy"
     context = main.commands[command].make_context(command, options)
@@ -47,15 +47,15 @@ def test_stop_waits_for_the_drain(values: dict[str, list[str]]) -> None:
     assert int(values["TimeoutStopSec"][0]) > ConnectionLimits().drain_seconds
 
 
-def test_files_suffice_for_the_connections(values: dict[str, list[str]]) -> None:
+def test_file_limit_allows_max_connections(values: dict[str, list[str]]) -> None:
     assert int(values["LimitNOFILE"][0]) >= 2 * ConnectionLimits().max_connections + OTHER_FILES
 
 
-def test_wrong_configuration_is_not_retried(values: dict[str, list[str]]) -> None:
+def test_invalid_configuration_is_not_retried(values: dict[str, list[str]]) -> None:
     assert (values["Restart"], values["RestartPreventExitStatus"]) == (["on-failure"], ["2"])
 
 
-def test_service_has_no_rights(values: dict[str, list[str]]) -> None:
+def test_service_is_unprivileged(values: dict[str, list[str]]) -> None:
     assert values["DynamicUser"] == ["yes"]
     assert values["ProtectSystem"] == ["strict"]
     assert values["CapabilityBoundingSet"] == [""]

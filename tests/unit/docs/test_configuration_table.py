@@ -1,4 +1,4 @@
-"""docs/configuration.md says what the settings and the kinds of quota say."""
+"""docs/configuration.md and config/quota-proxy.yaml match the settings and the kinds of quota."""
 
 import re
 import runpy
@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs/configuration.md").read_text()
 SCRIPT = runpy.run_path(str(ROOT / "docs/configuration_table.py"))
 
 
-def test_page_has_the_tables_as_they_are_made() -> None:
+def test_page_has_the_generated_tables() -> None:
     for table in SCRIPT["tables"]():
         assert f"\n\n{table}\n\n" in PAGE, "run docs/configuration_table.py"
     assert SCRIPT["with_tables"](PAGE) == PAGE
@@ -36,15 +36,12 @@ def test_table_has_each_key_with_type_default_and_meaning() -> None:
 
 
 def uncommented(text: str) -> str:
-    """The file with its `#key: value` lines; a comment for people has a space behind its `#`."""
+    """Return the text with its `#key: value` lines enabled. A prose comment has a space after its `#`."""
     return re.sub(r"(?m)^#(?=[^ ]|  )", "", text)
 
 
 def test_commented_file_has_every_key() -> None:
-    """A key of the table that config/quota-proxy.yaml lacks is not in the file that shows every key.
-
-    What excludes another key may stand in a comment.
-    """
+    """A key that excludes another key may be in a comment only."""
     text = uncommented((ROOT / "config/quota-proxy.yaml").read_text())
     for row in SCRIPT["key_rows"]():
         *around, last = row.split("`")[1].replace("[]", "").split(".")
@@ -53,7 +50,7 @@ def test_commented_file_has_every_key() -> None:
 
 
 def _below(places: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
-    """What stands at these names, in any item of the lists on the way."""
+    """Return the values at this path of names, in every item of the lists on the path."""
     for name in names:
         found = [place[name] for place in places if isinstance(place, dict) and name in place]
         places = [item for value in found for item in (value if isinstance(value, list) else [value])]
@@ -65,7 +62,7 @@ def _comments(text: str) -> str:
 
 
 def test_commented_file_has_the_defaults() -> None:
-    """And it can be run as it is: it names no file that is not there."""
+    """The file also loads unchanged: it names no file that does not exist."""
     shown = load_settings(ROOT / "config/quota-proxy.yaml")
     open_files(shown)
     plain = Settings(listeners=shown.listeners)

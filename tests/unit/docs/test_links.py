@@ -1,4 +1,4 @@
-"""Every link of a page to another page, file or heading of this repository leads somewhere."""
+"""Every link to a page, file or heading of this repository has a target."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
 def anchors(page: Path) -> set[str]:
-    """Headings as GitHub links to them."""
+    """Return the anchors that GitHub generates for headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
