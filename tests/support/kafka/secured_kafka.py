@@ -43,6 +43,7 @@ def secured_kafka(authority: Authority) -> EmbeddedKafka:
         f"listener.name.{TLS.lower()}.ssl.client.auth": "required",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
         "connections.max.reauth.ms": "3600000",
+        "delegation.token.secret.key": SECRET,
         # A rejection after 100 ms instead of 1 s would not be seen to be late.
         "connection.failed.authentication.delay.ms": "300",
     }

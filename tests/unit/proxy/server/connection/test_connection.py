@@ -14,7 +14,11 @@ from proxy.quota.engine import QuotaEngine
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
+from proxy.relay.unsupported_version import unsupported_api_versions
 from proxy.server.connection.connection import Connection
+from proxy.wire.api_keys import API_VERSIONS
+from proxy.wire.registry import BY_KEY
+from tests.support.messages.exchanges import api_versions
 from tests.support.messages.kio_messages import Ports, framed, request_frame, request_type
 
 OWN: int = 49
@@ -111,6 +115,21 @@ def test_what_the_proxy_answers(loop: asyncio.AbstractEventLoop) -> None:
     assert request.header.api_key == OWN
     assert request.frame == REQUEST[4:]
     assert owner.ended_with == ["client_closed"]
+
+
+def test_a_response_before_an_error_still_leaves(loop: asyncio.AbstractEventLoop) -> None:
+    """As that which says why a login is rejected."""
+    owner = ConnectionHost()
+
+    def client(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+            client.sendall(api_versions(7, 99) + framed(b""))
+            with client.makefile("rb") as responses:
+                return responses.read()
+
+    newest = BY_KEY[API_VERSIONS].newest
+    assert run(loop, owner, client) == unsupported_api_versions(7, 0, newest)
+    assert owner.ended_with == ["client_protocol_error"]
 
 
 def test_a_connection_that_waits_is_served_then(loop: asyncio.AbstractEventLoop) -> None:
