@@ -1,4 +1,7 @@
-"""Whole messages, through kio: for what the proxy itself asks brokers. The data path never comes here."""
+"""BrokerConnection: the proxy as a client of a broker, with whole messages through kio.
+
+The data path does not use it.
+"""
 
 import asyncio
 import io
@@ -18,15 +21,16 @@ from proxy.security.access import PLAINTEXT, Access
 Response = TypeVar("Response", bound=ResponsePayload)
 CLIENT_ID: Final = "quota-proxy"
 MAX_RESPONSE_BYTES: Final = 100 << 20
-_OTHERS: Final = {
-    b"HT": "what answers there speaks HTTP, as an admin port does, and not Kafka",
-    b"\x15\x03": "what answers there speaks TLS",
+"""Kafka's own socket.request.max.bytes. What answers on a wrong port may announce any length."""
+_OTHER_PROTOCOLS: Final = {
+    b"HT": "the server speaks HTTP, not Kafka; is this an admin port?",
+    b"\x15\x03": "the server speaks TLS, and the proxy connects without",
 }
-"""By the first bytes: what is no Kafka."""
+"""By the first bytes of a response."""
 
 
 class BrokerConnection:
-    """A connection of the proxy's own to one broker; one request at a time."""
+    """A connection to one broker; one request at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -37,7 +41,7 @@ class BrokerConnection:
     async def open(cls, host: str, port: int, access: Access = PLAINTEXT) -> "BrokerConnection":
         """Connect and log in.
 
-        OSError or EOFError where nobody answers or TLS fails, UpstreamUnavailable where the login does.
+        Raises OSError or EOFError if connecting or TLS fails, UpstreamUnavailable if the login fails.
         """
         connection = cls(*await asyncio.open_connection(host, port, ssl=access.ssl_context))
         try:
@@ -47,21 +51,21 @@ class BrokerConnection:
             raise
         return connection
 
-    async def ask(self, request: RequestPayload, answer: type[Response]) -> Response:
-        """Send a request and return its answer, whose version must be the request's.
+    async def ask(self, request: RequestPayload, schema: type[Response]) -> Response:
+        """Send a request and return its response, read by a schema of the request's version.
 
-        Raises OSError or EOFError when the connection ends, BadResponse when what comes is no answer to it.
+        Raises OSError or EOFError if the connection ends, BadResponse if the bytes are not such a response.
         """
         self._correlation_id += 1
         self._writer.write(request_frame(request, self._correlation_id, CLIENT_ID))
         await self._writer.drain()
-        return await self._answer(answer)
+        return await self._read(schema)
 
-    async def _answer(self, schema: type[Response]) -> Response:
+    async def _read(self, schema: type[Response]) -> Response:
         head = await self._reader.readexactly(4)
         size = int.from_bytes(head, "big", signed=True)
         if not 4 <= size <= MAX_RESPONSE_BYTES:
-            raise BadResponse(_OTHERS.get(head[:2], f"an answer of {size} bytes"))
+            raise BadResponse(_OTHER_PROTOCOLS.get(head[:2], f"invalid response size {size}"))
         frame = await self._reader.readexactly(size)
         try:
             header, at = entity_reader(schema.__header_schema__)(frame, 0)
@@ -69,7 +73,9 @@ class BrokerConnection:
         except (SerialError, ValueError) as error:
             raise BadResponse(f"{schema.__name__} v{schema.__version__} does not parse: {error}") from error
         if header.correlation_id != self._correlation_id:
-            raise BadResponse(f"an answer with correlation_id {header.correlation_id}")
+            raise BadResponse(
+                f"the response has correlation_id {header.correlation_id}, expected {self._correlation_id}"
+            )
         return response
 
     def close(self) -> None:
@@ -77,11 +83,11 @@ class BrokerConnection:
 
 
 Check = Callable[[BrokerConnection], Awaitable[None]]
-"""Raises OSError, EOFError or UpstreamUnavailable where the broker will not do."""
+"""Raises OSError, EOFError or UpstreamUnavailable if a broker cannot be used."""
 
 
 def request_frame(request: RequestPayload, correlation_id: int, client_id: str) -> bytes:
-    """A request as a whole frame."""
+    """Return a request as a frame."""
     frame = io.BytesIO()
     header = request.__header_schema__
     entity_writer(header)(
@@ -101,8 +107,9 @@ def request_frame(request: RequestPayload, correlation_id: int, client_id: str) 
 async def connect_to_any(
     addresses: Iterable[tuple[str, int]], access: Access, seconds: float, check: Check | None = None
 ) -> BrokerConnection:
-    """A connection to the first of these hosts and ports where one comes about, within so many seconds, and
-    passes the check. UpstreamUnavailable with what was wrong at each.
+    """Connect to the first of these hosts and ports that accepts within `seconds` and passes the check.
+
+    Raises UpstreamUnavailable with the reason of each.
     """
     reasons: list[str] = []
     for host, port in addresses:
@@ -122,13 +129,13 @@ async def connect_to_any(
 
 
 def explain(error: Exception, seconds: float) -> str:
-    """Why nothing came of a connection or a request that had so many seconds, in words."""
+    """Return why a connection or a request with a timeout of `seconds` failed."""
     if isinstance(error, TimeoutError):
-        return f"no answer within {seconds:g} s"
+        return f"no response within {seconds:g} s"
     if isinstance(error, EOFError):
-        return "the server closed the connection without an answer; is this a listener with TLS or SASL?"
+        return "the server closed the connection without a response; is this a listener with TLS or SASL?"
     if isinstance(error, socket.gaierror):
-        return f"the name is not known: {error.strerror}"
+        return f"cannot resolve the host name: {error.strerror}"
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return str(error) or type(error).__name__

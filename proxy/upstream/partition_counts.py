@@ -1,4 +1,4 @@
-"""What the proxy asks brokers to know how many partitions a request is about, on connections of its own."""
+"""PartitionCounts: asks brokers, on the proxy's own connections, for the partitions of topics."""
 
 import asyncio
 import logging
@@ -26,48 +26,49 @@ log = logging.getLogger(__name__)
 Response = TypeVar("Response", bound=ResponsePayload)
 BROKER_RESOURCE: Final = i8(4)
 NUM_PARTITIONS: Final = "num.partitions"
-KAFKAS_NUM_PARTITIONS: Final = 1
+KAFKA_DEFAULT: Final = 1
 DEFAULT_SECONDS: Final = 60.0
-"""How long a broker's num.partitions is taken for known; changing it takes a restart."""
+"""For how long a broker's num.partitions is cached: changing it takes a restart of the broker."""
 TOPICS_AT_A_TIME: Final = 500
+"""Topics in one Metadata request, so that one response does not hold up the event loop."""
 
 
-class BrokerLine:
-    """The proxy's own connection to one broker, opened when there is a question, and kept."""
+class KeptConnection:
+    """A connection to one broker, opened by the first request and kept."""
 
     def __init__(self, host: str, port: int, seconds: float, access: Access = PLAINTEXT) -> None:
-        """`seconds`: how long connecting, and each answer, may take."""
+        """`seconds` is the timeout of each request, with connecting."""
         self.address: Final = (host, port)
         self._access: Final = access
         self._seconds: Final = seconds
         self._one_at_a_time: Final = asyncio.Lock()
         self._connection: BrokerConnection | None = None
 
-    async def ask(self, request: RequestPayload, answer: type[Response]) -> Response:
-        """Ask once more, on a new connection, where the old one has ended. Raises UpstreamUnavailable."""
+    async def ask(self, request: RequestPayload, schema: type[Response]) -> Response:
+        """Send a request; again on a new connection if the old one has ended. Raises UpstreamUnavailable."""
         async with self._one_at_a_time:
             if self._connection is not None:
                 with suppress(OSError, EOFError):
-                    return await self._ask(request, answer)
+                    return await self._ask(request, schema)
             try:
-                return await self._ask(request, answer)
+                return await self._ask(request, schema)
             except (OSError, EOFError) as error:
                 host, port = self.address
                 why = str(error) or type(error).__name__
                 raise UpstreamUnavailable(f"{host}:{port}: {why}") from error
 
-    async def _ask(self, request: RequestPayload, answer: type[Response]) -> Response:
+    async def _ask(self, request: RequestPayload, schema: type[Response]) -> Response:
         done = False
         try:
             async with asyncio.timeout(self._seconds):
                 if self._connection is None:
                     self._connection = await BrokerConnection.open(*self.address, self._access)
-                response = await self._connection.ask(request, answer)
+                response = await self._connection.ask(request, schema)
             done = True
             return response
         finally:
             if not done:
-                # An answer that nobody has read would be taken for the next question's.
+                # A response that arrives later would be taken for the one to the next request.
                 self.close()
 
     def close(self) -> None:
@@ -77,7 +78,7 @@ class BrokerLine:
 
 
 class PartitionCounts:
-    """Asks the broker to which a client has sent its request."""
+    """Asks the broker to which a client has sent a request."""
 
     def __init__(
         self,
@@ -85,16 +86,16 @@ class PartitionCounts:
         seconds: float,
         access: Access = PLAINTEXT,
     ) -> None:
-        """`address` gives a broker's own host and port; `seconds`, how long it may take to answer."""
+        """`address` returns a broker's own host and port; `seconds` is the timeout of a request."""
         self._address: Final = address
         self._seconds: Final = seconds
         self._access: Final = access
-        self._lines: Final[dict[int, BrokerLine]] = {}
+        self._connections: Final[dict[int, KeptConnection]] = {}
         self._defaults: Final[dict[int, tuple[int, float]]] = {}
-        """num.partitions by node id, and until when it is taken for known."""
+        """num.partitions by node id, and until when it is cached."""
 
     async def topics(self, node_id: int, keys: Sequence[TopicKey]) -> dict[TopicKey, Partitions]:
-        """The topics of these that the broker knows. Raises UpstreamUnavailable."""
+        """Return those of these topics that the broker has. Raises UpstreamUnavailable."""
         found: dict[TopicKey, Partitions] = {}
         names = [key for key in keys if isinstance(key, str)]
         ids = [key for key in keys if isinstance(key, bytes)]
@@ -108,8 +109,9 @@ class PartitionCounts:
         return found
 
     async def topic_ids(self, node_id: int, names: Sequence[str]) -> dict[str, bytes | None]:
-        """The topics' ids, None where the broker says that there is no such topic; without those of which it
-        says neither. Raises UpstreamUnavailable.
+        """Return each topic's id, None for one that does not exist; leave out topics with other errors.
+
+        Raises UpstreamUnavailable.
         """
         wanted = [MetadataRequestTopic(name=TopicName(name), topic_id=None) for name in names]
         ids: dict[str, bytes | None] = {}
@@ -123,7 +125,7 @@ class PartitionCounts:
     async def _metadata(
         self, node_id: int, wanted: Sequence[MetadataRequestTopic]
     ) -> list[MetadataResponseTopic]:
-        """Without topics that have an error."""
+        """Return the topics without an error."""
         return [topic for topic in await self._all_metadata(node_id, wanted) if topic.error_code == 0]
 
     async def _all_metadata(
@@ -136,23 +138,23 @@ class PartitionCounts:
                 allow_auto_topic_creation=False,
                 include_topic_authorized_operations=False,
             )
-            answer = await self._line(node_id).ask(request, MetadataResponse)
-            topics += answer.topics
+            response = await self._connection(node_id).ask(request, MetadataResponse)
+            topics += response.topics
         return topics
 
     async def default(self, node_id: int, now: float) -> int:
-        """The broker's num.partitions, and Kafka's own where the broker does not say it.
+        """Return the broker's num.partitions, or Kafka's default if the broker does not describe it.
 
-        The controller's is the one that counts, and cannot be asked for; brokers of one cluster are taken to
-        agree with it.
+        The controller's value counts, but clients cannot ask the controller; all brokers are assumed to have
+        it.
         """
-        count, known_until = self._defaults.get(node_id, (KAFKAS_NUM_PARTITIONS, 0.0))
+        count, known_until = self._defaults.get(node_id, (KAFKA_DEFAULT, 0.0))
         if now < known_until:
             return count
         try:
             count = await self._num_partitions(node_id)
         except UpstreamUnavailable as error:
-            log.warning("broker %d does not say its num.partitions, %d is assumed: %s", node_id, count, error)
+            log.warning("broker %d: cannot describe num.partitions, assuming %d: %s", node_id, count, error)
         self._defaults[node_id] = (count, now + DEFAULT_SECONDS)
         return count
 
@@ -160,31 +162,31 @@ class PartitionCounts:
         resource = DescribeConfigsResource(
             resource_type=BROKER_RESOURCE, resource_name=str(node_id), configuration_keys=(NUM_PARTITIONS,)
         )
-        answer = await self._line(node_id).ask(
+        response = await self._connection(node_id).ask(
             DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse
         )
-        for result in answer.results:
+        for result in response.results:
             for config in result.configs:
                 if config.name == NUM_PARTITIONS and config.value:
                     return int(config.value)
-        why = [result.error_message or result.error_code.name for result in answer.results]
-        raise UpstreamUnavailable(", ".join(why) or "an empty answer")
+        why = [result.error_message or result.error_code.name for result in response.results]
+        raise UpstreamUnavailable(", ".join(why) or "the response has no value")
 
-    def _line(self, node_id: int) -> BrokerLine:
+    def _connection(self, node_id: int) -> KeptConnection:
         address = self._address(node_id)
         if address is None:
             raise UpstreamUnavailable(f"broker {node_id} is not known")
-        line = self._lines.get(node_id)
-        if line is None or line.address != address:
-            if line is not None:
-                line.close()
-            line = BrokerLine(*address, self._seconds, self._access)
-            self._lines[node_id] = line
-        return line
+        connection = self._connections.get(node_id)
+        if connection is None or connection.address != address:
+            if connection is not None:
+                connection.close()
+            connection = KeptConnection(*address, self._seconds, self._access)
+            self._connections[node_id] = connection
+        return connection
 
     def close(self) -> None:
-        for line in self._lines.values():
-            line.close()
+        for connection in self._connections.values():
+            connection.close()
 
 
 def _partitions(topic: MetadataResponseTopic) -> Partitions:

@@ -1,4 +1,4 @@
-"""ClusterRefresh: keeps the view of a cluster fresh, over a connection of the proxy's own."""
+"""ClusterRefresh: keeps the view of a cluster up to date, over the proxy's own connection."""
 
 import asyncio
 import logging
@@ -19,16 +19,18 @@ from proxy.wire.api_keys import METADATA
 
 log = logging.getLogger(__name__)
 REFRESH_SECONDS: Final = 5.0
+"""A broker that moves or joins is served within so many seconds, at the cost of one small request each."""
 PARTITIONS_SECONDS: Final = 1.0
-"""How often partitions are asked for: what is known of them is never two seconds old."""
+"""Replication quotas need to know replicas in sync: with this, their view is less than two seconds old."""
 PARTITIONS_AT_A_TIME: Final = 1000
+"""Partitions that are read between two turns of the event loop: about a millisecond."""
 RETRY_SECONDS: Final = 0.5
 METADATA_VERSION: Final = 12
-"""Since Kafka 3.1; the first that can be asked by topic id."""
+"""The first version with requests by topic id; Kafka 3.1 and later support it."""
 
 
 class ClusterRefresh:
-    """Asks one broker after another for the cluster's brokers, every few seconds and on request."""
+    """Requests metadata from one broker after another, every few seconds and on request."""
 
     def __init__(
         self,
@@ -40,13 +42,13 @@ class ClusterRefresh:
         access: Access = PLAINTEXT,
         may_ask: bool = True,
     ) -> None:
-        """`name` is for the log; `changed` gets each view that differs in its brokers from the one before,
-        `seen` every view. `may_ask`: whether brokers tell the proxy anything; where they do not, it only sees
-        whether one answers, and `changed` gets the empty view each time that one does again.
+        """`name` is for the log. `changed` is called with each view whose brokers differ from the last one,
+        `seen` with every view. `may_ask`: whether the proxy may log in at brokers; if not, it only connects
+        to one, and `changed` is called with the empty view each time that this works again.
         """
         self.view: ClusterView = NOTHING_KNOWN
         self.problem = "the cluster has not been asked yet"
-        """Why the cluster could not be asked the last time; empty when it answered."""
+        """Why the last metadata request failed; empty if it succeeded."""
         self._name: Final = name
         self._bootstrap: Final = tuple(bootstrap)
         self._connect_seconds: Final = connect_seconds
@@ -57,9 +59,9 @@ class ClusterRefresh:
         self._want_partitions = False
         self._want_all_names = False
         self.want_topics = False
-        """Whether views have the names of all topics; with the partitions they have them anyway."""
+        """Whether views have the names of all topics. Views with partitions always have them."""
         self.answered: Final = asyncio.Event()
-        """Set once the cluster has answered, and been seen."""
+        """Set after the first response, when `seen` has returned."""
         self._requested: Final = asyncio.Event()
         self._broker: BrokerConnection | None = None
         self._topic_names: Final[dict[bytes, str]] = {}
@@ -81,27 +83,27 @@ class ClusterRefresh:
         self._want_partitions = want
 
     def topic_name(self, topic_id: bytes) -> str:
-        """What a topic is called, by the newest view; empty where that is not known (yet)."""
+        """Return a topic's name in the newest view; empty if it is not known yet."""
         return self.view.topic_name(topic_id)
 
     def want_all_names(self) -> None:
-        """Have the names of all topics that there are now in the next view."""
+        """Request the names of all current topics for the next view."""
         self._want_all_names = True
         self._requested.set()
 
     def want_names(self, topic_ids: Iterable[bytes]) -> None:
-        """Have the names of these topics in a later view, where the cluster has them."""
+        """Request the names of these topics for a later view."""
         unknown = [topic_id for topic_id in topic_ids if topic_id not in self._topic_names]
         if unknown:
             self._wanted_ids.update(unknown)
             self._requested.set()
 
     def awaits_name(self, topic_id: bytes) -> bool:
-        """Whether a cluster that answers is about to say what the topic is called."""
+        """Whether the topic's name has been requested from a cluster that can be reached."""
         return self._may_ask and not self.problem and topic_id in self._wanted_ids
 
     async def run(self) -> None:
-        """Ask for ever."""
+        """Ask until cancelled."""
         while True:
             try:
                 await self._ask()
@@ -109,7 +111,7 @@ class ClusterRefresh:
                 self._disconnect()
                 problem = str(error) or type(error).__name__
                 if problem != self.problem:
-                    log.warning("%s: the cluster does not say what brokers it has: %s", self._name, problem)
+                    log.warning("%s: metadata request failed: %s", self._name, problem)
                 self.problem = problem
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
@@ -138,19 +140,19 @@ class ClusterRefresh:
         async with asyncio.timeout(self._connect_seconds * 2):
             broker = await self._connected()
             as_of = asyncio.get_running_loop().time()
-            answer = await broker.ask(request, MetadataResponse)
+            response = await broker.ask(request, MetadataResponse)
         self._wanted_ids.difference_update(wanted)
         if all_topics:
             self._want_all_names = False
-        for topic in answer.topics:
+        for topic in response.topics:
             if topic.topic_id is not None and topic.name is not None and topic.error_code == 0:
                 self._topic_names[topic.topic_id.bytes] = topic.name
-        if not answer.brokers:
-            raise BadResponse("the broker knows of no brokers")
-        self._take(answer, await _partitions(answer) if all_topics else None, as_of)
+        if not response.brokers:
+            raise BadResponse("the metadata response has no brokers")
+        self._take(response, await _partitions(response) if all_topics else None, as_of)
 
     async def _look(self) -> None:
-        """See whether a broker answers; before a login it does so once."""
+        """Connect to a broker and disconnect: without a login, brokers respond to ApiVersions only, once."""
         await self._connected()
         self._disconnect()
         if self.problem:
@@ -159,15 +161,17 @@ class ClusterRefresh:
 
     def _take(
         self,
-        answer: MetadataResponse,
+        response: MetadataResponse,
         partitions: dict[tuple[str, int], Partition] | None,
         as_of: float,
     ) -> None:
-        nodes = {int(node.node_id): Node(int(node.node_id), node.host, node.port) for node in answer.brokers}
+        nodes = {
+            int(node.node_id): Node(int(node.node_id), node.host, node.port) for node in response.brokers
+        }
         before = self.view
-        self.view = ClusterView(answer.cluster_id or "", nodes, self._topic_names, partitions, as_of)
+        self.view = ClusterView(response.cluster_id or "", nodes, self._topic_names, partitions, as_of)
         if self.problem:
-            log.info("%s: cluster %s has brokers %s", self._name, answer.cluster_id, sorted(nodes))
+            log.info("%s: cluster %s has brokers %s", self._name, response.cluster_id, sorted(nodes))
         self.problem = ""
         if _addresses(before) != _addresses(self.view):
             self._changed(self.view)
@@ -192,20 +196,20 @@ class ClusterRefresh:
 
 
 async def _check(broker: BrokerConnection) -> None:
-    """The broker has to know the version of Metadata that the proxy asks with."""
-    answer = await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
-    newest = max((api.max_version for api in answer.api_keys if api.api_key == METADATA), default=-1)
+    """Raise BadResponse if the broker does not support the proxy's version of Metadata."""
+    response = await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
+    newest = max((api.max_version for api in response.api_keys if api.api_key == METADATA), default=-1)
     if newest < METADATA_VERSION:
-        raise BadResponse(f"the broker knows Metadata up to v{newest}; Kafka 3.1 or newer knows v12")
+        raise BadResponse(
+            f"the broker supports Metadata up to v{newest}; the proxy needs v12, of Kafka 3.1 or later"
+        )
 
 
-async def _partitions(answer: MetadataResponse) -> dict[tuple[str, int], Partition]:
-    """Every partition of the topics that the broker can tell about. Of many, others get their turn in
-    between.
-    """
+async def _partitions(response: MetadataResponse) -> dict[tuple[str, int], Partition]:
+    """Return every partition of the topics without an error. Give the event loop turns."""
     found: dict[tuple[str, int], Partition] = {}
     done = 0
-    for topic in answer.topics:
+    for topic in response.topics:
         if topic.error_code != 0 or topic.name is None:
             continue
         for partition in topic.partitions:

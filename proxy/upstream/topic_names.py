@@ -1,4 +1,4 @@
-"""ClusterTopicNames: topics' names by their ids, asked for as soon as a client sends an unknown one."""
+"""ClusterTopicNames: topic names by topic id, requested as soon as a client sends an unknown id."""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,12 +7,13 @@ from proxy.upstream.refresh import ClusterRefresh
 from proxy.wire.topic_names import TopicNames
 
 ASK_AGAIN_SECONDS: Final = 1.0
-"""An id that the cluster does not know is asked for no more often: clients may make ids up."""
+"""An id that the cluster does not have is requested at most this often: clients may invent ids."""
 ASKED_AT_MOST: Final = 1000
+"""Ids requested in ASK_AGAIN_SECONDS: clients may invent as many as they like."""
 
 
 class ClusterTopicNames(TopicNames):
-    """Those of a cluster."""
+    """The topic names of a cluster."""
 
     def __init__(self, cluster: ClusterRefresh, time: Callable[[], float]) -> None:
         super().__init__()

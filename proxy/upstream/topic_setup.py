@@ -1,4 +1,4 @@
-"""Makes a topic of the proxy's own where it is missing, and looks whether it is fit for its use."""
+"""prepare_topic(): creates a topic of the proxy if it is missing, and checks that it is fit for its use."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -23,23 +23,25 @@ from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
 
 AUDIT_DAYS: Final = 30
-"""So long compaction keeps a change that a later one has replaced: the topic is an audit trail."""
+"""For how long compaction keeps records that were replaced: the topic is an audit log."""
 CONFIGS: Final = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(AUDIT_DAYS * 86_400_000)}
 REPLICAS: Final = 3
-"""Where there are as many brokers, as for Kafka's own topics: the brokers' default is 1 unless somebody has
-thought of it, and a proxy does not start while the topic's last replica is away."""
+"""As for Kafka's internal topics, if there are as many brokers. Kafka's default replication factor is 1, and
+a proxy cannot start while no replica of the topic is available.
+"""
 TOPIC_RESOURCE: Final = i8(2)
 CREATE_SECONDS: Final = 10
+"""The request's timeout; creating one topic takes a controller less than a second."""
 
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """The shape of a topic that is made."""
+    """How a topic is created."""
 
     partitions: int
     configs: Mapping[str, str] = field(default_factory=dict)
     strict: bool = False
-    """Whether a topic of another shape is unfit."""
+    """Whether an existing topic must have one partition and be compacted."""
 
 
 STORE: Final = TopicPlan(1, CONFIGS, strict=True)
@@ -53,23 +55,24 @@ async def prepare_topic(
     plan: TopicPlan = STORE,
     access: Access = PLAINTEXT,
 ) -> UUID:
-    """The id of the topic, which exists and is fit; made where it is missing and `create` is set.
+    """Return the id of the topic; create it if it is missing and `create` is set.
 
-    Raises UpstreamUnavailable with the reason, OSError or EOFError.
+    Raises UpstreamUnavailable if it does not exist, cannot be created or is unfit; OSError or EOFError.
     """
     async with asyncio.timeout(connect_seconds * (len(bootstrap) + 2) + CREATE_SECONDS):
         async with _connection(bootstrap, connect_seconds, access) as broker:
-            found, answer = await _look_up(broker, topic)
+            found, metadata = await _look_up(broker, topic)
             if found.error_code == ErrorCode.unknown_topic_or_partition and create:
-                controller = [(node.host, int(node.port)) for node in answer.brokers]
+                controller = [(node.host, int(node.port)) for node in metadata.brokers]
                 preferred = [
                     (node.host, int(node.port))
-                    for node in answer.brokers
-                    if node.node_id == answer.controller_id
+                    for node in metadata.brokers
+                    if node.node_id == metadata.controller_id
                 ]
-                # Before KRaft only the controller makes topics; with it any broker passes the request on.
-                async with _connection(preferred or controller, connect_seconds, access) as maker:
-                    await _create(maker, topic, plan, min(REPLICAS, len(answer.brokers)))
+                # With ZooKeeper, only the controller creates topics; with KRaft, any broker forwards the
+                # request.
+                async with _connection(preferred or controller, connect_seconds, access) as creator:
+                    await _create(creator, topic, plan, min(REPLICAS, len(metadata.brokers)))
                 found, _ = await _look_up(broker, topic)
             _check(found, topic)
             if plan.strict:
@@ -96,10 +99,10 @@ async def _look_up(broker: BrokerConnection, topic: str) -> tuple[MetadataRespon
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=False,
     )
-    answer = await broker.ask(request, MetadataResponse)
-    if len(answer.topics) != 1:
-        raise BadResponse(f"asked about one topic, a broker told of {len(answer.topics)}")
-    return answer.topics[0], answer
+    response = await broker.ask(request, MetadataResponse)
+    if len(response.topics) != 1:
+        raise BadResponse(f"the metadata response has {len(response.topics)} topics, expected 1")
+    return response.topics[0], response
 
 
 async def _create(broker: BrokerConnection, topic: str, plan: TopicPlan, replicas: int) -> None:
@@ -111,20 +114,21 @@ async def _create(broker: BrokerConnection, topic: str, plan: TopicPlan, replica
         configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in plan.configs.items()),
     )
     timeout = i32Timedelta.parse(timedelta(seconds=CREATE_SECONDS))
-    answer = await broker.ask(CreateTopicsRequest(topics=(wanted,), timeout=timeout), CreateTopicsResponse)
-    for result in answer.topics:
-        # Another proxy may have been first.
+    request = CreateTopicsRequest(topics=(wanted,), timeout=timeout)
+    response = await broker.ask(request, CreateTopicsResponse)
+    for result in response.topics:
+        # Another proxy may have created it meanwhile.
         if result.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
             why = result.error_message or result.error_code.name
-            raise UpstreamUnavailable(f"topic {topic} is missing and cannot be made: {why}")
+            raise UpstreamUnavailable(f"topic {topic} does not exist and cannot be created: {why}")
 
 
 def _check(found: MetadataResponseTopic, topic: str) -> None:
     if found.error_code == ErrorCode.unknown_topic_or_partition:
-        raise UpstreamUnavailable(f"topic {topic} does not exist (any more)")
+        raise UpstreamUnavailable(f"topic {topic} does not exist")
     if found.error_code == ErrorCode.topic_authorization_failed:
         raise UpstreamUnavailable(
-            f"topic {topic} may not be read: grant the proxy Describe, Read and Write on it"
+            f"not authorized for topic {topic}: grant the proxy Describe, Read and Write on it"
         )
     if found.error_code != ErrorCode.none:
         raise UpstreamUnavailable(f"topic {topic} cannot be used: {found.error_code.name}")
@@ -133,17 +137,20 @@ def _check(found: MetadataResponseTopic, topic: str) -> None:
 def _check_partitions(found: MetadataResponseTopic, topic: str) -> None:
     if len(found.partitions) != 1:
         raise UpstreamUnavailable(
-            f"topic {topic} has {len(found.partitions)} partitions; the store takes one"
+            f"topic {topic} has {len(found.partitions)} partitions; the store needs exactly one"
         )
 
 
 async def _check_policy(broker: BrokerConnection, topic: str) -> None:
-    """A topic that deletes by age would lose quotas. Who may not ask for its configuration is trusted."""
+    """Raise UpstreamUnavailable for a topic that deletes records by age: it would lose quotas.
+
+    A cluster that does not let the proxy describe the topic's configs is trusted.
+    """
     resource = DescribeConfigsResource(
         resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=("cleanup.policy",)
     )
-    answer = await broker.ask(DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse)
-    for result in answer.results:
+    response = await broker.ask(DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse)
+    for result in response.results:
         for config in result.configs:
             if config.name == "cleanup.policy" and config.value != "compact":
                 raise UpstreamUnavailable(

@@ -1,5 +1,6 @@
-"""What the proxy knows of the APIs that it reads. An API that is not here passes through opaque, at any
-version.
+"""Api: which versions of an API the proxy supports, and how it reads them; and the request header.
+
+Requests and responses of other APIs are forwarded as they are, in any version.
 """
 
 from typing import Final, final
@@ -18,7 +19,7 @@ _FIXED_BYTES: Final = 10
 
 
 class Api:
-    """One API: which of its versions the proxy reads, and how."""
+    """One API."""
 
     key: int
     oldest: int
@@ -42,13 +43,13 @@ class Api:
         return api_version >= self.flexible_from
 
     def read_request(self, reader: Reader, view: RequestView) -> None:
-        """Fill the view from the body; sets `view.done`."""
+        """Read the body into the view, and set `view.done` at its end."""
         view.done = True
 
     def read_response(
         self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses
     ) -> None:
-        """Fill the view from the body, with the edits that hide the brokers' addresses; sets `view.done`."""
+        """Read the body into the view, with edits that replace the brokers' addresses; set `view.done`."""
         view.done = True
 
 
@@ -75,10 +76,10 @@ class RequestHeader:
 
 
 def read_request_header(reader: Reader) -> RequestHeader:
-    """Read the header up to its client id, alike in every version; tags are left to the caller."""
+    """Read the header up to its client id, which all versions have alike; the caller reads the tags."""
     api_key = reader.i16()
     api_version = reader.i16()
     correlation_id = reader.i32()
     if api_key < 0 or api_version < 0:
-        raise Malformed(f"a request with api_key {api_key} and api_version {api_version}")
+        raise Malformed(f"request with api_key {api_key} and api_version {api_version}")
     return RequestHeader(api_key, api_version, correlation_id, reader.raw_string(False))

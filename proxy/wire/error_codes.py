@@ -1,4 +1,4 @@
-"""Kafka's error codes that the proxy writes or looks for."""
+"""The error codes of Kafka that the wire, quota and relay rings read or write."""
 
 from typing import Final
 

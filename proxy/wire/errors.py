@@ -1,17 +1,17 @@
-"""What can be wrong with bytes.
+"""Errors of Kafka's protocol.
 
 ProtocolError
-  Malformed       the bytes do not say what the protocol says they must
-    Short         they end too early: more may come where the frame is still on its way
-  FrameTooLarge   the length in front of a frame is negative or over the limit
-  UnsupportedVersion   a version, of an API that the proxy reads, that it cannot read
+  Malformed            the bytes do not parse
+    Short              the bytes end before a field does; of a frame that is still arriving, more may follow
+  FrameTooLarge        the length of a frame is negative or over the limit
+  UnsupportedVersion   a request has a version that ApiVersions does not offer
 """
 
 from typing import Final
 
 
 class ProtocolError(Exception):
-    """A peer broke Kafka's protocol; the connection it did so on has to end."""
+    """A peer violates Kafka's protocol; its connection is closed."""
 
 
 class Malformed(ProtocolError):
@@ -19,17 +19,17 @@ class Malformed(ProtocolError):
 
 
 class Short(Malformed):
-    """The bytes end before the field does."""
+    """The bytes end before a field does."""
 
 
 class FrameTooLarge(ProtocolError):
-    """A frame announces a length that is negative or over the limit."""
+    """The length of a frame is negative or over the limit."""
 
     def __init__(self, text: str, head: bytes) -> None:
         super().__init__(text)
         self.head: Final = head
-        """The four bytes that stand where a length should: they tell what else the peer may be speaking."""
+        """The four bytes in place of the length: they show which other protocol the peer may speak."""
 
 
 class UnsupportedVersion(ProtocolError):
-    """The proxy reads this API, but not this version; ApiVersions never offered it."""
+    """The proxy reads or intercepts the API, but not this version; ApiVersions does not offer it."""

@@ -15,15 +15,15 @@ from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, e
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (TimeoutError(), "no answer within 5 s"),
+        (TimeoutError(), "no response within 5 s"),
         (
             EOFError(),
-            "the server closed the connection without an answer; is this a listener with TLS or SASL?",
+            "the server closed the connection without a response; is this a listener with TLS or SASL?",
         ),
         (ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 1)"), "Connection refused"),
         (
             socket.gaierror(-2, "Name or service not known"),
-            "the name is not known: Name or service not known",
+            "cannot resolve the host name: Name or service not known",
         ),
         (UpstreamUnavailable("the broker rejects the proxy's login"), "the broker rejects the proxy's login"),
         (OSError(), "OSError"),
@@ -62,7 +62,7 @@ async def test_one_that_fails_its_check_is_closed_and_the_next_is_asked() -> Non
     [
         (b"HTTP/1.1 400 Bad Request", "speaks HTTP"),
         (b"\x15\x03\x03\0\2\2\x0a", "speaks TLS"),
-        (b"\0\0\0\0", "an answer of 0 bytes"),
+        (b"\0\0\0\0", "invalid response size 0"),
     ],
 )
 async def test_who_speaks_something_else(answer: bytes, says: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.errors import UpstreamUnavailable
-from proxy.upstream.partition_counts import DEFAULT_SECONDS, TOPICS_AT_A_TIME, BrokerLine, PartitionCounts
+from proxy.upstream.partition_counts import DEFAULT_SECONDS, TOPICS_AT_A_TIME, KeptConnection, PartitionCounts
 from proxy.upstream.partitions import Partitions
 from proxy.wire.apis import read_request_header
 from proxy.wire.reader import Reader
@@ -242,7 +242,7 @@ async def ask(line):
 async def test_a_connection_that_has_ended_is_opened_again():
     broker = Broker()
     async with served(broker) as address:
-        line = BrokerLine(*address, SECONDS)
+        line = KeptConnection(*address, SECONDS)
         await ask(line)
         broker.ends = 1
         assert (await ask(line)).topics[0].name == "a"
@@ -253,7 +253,7 @@ async def test_a_connection_that_has_ended_is_opened_again():
 async def test_a_broker_that_always_ends_the_connection_cannot_be_asked():
     broker = Broker()
     async with served(broker) as address:
-        line = BrokerLine(*address, SECONDS)
+        line = KeptConnection(*address, SECONDS)
         broker.ends = 1
         with pytest.raises(UpstreamUnavailable, match=f":{address[1]}: "):
             await ask(line)
@@ -268,18 +268,18 @@ async def test_nobody_is_there():
     async with served(Broker()) as address:
         pass
     with pytest.raises(UpstreamUnavailable):
-        await ask(BrokerLine(*address, SECONDS))
+        await ask(KeptConnection(*address, SECONDS))
 
 
 async def test_a_silent_broker_is_given_up_and_its_late_answer_is_nobodys():
     broker = Broker()
     broker.silent = True
     async with served(broker) as address:
-        line = BrokerLine(*address, 0.05)
+        line = KeptConnection(*address, 0.05)
         with pytest.raises(UpstreamUnavailable):
             await ask(line)
         broker.silent = False
-        patient = BrokerLine(*address, SECONDS)
+        patient = KeptConnection(*address, SECONDS)
         assert (await ask(patient)).topics[0].name == "a"
         patient.close()
     assert broker.connections == 2
@@ -288,7 +288,7 @@ async def test_a_silent_broker_is_given_up_and_its_late_answer_is_nobodys():
 async def test_a_question_that_is_given_up_leaves_no_answer_behind():
     broker = Broker()
     async with served(broker) as address:
-        line = BrokerLine(*address, SECONDS)
+        line = KeptConnection(*address, SECONDS)
         broker.silent = True
         asking = asyncio.get_running_loop().create_task(ask(line))
         await broker.asked.wait()

@@ -140,7 +140,7 @@ async def test_requests_that_a_server_never_answers_are_given_up_one_by_one(brok
         await client.describe()
         rejections = await alter(client, many(1001))
     assert len(rejections) == 1001
-    assert "closed the connection without an answer" in rejections[0].reason
+    assert "closed the connection without a response" in rejections[0].reason
 
 
 async def test_a_server_that_goes_away_leaves_a_count_of_what_was_not_sent(broker: FakeBroker) -> None:
