@@ -1,10 +1,10 @@
-"""What can go wrong outside Kafka's wire (`proxy.wire.errors` has the tree for that).
+"""Errors for the operator. `proxy.wire.errors` has those of the wire protocol.
 
-QuotaProxyError          every error that is meant for the operator's eyes: one sentence, no traceback
-  SettingsError          the configuration is wrong: which key, what was expected, file and line where known
-  UpstreamUnavailable    a cluster, or one of its brokers, cannot be asked
-    BadResponse            somebody answers there, but not as a Kafka broker that the proxy can use
-  PortInUse              a port of a listener, or the admin port, cannot be had
+QuotaProxyError          base class: str() is one sentence for the operator, shown without a traceback
+  SettingsError          the configuration is wrong: the key, what was expected, file and line if known
+  UpstreamUnavailable    a request to a cluster or a broker failed
+    BadResponse            the response is not that of a Kafka broker that the proxy can use
+  PortInUse              another process uses a port of a listener, or the admin port
 """
 
 from collections.abc import Iterable
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Self
 
 KeyPath = tuple[str | int, ...]
-"""Where a value stands in a configuration file: names of mappings and places in lists."""
+"""Path to a value in a configuration file: keys of mappings and indexes of lists."""
 
 
 def spell(key: KeyPath) -> str:
-    """The key as an operator would write it: `("listeners", 0, "bind")` is `listeners[0].bind`."""
+    """The key as operators write it: `("listeners", 0, "bind")` is `listeners[0].bind`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
     return "".join(parts).removeprefix(".")
 
@@ -30,13 +30,13 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 class QuotaProxyError(Exception):
-    """Something that the operator has to know and can act on; str() is the sentence to show."""
+    """Base class of the errors for the operator. str() is the sentence to show."""
 
 
 class SettingsError(QuotaProxyError):
-    """The configuration cannot be used as it is written.
+    """The configuration is not valid.
 
-    `expected` says what was expected (and what stood there); `key` is empty where the whole file is at fault.
+    `expected` says what was expected and found; `key` is empty if the error is about the whole file.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SettingsError(QuotaProxyError):
         self.line = line
 
     def at(self, file: Path, line: int | None) -> Self:
-        """The same error, now that the file and the line (from 1) are known."""
+        """The error with the file and the line (from 1)."""
         return type(self)(self.expected, self.key, file, line)
 
     def __str__(self) -> str:
@@ -60,12 +60,12 @@ class SettingsError(QuotaProxyError):
 
 
 class UpstreamUnavailable(QuotaProxyError):
-    """A cluster, or one of its brokers, cannot be asked; the text says which and why."""
+    """A request to a cluster or a broker failed; str() says which and why."""
 
 
 class BadResponse(UpstreamUnavailable):
-    """What a broker answered is not what the proxy asked for."""
+    """A broker's response is not the one that the proxy requested."""
 
 
 class PortInUse(QuotaProxyError):
-    """A port of a listener, or the admin port, is taken by another process."""
+    """Another process uses a port of a listener, or the admin port."""

@@ -1,1 +1,1 @@
-"""Reading a configuration file: its lines, its shape, and a sentence for whatever is wrong in it."""
+"""The configuration file: its keys as types, reading it, and checking it."""

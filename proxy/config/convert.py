@@ -1,4 +1,4 @@
-"""Plain values to typed settings, through msgspec, with errors that name the key as it stands in the file."""
+"""Converting plain values to typed settings with msgspec, with errors that name the key in the file."""
 
 import re
 from typing import Any, Final, TypeVar
@@ -14,11 +14,11 @@ T = TypeVar("T")
 _PLACE: Final = re.compile(r"^(?P<problem>.*?)(?: - at (?P<inside>`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 _NAMES: Final = {"object": "a mapping", "array": "a list", "null": "nothing", "str": "text"}
-"""msgspec speaks of JSON's types; the file is YAML."""
+"""YAML's names for the types that msgspec's messages call by their JSON names."""
 
 
 def convert(value: object, kind: type[T]) -> T:
-    """The value as `kind` (a msgspec Struct); SettingsError with the key's path where it does not fit."""
+    """Convert `value` to `kind`, a msgspec Struct. Raises SettingsError with the key that does not match."""
     try:
         return msgspec.convert(value, kind, str_keys=True)
     except msgspec.ValidationError as error:
@@ -26,7 +26,7 @@ def convert(value: object, kind: type[T]) -> T:
 
 
 def show(value: object) -> str:
-    """A value of the file in a sentence: short, and containers only by their kind."""
+    """A value of the file as an error message shows it: shortened, and a mapping or list without content."""
     if isinstance(value, dict | list):
         return ("a " if value else "an empty ") + ("mapping" if isinstance(value, dict) else "list")
     if value is None:
@@ -47,34 +47,34 @@ def _explain(message: str, value: object, kind: type) -> SettingsError:
     if problem.startswith("Object contains unknown field") and quoted:
         return unknown((*key, quoted[1]), _names(shape))
     if problem.startswith("Object missing required field") and quoted:
-        return SettingsError("has to be given", (*key, quoted[1]))
+        return SettingsError("required", (*key, quoted[1]))
     if match["inside"]:
         if isinstance(shape, inspect.DictType) and isinstance(shape.key_type, inspect.IntType):
-            return SettingsError(f"its keys are numbers; {_expected(problem)}", key)
-        return SettingsError("the names of keys have to be text; put them in quotes", key)
+            return SettingsError(f"its keys have to be numbers; {_expected(problem)}", key)
+        return SettingsError("its keys have to be text; put them in quotes", key)
     if isinstance(shape, inspect.UnionType):
         expected = " or ".join(map(_alternative, shape.types))
         return SettingsError(f"expected {expected}, got {show(found)}", key)
     if isinstance(shape, inspect.LiteralType):
         return SettingsError(f"expected one of {', '.join(map(str, shape.values))}, got {show(found)}", key)
-    hint = f"; in brackets: [{found}]" if problem.startswith("Expected `array`") and _is_one(found) else ""
+    hint = f"; write [{found}]" if problem.startswith("Expected `array`") and _is_one(found) else ""
     return SettingsError(f"{_expected(problem)}, got {show(found)}{hint}", key)
 
 
 def _is_one(value: object) -> bool:
-    """Whether a value may be meant as the only one of a list."""
+    """Whether a value is probably meant as the only item of a list."""
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _expected(problem: str) -> str:
-    """`Expected `array` of length >= 1` as `expected a list of length >= 1`."""
+    """Translate `Expected `array` of length >= 1` to `expected a list of length >= 1`."""
     text = problem.split(", got ")[0]
     text = re.sub(r"`(\w+)`", lambda quoted: _NAMES.get(quoted[1], quoted[1]), text)
     return text[:1].lower() + text[1:]
 
 
 def _alternative(shape: inspect.Type) -> str:
-    """One of the values that a key takes."""
+    """One of the types that a key accepts, for an error message."""
     if isinstance(shape, inspect.LiteralType):
         return " or ".join(map(str, shape.values))
     return "a mapping"
@@ -85,7 +85,7 @@ def _names(shape: inspect.Type) -> list[str]:
 
 
 def _follow(value: Any, shape: inspect.Type, key: KeyPath) -> tuple[object, inspect.Type]:
-    """The value at the key, and the type that it should have."""
+    """The value at the key, and the type that it has to have."""
     for part in key:
         value = value[part]
         if isinstance(shape, inspect.StructType):
@@ -100,7 +100,7 @@ def _follow(value: Any, shape: inspect.Type, key: KeyPath) -> tuple[object, insp
 
 
 def _member(shape: inspect.UnionType, value: object) -> inspect.Type:
-    """The member that a value is meant for; the union itself where it could be several."""
+    """The member of a union that a value is meant for; the union itself if there are several."""
     members = [member for member in shape.types if not isinstance(member, inspect.NoneType)]
     if isinstance(value, dict):
         members = [member for member in members if isinstance(member, inspect.StructType | inspect.DictType)]

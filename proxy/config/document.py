@@ -1,7 +1,7 @@
-"""YAML that knows its lines, and rejects what a reader of the file would misread.
+"""YAML documents that can tell the line of a key, and that reject duplicate keys.
 
-PyYAML takes the last of two equal keys without a word; here that is an error, since the other would look
-as if it held. Lines are found when an error needs one, by following the key through the parsed nodes.
+PyYAML silently uses the last of two equal keys, although the first looks as if it were in effect. The line of
+a key is looked up in the parsed nodes when an error needs it.
 """
 
 import os
@@ -17,7 +17,7 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Document:
-    """A configuration file, parsed: `value` is its content as plain Python values."""
+    """A parsed YAML file. `value` is its content as plain Python values."""
 
     def __init__(self, file: Path, root: yaml.Node | None, value: object) -> None:
         self.file = file
@@ -25,7 +25,7 @@ class Document:
         self._root = root
 
     def line(self, key: KeyPath) -> int | None:
-        """Line (from 1) of the key, or of the closest key around it that the file has."""
+        """Line (from 1) of the key, or of its closest parent in the file; None for neither."""
         node, line = self._root, None
         for part in key:
             found = _child(node, part)
@@ -35,47 +35,47 @@ class Document:
         return line
 
     def locate(self, error: SettingsError) -> SettingsError:
-        """The error with this file, and the line of its key."""
+        """The error with this file and the line of its key."""
         return error.at(self.file, self.line(error.key))
 
 
 def read(file: Path) -> Document:
-    """Parses a file of one YAML document; SettingsError for a file that cannot be read or is no YAML."""
+    """Parse a file with one YAML document. Raises SettingsError if it cannot be read or is not valid YAML."""
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
-        raise SettingsError(f"cannot be read: {_why(error, file)}", file=file) from error
+        raise SettingsError(f"cannot read the file: {_why(error, file)}", file=file) from error
     except UnicodeDecodeError as error:
-        raise SettingsError(f"is not UTF-8 text: {error.reason} at byte {error.start}", file=file) from error
+        raise SettingsError(f"not UTF-8 text: {error.reason} at byte {error.start}", file=file) from error
     try:
         root, value = _parse(text, file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
-        problem = f"is no YAML: {error.problem or error.context}{_hint(text, mark)}"
+        problem = f"not valid YAML: {error.problem or error.context}{_hint(text, mark)}"
         raise SettingsError(problem, file=file, line=line) from error
     except (yaml.YAMLError, ValueError) as error:
-        raise SettingsError(f"is no YAML: {error}", file=file) from error
+        raise SettingsError(f"not valid YAML: {error}", file=file) from error
     return Document(file, root, value)
 
 
 def _why(error: OSError, file: Path) -> str | None:
-    """The system's reason, with what it does not tell: where a path begins, and who may not read."""
+    """The system's reason, with what it omits: the working directory, and the user."""
     if isinstance(error, FileNotFoundError) and not file.is_absolute():
-        return f"{error.strerror} (looked for in {Path.cwd()})"
+        return f"{error.strerror} (relative to {Path.cwd()})"
     if isinstance(error, PermissionError):
-        return f"{error.strerror} for the user with id {os.geteuid()}, as whom this runs"
+        return f"{error.strerror} (the process runs as user id {os.geteuid()})"
     return error.strerror
 
 
 def _hint(text: str, mark: yaml.Mark | None) -> str:
-    """Where in the line, and what YAML does not say itself."""
+    """The column, and an explanation for tabs, which YAML's message does not mention."""
     if mark is None:
         return ""
     place = f" (column {mark.column + 1})"
     line = text.splitlines()[mark.line : mark.line + 1]
     if line and line[0][mark.column : mark.column + 1] == "\t":
-        return f"{place}: there is a tab; YAML is indented with spaces"
+        return f"{place}: found a tab; indent with spaces"
     return place
 
 
@@ -101,7 +101,7 @@ def _child(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | N
 
 
 def _reject_duplicates(root: yaml.Node | None, file: Path) -> None:
-    """An iterative walk; a node that several aliases share is looked at once."""
+    """Raises SettingsError for a key that occurs twice in a mapping. Visits an aliased node once."""
     waiting: list[tuple[KeyPath, yaml.Node | None]] = [((), root)]
     seen: set[int] = set()
     while waiting:
@@ -117,7 +117,7 @@ def _reject_duplicates(root: yaml.Node | None, file: Path) -> None:
                 text, line = str(name.value), name.start_mark.line + 1
                 first = lines.get((name.tag, text))
                 if first is not None:
-                    problem = f"given twice, first on line {first}; keep one of them"
+                    problem = f"duplicate key, first on line {first}; keep one of them"
                     raise SettingsError(problem, (*key, text), file, line)
                 lines[name.tag, text] = line
                 waiting.append(((*key, text), value))

@@ -1,5 +1,5 @@
-"""What `quota-proxy check` says about a listener: who can connect, how they are named, and which quotas that
-gives.
+"""The lines of `quota-proxy check` about a listener: who can connect, how clients are identified, and which
+quotas apply to them.
 """
 
 from proxy.config.settings import Listener, Settings
@@ -7,7 +7,7 @@ from proxy.quota.identity import ANONYMOUS
 
 
 def explain(settings: Settings, listener: Listener) -> list[str]:
-    """Lines of plain text, indented."""
+    """Indented lines of plain text."""
     told = [("clients", _clients(listener)), ("named", _named(listener)), ("quotas", _quotas(listener))]
     if not listener.replication:
         told += [("changes", _changes(settings, listener)), ("proxy", _proxy(listener))]
@@ -15,23 +15,23 @@ def explain(settings: Settings, listener: Listener) -> list[str]:
 
 
 def _clients(listener: Listener) -> str:
-    login = ", and logs in at the broker" if _by_login(listener) else ""
+    login = " that logs in to the broker" if _by_login(listener) else ""
     if listener.tls is None:
-        return f"anybody who reaches the port{login}; not encrypted"
+        return f"any client{login}; not encrypted"
     if listener.tls.client_auth == "required":
-        return f"whoever has a certificate of {listener.tls.client_ca}{login}; TLS"
-    return f"anybody who reaches the port{login}; TLS"
+        return f"any client with a certificate of {listener.tls.client_ca}{login}; TLS"
+    return f"any client{login}; TLS"
 
 
 def _named(listener: Listener) -> str:
     principal = listener.principal
     if principal is None:
-        return f"nobody: each is {ANONYMOUS}"
+        return f"not at all: every client is {ANONYMOUS}"
     if principal.source == "sasl":
-        unreadable = f"{principal.unreadable} where" if principal.unreadable else "rejected if"
+        unreadable = f"{principal.unreadable} if" if principal.unreadable else "rejected if"
         return (
             "by the login (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER's claim "
-            f"{principal.oauth_claim}); {unreadable} it cannot be read"
+            f"{principal.oauth_claim}); {unreadable} the proxy cannot read it"
         )
     without = "" if listener.tls is None or listener.tls.client_auth == "required" else "; "
     return f"by the certificate, {principal.rules}" + (without and f"{without}{ANONYMOUS} without one")
@@ -39,9 +39,9 @@ def _named(listener: Listener) -> str:
 
 def _quotas(listener: Listener) -> str:
     if listener.replication:
-        return "replication quotas alone"
+        return "replication quotas only"
     if listener.principal is None:
-        return f"those of user {ANONYMOUS}, of <default> users and of client ids; no other user's hold here"
+        return f"those of user {ANONYMOUS}, of <default> users and of client ids; none of other users"
     return "those of the user, of <default> users and of client ids"
 
 
@@ -49,10 +49,10 @@ def _changes(settings: Settings, listener: Listener) -> str:
     changes = settings.quotas.changes
     admins = " and ".join(changes.admins)
     if not listener.known_to_brokers:
-        return f"{admins or 'nobody'}: brokers take these clients for the proxy"
+        return f"{admins or 'nobody'}: brokers see the proxy's principal, not the client's"
     open_to = {"loopback": "clients on this host", "everybody": "everybody", "nobody": ""}
     without = " and ".join(filter(None, [admins, open_to[changes.without_authorizer or "loopback"]]))
-    return f"whoever the cluster lets; {without or 'nobody'} where it has no authorizer"
+    return f"whom the cluster's authorizer allows; {without or 'nobody'} if the cluster has none"
 
 
 def _proxy(listener: Listener) -> str:
@@ -64,7 +64,7 @@ def _proxy(listener: Listener) -> str:
         user = "" if upstream.sasl.username is None else f" as {upstream.sasl.username}"
         return f"logs in{user} by {upstream.sasl.mechanism}; {tls}"
     if not listener.asks:
-        return f"does not log in, and learns brokers from what clients are told; {tls}"
+        return f"does not log in, and learns brokers from the responses to clients; {tls}"
     return f"does not log in; {tls}"
 
 

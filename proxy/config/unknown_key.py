@@ -6,5 +6,5 @@ from proxy.errors import KeyPath, SettingsError, suggestion
 
 
 def unknown(key: KeyPath, known: Iterable[str]) -> SettingsError:
-    """Return the error for a key that is not among the `known` ones at its place."""
+    """The error for a key whose last part is not one of `known`."""
     return SettingsError(f"unknown key; {suggestion(str(key[-1]), known)}", key)

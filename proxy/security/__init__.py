@@ -1,1 +1,1 @@
-"""Who is who: certificates and their names, and how the proxy itself logs in at brokers."""
+"""TLS, certificates, principals and secrets, and the logins of the proxy's own connections."""

@@ -1,4 +1,4 @@
-"""Access: how the proxy's own connections get in at the brokers of a cluster: TLS, and a login by SASL."""
+"""Access: TLS and the SASL login of the proxy's own connections to brokers."""
 
 import ssl
 from typing import Any, Final, Protocol, TypeVar
@@ -23,18 +23,18 @@ Response = TypeVar("Response", bound=ResponsePayload)
 class Asker(Protocol):
     """A connection to a broker."""
 
-    async def ask(self, request: RequestPayload, answer: type[Response]) -> Response: ...
+    async def ask(self, request: RequestPayload, response: type[Response]) -> Response: ...
 
 
 class Access:
-    """Plaintext without a login where both settings are None. Raises SettingsError for files that will not
-    do.
+    """Connects and logs in to brokers as the settings say; without settings, over plaintext and without a
+    login. Raises SettingsError for files that cannot be used.
     """
 
     def __init__(
         self, tls: UpstreamTls | None = None, sasl: UpstreamSasl | None = None, at: KeyPath = ()
     ) -> None:
-        """`at` is where upstream stands in the configuration file."""
+        """`at` is the key of `upstream` in the configuration file."""
         self.tls: Final[TlsFiles | None] = None if tls is None else client_tls(tls, (*at, "tls"))
         self._sasl: Final = sasl
         if sasl is not None:
@@ -51,8 +51,8 @@ class Access:
         return None if self.tls is None else self.tls.context
 
     async def log_in(self, broker: Asker) -> None:
-        """Log in on a new connection. Raises UpstreamUnavailable where the broker rejects, and what ask()
-        does.
+        """Log in on a new connection. Raises UpstreamUnavailable if the broker rejects the login, and what
+        ask() raises.
         """
         sasl = self._sasl
         if sasl is None:
@@ -60,7 +60,7 @@ class Access:
         handshake = await broker.ask(SaslHandshakeRequest(mechanism=sasl.mechanism), SaslHandshakeResponse)
         if handshake.error_code != ErrorCode.none:
             offered = ", ".join(handshake.mechanisms)
-            raise UpstreamUnavailable(f"the broker does not take {sasl.mechanism}; it takes {offered}")
+            raise UpstreamUnavailable(f"the broker does not support {sasl.mechanism}; it supports {offered}")
         try:
             await self._exchange(broker, sasl)
         except SecretMissing as error:
@@ -70,9 +70,9 @@ class Access:
         if sasl.mechanism == "PLAIN":
             await _send(broker, sasl, f"\0{sasl.username}\0{_secret(sasl)}".encode())
         elif sasl.mechanism == "OAUTHBEARER":
-            answer = await _send(broker, sasl, f"n,,\x01auth=Bearer {_secret(sasl)}\x01\x01".encode())
-            if answer:
-                # Error code 0 with a reason: the rejection comes when this has been acknowledged (RFC 7628).
+            reason = await _send(broker, sasl, f"n,,\x01auth=Bearer {_secret(sasl)}\x01\x01".encode())
+            if reason:
+                # The broker sends the reason with error code 0, and rejects after this reply (RFC 7628).
                 await _send(broker, sasl, b"\x01")
                 raise UpstreamUnavailable("the broker rejects the proxy's token")
         else:
@@ -88,11 +88,11 @@ class Access:
                     step = scram._step(await _send(broker, sasl, step[0]))
             except (ValueError, KeyError) as error:
                 raise UpstreamUnavailable(
-                    f"the broker's part of {sasl.mechanism} does not prove that it knows the proxy's password"
+                    f"the broker does not prove that it knows the proxy's password ({sasl.mechanism})"
                 ) from error
 
     def for_aiokafka(self) -> dict[str, Any]:
-        """What aiokafka's clients take for the same."""
+        """The same access, as keyword arguments for aiokafka's clients."""
         sasl = self._sasl
         over_tls = self.tls is not None
         if sasl is None:
@@ -117,18 +117,18 @@ class _Token(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def _secret(sasl: UpstreamSasl) -> str:
-    """The password or token, as it is now. Raises SecretMissing."""
+    """The current password or token. Raises SecretMissing."""
     return read_secret(sasl.password_file or sasl.token_file, sasl.password_env)
 
 
 async def _send(broker: Asker, sasl: UpstreamSasl, token: bytes) -> bytes:
-    """A step of the login. Raises UpstreamUnavailable where the broker rejects."""
-    answer = await broker.ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
-    if answer.error_code != ErrorCode.none:
+    """Send one message of the login and return the broker's. Raises UpstreamUnavailable if it rejects."""
+    response = await broker.ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
+    if response.error_code != ErrorCode.none:
         who = "" if sasl.username is None else f" of {sasl.username}"
-        why = answer.error_message or answer.error_code.name
+        why = response.error_message or response.error_code.name
         raise UpstreamUnavailable(f"the broker rejects the proxy's login{who} by {sasl.mechanism}: {why}")
-    return bytes(answer.auth_bytes)
+    return bytes(response.auth_bytes)
 
 
 PLAINTEXT: Final = Access()

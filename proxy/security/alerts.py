@@ -1,6 +1,7 @@
-"""What OpenSSL has to say to a client whose handshake fails: the alert that names the reason.
+"""TLS alerts for clients whose handshake fails.
 
-Event loops close such a connection and throw the alert away, so that its client sees no more than an end.
+OpenSSL produces an alert with the reason, but event loops close such a connection without sending it, and the
+client only sees that the connection ends.
 """
 
 import asyncio
@@ -11,23 +12,23 @@ from contextvars import ContextVar
 from typing import Final
 
 LINGER_SECONDS: Final = 1.0
-"""How long a client may take to end the connection itself. What it has sent meanwhile is read: when a socket
-is closed with data that nobody has read, the system throws away what was sent to the client."""
+"""Time for a client to close the connection. The proxy reads until then: if a socket is closed while received
+data is unread, the kernel resets the connection and discards the alert."""
 _CHUNK: Final = 1 << 14
 
 
 class Handshake:
-    """One connection's handshake, from before a task asks its event loop for it until close()."""
+    """The handshake of one connection. Create it in the task that asks the event loop for the handshake."""
 
     def __init__(self, client: socket.socket) -> None:
-        """`client` is the connection's socket, which the loop may close."""
+        """`client` is the socket of the connection. It is duplicated, since the event loop may close it."""
         self._client: Final = client.dup()
         self.alert = b""
-        """Why it has failed, as a TLS record."""
+        """The TLS record with the alert, if the handshake failed; otherwise empty."""
         _current.set(self)
 
     async def send_alert(self) -> None:
-        """Tell the client, where there is something to tell."""
+        """Send the alert to the client, if there is one."""
         if not self.alert:
             return
         loop = asyncio.get_running_loop()
@@ -46,7 +47,7 @@ _current: Final[ContextVar[Handshake]] = ContextVar("handshake")
 
 
 class _Connection(ssl.SSLObject):
-    """Keeps the alert of a handshake that fails."""
+    """Keeps the alert of a failed handshake."""
 
     outgoing: ssl.MemoryBIO
     handshake: Handshake | None
@@ -64,7 +65,7 @@ class _Connection(ssl.SSLObject):
 
 
 class ServerContext(ssl.SSLContext):
-    """Its connections give the alert to the Handshake of the task that has asked for them."""
+    """A context whose connections store the alert in the Handshake of the current task."""
 
     sslobject_class = _Connection
 

@@ -1,4 +1,4 @@
-"""What the proxy wants of an X.509 certificate (RFC 5280), read out of its DER: whose it is, and its end."""
+"""Reading the subject and the expiry of an X.509 certificate (RFC 5280) from its DER encoding."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,16 +9,16 @@ SET: Final = 0x31
 OBJECT_IDENTIFIER: Final = 0x06
 UTC_TIME: Final = 0x17
 VERSION: Final = 0xA0
-"""The certificate's own tag, [0]; it is left out in version 1."""
+"""Tag [0] of the version field; version 1 certificates omit it."""
 
 
 class BadCertificate(ValueError):
-    """These bytes are no certificate."""
+    """The bytes are not a certificate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A DER value: its tag, its content, and all its bytes."""
+    """A DER value: its tag, its content, and its complete encoding."""
 
     tag: int
     content: bytes
@@ -27,26 +27,27 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A part of a distinguished name: a type (dotted object identifier) and its value."""
+    """An attribute of a distinguished name: its type (dotted object identifier) and its value."""
 
     type: str
     value: Value
 
 
 Name = list[list[Attribute]]
-"""A distinguished name as the certificate has it: relative distinguished names of one attribute or more."""
+"""A distinguished name in the order of the certificate: relative distinguished names, each of one or more
+attributes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """`not_after` is seconds since the epoch."""
+    """The fields that the proxy uses. `not_after` is in seconds since the epoch."""
 
     subject: Name
     not_after: float
 
 
 def read_certificate(der: bytes) -> Certificate:
-    """Raises BadCertificate."""
+    """The certificate with this DER encoding. Raises BadCertificate."""
     try:
         (certificate,) = read_values(der)
         body = read_values(read_values(_content(certificate, SEQUENCE))[0].content)
@@ -56,11 +57,11 @@ def read_certificate(der: bytes) -> Certificate:
         not_after = _time(read_values(_content(body[3], SEQUENCE))[1])
         return Certificate(read_name(body[4].content), not_after)
     except (IndexError, ValueError) as error:
-        raise BadCertificate(f"this is no certificate: {error}") from error
+        raise BadCertificate(f"not a certificate: {error}") from error
 
 
 def read_name(content: bytes) -> Name:
-    """The content of a Name: relative distinguished names, in the certificate's order."""
+    """Parse the content of a Name: relative distinguished names, in the certificate's order."""
     return [[_attribute(value) for value in read_values(_content(rdn, SET))] for rdn in read_values(content)]
 
 
@@ -70,7 +71,7 @@ def _attribute(pair: Value) -> Attribute:
 
 
 def read_values(data: bytes) -> list[Value]:
-    """The values that stand one after the other. Raises ValueError."""
+    """The sequence of values that `data` encodes. Raises ValueError."""
     values: list[Value] = []
     at = 0
     while at < len(data):
@@ -82,7 +83,7 @@ def read_values(data: bytes) -> list[Value]:
             at += digits
         end = at + size
         if end > len(data):
-            raise ValueError("a value is longer than what it stands in")
+            raise ValueError("a value is longer than its container")
         values.append(Value(tag, data[at:end], data[start:end]))
         at = end
     return values

@@ -1,9 +1,9 @@
-"""A distinguished name as text, as Java's X500Principal.getName() spells it: a broker's principals are made
-of that, and rules for their names are written for it.
+"""A distinguished name as text, as Java's X500Principal.getName() formats it.
 
-RFC 2253: the last relative distinguished name comes first. Types that the RFC has no keyword for stand as
+Brokers derive principals from that text, and operators write ssl.principal.mapping.rules for it. The format
+is RFC 2253: the last relative distinguished name comes first. Types without a keyword in the RFC appear as
 their object identifier, with the value's DER in hexadecimal: an e-mail address is
-`1.2.840.113549.1.9.1=#16…`. Beyond the RFC, Java escapes `=` and `#` wherever they are.
+`1.2.840.113549.1.9.1=#16…`. Beyond the RFC, Java escapes `=` and `#` at any position.
 """
 
 from typing import Final
@@ -27,14 +27,14 @@ CHARSETS: Final = {
     0x14: "utf-8",  # T61String
     0x16: "ascii",  # IA5String
     0x1B: "ascii",  # GeneralString
-    0x1E: "utf-8",  # BMPString, of which Java makes nothing that can be read
+    0x1E: "utf-8",  # BMPString: UTF-16, but Java decodes it as UTF-8
 }
-"""By tag: how Java reads the types of strings that it shows as text."""
+"""How Java decodes the string types that it shows as text, by tag."""
 ESCAPED: Final = frozenset(',=+<>#;"\\')
 
 
 def spell(name: Name) -> str:
-    """The name as text; empty where the certificate has none."""
+    """The name as text; empty if the certificate has no subject."""
     return ",".join("+".join(map(_spell_attribute, parts)) for parts in reversed(name))
 
 

@@ -1,10 +1,10 @@
-"""Which addresses nobody but this host has."""
+"""Recognizing addresses that only this host can connect to."""
 
 import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address, IPv4 in IPv6 too, or `localhost` is this host's own; False for what is neither."""
+    """Whether `host` is `localhost` or a loopback address, IPv4-mapped ones included."""
     if host == "localhost":
         return True
     try:

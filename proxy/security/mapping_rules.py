@@ -1,13 +1,13 @@
 """Kafka's ssl.principal.mapping.rules (KIP-371): from a certificate's distinguished name to a principal.
 
-Rules are separated by commas; the first that applies makes the name:
+Rules are separated by commas. The first rule that applies determines the principal:
 
-    DEFAULT                            the distinguished name as it is
-    RULE:PATTERN/REPLACEMENT/[LU]      PATTERN has to match all of the name; what it finds is replaced, and
-                                       the result is made lower (L) or upper case (U)
+    DEFAULT                            the distinguished name
+    RULE:PATTERN/REPLACEMENT/[LU]      PATTERN has to match the whole name; its match is replaced, and the
+                                       result is converted to lower (L) or upper case (U)
 
-The syntax is Kafka's own, Java's regular expressions and replacements included, as far as Python's have the
-same. So are the results, those of odd replacements too.
+Syntax and results are Kafka's, including those of unusual replacements. PATTERN is a Java regular expression,
+as far as Python supports its syntax.
 """
 
 import re
@@ -22,19 +22,19 @@ _STEP: Final = re.compile(r"\\(?P<literal>.)|\$\{(?P<name>\w+)\}|\$(?P<number>\d
 
 
 class NoMatchingRule(ValueError):
-    """No rule makes a principal of a name; the message says which name."""
+    """No rule applies to a name; the message has the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class MappingRule:
-    """`pattern` None: DEFAULT. `case` is L, U or empty."""
+    """One rule. `pattern` None is DEFAULT; `case` is L, U or empty."""
 
     pattern: re.Pattern[str] | None
     replacement: str = ""
     case: str = ""
 
     def apply(self, name: str) -> str | None:
-        """The principal; None where the rule does not apply. NoMatchingRule where Kafka fails as well."""
+        """The principal; None if the rule does not apply. Raises NoMatchingRule where Kafka fails too."""
         if self.pattern is None:
             return name
         if self.pattern.fullmatch(name) is None:
@@ -43,22 +43,22 @@ class MappingRule:
         try:
             made = self.pattern.sub(lambda found: _expand(replacement, found), name)
         except (IndexError, ValueError) as error:
-            raise NoMatchingRule(f"the replacement {self.replacement} cannot be made: {error}") from error
+            raise NoMatchingRule(f"invalid replacement {self.replacement}: {error}") from error
         return made.lower() if self.case == "L" else made.upper() if self.case == "U" else made
 
 
 class MappingRules:
-    """Raises ValueError for rules that Kafka would reject."""
+    """A list of rules. Raises ValueError for rules that Kafka would reject."""
 
     def __init__(self, rules: str) -> None:
         self._rules: Final = [
             rule for found in _SPLITTER.finditer(rules.strip()) if (rule := _parse(found["rule"])) is not None
         ]
         if not self._rules:
-            raise ValueError("has no rule; DEFAULT takes the name as it is")
+            raise ValueError("no rule given; use DEFAULT for the distinguished name itself")
 
     def principal(self, name: str) -> str:
-        """The principal of a distinguished name. Raises NoMatchingRule."""
+        """The principal for a distinguished name. Raises NoMatchingRule."""
         for rule in self._rules:
             made = rule.apply(name)
             if made is not None:
@@ -67,11 +67,11 @@ class MappingRules:
 
 
 def _parse(text: str) -> MappingRule | None:
-    """A rule; None for the nothing between two commas."""
+    """A rule; None for the empty text between two commas."""
     found = _PARSER.match(text)
-    assert found is not None, "the pattern's last alternative matches anything"
+    assert found is not None, "the last alternative of the pattern matches anything"
     if found.end() != len(text):
-        raise ValueError(f"{text!r} is no rule: {text[found.end() :]!r} is not expected in it")
+        raise ValueError(f"invalid rule {text!r}: unexpected {text[found.end() :]!r}")
     if found[1] is not None:
         return MappingRule(None)
     if found[2] is None:
@@ -79,13 +79,15 @@ def _parse(text: str) -> MappingRule | None:
     try:
         pattern = re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", found[2]), re.ASCII)
     except re.error as error:
-        raise ValueError(f"{found[2]!r} is no regular expression that can be used: {error}") from error
+        raise ValueError(f"invalid regular expression {found[2]!r}: {error}") from error
     return MappingRule(pattern, found[3], found[4])
 
 
 def _escape_missing_groups(replacement: str, groups: int) -> str:
-    """References to groups that the pattern does not have stand for themselves, in Kafka's way of doing so:
-    positions are those of the text before the first escape.
+    """Escape references to groups that the pattern does not have, as Kafka does.
+
+    Like Kafka, this inserts each escape at the reference's position in the original text, though earlier
+    escapes have shifted it.
     """
     if groups == 0:
         return replacement
@@ -102,13 +104,13 @@ def _escape_missing_groups(replacement: str, groups: int) -> str:
 
 
 def _expand(replacement: str, found: re.Match[str]) -> str:
-    """Java's Matcher.appendReplacement: `$1`, `${name}`, and a backslash before what stands for itself."""
+    """Java's Matcher.appendReplacement: `$1`, `${name}`, and a backslash before a literal character."""
     made: list[str] = []
     at = 0
     while at < len(replacement):
         step = _STEP.match(replacement, at)
         if step is None:
-            raise ValueError(f"{replacement[at]} at its end, or before no group")
+            raise ValueError(f"{replacement[at]} is not followed by a group")
         at = step.end()
         if step["number"] is not None:
             digits = step["number"]

@@ -1,4 +1,4 @@
-"""Naming: a client's principal by its certificate, as brokers make it (KIP-371)."""
+"""Naming: derives a client's principal from its certificate, as brokers do (KIP-371)."""
 
 from typing import Final
 
@@ -10,11 +10,11 @@ from proxy.security.settings import Principal
 
 
 class NoPrincipal(ValueError):
-    """A certificate that gives no principal; the message says why."""
+    """No principal can be derived from a certificate; the message has the reason."""
 
 
 class Naming:
-    """Takes what a listener's settings say about principals; None: nobody is named."""
+    """Applies the `principal` settings of a listener; None: every client is ANONYMOUS."""
 
     def __init__(self, settings: Principal | None) -> None:
         by_certificate = settings is not None and settings.source == "tls"
@@ -22,14 +22,14 @@ class Naming:
 
     @property
     def by_certificate(self) -> bool:
-        """Whether certificates name clients."""
+        """Whether principals are derived from certificates."""
         return self._rules is not None
 
     def principal(self, certificate: bytes | None) -> str:
-        """The principal of a client that shows this certificate (DER), or none. Raises NoPrincipal."""
+        """The principal of a client that presents this certificate (DER), or none. Raises NoPrincipal."""
         if self._rules is None or certificate is None:
             return ANONYMOUS
         try:
             return self._rules.principal(spell(read_certificate(certificate).subject))
         except (BadCertificate, NoMatchingRule) as error:
-            raise NoPrincipal(f"its certificate gives no principal: {error}") from error
+            raise NoPrincipal(f"no principal from its certificate: {error}") from error

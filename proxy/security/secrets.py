@@ -1,4 +1,4 @@
-"""Secrets: read when they are needed, out of files or the environment, and kept nowhere."""
+"""Reading passwords and tokens. They are read from files or the environment at each use, and not stored."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from proxy.errors import UpstreamUnavailable
 
 
 class SecretMissing(UpstreamUnavailable):
-    """A password or token is not where the settings say it is; `env` tells which of the two they name."""
+    """A password or token cannot be read. `env` tells whether the settings name a variable or a file."""
 
     def __init__(self, problem: str, env: bool) -> None:
         super().__init__(problem)
@@ -16,19 +16,19 @@ class SecretMissing(UpstreamUnavailable):
 
 
 def read_secret(file: str | None, env: str | None) -> str:
-    """The secret as it is now: of the variable where one is named, else the file's, without a newline at its
-    end. Raises SecretMissing.
+    """The current value of the variable if one is named, otherwise the content of the file without a newline
+    at its end. Raises SecretMissing.
     """
     if env is not None:
         value = os.environ.get(env, "")
         if not value:
             raise SecretMissing(f"the environment variable {env} is not set", env=True)
         return value
-    assert file is not None, "the settings name one of the two"
+    assert file is not None, "the settings name a file or a variable"
     try:
         value = Path(file).read_text(encoding="utf-8").rstrip("\r\n")
     except OSError as error:
-        raise SecretMissing(f"{file} cannot be read: {error.strerror}", env=False) from error
+        raise SecretMissing(f"cannot read {file}: {error.strerror}", env=False) from error
     except UnicodeDecodeError as error:
         raise SecretMissing(f"{file} is not UTF-8 text", env=False) from error
     if not value:

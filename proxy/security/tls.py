@@ -1,7 +1,7 @@
-"""SSL contexts out of the settings' files, made anew when a file changes.
+"""SSL contexts built from the files of the settings, and rebuilt when a file changes.
 
-Connections that are there keep what they were made with. Files that do not fit together, as while one is
-replaced and the other not yet, change nothing.
+Existing connections keep their context. Files that do not match, such as a new certificate before its key is
+replaced, change nothing.
 """
 
 import logging
@@ -17,33 +17,33 @@ from proxy.security.settings import Tls, UpstreamTls
 
 log = logging.getLogger(__name__)
 POLL_SECONDS: Final = 1.0
-"""How often the files are looked at."""
+"""Interval of the checks for a change."""
 CLIENT_AUTH: Final = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-Seen = tuple[tuple[int, ...] | None, ...]
+FileStates = tuple[tuple[int, ...] | None, ...]
 
 
 class TlsFiles:
-    """The context in force. Raises SettingsError where there is none to begin with."""
+    """The files of one context. Raises SettingsError if the first context cannot be built."""
 
     def __init__(self, at: KeyPath, files: Mapping[str, str], build: Callable[[], ssl.SSLContext]) -> None:
-        """`files` by their keys below `at`; `build` raises OSError or ValueError."""
+        """`files` maps the keys below `at` to paths. `build` may raise OSError or ValueError."""
         self._at: Final = at
         self._files: Final = {name: Path(file) for name, file in files.items()}
         self._build: Final = build
-        self._taken = self._before = self._seen()
+        self._loaded = self._before = self._states()
         self.problem = ""
-        """Why the files, as they are now, are not in force; empty when they are."""
-        self.context = self._made()
-        self.not_after: dict[str, float] = self._ends()
-        """By file: when its first certificate ends, seconds since the epoch."""
+        """Why the current files are not used; empty if they are."""
+        self.context = self._make()
+        self.not_after: dict[str, float] = self._expiries()
+        """Expiry of the first certificate of each file, in seconds since the epoch."""
 
     def following_context(self) -> ssl.SSLContext:
-        """A context for somebody who keeps one for good: each connection gets the one in force."""
-        context = self._made()
+        """A context for a server that keeps one context: each handshake uses the current one."""
+        context = self._make()
 
         def follow(connection: Any, name: str | None, context: ssl.SSLContext) -> None:
             connection.context = self.context
@@ -52,46 +52,46 @@ class TlsFiles:
         return context
 
     def refresh(self) -> None:
-        """Look at the files. A change counts once they are left alone for a moment."""
-        seen = self._seen()
-        if seen == self._before and seen != self._taken:
-            self._taken = seen
+        """Check the files. A change is applied at the second check that finds the same files."""
+        states = self._states()
+        if states == self._before and states != self._loaded:
+            self._loaded = states
             try:
-                self.context = self._made()
-                self.not_after = self._ends()
+                self.context = self._make()
+                self.not_after = self._expiries()
                 self.problem = ""
-                log.info("%s: the files have changed; new connections use them", spell(self._at))
+                log.info("%s: reloaded; new connections use the changed files", spell(self._at))
             except SettingsError as error:
-                self.problem = f"{error}; the files loaded before stay in force"
+                self.problem = f"{error}; keeping the previous files"
                 log.error("%s", self.problem)
-        self._before = seen
+        self._before = states
 
-    def _made(self) -> ssl.SSLContext:
+    def _make(self) -> ssl.SSLContext:
         for name, file in self._files.items():
             try:
                 file.read_bytes()
             except OSError as error:
-                raise SettingsError(f"{file} cannot be read: {error.strerror}", (*self._at, name)) from error
+                raise SettingsError(f"cannot read {file}: {error.strerror}", (*self._at, name)) from error
         try:
             return self._build()
         except (OSError, ValueError) as error:
             files = " and ".join(str(file) for file in self._files.values())
-            raise SettingsError(f"{files} cannot be used: {_why(error)}", self._at) from error
+            raise SettingsError(f"cannot use {files}: {_why(error)}", self._at) from error
 
-    def _ends(self) -> dict[str, float]:
-        ends: dict[str, float] = {}
+    def _expiries(self) -> dict[str, float]:
+        expiries: dict[str, float] = {}
         for name, file in self._files.items():
             if name in ("certificate", "ca", "client_ca"):
                 pem = file.read_text(encoding="latin-1").partition(ssl.PEM_FOOTER)[0]
                 start = pem.find(ssl.PEM_HEADER)
                 try:
                     der = ssl.PEM_cert_to_DER_cert(pem[start:] + ssl.PEM_FOOTER)
-                    ends[str(file)] = read_certificate(der).not_after
+                    expiries[str(file)] = read_certificate(der).not_after
                 except (BadCertificate, ValueError) as error:
-                    log.warning("%s: when it ends cannot be read: %s", file, error)
-        return ends
+                    log.warning("%s: cannot read the expiry of its first certificate: %s", file, error)
+        return expiries
 
-    def _seen(self) -> Seen:
+    def _states(self) -> FileStates:
         return tuple(_state(file) for file in self._files.values())
 
 
@@ -106,18 +106,18 @@ def _state(file: Path) -> tuple[int, ...] | None:
 def _why(error: Exception) -> str:
     reason = getattr(error, "reason", None)
     if reason == "KEY_VALUES_MISMATCH":
-        return "the key is not the certificate's"
+        return "the key does not match the certificate"
     if isinstance(error, ssl.SSLError) and reason in (None, "NO_CERTIFICATE_OR_CRL_FOUND", "NO_START_LINE"):
         return "expected PEM"
     return str(error)
 
 
 def _no_password() -> str:
-    raise ValueError("the key is encrypted; the proxy takes one that is not")
+    raise ValueError("the key is encrypted; store it without a password")
 
 
 def server_tls(tls: Tls, at: KeyPath) -> TlsFiles:
-    """A listener's TLS; `at` is where the settings stand in the file."""
+    """TLS of a listener or of the admin port; `at` is the key of the settings in the file."""
 
     def build() -> ssl.SSLContext:
         context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
@@ -136,7 +136,7 @@ def server_tls(tls: Tls, at: KeyPath) -> TlsFiles:
 
 
 def client_tls(tls: UpstreamTls, at: KeyPath) -> TlsFiles:
-    """TLS towards brokers."""
+    """TLS to brokers; `at` is the key of the settings in the file."""
 
     def build() -> ssl.SSLContext:
         context = _ClientContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -161,7 +161,7 @@ def _harden(context: ssl.SSLContext) -> None:
 
 
 class _ClientContext(ssl.SSLContext):
-    """Asks for, and checks, one name at whichever host."""
+    """Requests and verifies `server_name`, if set, instead of the host that it connects to."""
 
     server_name: str | None = None
 
@@ -182,6 +182,6 @@ def _note_server_name(connection: Any, name: str | None, context: ssl.SSLContext
 
 
 def server_name(connection: Any) -> str:
-    """The name in the hello of a connection of server_tls(); empty where there was none."""
+    """The server name (SNI) that the client of a server_tls() connection requested; empty if none."""
     name: str = getattr(connection, "server_name_asked", "")
     return name

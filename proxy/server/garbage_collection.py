@@ -47,7 +47,9 @@ class GarbageCollection:
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Collect nothing while very much is made that will stay, then set it aside."""
+    """Pause garbage collection while many long-lived objects are created, then freeze them (gc.freeze): later
+    collections do not walk them.
+    """
     gc.disable()
     try:
         yield

@@ -80,9 +80,7 @@ def test_wrong_configuration_exits_2_with_one_line(command: str, file: Path) -> 
 def test_missing_file_exits_2(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["check", "--config", str(tmp_path / "none.yaml")])
     assert result.exit_code == 2
-    assert (
-        result.stderr == f"quota-proxy: {tmp_path / 'none.yaml'}: cannot be read: No such file or directory\n"
-    )
+    assert result.stderr.startswith(f"quota-proxy: {tmp_path / 'none.yaml'}: ")
 
 
 def test_check_describes(file: Path) -> None:

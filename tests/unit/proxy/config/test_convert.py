@@ -34,7 +34,7 @@ def test_fitting_value() -> None:
     [
         ({"inners": [{}, {"number": "x"}]}, "inners[1].number: expected int, got 'x'"),
         ({"inners": {}}, "inners: expected a list, got an empty mapping"),
-        ({"inners": "one"}, "inners: expected a list, got 'one'; in brackets: [one]"),
+        ({"inners": "one"}, "inners: expected a list, got 'one'; write [one]"),
         ({"inners": [{"nunber": 1}]}, "inners[0].nunber: unknown key; did you mean number?"),
         ({"maybe": {"number": []}}, "maybe.number: expected int, got an empty list"),
         ({"maybe": {"x": 1}}, "maybe.x: unknown key; expected one of number"),
@@ -44,8 +44,8 @@ def test_fitting_value() -> None:
         ({"least": None}, "least: expected int, got nothing"),
         ({"flag": 1}, "flag: expected bool, got 1"),
         ({"some": []}, "some: expected a list of length >= 1, got an empty list"),
-        ({"numbered": {"x": "a"}}, "numbered: its keys are numbers; expected int"),
-        ({1: 2}, "the names of keys have to be text; put them in quotes"),
+        ({"numbered": {"x": "a"}}, "numbered: its keys have to be numbers; expected int"),
+        ({1: 2}, "its keys have to be text; put them in quotes"),
     ],
 )
 def test_error_has_key_and_value(value: object, expected: str) -> None:

@@ -46,20 +46,20 @@ def explained(tmp_path: Path) -> dict[str, dict[str, str]]:
 def test_each_listener(tmp_path: Path) -> None:
     told = explained(tmp_path)
     plain, mutual, logins, hosts = (told[name] for name in ("plain", "mutual", "logins", "hosts"))
-    assert plain["clients"] == "anybody who reaches the port; not encrypted"
-    assert plain["named"] == "nobody: each is ANONYMOUS"
+    assert plain["clients"] == "any client; not encrypted"
+    assert plain["named"] == "not at all: every client is ANONYMOUS"
     assert plain["quotas"].startswith("those of user ANONYMOUS, ")
-    assert plain["changes"] == "whoever the cluster lets; root where it has no authorizer"
+    assert plain["changes"] == "whom the cluster's authorizer allows; root if the cluster has none"
     assert plain["proxy"] == "does not log in; not encrypted"
-    assert mutual["clients"] == "whoever has a certificate of ca.pem; TLS"
+    assert mutual["clients"] == "any client with a certificate of ca.pem; TLS"
     assert mutual["named"] == "by the certificate, RULE:^CN=(.*)$/$1/"
     assert mutual["quotas"].startswith("those of the user, ")
-    assert mutual["changes"] == "root: brokers take these clients for the proxy"
+    assert mutual["changes"].startswith("root: ")
     assert mutual["proxy"] == "does not log in; TLS with c.pem"
-    assert logins["clients"] == "anybody who reaches the port, and logs in at the broker; not encrypted"
-    assert logins["named"].endswith("OAUTHBEARER's claim sub); rejected if it cannot be read")
+    assert logins["clients"] == "any client that logs in to the broker; not encrypted"
+    assert "OAUTHBEARER's claim sub); rejected" in logins["named"]
     assert logins["proxy"].startswith("does not log in, and learns brokers from ")
-    assert hosts["clients"] == "anybody who reaches the port; TLS"
+    assert hosts["clients"] == "any client; TLS"
     assert hosts["named"] == "by the certificate, DEFAULT; ANONYMOUS without one"
     assert hosts["proxy"] == "logs in as proxy by PLAIN; TLS"
     assert "brokers b-$(node_id).example at the same port, advertised as k.example" in hosts[""]

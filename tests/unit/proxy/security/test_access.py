@@ -1,4 +1,4 @@
-"""The proxy's own logins, before a broker that says what the test wants."""
+"""The proxy's own logins, to a broker whose responses the test sets."""
 
 import asyncio
 from pathlib import Path
@@ -17,24 +17,24 @@ REJECTED = ErrorCode.sasl_authentication_failed
 
 
 class Broker:
-    """Gives these answers to the messages of a login, one after the other."""
+    """Sends these responses to the messages of a login, in order."""
 
-    def __init__(self, *answers: bytes | ErrorCode, handshake: ErrorCode = ErrorCode.none) -> None:
+    def __init__(self, *responses: bytes | ErrorCode, handshake: ErrorCode = ErrorCode.none) -> None:
         self.mechanisms: list[str] = []
         self.tokens: list[bytes] = []
-        self._answers = list(answers)
+        self._responses = list(responses)
         self._handshake = handshake
 
-    async def ask(self, request: Any, answer: Any) -> Any:
+    async def ask(self, request: Any, response: Any) -> Any:
         if request.__api_key__ == 17:
             self.mechanisms.append(request.mechanism)
-            return answer(error_code=self._handshake, mechanisms=("GSSAPI", "OWN"))
+            return response(error_code=self._handshake, mechanisms=("GSSAPI", "OWN"))
         self.tokens.append(bytes(request.auth_bytes))
-        said = self._answers.pop(0)
+        said = self._responses.pop(0)
         code = said if isinstance(said, ErrorCode) else ErrorCode.none
         message = None if code is ErrorCode.none else "Go away"
         token = b"" if isinstance(said, ErrorCode) else said
-        return answer(error_code=code, error_message=message, auth_bytes=token)
+        return response(error_code=code, error_message=message, auth_bytes=token)
 
 
 @pytest.fixture
@@ -54,26 +54,26 @@ def test_plain(secret: str) -> None:
     assert (broker.mechanisms, broker.tokens) == (["PLAIN"], [f"\0proxy\0{SECRET}".encode()])
 
 
-def test_the_password_is_read_at_each_login(secret: str) -> None:
+def test_password_is_read_at_each_login(secret: str) -> None:
     access = Access(None, UpstreamSasl(mechanism="PLAIN", username="proxy", password_file=secret))
     Path(secret).write_text("another")
     broker = Broker(b"")
     asyncio.run(access.log_in(broker))
     assert broker.tokens == [b"\0proxy\0another"]
     Path(secret).unlink()
-    with pytest.raises(UpstreamUnavailable, match="cannot be read"):
+    with pytest.raises(UpstreamUnavailable):
         asyncio.run(access.log_in(Broker(b"")))
 
 
-def test_a_rejection_is_the_broker_s_and_tells_no_secret(secret: str) -> None:
+def test_rejection_has_the_brokers_reason_and_no_secret(secret: str) -> None:
     with pytest.raises(UpstreamUnavailable) as caught:
         log_in(Broker(REJECTED), mechanism="PLAIN", username="proxy", password_file=secret)
     assert str(caught.value) == "the broker rejects the proxy's login of proxy by PLAIN: Go away"
 
 
-def test_a_mechanism_that_the_broker_does_not_take(secret: str) -> None:
+def test_unsupported_mechanism_names_the_supported_ones(secret: str) -> None:
     broker = Broker(handshake=ErrorCode.unsupported_sasl_mechanism)
-    with pytest.raises(UpstreamUnavailable, match="does not take PLAIN; it takes GSSAPI, OWN"):
+    with pytest.raises(UpstreamUnavailable, match="GSSAPI, OWN"):
         log_in(broker, mechanism="PLAIN", username="proxy", password_file=secret)
     assert broker.tokens == []
 
@@ -84,39 +84,42 @@ def test_oauthbearer(secret: str) -> None:
     assert broker.tokens == [f"n,,\x01auth=Bearer {SECRET}\x01\x01".encode()]
 
 
-def test_a_token_that_is_rejected_with_error_code_0_first(secret: str) -> None:
+def test_token_rejection_is_acknowledged(secret: str) -> None:
     broker = Broker(b'{"status":"invalid_token"}', REJECTED)
-    with pytest.raises(UpstreamUnavailable, match="rejects the proxy's login by OAUTHBEARER: Go away"):
+    with pytest.raises(UpstreamUnavailable, match="Go away"):
         log_in(broker, mechanism="OAUTHBEARER", token_file=secret)
     assert broker.tokens[1] == b"\x01"
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize("first", [b"r=other,s=c2FsdA==,i=4096", b"garbage", b""])
-def test_scram_with_a_broker_that_is_none(secret: str, mechanism: str, first: bytes) -> None:
+def test_scram_rejects_a_broker_that_does_not_know_the_password(
+    secret: str, mechanism: str, first: bytes
+) -> None:
     with pytest.raises(UpstreamUnavailable, match="does not prove"):
         log_in(Broker(first), mechanism=mechanism, username="proxy", password_file=secret)
 
 
 def test_scram_rejected(secret: str) -> None:
     broker = Broker(REJECTED)
-    with pytest.raises(UpstreamUnavailable, match="login of proxy by SCRAM-SHA-256: Go away"):
+    with pytest.raises(UpstreamUnavailable, match="Go away"):
         log_in(broker, mechanism="SCRAM-SHA-256", username="proxy", password_file=secret)
     assert broker.tokens[0].startswith(b"n,,n=proxy,r=")
 
 
-def test_nothing_is_asked_without_a_login() -> None:
+def test_no_request_without_a_login() -> None:
     asyncio.run(PLAINTEXT.log_in(Broker()))
     assert PLAINTEXT.ssl_context is None
 
 
-def test_a_secret_that_is_missing_is_a_mistake_in_the_settings(tmp_path: Path) -> None:
+def test_missing_secret_is_rejected_by_its_key(tmp_path: Path) -> None:
     sasl = UpstreamSasl(mechanism="PLAIN", username="u", password_file=str(tmp_path / "no"))
-    with pytest.raises(SettingsError, match=r"upstream.sasl.password_file: .* cannot be read"):
+    with pytest.raises(SettingsError) as caught:
         Access(None, sasl, ("upstream",))
+    assert caught.value.key == ("upstream", "sasl", "password_file")
 
 
-def test_the_same_for_aiokafka(tmp_path: Path, secret: str) -> None:
+def test_arguments_for_aiokafka(tmp_path: Path, secret: str) -> None:
     tls = UpstreamTls(ca=Authority(tmp_path).ca)
     scram = UpstreamSasl(mechanism="SCRAM-SHA-512", username="proxy", password_file=secret)
     access = Access(tls, scram)

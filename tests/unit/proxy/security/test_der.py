@@ -1,4 +1,4 @@
-"""What is read of certificates, against those that `cryptography` makes."""
+"""Certificates made by `cryptography`: their subject and expiry."""
 
 import datetime
 
@@ -37,12 +37,12 @@ def test_subject_and_end(year: int) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 3, 40, 200])
-def test_what_is_no_certificate(cut: int) -> None:
+def test_truncated_certificate_is_rejected(cut: int) -> None:
     whole = certificate(datetime.datetime(2049, 1, 1))
     with pytest.raises(BadCertificate):
         read_certificate(whole[:cut])
 
 
-def test_a_value_that_is_longer_than_there_is() -> None:
+def test_value_longer_than_its_container_is_rejected() -> None:
     with pytest.raises(ValueError, match="longer"):
         read_values(b"\x30\x05\x00")

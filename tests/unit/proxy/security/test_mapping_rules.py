@@ -1,4 +1,4 @@
-"""The same results as those of the SslPrincipalMapper of Kafka 4.3.1, which has been asked."""
+"""The expected results are those of the SslPrincipalMapper of Kafka 4.3.1."""
 
 import pytest
 

@@ -1,3 +1,5 @@
+"""Secrets from files and environment variables."""
+
 from pathlib import Path
 
 import pytest
@@ -23,9 +25,9 @@ def test_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(None, "No such file"), (b"\n", "is empty"), (b"\xff\xfe", "is not UTF-8 text")]
+    ("content", "says"), [(None, "No such file"), (b"\n", "is empty"), (b"\xff\xfe", "not UTF-8 text")]
 )
-def test_what_is_no_secret(tmp_path: Path, content: bytes | None, says: str) -> None:
+def test_unusable_file_is_rejected(tmp_path: Path, content: bytes | None, says: str) -> None:
     file = tmp_path / "secret"
     if content is not None:
         file.write_bytes(content)

@@ -39,19 +39,22 @@ def test_an_empty_file_is_plaintext(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "line", "key"),
     [
-        ("tls: {ca: no.pem}", r"access.yaml:1: tls.ca: .*no.pem cannot be read"),
-        ("\nsasl: {mechanism: PLAIN}", "access.yaml:2: sasl.username: has to be given for PLAIN"),
-        ("user: admin", "access.yaml:1: user: unknown key; expected one of sasl, tls"),
+        ("tls: {ca: no.pem}", 1, ("tls", "ca")),
+        ("\nsasl: {mechanism: PLAIN}", 2, ("sasl", "username")),
+        ("user: admin", 1, ("user",)),
     ],
 )
-def test_a_file_with_a_mistake(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(SettingsError, match=says):
+def test_mistake_in_the_file_is_rejected_by_its_key(
+    tmp_path: Path, text: str, line: int, key: tuple[str, ...]
+) -> None:
+    with pytest.raises(SettingsError) as caught:
         read_access(write(tmp_path, text))
+    assert (caught.value.line, caught.value.key) == (line, key)
 
 
-def test_the_commands_say_so(tmp_path: Path) -> None:
+def test_command_shows_the_mistake_and_exits_2(tmp_path: Path) -> None:
     file = write(tmp_path, "user: admin")
     done = CliRunner().invoke(main, ["quotas", "list", "--bootstrap", "localhost:1", "--access", str(file)])
     assert done.exit_code == 2
