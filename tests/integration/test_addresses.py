@@ -10,12 +10,12 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.addresses import addresses, leaked
 from tests.support.kafka.clients import CLIENTS, Confluent
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.tap import ADVERTISED_HOST, Tap
 from tests.support.kafka.topics import make_topic
 from tests.support.messages import requests
-from tests.support.messages.addresses import addresses, leaked
 from tests.support.messages.kio_messages import is_without_endpoints, versions
 from tests.support.messages.requests import (
     batch,

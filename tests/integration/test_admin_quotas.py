@@ -9,6 +9,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.admin_requests import alter, describe
 from tests.support.kafka.configs_tool import ConfigsTool
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import make_topic
@@ -17,9 +18,7 @@ from tests.support.messages.client_quotas import (
     DEFAULT_NAME,
     EXACT,
     Quotas,
-    alter,
     alter_request,
-    describe,
     describe_request,
     described,
 )

@@ -21,6 +21,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.quota.kinds import load_kinds
+from tests.support.kafka.admin_requests import ask, shown_of
 from tests.support.kafka.configs_tool import ConfigsTool
 from tests.support.kafka.topics import drop_topic, make_topic
 from tests.support.messages.configs import (
@@ -32,12 +33,10 @@ from tests.support.messages.configs import (
     SET,
     TOPIC,
     alter_request,
-    ask,
     describe_request,
     described,
     incremental_request,
     results,
-    shown_of,
 )
 from tests.support.messages.kio_messages import versions
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner

@@ -23,13 +23,14 @@ from pipeline.transforms.reassignment import Cluster, Move, plan
 from proxy.demo.broker_properties import INTERNAL
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.wire.api_keys import FETCH
+from tests.support.kafka.admin_requests import ask
 from tests.support.kafka.clients import Confluent
 from tests.support.kafka.load import Load
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.reassignment import Meter, Reassignment, digests, equal
 from tests.support.kafka.replicated import Replicated
 from tests.support.kafka.topics import drop_topic, leaders, make_topic
-from tests.support.messages.configs import BROKER, TOPIC, alter_request, ask, results
+from tests.support.messages.configs import BROKER, TOPIC, alter_request, results
 from tests.support.messages.exchanges import opaque
 from tests.support.process.proxy_process import HOST, ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until

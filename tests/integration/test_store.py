@@ -12,9 +12,10 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.admin_requests import alter, describe
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import describe_topic, leaders, make_topic
-from tests.support.messages.client_quotas import Entity, Quotas, alter, alter_request, describe
+from tests.support.messages.client_quotas import Entity, Quotas, alter_request
 from tests.support.messages.requests import create_topic, metadata
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until

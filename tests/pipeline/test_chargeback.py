@@ -14,7 +14,7 @@ from pipeline.errors import InputError
 from pipeline.prices import Prices, Tier, read_prices
 from pipeline.schema import CHARGEBACK
 from pipeline.transforms.chargeback import chargeback
-from tests.support.stories.events import HOUR_MS, make_event, write_lines
+from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
 
 Frame = Callable[..., DataFrame]
 GIB = 1 << 30

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pipeline.schema import STORED_EVENT
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.topics import make_topic
-from tests.support.stories.events import HOUR_MS, make_event, write_lines
+from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
 from tests.support.waiting import wait_until
 
 RunJob = Callable[..., Result]

@@ -10,7 +10,7 @@ from click.testing import Result
 
 from pipeline.errors import InputError
 from pipeline.transforms.reassignment import Cluster, Move, Partition, plan
-from tests.support.stories.events import make_event, write_lines
+from tests.support.messages.usage_events import make_event, write_lines
 
 GIB = 1 << 30
 CLUSTER = Cluster(

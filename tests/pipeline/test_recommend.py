@@ -11,7 +11,7 @@ from pipeline.quota_file import to_yaml
 from pipeline.transforms.recommend import PER_CLIENT_ID, PER_USER, Rules, peaks, recommend
 from proxy.cli.quotas.quota_file import read_quotas
 from proxy.quota.identity import QuotaEntity
-from tests.support.stories.events import make_event, write_lines
+from tests.support.messages.usage_events import make_event, write_lines
 
 Frame = Callable[..., DataFrame]
 KIB = 1024

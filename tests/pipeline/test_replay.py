@@ -17,7 +17,7 @@ from pipeline.transforms.layout import Interval, connections_of, lay_out
 from pipeline.transforms.replay import nobody_waits, replay, simulate
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.client_bytes import PRODUCER_BYTE_RATE
-from tests.support.stories.events import make_event, write_lines
+from tests.support.messages.usage_events import make_event, write_lines
 from tests.support.stories.workload import Client, run
 
 Frame = Callable[..., DataFrame]

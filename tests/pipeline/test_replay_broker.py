@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pipeline.quota_file import Quotas, QuotaSet, read_quotas
 from pipeline.transforms.replay import replay
 from pipeline.transforms.replay_broker import simulate_broker
-from tests.support.stories.events import make_event
+from tests.support.messages.usage_events import make_event
 
 MB = 1_000_000
 TOTAL = "total.bytes.in.per.sec.threshold"

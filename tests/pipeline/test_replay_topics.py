@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pipeline.quota_file import Quotas, QuotaSet
 from pipeline.transforms.replay import replay, untried
 from proxy.quota.identity import QuotaEntity
-from tests.support.stories.events import make_event
+from tests.support.messages.usage_events import make_event
 from tests.support.stories.workload import Client, run
 
 Frame = Callable[..., DataFrame]

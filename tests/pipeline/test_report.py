@@ -13,7 +13,7 @@ from click.testing import Result
 from pipeline.report import units
 from pipeline.report.charts import heat_map, stacked_columns
 from pipeline.report.page import Figures, render
-from tests.support.stories.events import make_event, write_lines
+from tests.support.messages.usage_events import make_event, write_lines
 
 RunJob = Callable[..., Result]
 GOLDEN: Final = Path(__file__).parent / "golden"

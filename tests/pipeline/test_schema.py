@@ -13,7 +13,7 @@ from pipeline.prices import read_prices
 from pipeline.transforms.events import checked_lines
 from pipeline.transforms.reassignment import Cluster, plan
 from proxy.telemetry.usage.events import VERSION, UsageEvent, encode
-from tests.support.stories.events import make_event
+from tests.support.messages.usage_events import make_event
 
 ROOT = Path(__file__).parent.parent.parent
 

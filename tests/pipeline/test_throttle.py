@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from pipeline.schema import THROTTLE
 from pipeline.transforms.throttle import throttle
-from tests.support.stories.events import HOUR_MS, make_event
+from tests.support.messages.usage_events import HOUR_MS, make_event
 
 
 def test_sums_by_tenant_quota_and_hour(frame: Callable[..., DataFrame]) -> None:

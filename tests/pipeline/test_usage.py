@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.schema import COUNTS, EVENT, USAGE
 from pipeline.transforms.events import deduplicate
 from pipeline.transforms.usage import usage
-from tests.support.stories.events import HOUR_MS, make_event, write_lines
+from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
 
 Frame = Callable[..., DataFrame]
 RunJob = Callable[..., Result]

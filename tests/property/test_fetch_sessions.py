@@ -5,8 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.relay.fetch.sessions import LEAST_WAIT_SECONDS, SESSION_MASK
-from tests.support.messages.fetching import COLD, HOT, Story
 from tests.support.stories.fetch_models import FINAL, FULL, BrokerModel, JavaClientModel, batch
+from tests.support.stories.fetching import COLD, HOT, Story
 from tests.support.stories.playbook import START
 
 HOTS = [(HOT, number) for number in range(3)]

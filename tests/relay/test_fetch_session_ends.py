@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.relay.fetch.sessions import SESSION_MASK
-from tests.support.messages.fetching import (
+from tests.support.stories.fetching import (
     ALL,
     BATCH,
     COLD,

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.messages.exchanges import record_batch
-from tests.support.messages.fetching import BATCH, COLD, HOT, MAX_BYTES, OURS, THEIRS, fetch, fetched, opened
+from tests.support.stories.fetching import BATCH, COLD, HOT, MAX_BYTES, OURS, THEIRS, fetch, fetched, opened
 
 SESSIONS = [7, 9, 11, 12, 13, 17, 18]
 

@@ -16,7 +16,6 @@ from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Unchanged
 from tests.support.messages.exchanges import milliseconds, record_batch
-from tests.support.messages.fetching import BATCH, COLD, HOT, Omitting, Story, fetch, fetched
 from tests.support.messages.kio_messages import (
     request_frame,
     request_type,
@@ -25,6 +24,7 @@ from tests.support.messages.kio_messages import (
     versions,
 )
 from tests.support.messages.requests import build, part
+from tests.support.stories.fetching import BATCH, COLD, HOT, Omitting, Story, fetch, fetched
 from tests.support.stories.move import START as LIMITED_AT
 from tests.support.stories.move import quotas, throttled
 from tests.support.stories.playbook import MAX_FRAME_BYTES, Playbook

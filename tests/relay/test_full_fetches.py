@@ -6,7 +6,8 @@ import pytest
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.fetch.sessions import SESSION_MASK
-from tests.support.messages.fetching import (
+from tests.support.messages.kio_messages import read_frame, response_type, versions
+from tests.support.stories.fetching import (
     ALL,
     BATCH,
     COLD,
@@ -19,7 +20,6 @@ from tests.support.messages.fetching import (
     fetched,
     opened,
 )
-from tests.support.messages.kio_messages import read_frame, response_type, versions
 from tests.support.stories.playbook import Playbook
 
 SESSIONLESS = [version for version in versions(1) if version < 7]

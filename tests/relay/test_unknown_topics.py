@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.relay.fetch.sessions import LEAST_WAIT_SECONDS, NAMES_SECONDS
-from tests.support.messages.fetching import ALL, COLD, HOT, NOTHING_NEW, OURS, THEIRS, Story, fetch, fetched
+from tests.support.stories.fetching import ALL, COLD, HOT, NOTHING_NEW, OURS, THEIRS, Story, fetch, fetched
 from tests.support.stories.playbook import Playbook
 
 ASKED = fetch(1, ALL, 13, session=(0, 0))

@@ -130,9 +130,9 @@ class Aiokafka:
             async with asyncio.timeout(SECONDS):
                 while len(got) < count:
                     batches = await consumer.getmany(timeout_ms=500)
-                    got += [_taken(record) for records in batches.values() for record in records]
+                    got += [of_record(record) for records in batches.values() for record in records]
             more = await consumer.getmany(timeout_ms=200)
-            got += [_taken(record) for records in more.values() for record in records]
+            got += [of_record(record) for records in more.values() for record in records]
         return got
 
 
@@ -167,7 +167,7 @@ class KafkaPython:
 
         def poll(timeout_ms: int) -> bool:
             batches = consumer.poll(timeout_ms=timeout_ms)
-            got.extend(_taken(record) for records in batches.values() for record in records)
+            got.extend(of_record(record) for records in batches.values() for record in records)
             return len(got) >= count
 
         try:
@@ -178,7 +178,8 @@ class KafkaPython:
         return got
 
 
-def _taken(record: Any) -> Got:
+def of_record(record: Any) -> Got:
+    """A record of aiokafka or kafka-python."""
     return Got(record.partition, record.offset, record.key or b"", record.value or b"")
 
 

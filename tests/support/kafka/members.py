@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer
 
 from proxy.demo.children import reap
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.kafka.clients import Confluent, poll_all
+from tests.support.kafka.clients import Confluent, of_record, poll_all
 from tests.support.messages.numbered import Got
 
 POLL_SECONDS: Final = 0.1
@@ -72,7 +72,7 @@ class KafkaPythonMember:
         while not self._leaving.is_set():
             batches = self._consumer.poll(timeout_ms=int(POLL_SECONDS * 1000))
             for record in (record for records in batches.values() for record in records):
-                self._got.put(_taken(record))
+                self._got.put(of_record(record))
             self._partitions = {assigned.partition for assigned in self._consumer.assignment()}
         self._consumer.close()
 
@@ -112,7 +112,7 @@ class AiokafkaMember:
 
     def poll(self) -> list[Got]:
         batches = self._run(self._consumer.getmany(timeout_ms=int(POLL_SECONDS * 1000)))
-        return [_taken(record) for records in batches.values() for record in records]
+        return [of_record(record) for records in batches.values() for record in records]
 
     def partitions(self) -> set[int]:
         return {assigned.partition for assigned in self._consumer.assignment()}
@@ -166,10 +166,6 @@ class JavaMember:
 
 def _drained(waiting: queue.SimpleQueue[Got]) -> list[Got]:
     return [waiting.get() for _ in range(waiting.qsize())]
-
-
-def _taken(record: Any) -> Got:
-    return Got(record.partition, record.offset, record.key or b"", record.value or b"")
 
 
 class Join(Protocol):

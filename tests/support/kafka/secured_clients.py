@@ -15,6 +15,7 @@ from aiokafka.abc import AbstractTokenProvider
 from kafka.net.sasl.oauth import AbstractTokenProvider as OauthTokenProvider
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.clients import new_group
 from tests.support.kafka.secured_kafka import token
 from tests.support.process.certificates import Signed
 from tests.support.waiting import wait_until
@@ -120,10 +121,6 @@ class _BlockingToken(OauthTokenProvider):  # type: ignore[misc]
         return {}
 
 
-def _group() -> str:
-    return f"group-{uuid.uuid4().hex[:8]}"
-
-
 def confluent(bootstrap: str, way: Way, topic: str, client_id: str) -> int:
     """Sends COUNT messages and reads them back; how many have come."""
     base = {"bootstrap.servers": bootstrap, "client.id": client_id, **way.librdkafka()}
@@ -131,7 +128,7 @@ def confluent(bootstrap: str, way: Way, topic: str, client_id: str) -> int:
     for number in range(COUNT):
         producer.produce(topic, str(number).encode())
     assert producer.flush(SECONDS) == 0
-    consumer = confluent_kafka.Consumer({**base, "group.id": _group(), "auto.offset.reset": "earliest"})
+    consumer = confluent_kafka.Consumer({**base, "group.id": new_group(), "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     got: list[confluent_kafka.Message] = []
 
@@ -158,7 +155,9 @@ async def _aiokafka(bootstrap: str, way: Way, topic: str, client_id: str) -> int
     async with AIOKafkaProducer(**base) as producer:
         for number in range(COUNT):
             await producer.send_and_wait(topic, str(number).encode())
-    async with AIOKafkaConsumer(topic, group_id=_group(), auto_offset_reset="earliest", **base) as consumer:
+    async with AIOKafkaConsumer(
+        topic, group_id=new_group(), auto_offset_reset="earliest", **base
+    ) as consumer:
         async with asyncio.timeout(SECONDS):
             while got < COUNT:
                 batches = await consumer.getmany(timeout_ms=500)
@@ -174,7 +173,7 @@ def kafka_python_(bootstrap: str, way: Way, topic: str, client_id: str) -> int:
             sent.get(SECONDS)
     finally:
         producer.close()
-    consumer = kafka_python.KafkaConsumer(topic, group_id=_group(), auto_offset_reset="earliest", **base)
+    consumer = kafka_python.KafkaConsumer(topic, group_id=new_group(), auto_offset_reset="earliest", **base)
     got: list[Any] = []
 
     def poll() -> bool:

@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8
 
-from tests.support.kafka.raw_client import RawClient
 from tests.support.messages.kio_messages import request_type
 from tests.support.messages.requests import part
 
@@ -59,14 +57,6 @@ def describe_request(*components: tuple[str, int, str | None], strict: bool = Fa
     )
 
 
-def alter(port: int, entity: Entity, **values: float | None) -> ErrorCode:
-    """Change an entity's quotas at the broker or proxy at this port; what it says."""
-    with RawClient(port, "admin") as client:
-        [result] = client.ask(alter_request((list(entity.items()), list(values.items())))).entries
-    code: ErrorCode = result.error_code
-    return code
-
-
 def described(answer: Any) -> Quotas:
     """The entries of a DescribeClientQuotas response."""
     return {
@@ -75,9 +65,3 @@ def described(answer: Any) -> Quotas:
         }
         for entry in answer.entries
     }
-
-
-def describe(port: int, *components: tuple[str, int, str | None], strict: bool = False) -> Quotas:
-    """Quotas of the broker or proxy at this port."""
-    with RawClient(port, "admin") as client:
-        return described(client.ask(describe_request(*components, strict=strict)))

@@ -5,7 +5,6 @@ from typing import Any, Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from tests.support.kafka.raw_client import RawClient
 from tests.support.messages.kio_messages import request_type
 from tests.support.messages.requests import build, part
 
@@ -124,16 +123,3 @@ def described(answer: Any) -> dict[Resource, dict[str, Shown] | ErrorCode]:
             for config in result.configs
         }
     return shown
-
-
-def ask(port: int, request: Any) -> Any:
-    """The answer to one request on a connection of its own."""
-    with RawClient(port) as client:
-        return client.ask(request)
-
-
-def shown_of(port: int, resource: Resource, *names: str) -> dict[str, Shown]:
-    """A resource's configs, those of these names or all."""
-    [configs] = described(ask(port, describe_request([(resource, names or None)]))).values()
-    assert not isinstance(configs, ErrorCode), configs
-    return configs

@@ -21,6 +21,7 @@ from tests.support.messages.kio_messages import (
     response_frame,
     response_type,
 )
+from tests.support.messages.old_messages import array, number, request, string
 from tests.support.messages.requests import build, part
 
 Value = TypeVar("Value")
@@ -172,25 +173,28 @@ def old_create_topics(
 ) -> bytes:
     """A CreateTopics request v0 or v1 as a frame, each topic with one config."""
     assert version < FIRST_CREATE_OF_KIO
-    config = _array([_string("retention.ms") + _string("60000")])
-    body = _array(
-        [_string(name) + _int(count, 4) + _int(1, 2) + _array([]) + config for name, count in topics.items()]
+    config = array([string("retention.ms") + string("60000")])
+    body = array(
+        [
+            string(name) + number(count, 4) + number(1, 2) + array([]) + config
+            for name, count in topics.items()
+        ]
     )
     validate_only = b"\0" if version >= 1 else b""
-    return _old_request(CREATE, version, correlation_id, client_id, body + _int(30_000, 4) + validate_only)
+    return request(CREATE, version, correlation_id, client_id, body + number(30_000, 4) + validate_only)
 
 
 def old_delete_topics(names: Sequence[str], correlation_id: int = 1, client_id: str = "client") -> bytes:
     """A DeleteTopics request v0 as a frame."""
-    body = _array([_string(name) for name in names]) + _int(30_000, 4)
-    return _old_request(DELETE, 0, correlation_id, client_id, body)
+    body = array([string(name) for name in names]) + number(30_000, 4)
+    return request(DELETE, 0, correlation_id, client_id, body)
 
 
 def old_answer(answers: Answers, messages: bool = False, correlation_id: int = 1) -> bytes:
     """A CreateTopicsResponse v0 (v1 with `messages`) or DeleteTopicsResponse v0 as a frame."""
-    message = _int(-1, 2) if messages else b""
-    topics = _array([_string(name) + _int(code, 2) + message for name, code in answers.items()])
-    return framed(_int(correlation_id, 4) + topics)
+    message = number(-1, 2) if messages else b""
+    topics = array([string(name) + number(code, 2) + message for name, code in answers.items()])
+    return framed(number(correlation_id, 4) + topics)
 
 
 def frame_of(message: Any, correlation_id: int = 1, client_id: str = "client") -> bytes:
@@ -201,20 +205,3 @@ def frame_of(message: Any, correlation_id: int = 1, client_id: str = "client") -
 def payload_of(message: Any, correlation_id: int = 1) -> bytes:
     """An answer's header and body."""
     return response_frame(message, correlation_id)[LENGTH_SIZE:]
-
-
-def _old_request(api_key: int, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:
-    header = _int(api_key, 2) + _int(version, 2) + _int(correlation_id, 4) + _string(client_id)
-    return framed(header + body)
-
-
-def _int(value: int, size: int) -> bytes:
-    return value.to_bytes(size, "big", signed=True)
-
-
-def _string(value: str) -> bytes:
-    return _int(len(value.encode()), 2) + value.encode()
-
-
-def _array(elements: list[bytes]) -> bytes:
-    return _int(len(elements), 4) + b"".join(elements)

@@ -6,24 +6,24 @@ Sizes = dict[str, dict[int, int]]
 Records = dict[str, dict[int, bytes]]
 
 
-def _int(value: int, size: int) -> bytes:
+def number(value: int, size: int) -> bytes:
     return value.to_bytes(size, "big", signed=True)
 
 
-def _string(value: str | None) -> bytes:
-    return _int(-1, 2) if value is None else _int(len(value.encode()), 2) + value.encode()
+def string(value: str | None) -> bytes:
+    return number(-1, 2) if value is None else number(len(value.encode()), 2) + value.encode()
 
 
-def _bytes(value: bytes) -> bytes:
-    return _int(len(value), 4) + value
+def length_and(value: bytes) -> bytes:
+    return number(len(value), 4) + value
 
 
-def _array(elements: list[bytes]) -> bytes:
-    return _int(len(elements), 4) + b"".join(elements)
+def array(elements: list[bytes]) -> bytes:
+    return number(len(elements), 4) + b"".join(elements)
 
 
-def _request(api_key: int, version: int, correlation_id: int, client_id: str | None, body: bytes) -> bytes:
-    header = _int(api_key, 2) + _int(version, 2) + _int(correlation_id, 4) + _string(client_id)
+def request(api_key: int, version: int, correlation_id: int, client_id: str | None, body: bytes) -> bytes:
+    header = number(api_key, 2) + number(version, 2) + number(correlation_id, 4) + string(client_id)
     return framed(header + body)
 
 
@@ -33,23 +33,23 @@ def produce_request(
     """acks, timeout_ms, [name, [index, records]]; v0-2."""
     assert 0 <= version <= 2
     data = [
-        _string(name) + _array([_int(index, 4) + _bytes(records) for index, records in partitions.items()])
-        for name, partitions in topics.items()
+        string(name) + array([number(index, 4) + length_and(records) for index, records in parts.items()])
+        for name, parts in topics.items()
     ]
-    return _request(0, version, correlation_id, client_id, _int(acks, 2) + _int(30_000, 4) + _array(data))
+    return request(0, version, correlation_id, client_id, number(acks, 2) + number(30_000, 4) + array(data))
 
 
 def produce_response(version: int, correlation_id: int, topics: Sizes, throttle_ms: int = 0) -> bytes:
     """[name, [index, error_code, base_offset, v2: log_append_time_ms]], v1: throttle_time_ms; v0-2."""
     assert 0 <= version <= 2
-    time = _int(-1, 8) if version >= 2 else b""
+    time = number(-1, 8) if version >= 2 else b""
     data = [
-        _string(name)
-        + _array([_int(index, 4) + _int(0, 2) + _int(at, 8) + time for index, at in partitions.items()])
-        for name, partitions in topics.items()
+        string(name)
+        + array([number(index, 4) + number(0, 2) + number(at, 8) + time for index, at in parts.items()])
+        for name, parts in topics.items()
     ]
-    throttle = _int(throttle_ms, 4) if version >= 1 else b""
-    return framed(_int(correlation_id, 4) + _array(data) + throttle)
+    throttle = number(throttle_ms, 4) if version >= 1 else b""
+    return framed(number(correlation_id, 4) + array(data) + throttle)
 
 
 def fetch_request(
@@ -63,28 +63,28 @@ def fetch_request(
     """replica_id, max_wait_ms, min_bytes, v3: max_bytes, [name, [index, offset, partition_max_bytes]]."""
     assert 0 <= version <= 3
     data = [
-        _string(name)
-        + _array([_int(index, 4) + _int(offset, 8) + _int(most, 4) for index, most in partitions.items()])
-        for name, partitions in topics.items()
+        string(name)
+        + array([number(index, 4) + number(offset, 8) + number(most, 4) for index, most in parts.items()])
+        for name, parts in topics.items()
     ]
-    head = _int(-1, 4) + _int(500, 4) + _int(min_bytes, 4)
+    head = number(-1, 4) + number(500, 4) + number(min_bytes, 4)
     if version >= 3:
-        head += _int(max_bytes, 4)
-    return _request(1, version, correlation_id, "client", head + _array(data))
+        head += number(max_bytes, 4)
+    return request(1, version, correlation_id, "client", head + array(data))
 
 
 def fetch_response(version: int, correlation_id: int, topics: Records, throttle_ms: int = 0) -> bytes:
     """v1: throttle_time_ms, [name, [index, error_code, high_watermark, records]]; v0-3."""
     assert 0 <= version <= 3
     data = [
-        _string(name)
-        + _array(
+        string(name)
+        + array(
             [
-                _int(index, 4) + _int(0, 2) + _int(9, 8) + _bytes(records)
-                for index, records in partitions.items()
+                number(index, 4) + number(0, 2) + number(9, 8) + length_and(records)
+                for index, records in parts.items()
             ]
         )
-        for name, partitions in topics.items()
+        for name, parts in topics.items()
     ]
-    throttle = _int(throttle_ms, 4) if version >= 1 else b""
-    return framed(_int(correlation_id, 4) + throttle + _array(data))
+    throttle = number(throttle_ms, 4) if version >= 1 else b""
+    return framed(number(correlation_id, 4) + throttle + array(data))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from proxy.wire.api_keys import FETCH
-from tests.support.messages.fetching import COLD, HOT, MAX_BYTES, Partition, fetch, fetched, topic_id
 from tests.support.messages.kio_messages import read_frame, request_type, response_type
+from tests.support.stories.fetching import COLD, HOT, MAX_BYTES, Partition, fetch, fetched, topic_id
 
 BATCH_HEAD: Final = 12
 NO_SESSION: Final = 0

@@ -11,7 +11,7 @@ from proxy.quota.kinds.client_bytes import KIND
 from proxy.quota.limits.limits import Limits
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.views import RequestView
-from tests.support.stories.events import make_event
+from tests.support.messages.usage_events import make_event
 
 INTERVAL: Final = 10
 SERVICE_SECONDS: Final = 0.004

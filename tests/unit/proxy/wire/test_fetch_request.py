@@ -1,9 +1,9 @@
 import pytest
 
 from proxy.wire.fetch_request import FINAL_EPOCH, FULL_EPOCH, FetchRequest, topic_bytes, with_max_bytes
-from tests.support.messages.fetching import HOT, fetch, topic_id
 from tests.support.messages.kio_messages import versions
 from tests.support.messages.reading import read_fetch
+from tests.support.stories.fetching import HOT, fetch, topic_id
 
 
 @pytest.mark.parametrize("version", versions(1))

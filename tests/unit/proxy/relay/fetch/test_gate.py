@@ -14,8 +14,8 @@ from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
 from proxy.wire.registry import WITHOUT_INTERCEPTED
 from proxy.wire.views import RequestView
-from tests.support.messages.fetching import COLD, HOT, Story, fetch
 from tests.support.messages.kio_messages import read_frame, response_type
+from tests.support.stories.fetching import COLD, HOT, Story, fetch
 from tests.support.stories.playbook import START
 
 VERSION = 12

@@ -5,7 +5,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.relay.fetch import omittable
 from proxy.relay.fetch.omittable import OmittablePartitions
-from tests.support.messages.fetching import COLD, HOT, Names, Omitting, topic_id
+from tests.support.stories.fetching import COLD, HOT, Names, Omitting, topic_id
 
 WHO = Identity("u", "c", "127.0.0.1")
 
