@@ -5,7 +5,7 @@
 
 KRaft, node ids from 1 on. With three brokers or more, nodes 1 to 3 are controllers as well, and the cluster
 outlives the restart of any one node; with fewer, node 1 is the only controller. Every broker has a PLAINTEXT
-listener for clients and an INTERNAL one for its fellows.
+listener for clients and an INTERNAL one for other brokers.
 
 The processes die with this one, even when it is killed (see `children`). Everything lies in one temporary
 folder, which is removed at the end, but kept, with its path printed, when the block ends by an error.
