@@ -17,7 +17,7 @@ from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
 from proxy.server.connection.connection import Connection
 from proxy.wire.api_keys import API_VERSIONS
-from proxy.wire.registry import BY_KEY
+from proxy.wire.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import api_versions
 from tests.support.messages.kio_messages import Ports, framed, request_frame, request_type
 
@@ -127,7 +127,7 @@ def test_a_response_before_an_error_still_leaves(loop: asyncio.AbstractEventLoop
             with client.makefile("rb") as responses:
                 return responses.read()
 
-    newest = BY_KEY[API_VERSIONS].newest
+    newest = WITHOUT_INTERCEPTED.read[API_VERSIONS].newest
     assert run(loop, owner, client) == unsupported_api_versions(7, 0, newest)
     assert owner.ended_with == ["client_protocol_error"]
 
