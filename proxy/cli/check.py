@@ -1,4 +1,4 @@
-"""What `quota-proxy check` prints: the settings as the proxy will take them, defaults filled in."""
+"""The output of `quota-proxy check`: the settings with their defaults."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -45,7 +45,7 @@ def _configs(layer: ConfigLayer) -> Iterator[str]:
 
 def _store(settings: Settings) -> str:
     store = settings.quotas.store
-    return "none: quotas cannot be changed with tools" if store == "none" else f"topic {store.topic}"
+    return "none: changes with tools are rejected" if store == "none" else f"topic {store.topic}"
 
 
 def _usage(usage: UsageSettings) -> str:

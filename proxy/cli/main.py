@@ -23,7 +23,7 @@ from proxy.store.from_settings import Configuration, load_configuration
 from proxy.telemetry import log
 
 OTHER_FILES: Final = 256
-"""File descriptors for what is not a client's or a broker's socket: listening ports, libraries, the log."""
+"""File descriptors for other uses than clients and brokers: listening ports, libraries, the log."""
 
 config_option = click.option(
     "--config",
@@ -31,27 +31,33 @@ config_option = click.option(
     metavar="FILE",
     required=True,
     type=click.Path(path_type=Path),
-    help="The configuration, YAML.",
+    help="The configuration file (YAML).",
 )
 
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="config/quota-proxy.yaml is a configuration with every key; docs/ explains them. "
-    "Exit codes: 0 done, 1 failed or rejected, 2 the usage or a file is wrong.",
+    epilog="config/quota-proxy.yaml has every key of the configuration; docs/configuration.md explains them. "
+    "Exit codes: 0 done, 1 failed or rejected, 2 wrong usage or a wrong file.",
 )
 @click.version_option(proxy.__version__, prog_name="quota-proxy")
 def main() -> None:
-    """Quota proxy for Apache Kafka: clients connect to it as to a broker, and are held to their quotas."""
+    """Quota proxy for Apache Kafka: clients connect to it as to a broker, and it enforces their quotas."""
 
 
 @main.command()
 @config_option
-@click.option("--log-level", type=click.Choice(log.LEVELS), default="info", show_default=True)
+@click.option(
+    "--log-level",
+    type=click.Choice(log.LEVELS),
+    default="info",
+    show_default=True,
+    help="Least severe level to log.",
+)
 def run(path: Path, log_level: str) -> None:
-    """Serve until SIGTERM or SIGINT, then drain.
+    """Serve until SIGTERM or SIGINT, then drain connections and exit.
 
-    The file's quotas are taken anew when it changes, and on SIGHUP; the rest of it takes a restart.
+    Changed quotas of the file take effect when it changes, and on SIGHUP; other keys need a restart.
     """
     kinds = load_kinds()
     with gc_paused():
@@ -69,10 +75,10 @@ def run(path: Path, log_level: str) -> None:
 @main.command()
 @config_option
 def check(path: Path) -> None:
-    """Validate a configuration and print what it comes to.
+    """Validate a configuration and print a summary.
 
-    Who can connect to each listener, how clients are named, and which quotas that gives. Nothing is asked
-    of the cluster.
+    Shows for each listener who can connect, how clients are identified, and which quotas apply. Does not
+    connect to the cluster.
     """
     for line in describe(_load(path, load_kinds())):
         click.echo(line)
@@ -85,26 +91,30 @@ def check(path: Path) -> None:
     metavar="URL",
     default="http://127.0.0.1:9644",
     show_default=True,
-    help="The proxy's admin port.",
+    help="URL of the proxy's admin port.",
 )
 @click.option(
-    "--token-file", metavar="FILE", help="A file with the token that the port wants (admin.token_file)."
+    "--token-file", metavar="FILE", help="File with the token of the admin port (admin.token_file)."
 )
 @click.option(
-    "--ca", metavar="FILE", help="Who signs the port's certificate, PEM; else who the system trusts."
+    "--ca",
+    metavar="FILE",
+    help="File with the certificate authorities (PEM) of the admin port; default: those of the system.",
 )
 @click.option(
     "--interval",
     type=click.FloatRange(0.1, 3600),
     default=2.0,
     show_default=True,
-    help="Seconds between looks.",
+    help="Seconds between updates.",
 )
-@click.option("--once", is_flag=True, help="Print it once, as is done anyway where no terminal is.")
+@click.option(
+    "--once", is_flag=True, help="Print once and exit; the default if standard output is not a terminal."
+)
 def top(url: str, token_file: str | None, ca: str | None, interval: float, once: bool) -> None:
-    """Show what a running proxy's quotas do now.
+    """Show the current use of a running proxy's quotas.
 
-    Those that hold somebody back come first, then those that are used the most. Ctrl-C ends it.
+    Throttled clients come first, then those that use the most of their quota. Ctrl-C exits.
     """
     if not url.startswith(("http://", "https://")):
         raise click.BadParameter(
@@ -129,7 +139,7 @@ def top(url: str, token_file: str | None, ca: str | None, interval: float, once:
 
 @main.command()
 def version() -> None:
-    """Print the version, and whether the hot path is compiled."""
+    """Print the version, and whether the data path is compiled."""
     build = "compiled" if proxy.COMPILED else "interpreted"
     python = f"{platform.python_implementation()} {platform.python_version()}"
     click.echo(f"quota-proxy {proxy.__version__} ({python}, {build})")
@@ -137,9 +147,9 @@ def version() -> None:
 
 @main.command()
 def demo() -> None:
-    """Show tenants held to their quotas, on a real Apache Kafka.
+    """Show quotas of several tenants enforced in front of a real Apache Kafka.
 
-    Takes Java 17 or newer; Kafka is fetched where it is missing. Nothing is left running.
+    Requires Java 17 or newer; downloads Kafka if it is missing. Stops everything that it started.
     """
     from proxy.demo.demo import main as run_demo
 
@@ -150,14 +160,14 @@ main.add_command(quotas)
 
 
 def allow_files(wanted: int) -> None:
-    """Lifts this process's limit of open files as far as it may, and says so where that is not enough."""
+    """Raise the limit of open files of this process, and warn if the hard limit is below `wanted`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < wanted:
         logging.getLogger(__name__).warning(
-            "at most %d files may be open, fewer than the %d that limits.max_connections can need; "
+            "the limit of open files is %d, fewer than the %d that limits.max_connections can need; "
             "raise the hard limit (ulimit -Hn, LimitNOFILE) or lower limits.max_connections",
             allowed,
             wanted,

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from proxy.cli.quotas.table import NOTHING, columns
+from proxy.cli.quotas.output import NOTHING, columns
 from proxy.errors import SettingsError, UpstreamUnavailable
 from proxy.upstream.broker_connection import explain
 
@@ -31,8 +31,8 @@ class AdminPort:
     """The admin port of a proxy."""
 
     def __init__(self, url: str, token: str | None = None, ca: str | None = None) -> None:
-        """`url` is that of the port; `ca` a file with who signs its certificate, where it is another than the
-        system knows. Raises SettingsError.
+        """`url` is that of the port. `ca` is a file with the authorities for its certificate; None: those of
+        the system. Raises SettingsError.
         """
         self.url: Final = url.rstrip("/").removesuffix(PAGE)
         self._headers: Final = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -40,20 +40,20 @@ class AdminPort:
             self._tls: Final = ssl.create_default_context(cafile=ca) if url.startswith("https:") else None
         except OSError as error:
             why = "expected PEM" if isinstance(error, ssl.SSLError) else error.strerror
-            raise SettingsError(f"--ca {ca} cannot be used: {why}") from error
+            raise SettingsError(f"cannot use --ca {ca}: {why}") from error
 
     def buckets(self) -> list[Bucket]:
-        """What there is now. Raises UpstreamUnavailable."""
+        """The current buckets. Raises UpstreamUnavailable."""
         request = urllib.request.Request(self.url + PAGE, headers=self._headers)  # noqa: S310
         try:
-            # The command takes http and https alone.
-            with urllib.request.urlopen(request, timeout=SECONDS, context=self._tls) as answer:  # noqa: S310
-                found: list[Bucket] = json.load(answer)["quotas"]
+            # The command accepts http and https only.
+            with urllib.request.urlopen(request, timeout=SECONDS, context=self._tls) as response:  # noqa: S310
+                found: list[Bucket] = json.load(response)["quotas"]
                 return found
         except urllib.error.HTTPError as error:
             error.close()
-            hint = "; it wants a token: give --token-file" if error.code == 401 else ""
-            raise UpstreamUnavailable(f"{self.url} answers {error.code} {error.reason}{hint}") from error
+            hint = "; a token is required: set --token-file" if error.code == 401 else ""
+            raise UpstreamUnavailable(f"{self.url} responds {error.code} {error.reason}{hint}") from error
         except urllib.error.URLError as error:
             reason = error.reason if isinstance(error.reason, Exception) else error
             raise self._unreachable(explain(reason, SECONDS)) from error
@@ -63,7 +63,7 @@ class AdminPort:
             raise self._unreachable("the response is not from a quota proxy") from error
 
     def _unreachable(self, why: str) -> UpstreamUnavailable:
-        return UpstreamUnavailable(f"{self.url}: {why}; --admin is the proxy's admin port (admin.port)")
+        return UpstreamUnavailable(f"{self.url}: {why}; set --admin to the proxy's admin port (admin.port)")
 
 
 def lines(buckets: Sequence[Bucket], most: int | None = None) -> list[str]:
@@ -117,7 +117,7 @@ def _amount(kind: str, value: float) -> str:
 
 
 def show(port: AdminPort, console: Console) -> None:
-    """Print them once. Raises UpstreamUnavailable."""
+    """Print the table once. Raises UpstreamUnavailable."""
     for line in lines(port.buckets()):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -125,9 +125,10 @@ def show(port: AdminPort, console: Console) -> None:
 def follow(
     port: AdminPort, console: Console, interval: float, pause: Callable[[float], None] = time.sleep
 ) -> None:
-    """Show them on the whole screen, again every `interval` seconds, until `pause` raises KeyboardInterrupt.
+    """Show the table on the whole screen, and update it every `interval` seconds until `pause` raises
+    KeyboardInterrupt.
 
-    Raises UpstreamUnavailable where the first question is not answered; after that it goes on asking.
+    Raises UpstreamUnavailable if the first request fails; later requests are retried.
     """
     text = "\n".join(lines(port.buckets(), console.height - _AROUND))
     with Live(Text(text), console=console, screen=True, auto_refresh=False) as live:
@@ -138,6 +139,6 @@ def follow(
                 try:
                     text = "\n".join(lines(port.buckets(), console.height - _AROUND))
                 except UpstreamUnavailable as error:
-                    text = f"{error}\nAsked again every {interval:g} s; Ctrl-C ends this."
+                    text = f"{error}\nRetrying every {interval:g} s; Ctrl-C exits."
         except KeyboardInterrupt:
             return

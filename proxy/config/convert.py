@@ -1,13 +1,13 @@
 """Converting plain values to typed settings with msgspec, with errors that name the key in the file."""
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import inspect
 
-from proxy.config.unknown_key import unknown
-from proxy.errors import KeyPath, SettingsError
+from proxy.errors import KeyPath, SettingsError, suggestion
 
 T = TypeVar("T")
 
@@ -23,6 +23,11 @@ def convert(value: object, kind: type[T]) -> T:
         return msgspec.convert(value, kind, str_keys=True)
     except msgspec.ValidationError as error:
         raise _explain(str(error), value, kind) from error
+
+
+def unknown(key: KeyPath, known: Iterable[str]) -> SettingsError:
+    """The error for a key whose last part is not one of `known`."""
+    return SettingsError(f"unknown key; {suggestion(str(key[-1]), known)}", key)
 
 
 def show(value: object) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from proxy.config.convert import unknown
 from proxy.config.load import load, located_in
 from proxy.config.quotas import Quotas
 from proxy.config.settings import Settings
-from proxy.config.unknown_key import unknown
 from proxy.errors import SettingsError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import QuotaEntity

@@ -1,6 +1,7 @@
-"""KafkaTopic: the compacted topic that the proxies of a cluster share what the tools have set through.
+"""KafkaTopic: the compacted topic through which the proxies of a cluster share quotas that tools set.
 
-Read to its end at the start, then followed. What this proxy writes counts when its own reader has had it.
+The proxy reads the topic to its end at startup, and then follows it. A change of this proxy takes effect when
+its own reader has read it back.
 """
 
 import asyncio
@@ -24,18 +25,18 @@ log = logging.getLogger(__name__)
 CLIENT_ID: Final = "quota-proxy"
 RETRY_SECONDS: Final = 0.5
 PROBE_SECONDS: Final = 1.0
-"""How often the topic's end is asked for, which tells whether it can be reached."""
-ANSWER_SECONDS: Final = 5.0
-"""How long the topic's leader may take to tell where it ends."""
+"""Interval of the requests for the end offset, which show whether the topic is available."""
+END_OFFSET_SECONDS: Final = 5.0
+"""Timeout of a request for the end offset, and of closing the producer."""
 REQUEST_SECONDS: Final = 5.0
-"""How long an answer of the cluster, or a change's way through it, may take."""
+"""Timeout of a request to the cluster, and of a change until this proxy has read it back."""
 RECORDS_AT_A_TIME: Final = 200
-"""Records taken in before the event loop gets a turn."""
+"""Records to process before yielding to the event loop: enough to be fast, and a few ms of work."""
 BATCH_BYTES: Final = 256 << 10
 
 
 class KafkaTopic:
-    """Follows the topic with run(), and adds to it with append()."""
+    """run() follows the topic; append() writes to it."""
 
     def __init__(
         self,
@@ -46,12 +47,12 @@ class KafkaTopic:
         connect_seconds: float,
         access: Access = PLAINTEXT,
     ) -> None:
-        self.problem = f"topic {topic} has not been read yet"
-        """Why the topic cannot be followed at the moment; empty when it is."""
+        self.problem = f"topic {topic} is not loaded yet"
+        """Why the topic cannot be followed at the moment; empty if it can."""
         self.loaded: Final = asyncio.Event()
-        """Set when the topic has been read to its end for the first time."""
+        """Set after the topic was read to its end for the first time."""
         self.lag = 0
-        """Records that are there and not read yet, when they were counted last."""
+        """Number of unread records, as of the last check."""
         self._bootstrap: Final = tuple(bootstrap)
         self._servers: Final = [
             f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in bootstrap
@@ -62,13 +63,13 @@ class KafkaTopic:
         self._connect_seconds: Final = connect_seconds
         self._access: Final = access
         self._topic_id: UUID | None = None
-        """Of the topic that `_position` is in; None: it has to be read anew."""
+        """The id of the topic that `_position` refers to; None: the topic has to be read from its start."""
         self._position = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._producer: Any = None
         self._one_at_a_time: Final = asyncio.Lock()
         self._unreadable: Final[set[str]] = set()
-        # Of a cluster that is away it says dozens of lines a second; `problem` says it once.
+        # aiokafka logs dozens of lines a second while a cluster is unavailable; `problem` is logged once.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
     @property
@@ -79,17 +80,17 @@ class KafkaTopic:
     # Reading
 
     async def run(self) -> None:
-        """Follow the topic for ever."""
+        """Follow the topic; never returns."""
         while True:
-            # A task of its own: no failure ends this, not even a cancellation that aiokafka lets out.
+            # A separate task, so that no failure ends this loop, not even a cancellation raised by aiokafka.
             following = self._tasks.start(self._follow())
             await asyncio.wait([following])
             if following.cancelled() or following.exception() is not None:
-                self._set_problem("reading it has failed; the log says how")
+                self._set_problem("internal error while reading it; see the log")
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _follow(self) -> None:
-        """Follow the topic until it cannot be reached."""
+        """Follow the topic until it is unavailable."""
         try:
             await self._connect_and_read()
         except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
@@ -115,7 +116,7 @@ class KafkaTopic:
         try:
             await consumer.start()
             consumer.assign([self._partition])
-            await self._find_place(consumer, topic_id)
+            await self._seek(consumer, topic_id)
             await self._read_to_end(consumer)
             self._topic_id = topic_id
             self._set_problem("")
@@ -125,8 +126,8 @@ class KafkaTopic:
         finally:
             await _stop(consumer)
 
-    async def _find_place(self, consumer: Any, topic_id: UUID) -> None:
-        """Go on where reading ended; from the start where this is another topic, or has lost its end."""
+    async def _seek(self, consumer: Any, topic_id: UUID) -> None:
+        """Continue at the last position, or from the start if the topic was recreated or has lost records."""
         end = await self._end(consumer)
         if topic_id != self._topic_id or end < self._position:
             starts = await consumer.beginning_offsets([self._partition])
@@ -146,7 +147,7 @@ class KafkaTopic:
         self._position = max(self._position, end)
         self._store.read_to_end()
         self.lag = 0
-        log.info("quotas: topic %s: %d records read, up to offset %d", self.topic, records, end)
+        log.info("quotas: topic %s: loaded %d records, up to offset %d", self.topic, records, end)
         self.loaded.set()
 
     async def _read_until_probe(self, consumer: Any) -> None:
@@ -156,7 +157,7 @@ class KafkaTopic:
             await self._read(consumer, left)
 
     async def _read(self, consumer: Any, seconds: float) -> int:
-        """Take in what comes next, waiting so long for it; how many records."""
+        """Read the next records, waiting up to `seconds` for them. Returns their number."""
         batches = await consumer.getmany(
             self._partition, timeout_ms=max(int(seconds * 1000), 1), max_records=RECORDS_AT_A_TIME
         )
@@ -176,7 +177,7 @@ class KafkaTopic:
                 if str(error) not in self._unreadable:
                     self._unreadable.add(str(error))
                     log.warning(
-                        "quotas: topic %s: the record at offset %d, and those like it, are skipped: %s",
+                        "quotas: topic %s: skipping the record at offset %d, and all like it: %s",
                         self.topic,
                         record.offset,
                         error,
@@ -185,27 +186,25 @@ class KafkaTopic:
 
     async def _end(self, consumer: Any) -> int:
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(END_OFFSET_SECONDS):
                 ends = await consumer.end_offsets([self._partition])
         except TimeoutError as error:
-            raise UpstreamUnavailable(f"its leader does not answer for {ANSWER_SECONDS:g} s") from error
+            raise UpstreamUnavailable(f"no response from its leader in {END_OFFSET_SECONDS:g} s") from error
         end: int = ends[self._partition]
         return end
 
     def _set_problem(self, problem: str) -> None:
         if problem and problem != self.problem:
-            means = (
-                "cannot be followed, changes are rejected"
-                if self.loaded.is_set()
-                else "cannot be read, and no client is served before it is"
+            effect = (
+                "changes are rejected" if self.loaded.is_set() else "no client is served until it is loaded"
             )
-            log.warning("quotas: topic %s %s: %s", self.topic, means, problem)
+            log.warning("quotas: cannot read topic %s, %s: %s", self.topic, effect, problem)
         self.problem = problem
 
     # Writing
 
     async def append(self, changes: Sequence[tuple[Place, Setting]]) -> None:
-        """Store changes, and return when this proxy's reader has had them. Raises StoreUnavailable."""
+        """Write changes, and return when this proxy has read them back. Raises StoreUnavailable."""
         if self.problem:
             raise StoreUnavailable(self._rejection(self.problem))
         try:
@@ -214,16 +213,14 @@ class KafkaTopic:
                     last = await self._produce(changes)
                 await self._read_up_to(last)
         except (KafkaError, TimeoutError) as error:
-            why = str(error) or f"no answer in {REQUEST_SECONDS:g} s"
+            why = str(error) or f"no response in {REQUEST_SECONDS:g} s"
             raise StoreUnavailable(self._rejection(why)) from error
 
     def _rejection(self, why: str) -> str:
-        return (
-            f"the quotas in force stay as they are: topic {self.topic} cannot be written to: {why}; try again"
-        )
+        return f"no quota was changed: cannot write to topic {self.topic}: {why}; try again"
 
     async def _produce(self, changes: Sequence[tuple[Place, Setting]]) -> int:
-        """Write them; the offset of the last."""
+        """Write the changes, and return the offset of the last record."""
         try:
             producer = await self._started()
             sent = []
@@ -237,7 +234,7 @@ class KafkaTopic:
             self._abandon()
             raise
         if last < 0:
-            raise KafkaError("the cluster does not say where it has written")
+            raise KafkaError("the produce response has no offset")
         return last
 
     async def _started(self) -> Any:
@@ -255,9 +252,10 @@ class KafkaTopic:
         return self._producer
 
     def _abandon(self) -> None:
-        """Have nothing more written of what is still on its way.
+        """Stop the producer without sending its pending records.
 
-        An idempotent producer of aiokafka tries for ever: a rejected change would be made later.
+        aiokafka's idempotent producer retries forever, so a change that was reported as rejected could still
+        be written later.
         """
         producer, self._producer = self._producer, None
         if producer is not None:
@@ -267,7 +265,7 @@ class KafkaTopic:
             self._tasks.start(producer.stop())
 
     async def _read_up_to(self, offset: int) -> None:
-        """Wait until the reader is past this offset."""
+        """Wait until this proxy has read the record at `offset`."""
         if self._position <= offset:
             read: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((offset, read))
@@ -282,17 +280,17 @@ class KafkaTopic:
                 read.set_result(None)
 
     async def close(self) -> None:
-        """Stop writing; reading ends with run()."""
+        """Close the producer. Cancelling run() ends reading."""
         producer, self._producer = self._producer, None
         if producer is not None:
             with suppress(TimeoutError):
-                async with asyncio.timeout(ANSWER_SECONDS):
+                async with asyncio.timeout(END_OFFSET_SECONDS):
                     await producer.stop()
 
 
 async def _stop(consumer: Any) -> None:
-    """Stop a consumer. aiokafka passes the cancellation of a fetch that waits to be repeated off as ours, and
-    stays connected.
+    """Stop a consumer, and close its connections. If a fetch waits for a retry, aiokafka's stop() cancels it,
+    raises that CancelledError to us, and leaves the connections open.
     """
     task = asyncio.current_task()
     try:

@@ -1,14 +1,15 @@
-"""Layers: what the file says and what the tools have set, and the quotas that come out of the two.
+"""Layers: the quotas of the file and those that tools set, merged into the effective quotas.
 
-An entity is a QuotaEntity with numbers, or a ConfigResource with texts. Of one quota of one entity, the first
-of these holds:
+An entity is a QuotaEntity with numbers, or a ConfigResource with texts. The effective value of a quota of an
+entity is the first of these:
 
-    1  the tools' temporary value, until it ends
-    2  what the tools have set, or that they have removed it
-    3  the file's temporary value, until it ends
+    1  the tools' temporary value, until it expires
+    2  the tools' value or removal
+    3  the file's temporary value, until it expires
     4  the file's value
 
-Time is ms since the epoch and comes as an argument. A change costs the same however many entities there are.
+Times are in ms since the epoch, and are arguments. The cost of a change does not depend on the number of
+entities.
 """
 
 import heapq
@@ -20,7 +21,7 @@ from proxy.quota.identity import QuotaEntity
 from proxy.quota.limits.resources import ConfigResource
 
 SLICE: Final = 500
-"""So many entities are to be renewed in one go."""
+"""Maximum number of entities per renew(): a few ms of work, after which the event loop can run."""
 
 Entity = TypeVar("Entity", bound=Hashable)
 Value = TypeVar("Value")
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Temporary(Generic[Value]):
-    """A value until a time, in ms since the epoch; None: no limit until then."""
+    """A value that expires at a time in ms since the epoch. None: no limit until then."""
 
     value: Value | None
     until_ms: int
@@ -37,10 +38,10 @@ class Temporary(Generic[Value]):
 
 @dataclass(slots=True)
 class Layer(Generic[Entity, Value]):
-    """What one source says."""
+    """The values of one source: the file, or the tools."""
 
     lasting: dict[Entity, dict[str, Value | None]] = field(default_factory=dict)
-    """None: removed, so that no layer below counts."""
+    """None: removed, which hides the values of lower layers."""
     temporary: dict[Entity, dict[str, Temporary[Value]]] = field(default_factory=dict)
 
     def set_lasting(self, entity: Entity, name: str, value: Value | None) -> None:
@@ -56,39 +57,39 @@ class Layer(Generic[Entity, Value]):
         _drop(self.temporary, entity, name)
 
     def places(self) -> Iterator[tuple[Entity, str]]:
-        """Every entity and quota of which this layer says anything."""
+        """Every (entity, quota) with a value in this layer."""
         for quotas in (self.lasting, self.temporary):
             for entity, values in quotas.items():
                 for name in values:
                     yield entity, name
 
     def entities(self) -> list[Entity]:
-        """Every entity of which this layer says anything; some may be there twice."""
+        """Every entity with a value in this layer; some may occur twice."""
         return [*self.lasting, *self.temporary]
 
     def differing(
         self, other: "Layer[Entity, Value]", entities: Iterable[Entity]
     ) -> Iterator[tuple[Entity, str]]:
-        """The quotas of these entities of which the two may say different things."""
+        """The quotas of these entities whose values may differ between the two layers."""
         for entity in entities:
             yield from _differing(entity, self.lasting, other.lasting)
             yield from _differing(entity, self.temporary, other.temporary)
 
 
 class Layers(Generic[Entity, Value]):
-    """The file and the tools, folded."""
+    """The layers of the file and of the tools, merged."""
 
     def __init__(self) -> None:
         self.effective: Final[dict[Entity, dict[str, Value]]] = {}
-        """What is in force; not to be changed by others."""
+        """The effective values; read-only for callers."""
         self.file: Layer[Entity, Value] = Layer()
         self.tools: Layer[Entity, Value] = Layer()
         self._ends: list[tuple[int, int, Entity, str]] = []
-        """When temporary values end, as a heap; the second number settles ties. Entries may be void."""
+        """A heap of (expiry, tie breaker, entity, quota). Entries whose value was replaced stay in it."""
         self._pushed = 0
 
     def use(self, file: Layer[Entity, Value], tools: Layer[Entity, Value], now_ms: int) -> None:
-        """Take whole layers in place of those that are there."""
+        """Replace both layers."""
         self.file, self.tools = file, tools
         self.effective.clear()
         self._ends.clear()
@@ -98,10 +99,11 @@ class Layers(Generic[Entity, Value]):
             self._await_ends(layer)
 
     def use_file(self, file: Layer[Entity, Value]) -> tuple[Layer[Entity, Value], list[Entity]]:
-        """Take another file; gives back the one before, and the entities to give to renew(), SLICE at a time.
+        """Replace the layer of the file. Returns the previous one, and the entities to pass to renew(), SLICE
+        at a time.
 
-        Until then their former values hold. Those that have left the file come last, so that nobody is
-        without a quota meanwhile.
+        Until then their previous values are effective. Entities that left the file come last, so that no
+        client is without a quota in between.
         """
         before, self.file = self.file, file
         self._await_ends(file)
@@ -110,9 +112,9 @@ class Layers(Generic[Entity, Value]):
     def renew(
         self, before: Layer[Entity, Value], entities: Iterable[Entity], now_ms: int
     ) -> list[tuple[Entity, str]]:
-        """Have the file hold for these entities; the quotas of which another value holds now.
+        """Apply the new file to these entities. Returns the quotas whose effective value changed.
 
-        Those of which the two files say the same cost little more than a look.
+        Entities with equal values in both files cost one comparison.
         """
         places = before.differing(self.file, entities)
         return [place for place in places if self.refresh(*place, now_ms)]
@@ -123,13 +125,13 @@ class Layers(Generic[Entity, Value]):
                 self.ends(entity, name, temporary.until_ms)
 
     def ends(self, entity: Entity, name: str, until_ms: int) -> None:
-        """Have expire() look at a temporary value when it ends."""
+        """Have expire() check a temporary value at its expiry."""
         self._pushed += 1
         heapq.heappush(self._ends, (until_ms, self._pushed, entity, name))
 
     def refresh(self, entity: Entity, name: str, now_ms: int) -> bool:
-        """Fold one quota of one entity anew, as a layer may have changed; whether what is in force has."""
-        value = self._fold(entity, name, now_ms)
+        """Merge one quota of one entity again. Returns whether its effective value changed."""
+        value = self._merge(entity, name, now_ms)
         values = self.effective.get(entity)
         if value == (None if values is None else values.get(name)):
             return False
@@ -140,11 +142,11 @@ class Layers(Generic[Entity, Value]):
         return True
 
     def next_end(self) -> int | None:
-        """When expire() is due next."""
+        """When expire() is due next; None: never."""
         return self._ends[0][0] if self._ends else None
 
     def expire(self, now_ms: int) -> list[tuple[Entity, str]]:
-        """End the temporary values whose time is over; the quotas of which another value holds now."""
+        """Remove expired values. Returns the quotas whose effective value changed."""
         changed = []
         while self._ends and self._ends[0][0] <= now_ms:
             _, _, entity, name = heapq.heappop(self._ends)
@@ -157,15 +159,15 @@ class Layers(Generic[Entity, Value]):
         return changed
 
     def lasting(self, entity: Entity, name: str) -> Value | None:
-        """The value that holds when nothing temporary does."""
+        """The value without temporary values."""
         tools = self.tools.lasting.get(entity, {})
         return tools[name] if name in tools else self.file.lasting.get(entity, {}).get(name)
 
     def in_file(self, entity: Entity, name: str) -> bool:
-        """Whether the file gives this quota to this entity, for good or for a time."""
+        """Whether the file has a lasting or a temporary value for this quota of this entity."""
         return any(name in quotas.get(entity, {}) for quotas in (self.file.lasting, self.file.temporary))
 
-    def _fold(self, entity: Entity, name: str, now_ms: int) -> Value | None:
+    def _merge(self, entity: Entity, name: str, now_ms: int) -> Value | None:
         for layer in (self.tools, self.file):
             temporary = layer.temporary.get(entity, {}).get(name)
             if temporary is not None and temporary.until_ms > now_ms:

@@ -1,7 +1,7 @@
-"""QuotaStore: the quotas in force, out of the configuration file and of what was set with the tools.
+"""QuotaStore: the effective quotas, merged from the configuration file and the changes of tools.
 
-What the tools set goes to a log first (the topic) and is in force once it has been read back from there, at
-this proxy as at every other.
+Changes of tools are written to a log (the topic). They take effect when they are read back from it, at this
+proxy as at every other.
 """
 
 import asyncio
@@ -23,48 +23,46 @@ from proxy.store.sources import Alteration, Sources, writer
 
 log = logging.getLogger(__name__)
 LONGEST_SLEEP_SECONDS: Final = 30.0
-"""The wall clock is looked at this often at least: it can be set while a timer runs."""
+"""Longest timer. The wall clock can be set while a timer runs, so it is checked at least this often."""
 YIELD_EVERY: Final = 64
-"""Entities worked through before the event loop gets a turn."""
-FILE_ALONE: Final = (
-    "this proxy takes its quotas from its configuration file alone (quotas.store: none); change them there"
-)
+"""Entities to process before yielding to the event loop."""
+FILE_ALONE: Final = "quotas of this proxy can only be changed in its configuration file (quotas.store: none)"
 
 Value = TypeVar("Value", str, str | None)
 Build = Callable[[Mapping[QuotaEntity, Mapping[str, float]]], Limits]
 
 
 class StoreUnavailable(QuotaProxyError):
-    """A change could not be stored; it may be tried again. str() says why."""
+    """A change could not be stored, but can be retried. str() says why."""
 
 
 class StoreOff(QuotaProxyError):
-    """There is nowhere to store a change, and there will not be."""
+    """The proxy has no store for changes (quotas.store: none)."""
 
 
 class ChangeLog(Protocol):
-    """Where changes are stored."""
+    """Stores changes."""
 
     problem: str
-    """Why nothing can be stored at the moment; empty where that is not known."""
+    """Why nothing can be stored at the moment; empty if no problem is known."""
 
     async def append(self, changes: Sequence[tuple[Place, Setting]]) -> None:
-        """Store the changes, and return when QuotaStore.read() has had them. Raises StoreUnavailable."""
+        """Store the changes, and return after QuotaStore.read() applied them. Raises StoreUnavailable."""
 
 
 class Conflict(QuotaProxyError):
-    """Topics and brokers cannot have such configs together; str() says why."""
+    """Topics and brokers cannot have these configs together. str() says why."""
 
 
 ClientQuotaAlteration = Alteration[QuotaEntity, float]
-"""Of a client's quotas."""
+"""A change of client quotas."""
 ConfigChange = Alteration[ConfigResource, str]
-"""Of a topic's or a broker's configs; values are fit, and in the spelling of ConfigKey.canonical()."""
+"""A change of configs of a topic or a broker. The values are valid and canonical (ConfigKey.canonical())."""
 
 
 @dataclass(slots=True)
 class FileQuotas:
-    """The file's part: its quotas, and how limits are made of quotas under its settings."""
+    """The quotas of the file, and the function that builds limits from quotas under its settings."""
 
     build: Build
     settings: object = None
@@ -74,7 +72,7 @@ class FileQuotas:
 
 
 class QuotaStore:
-    """The quotas in force. `changed` gets each new snapshot."""
+    """The effective quotas. Calls `changed` with each new snapshot."""
 
     def __init__(
         self,
@@ -83,9 +81,9 @@ class QuotaStore:
         wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         rules: ConfigRules | None = None,
     ) -> None:
-        """`rules` say which configs of topics and brokers there are; None: there are none."""
+        """`rules` define the configs of topics and brokers; None: there are none."""
         self.log: ChangeLog | None = None
-        """None: changes are rejected."""
+        """None: changes are rejected with StoreOff."""
         self._changed: Final = changed
         self._wall_ms: Final = wall_ms
         self._rules: Final = rules or ConfigRules([])
@@ -99,24 +97,24 @@ class QuotaStore:
         self._timer: asyncio.TimerHandle | None = None
         self._conflict = ""
         self.limits = self._rebuild()
-        """The snapshot in force."""
+        """The current snapshot."""
 
     def start(self) -> None:
-        """Have temporary values end in time, from now on."""
+        """Start the timer that ends temporary values."""
         self._arm()
 
     @property
     def effective(self) -> Quotas:
-        """Every entity's quotas as they are in force; not to be changed, and changing under an await."""
+        """The effective quotas of every entity. Read-only for callers; may change at an await."""
         return self._clients.effective
 
     def lasting_entities(self) -> list[QuotaEntity]:
-        """The entities of which anything lasting is said, in force or not."""
+        """The entities with a lasting value in a layer, effective or not."""
         layers = self._clients.layers
         return list({**layers.file.lasting, **layers.tools.lasting})
 
     def lasting(self, entity: QuotaEntity) -> dict[str, float]:
-        """An entity's quotas as they hold when nothing temporary does."""
+        """The quotas of an entity without temporary values."""
         layers = self._clients.layers
         names = {**layers.file.lasting.get(entity, {}), **layers.tools.lasting.get(entity, {})}
         values = {name: layers.lasting(entity, name) for name in names}
@@ -125,10 +123,9 @@ class QuotaStore:
     # The file
 
     async def use_file(self, file: FileQuotas) -> None:
-        """Take the file anew.
+        """Replace the quotas of the file.
 
-        Where it has very many quotas they come into force SLICE entities at a time, and the event loop has
-        its turns.
+        They take effect SLICE entities at a time, so that the event loop can run in between.
         """
         same_settings, self._settings = file.settings == self._settings, file.settings
         self._build = file.build
@@ -142,27 +139,27 @@ class QuotaStore:
                 await asyncio.sleep(0)
             clients = layers.renew(before, entities[start : start + SLICE], now_ms)
         configs = self._configs.layers.renew(*self._configs.layers.use_file(file.configs), now_ms)
-        self._tell_overridden()
+        self._log_overridden()
         if same_settings:
             self._publish(clients, configs)
         else:
             self._replace()
 
-    def _tell_overridden(self) -> None:
-        """Say in the log how many of the file's quotas the tools have set otherwise, or removed."""
+    def _log_overridden(self) -> None:
+        """Log how many of the file's quotas are overridden."""
         count = self._clients.overridden() + self._configs.overridden()
         if count:
-            log.info("%d of the file's quotas are overridden by what was set with tools", count)
+            log.info("quotas: changes with tools override %d quotas of the file", count)
 
     # The log
 
     def read_anew(self) -> None:
-        """The log will be read from its start: what it says holds from read_to_end() on, and not before."""
+        """Start reading the log from its start. Its values take effect in read_to_end()."""
         self._clients.read_anew()
         self._configs.read_anew()
 
     def read(self, changes: Iterable[tuple[Place, Setting | None]]) -> None:
-        """The log's next records, in their order."""
+        """Apply the next records of the log."""
         now_ms = self._wall_ms()
         clients: list[tuple[QuotaEntity, str]] = []
         configs: list[tuple[ConfigResource, str]] = []
@@ -185,7 +182,7 @@ class QuotaStore:
         if key is not None and setting is not None and setting.value is not None:
             problem = key.problem(str(setting.value))
             if problem:
-                log.warning("quotas: a record about %s is skipped: %s", resource, problem)
+                log.warning("quotas: skipping a record for %s: %s", resource, problem)
                 return False
         if resource.type == TOPIC and setting is not None:
             self._topic_ids.setdefault(resource.name, {})[place.name] = setting.topic_id or ""
@@ -195,30 +192,30 @@ class QuotaStore:
         return changed
 
     def read_to_end(self) -> None:
-        """The log has been read to its end once."""
+        """The end of the log was reached."""
         now_ms = self._wall_ms()
         if self._clients.read_to_end(now_ms) and self._configs.read_to_end(now_ms):
-            self._tell_overridden()
+            self._log_overridden()
             self._replace()
 
     # Changes
 
     def check_open(self) -> None:
-        """Raises StoreUnavailable or StoreOff where it is known that nothing can be stored now."""
+        """Raises StoreUnavailable or StoreOff if it is known that nothing can be stored now."""
         if self.log is None:
             raise StoreOff(self.off)
         if self.log.problem:
-            raise StoreUnavailable(f"changes cannot be stored: {self.log.problem}; try again")
+            raise StoreUnavailable(f"cannot store changes: {self.log.problem}; try again")
 
     @property
     def off(self) -> str:
-        """Why nothing can ever be changed; empty when it can."""
+        """Why this proxy never stores changes; empty if it does."""
         return "" if self.log is not None else FILE_ALONE
 
     async def alter(self, changes: Sequence[ClientQuotaAlteration], who: Identity) -> None:
-        """Store the changes; they are in force, here at least, when this returns.
+        """Store the changes. When this returns they are effective at this proxy, and soon at the others.
 
-        Raises StoreUnavailable where the log cannot be reached, StoreOff where there is none.
+        Raises StoreUnavailable if the log is unavailable, StoreOff if there is none.
         """
         records: list[tuple[Place, Setting]] = []
         for number, change in enumerate(changes):
@@ -237,17 +234,15 @@ class QuotaStore:
 
     @property
     def configs(self) -> dict[ConfigResource, dict[str, str]]:
-        """Every topic's and broker's configs as they are in force; not to be changed, and changing under an
-        await.
-        """
+        """The effective configs of every topic and broker. Read-only for callers; may change at an await."""
         return self._configs.effective
 
     def has_set(self, resource: ConfigResource) -> bool:
-        """Whether the tools have set or removed any config of a topic's or a broker's."""
+        """Whether tools set or removed a config of the topic or broker."""
         return self._configs.has_set(resource)
 
     def topics_set(self) -> set[str]:
-        """Topics, by name, of which the tools have set or removed a config."""
+        """The names of topics of which tools set or removed a config."""
         tools = self._configs.layers.tools
         return {
             resource.name
@@ -256,15 +251,15 @@ class QuotaStore:
         }
 
     def topic_ids(self, topic: str) -> dict[str, str]:
-        """Of each config that the tools have set or removed of a topic, the id of the topic for which; empty
-        where that is not known.
+        """For each config that tools set or removed on the topic, the id of the topic at that time; empty if
+        unknown.
         """
         ids = self._topic_ids.get(topic, {})
         names = self._configs.names_set(ConfigResource(TOPIC, topic))
         return {name: ids.get(name, "") for name in sorted(names)}
 
     async def forget_configs(self, resource: ConfigResource, names: Sequence[str], who: Identity) -> None:
-        """Forget what the tools have set of these. Raises what alter() raises."""
+        """Drop the tools' values of these configs. Raises what alter() raises."""
         async with self._one_at_a_time:
             records: list[tuple[Place, Setting]] = []
             write = writer(records, ConfigChange(resource, {}), who, self._wall_ms())
@@ -272,7 +267,7 @@ class QuotaStore:
             await self._append(records)
 
     def conflict(self, changes: Sequence[ConfigChange]) -> str:
-        """Why these changes cannot be made together, in a sentence; empty when they can."""
+        """Why these changes conflict, in a sentence; empty if they do not."""
         resources = self.limits.resources
         for type in (TOPIC, BROKER):
             of_type = [change for change in changes if change.entity.type == type]
@@ -281,9 +276,9 @@ class QuotaStore:
         return self._rules.conflict(resources)
 
     async def alter_configs(self, changes: Sequence[ConfigChange], who: Identity) -> None:
-        """Store the changes; they are in force, here at least, when this returns.
+        """Store the changes. When this returns they are effective at this proxy, and soon at the others.
 
-        Raises Conflict where topics and brokers cannot have them together, and what alter() raises.
+        Raises Conflict if topics and brokers cannot have them together, and what alter() raises.
         """
         async with self._one_at_a_time:
             problem = self.conflict(changes)
@@ -301,7 +296,7 @@ class QuotaStore:
     def _publish(
         self, clients: Sequence[tuple[QuotaEntity, str]], configs: Sequence[tuple[ConfigResource, str]]
     ) -> None:
-        """Have the changes of these quotas in force."""
+        """Publish a snapshot with the current values of these quotas."""
         limits = self.limits
         if clients:
             changes: dict[QuotaEntity, dict[str, float | None]] = {}
@@ -325,7 +320,7 @@ class QuotaStore:
         if limits.resources is not self.limits.resources:
             problem = self._rules.conflict(limits.resources)
             if problem and problem != self._conflict:
-                log.warning("quotas: the file and what was set with tools do not go together: %s", problem)
+                log.warning("quotas: the file and the changes with tools conflict: %s", problem)
             self._conflict = problem
         self.limits = limits
         self._changed(limits)
@@ -336,7 +331,7 @@ class QuotaStore:
         return limits.with_resources(Resources(by_type[TOPIC], by_type[BROKER]))
 
     def _enforced(self, entity: QuotaEntity) -> QuotaEntity:
-        """The entity as Limits takes it: an ip in its one spelling, a host name as its address."""
+        """The entity as Limits has it: an ip in canonical form, a host name replaced by its address."""
         if not entity.ip:
             return entity
         try:
@@ -365,12 +360,11 @@ class QuotaStore:
         configs = self._configs.layers.expire(now_ms)
         for entity, values in self._clients.changes(clients).items():
             for name, value in values.items():
-                now = "no limit" if value is None else f"now {value:g}"
-                log.info("%s: the temporary %s is over; %s", entity, name, now)
+                now = "no limit" if value is None else f"{value:g}"
+                log.info("quotas: %s: temporary %s expired; now %s", entity, name, now)
         for resource, texts in self._configs.changes(configs).items():
             for name, text in texts.items():
-                now = "it has none now" if text is None else f"now {text}"
-                log.info("%s: the temporary %s is over; %s", resource, name, now)
+                log.info("quotas: %s: temporary %s expired; now %s", resource, name, text or "not set")
         self._publish(clients, configs)
 
     def close(self) -> None:
@@ -383,7 +377,7 @@ class QuotaStore:
 def _by_type(
     configs: Mapping[ConfigResource, Mapping[str, Value]],
 ) -> dict[str, dict[str, Mapping[str, Value]]]:
-    """The same by the resource's type, and then its name."""
+    """The configs by the type of the resource, then by its name."""
     by_type: dict[str, dict[str, Mapping[str, Value]]] = {TOPIC: {}, BROKER: {}}
     for resource, values in configs.items():
         by_type[resource.type][resource.name] = values

@@ -1,17 +1,16 @@
-"""Records of the topic that holds what is set with the tools: JSON, one per (layer, entity, quota).
+"""Records of the topic with the quotas that tools set: JSON, one per (layer, entity, quota).
 
     key    {"kind": "client-quota", "entity": {"user": "alice", "client-id": null},
             "name": "producer_byte_rate"}
            {"kind": "config", "entity": {"topic": "orders"}, "name": "producer.byte.rate"}
-           with "temporary": true in the layer of temporary values; null is Kafka's default entity, the
-           default topic, or the default broker
+           with "temporary": true for a temporary value; null is the default entity, topic or broker
     value  {"v": 1, "value": 1048576.0, "by": "alice", "client_id": "adminclient-1", "from": "10.0.0.1",
             "at_ms": 1767225600000}
-           with "expires_at_ms" in the layer of temporary values; "removed", "address" and "topic_id" where
-           needed; a config's value is text
+           with "expires_at_ms" for a temporary value; "removed", "address" and "topic_id" if needed; the
+           value of a config is text
 
-A null `value` is no quota. The topic is compacted by key, so a key has one spelling. Nothing is deleted, only
-overwritten: the topic tells who made each change.
+A null `value` is no quota. The topic is compacted by key, so the encoding of a key is canonical. Records are
+overwritten and never deleted, so the topic shows who made each change.
 """
 
 from typing import Final
@@ -28,33 +27,33 @@ VERSION: Final = 1
 
 
 class Unreadable(Exception):
-    """A record that this version cannot read; str() says why."""
+    """This version cannot read a record. str() says why."""
 
 
 class Place(msgspec.Struct, frozen=True):
-    """What a record is about."""
+    """The subject of a record: a quota of an entity, in the lasting or the temporary layer."""
 
     entity: QuotaEntity | ConfigResource
     name: str
-    """The quota's key, such as producer_byte_rate, or the config's, such as producer.byte.rate."""
+    """The name of a quota, such as producer_byte_rate, or of a config, such as producer.byte.rate."""
     temporary: bool = False
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A record's value: what was set, by whom and when."""
+    """The value of a record: what was set, by whom and when."""
 
     value: float | str | None
-    """A number of a client quota, text of a config."""
+    """A number for a client quota, text for a config."""
     expires_at_ms: int | None = None
-    """When a temporary value ends, in ms since the epoch; None: there is none. With `value` None the limit is
-    lifted until then."""
+    """Expiry of a temporary value, in ms since the epoch; None: no temporary value. With `value` None there
+    is no limit until then."""
     removed: bool = False
-    """Whether the file's own value is hidden; else a `value` of None leaves it in force."""
+    """Whether a `value` of None hides the value of the file; otherwise the file's value takes effect."""
     address: str | None = None
-    """The address that an `ip` entity's host name stood for when it was set."""
+    """The address of the host name of an `ip` entity, resolved when the quota was set."""
     topic_id: str | None = None
-    """The id of the topic for which a config was set, in hexadecimal digits: another topic of its name does
-    not have it. None where it was not known."""
+    """The id of the topic for which a config was set, in hexadecimal digits: a topic that is created later
+    with the same name does not have the config. None if it was unknown."""
     by: str
     client_id: str
     origin: str = msgspec.field(name="from")
@@ -63,7 +62,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class _Entity(msgspec.Struct, rename={"client_id": "client-id"}, forbid_unknown_fields=True):
-    """Each part is a name, None for the default entity, or not there."""
+    """Each part is a name, None for the default entity, or absent."""
 
     user: str | UnsetType | None = UNSET
     client_id: str | UnsetType | None = UNSET
@@ -71,7 +70,7 @@ class _Entity(msgspec.Struct, rename={"client_id": "client-id"}, forbid_unknown_
 
 
 class _Resource(msgspec.Struct, forbid_unknown_fields=True):
-    """One of the two, and None for the default."""
+    """One of the two is set; None is the default."""
 
     topic: str | UnsetType | None = UNSET
     broker: str | UnsetType | None = UNSET
@@ -100,7 +99,7 @@ class _Version(msgspec.Struct):
 
 
 def encode(place: Place, setting: Setting) -> tuple[bytes, bytes]:
-    """Key and value."""
+    """The key and the value of the record."""
     return msgspec.json.encode(_key(place)), msgspec.json.encode(
         {"v": VERSION, **msgspec.to_builtins(setting)}
     )
@@ -117,22 +116,22 @@ def _key(place: Place) -> _Key | _ConfigKey:
 
 
 def decode(key: bytes | None, value: bytes | None) -> tuple[Place, Setting | None]:
-    """What a record says; no setting where it is a tombstone. Raises Unreadable."""
+    """Decode a record; the setting of a tombstone is None. Raises Unreadable."""
     if key is None:
-        raise Unreadable("it has no key")
+        raise Unreadable("no key")
     try:
         kind = msgspec.json.decode(key, type=_Kind).kind
         if kind not in (CLIENT_QUOTA, CONFIG):
-            raise Unreadable(f"its kind is {kind!r}, which a newer version may know")
+            raise Unreadable(f"unknown kind {kind!r}, probably of a newer version")
         place = _config_place(key) if kind == CONFIG else _place(msgspec.json.decode(key, type=_Key))
         if value is None:
             return place, None
         version = msgspec.json.decode(value, type=_Version).v
         if version != VERSION:
-            raise Unreadable(f"its version is {version}; this proxy reads {VERSION}")
+            raise Unreadable(f"version {version}; this proxy reads version {VERSION}")
         setting = msgspec.json.decode(value, type=Setting)
     except msgspec.MsgspecError as error:
-        raise Unreadable(f"it is no record of a quota proxy: {error}") from error
+        raise Unreadable(f"not a record of a quota proxy: {error}") from error
     _check_value(setting.value, kind)
     return place, setting
 
@@ -141,9 +140,9 @@ def _check_value(value: float | str | None, kind: str) -> None:
     if value is None:
         return
     if isinstance(value, str) != (kind == CONFIG):
-        raise Unreadable(f"its value is {value!r}; a {CONFIG} has text, a {CLIENT_QUOTA} a number")
+        raise Unreadable(f"value {value!r}; expected text for a {CONFIG}, a number for a {CLIENT_QUOTA}")
     if not isinstance(value, str) and not value > 0:
-        raise Unreadable(f"its value is {value}; a quota is greater than 0")
+        raise Unreadable(f"value {value}; expected a number above 0")
 
 
 def _config_place(key: bytes) -> Place:
@@ -152,7 +151,7 @@ def _config_place(key: bytes) -> Place:
         if not isinstance(name, UnsetType):
             resource = ConfigResource(type, DEFAULT_RESOURCE if name is None else name)
             return Place(resource, decoded.name, decoded.temporary)
-    raise Unreadable("its entity is neither a topic nor a broker")
+    raise Unreadable("the entity is neither a topic nor a broker")
 
 
 def _place(key: _Key) -> Place:
@@ -163,7 +162,7 @@ def _place(key: _Key) -> Place:
 
 
 def _spell(name: str | None) -> str | UnsetType | None:
-    """A part of a QuotaEntity (DEFAULT, a name, None for no such part) in JSON."""
+    """A part of a QuotaEntity (DEFAULT, a name, or None for no such part) as JSON has it."""
     if name is None:
         return UNSET
     return None if name == DEFAULT else name

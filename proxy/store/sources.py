@@ -1,4 +1,4 @@
-"""Sources: the file and the log of what the tools have set, as layers, and what a change of them takes."""
+"""Sources: the file and the log of the tools' changes, as layers, and the records that make a change."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,33 +12,33 @@ from proxy.store.records import Place, Setting
 Entity = TypeVar("Entity", bound=Hashable)
 Value = TypeVar("Value")
 Write = Callable[[Place, object, int | None, bool], None]
-"""Takes a record to be: its place, value, the end of a temporary one, and whether the file's is hidden."""
+"""Adds a record: its place, its value, the expiry of a temporary value, and whether it hides the file's."""
 
 
 @dataclass(frozen=True)
 class Alteration(Generic[Entity, Value]):
-    """What shall be different about one entity's quotas."""
+    """A change of the quotas of one entity."""
 
     entity: Entity
     values: Mapping[str, Value | None]
-    """The quotas to set, and with None those to remove."""
+    """The quotas to set; None removes a quota."""
     expires_at_ms: int | None = None
-    """Until when `values` hold, in ms since the epoch; None: until they are changed again."""
+    """Expiry of `values`, in ms since the epoch; None: they are lasting."""
     end_temporary: bool = False
-    """Whether the entity's other temporary values end now."""
+    """Whether to end the other temporary values of the entity."""
     address: str | None = None
-    """What the name of an `ip` entity stands for, where that is not an address itself."""
+    """The address of an `ip` entity whose name is a host name."""
     topic_id: str | None = None
-    """The id of a topic, where it is known."""
+    """The id of the topic, if known."""
     anew: bool = False
-    """Whether it is another entity than the one that had this name: what the tools have set for that one is
-    forgotten."""
+    """Whether this is a new entity with the name of an earlier one, such as a recreated topic: values that
+    tools set for the earlier one are dropped."""
 
 
 def writer(
     records: list[tuple[Place, Setting]], change: Alteration[Any, Any], who: Identity, now_ms: int
 ) -> Write:
-    """Adds to `records`, as made by somebody at this time."""
+    """A function that appends to `records`, with the author and the time of the change."""
 
     def write(place: Place, value: object, expires_at_ms: int | None, removed: bool) -> None:
         assert value is None or isinstance(value, (float, int, str))
@@ -59,7 +59,7 @@ def writer(
 
 
 class Sources(Generic[Entity, Value]):
-    """Of quotas of clients, or of configs of topics and brokers."""
+    """The layers of client quotas, or of configs of topics and brokers."""
 
     def __init__(self, file: Layer[Entity, Value], now_ms: int) -> None:
         self.layers: Final[Layers[Entity, Value]] = Layers()
@@ -71,7 +71,7 @@ class Sources(Generic[Entity, Value]):
         return self.layers.effective
 
     def overridden(self) -> int:
-        """How many of the file's values the tools have set otherwise, or removed."""
+        """The number of the file's values that tools override or remove."""
         file = self.layers.file
         return sum(
             name in values.get(entity, ())
@@ -81,7 +81,7 @@ class Sources(Generic[Entity, Value]):
         )
 
     def changes(self, places: Sequence[tuple[Entity, str]]) -> dict[Entity, dict[str, Value | None]]:
-        """What is in force at these places; None where nothing is."""
+        """The effective values at these places; None: no value."""
         changes: dict[Entity, dict[str, Value | None]] = {}
         for entity, name in places:
             changes.setdefault(entity, {})[name] = self.effective.get(entity, {}).get(name)
@@ -91,15 +91,15 @@ class Sources(Generic[Entity, Value]):
 
     @property
     def staging(self) -> bool:
-        """Whether what the log says does not hold yet."""
+        """Whether the log is being read from its start, and its values are not effective yet."""
         return self._staged is not None
 
     def read_anew(self) -> None:
-        """The log will be read from its start: what it says holds from read_to_end() on, and not before."""
+        """Start reading the log from its start. Its values take effect in read_to_end()."""
         self._staged = Layer()
 
     def read(self, place: Place, setting: Setting | None, now_ms: int) -> bool:
-        """The log's next record; whether another value is in force."""
+        """Apply the next record of the log. Returns whether an effective value changed."""
         entity = cast("Entity", place.entity)
         if self._staged is not None:
             _put(self._staged, place, setting)
@@ -110,7 +110,7 @@ class Sources(Generic[Entity, Value]):
         return self.layers.refresh(entity, place.name, now_ms)
 
     def read_to_end(self, now_ms: int) -> bool:
-        """The log has been read to its end once; whether it had been read anew."""
+        """The end of the log was reached. Returns whether it was read from its start."""
         staged, self._staged = self._staged, None
         if staged is None:
             return False
@@ -120,17 +120,17 @@ class Sources(Generic[Entity, Value]):
     # Changes
 
     def has_set(self, entity: Entity) -> bool:
-        """Whether the tools have set or removed anything of an entity's."""
+        """Whether tools set or removed a value of the entity."""
         tools = self.layers.tools
         return entity in tools.lasting or entity in tools.temporary
 
     def names_set(self, entity: Entity) -> set[str]:
-        """What the tools have set or removed of an entity's."""
+        """The quotas of the entity that tools set or removed."""
         tools = self.layers.tools
         return {*tools.lasting.get(entity, ()), *tools.temporary.get(entity, ())}
 
     def outcome(self, change: Alteration[Entity, Value]) -> dict[str, Value | None]:
-        """What a change makes different for good, None for what is gone."""
+        """The lasting values after a change; None: removed."""
         if not change.anew:
             return dict(change.values)
         file = self.layers.file.lasting.get(change.entity, {})
@@ -140,7 +140,7 @@ class Sources(Generic[Entity, Value]):
         }
 
     def plan(self, change: Alteration[Entity, Value], write: Write) -> None:
-        """Write the records that make the change; none for what is so already."""
+        """Write the records that make the change; none where nothing differs."""
         entity = change.entity
         key = cast("QuotaEntity | ConfigResource", entity)
         temporary = self.layers.tools.temporary.get(entity, {})
@@ -175,7 +175,7 @@ class Sources(Generic[Entity, Value]):
                 )
 
     def forget(self, entity: Entity, names: Iterable[str], write: Write) -> None:
-        """Write the records that end what the tools have set of these; what the file says holds again."""
+        """Write the records that drop the tools' values of these quotas; the file's take effect again."""
         key = cast("QuotaEntity | ConfigResource", entity)
         tools = self.layers.tools
         for name in names:

@@ -1,7 +1,7 @@
-"""Quotas as YAML has them: a list of `{entity: {user: ..., client-id: ...}, QUOTA: VALUE, ...}`.
+"""Client quotas in YAML: a list of `{entity: {user: ..., client-id: ...}, QUOTA: VALUE, ...}`.
 
-Which quotas there are, and which values they take, is what the kinds in proxy/quota/kinds say. An entry with
-`expires` holds until then; its entity may have another that does not.
+The kinds in proxy/quota/kinds define the quotas and their values. An entry with `expires` is temporary; its
+entity can have a lasting entry as well.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from typing import Final
 
-from proxy.config.convert import show
-from proxy.config.unknown_key import unknown
+from proxy.config.convert import show, unknown
 from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.identity import CLIENT_ID, IP, USER, QuotaEntity, parse_entity
 from proxy.quota.quota import QuotaKey
@@ -34,7 +33,7 @@ def read_clients(
         expires_at_ms = _expiry(entry, (*at, place, EXPIRES))
         if entity in (layer.lasting if expires_at_ms is None else layer.temporary):
             first = _first(clients, entity, EXPIRES in entry)
-            problem = f"{entity} has an entry already, {spell((*at, first))}; put its quotas together"
+            problem = f"{spell((*at, first))} is for {entity} as well; merge the two entries"
             raise SettingsError(problem, (*at, place, ENTITY))
         for name, value in _values(entry, entity, quota_keys, (*at, place)).items():
             if expires_at_ms is None:
@@ -45,7 +44,7 @@ def read_clients(
 
 
 def _first(clients: Sequence[Mapping[str, object]], entity: QuotaEntity, expires: bool) -> int:
-    """Which entry is the first for an entity, of those that expire or that do not."""
+    """The index of the first entry for an entity, among those with or without an expiry."""
     return next(
         place
         for place, entry in enumerate(clients)
@@ -57,7 +56,7 @@ def _entity(entry: Mapping[str, object], at: KeyPath) -> QuotaEntity:
     key = (*at, ENTITY)
     parts = entry.get(ENTITY)
     if ENTITY not in entry:
-        raise SettingsError("has to be given", key)
+        raise SettingsError("required", key)
     if not isinstance(parts, dict):
         expected = f"expected a mapping of {USER}, {CLIENT_ID} or both, or of {IP}"
         raise SettingsError(f"{expected}, got {show(parts)}", key)
@@ -73,7 +72,7 @@ def _entity(entry: Mapping[str, object], at: KeyPath) -> QuotaEntity:
 
 
 def _expiry(entry: Mapping[str, object], key: KeyPath) -> int | None:
-    """When the entry ends, in ms since the epoch. YAML itself makes a time of what looks like one."""
+    """The expiry of the entry in ms since the epoch. YAML has converted what looks like a time."""
     value = entry.get(EXPIRES)
     if EXPIRES not in entry:
         return None
@@ -103,5 +102,5 @@ def _values(
         assert isinstance(value, (int, float))
         values[name] = float(value)
     if not values:
-        raise SettingsError(f"has no quota; expected one of {', '.join(sorted(quota_keys))}", at)
+        raise SettingsError(f"no quota; expected at least one of {', '.join(sorted(quota_keys))}", at)
     return values

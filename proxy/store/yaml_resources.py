@@ -1,14 +1,13 @@
-"""Quotas of topics and brokers as YAML has them: `NAME: {CONFIG: VALUE, ...}`; `<default>` is all others.
+"""Quotas of topics and brokers in YAML: `NAME: {CONFIG: VALUE, ...}`; `<default>` is for all others.
 
-`action` in a topic's mapping stands for each config of an action that takes its value: `action: omit` is
-`consumer.byte.rate.action: omit`.
+`action` in a topic's mapping is short for every config of an action that accepts the value: `action: omit`
+means `consumer.byte.rate.action: omit`.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from proxy.config.convert import show
-from proxy.config.unknown_key import unknown
+from proxy.config.convert import show, unknown
 from proxy.errors import KeyPath, SettingsError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import (
@@ -25,14 +24,14 @@ from proxy.quota.limits.resources import (
 from proxy.store.layers import ConfigLayer
 
 ACTION: Final = "action"
-"""In YAML, and with a dot in front of it the end of the configs that it stands for."""
+"""The short key. The configs that it stands for end with it, after a dot."""
 LONGEST_TOPIC: Final = 249
 
 
 def read_resources(
     topics: Mapping[str, object], brokers: Mapping[str | int, object], rules: ConfigRules, at: KeyPath
 ) -> ConfigLayer:
-    """What `topics` and `brokers`, below the key `at`, say; SettingsError for what no kind of quota takes."""
+    """The configs of `topics` and `brokers`, which stand below the key `at`. Raises SettingsError."""
     layer = ConfigLayer()
     for name, values in topics.items():
         key: KeyPath = (*at, "topics", name)
@@ -42,7 +41,7 @@ def read_resources(
         key = (*at, "brokers", str(node_id))
         resource = ConfigResource(BROKER, _broker(node_id, key))
         if resource in layer.lasting:
-            raise SettingsError("is there twice; put its quotas together", key)
+            raise SettingsError("occurs twice; merge the two entries", key)
         _read(layer, resource, values, rules, key)
     problem = rules.conflict(resources_of(layer))
     if problem:
@@ -51,7 +50,7 @@ def read_resources(
 
 
 def resources_of(layer: ConfigLayer) -> Resources:
-    """What the layer alone comes to."""
+    """The configs of this layer alone."""
     by_type: dict[str, dict[str, dict[str, str]]] = {TOPIC: {}, BROKER: {}}
     for resource, values in layer.lasting.items():
         by_type[resource.type][resource.name] = {
@@ -65,7 +64,7 @@ def _check_topic(name: str, key: KeyPath) -> None:
     if name != DEFAULT_RESOURCE and not (
         fit and name.isascii() and all(letter.isalnum() or letter in "._-" for letter in name)
     ):
-        raise SettingsError(f"no topic can be called so; expected a topic's name or {DEFAULT_RESOURCE}", key)
+        raise SettingsError(f"not a valid topic name; expected a topic name or {DEFAULT_RESOURCE}", key)
 
 
 def _broker(node_id: str | int, key: KeyPath) -> str:
@@ -84,22 +83,22 @@ def _read(
     if not isinstance(values, dict):
         raise SettingsError(f"expected a mapping of configs, got {show(values)}", at)
     if not values:
-        raise SettingsError(f"has no quota; expected one of {', '.join(sorted(keys))}", at)
+        raise SettingsError(f"no quota; expected at least one of {', '.join(sorted(keys))}", at)
     for name, value in values.items():
         key = (*at, str(name))
         if name == ACTION and resource.type == TOPIC:
             for config in _actions(keys, value, key):
                 if config.name in values:
-                    raise SettingsError(f"{config.name} is given too; keep one of them", key)
+                    raise SettingsError(f"{config.name} is set as well; keep one of them", key)
                 layer.set_lasting(resource, config.name, str(value))
             continue
         found = keys.get(str(name))
         if name in rules.left_to_brokers:
-            advice = "set it there, or give the file a replication listener (docs/replication.md)"
-            raise SettingsError(f"brokers themselves enforce it; {advice}", key)
+            advice = "set it on the brokers, or add a replication listener (docs/replication.md)"
+            raise SettingsError(f"the brokers enforce this config; {advice}", key)
         if name in rules.unenforced:
-            advice = "give the file a replication listener (docs/replication.md)"
-            raise SettingsError(f"nobody would enforce it; {advice}", key)
+            advice = "add a replication listener (docs/replication.md)"
+            raise SettingsError(f"neither the proxy nor the brokers would enforce it; {advice}", key)
         if found is None:
             raise unknown(key, [*keys, ACTION] if resource.type == TOPIC else keys)
         layer.set_lasting(resource, found.name, _text(found, value, key))
@@ -116,7 +115,7 @@ def _actions(keys: Mapping[str, ConfigKey], value: object, key: KeyPath) -> list
 
 
 def _text(config: ConfigKey, value: object, key: KeyPath) -> str:
-    """A value of YAML as Kafka has it."""
+    """Convert a YAML value to the text that Kafka uses."""
     text: str | None = None
     if isinstance(value, str):
         text = value

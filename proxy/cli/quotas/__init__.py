@@ -1,12 +1,12 @@
 """`quota-proxy quotas`: client quotas as code, over Kafka's admin protocol (KIP-546).
 
-Works against a quota proxy and against a plain Kafka broker; docs/quotas-as-code.md is its manual.
+It works with a quota proxy and with a plain Kafka broker. docs/quotas-as-code.md is its manual.
 
-commands, *_commands      what the user types
-options, output, sending  what the commands share
-entity, changes           whom a quota is for; what differs between two sets of quotas
-client, batches           AlterClientQuotas and DescribeClientQuotas, in requests that a broker takes
-quota_file, table         quotas as YAML, JSON and columns
-expiry, number            what the user writes for a time and for a value
-audit_log                 the proxy's topic of changes
+commands, *_command(s)    the commands
+options, output, sending  shared by the commands
+entity, changes           entities of quotas; the difference of two sets of quotas
+client, servers           AlterClientQuotas and DescribeClientQuotas; addresses and logins
+quota_file                quotas as YAML and JSON
+values                    numbers and times
+audit_log                 the topic with the proxy's changes
 """

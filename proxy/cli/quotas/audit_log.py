@@ -1,10 +1,10 @@
-"""The proxy's topic of quota changes, read as an audit trail: who changed what, when, and from where.
+"""The topic of quota changes as an audit log: who changed what, when, and from where.
 
-A record's key is JSON `{"kind": "client-quota", "entity": {...}, "name": QUOTA}`, with `"temporary": true`
-where the quota has an expiry; its value is
-`{"v": 1, "value": NUMBER|null, "expires_at_ms", "by", "client_id", "from", "at_ms"}`. Of kind "config", for
-configs of topics and brokers, the entity is `{"topic": NAME|null}` or `{"broker": ID|null}`, the value text.
-The topic is compacted, so of older changes to one quota only the last may be left.
+A record's key is JSON `{"kind": "client-quota", "entity": {...}, "name": QUOTA}`, with `"temporary": true` if
+the quota has an expiry; its value is
+`{"v": 1, "value": NUMBER|null, "expires_at_ms", "by", "client_id", "from", "at_ms"}`. For kind "config",
+configs of topics and brokers, the entity is `{"topic": NAME|null}` or `{"broker": ID|null}`, and the value is
+text. The topic is compacted: of several changes to one quota only the last may be left.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ READ_SECONDS: Final = 30.0
 
 
 class TopicMissing(QuotaProxyError):
-    """There is no such topic at the cluster."""
+    """The cluster does not have the topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One record. `value` is None where the quota was removed; times are in ms since the epoch.
+    """One record. `value` is None if the quota was removed. Times are in ms since the epoch.
 
-    `entity` is None, and `name` the rest of the key, where the record is of a kind that is not known.
+    If `kind` is unknown, `entity` is None and `name` is the rest of the key.
     """
 
     at_ms: int
@@ -55,16 +55,16 @@ class AuditEntry:
 
 
 async def read_log(bootstrap: Sequence[tuple[str, int]], topic: str) -> tuple[list[AuditEntry], int]:
-    """The topic's entries up to now, oldest first, and how many records are none.
+    """The current entries of the topic, oldest first, and the number of unreadable records.
 
-    Raises TopicMissing, and UpstreamUnavailable where the cluster cannot be read.
+    Raises TopicMissing, and UpstreamUnavailable if the topic cannot be read.
     """
     partitions = await _partitions(bootstrap, topic)
     consumer = AIOKafkaConsumer(
         bootstrap_servers=[f"{host}:{port}" for host, port in bootstrap],
         **_access(bootstrap).for_aiokafka(),
         client_id=CLIENT_ID,
-        # Not seek_to_beginning: the reset to the latest offset that assign() begins can come after it.
+        # Not seek_to_beginning(): assign() starts a reset to the latest offset, which can complete after it.
         auto_offset_reset="earliest",
         enable_auto_commit=False,
     )
@@ -79,14 +79,14 @@ async def read_log(bootstrap: Sequence[tuple[str, int]], topic: str) -> tuple[li
             else:
                 entries.append(entry)
     except KafkaError as error:
-        raise UpstreamUnavailable(f"{topic} cannot be read: {error}") from error
+        raise UpstreamUnavailable(f"cannot read topic {topic}: {error}") from error
     finally:
         await consumer.stop()
     return sorted(entries, key=lambda entry: entry.at_ms), unreadable
 
 
 def parse(key: bytes | None, value: bytes | None, timestamp_ms: int) -> AuditEntry | None:
-    """The entry that a record stands for; None where it is none. A null value is a removal."""
+    """The entry of a record; None if the record is not readable. A null value is a removal."""
     try:
         what: dict[str, Any] = json.loads(key or b"")
         how: dict[str, Any] = {} if value is None else json.loads(value)
@@ -128,12 +128,14 @@ async def _read(
     clock = asyncio.get_running_loop().time
     give_up_at = clock() + READ_SECONDS
     while any([await consumer.position(partition) < end for partition, end in ends.items()]):
-        came = await consumer.getmany(timeout_ms=1000)
-        if came:
+        read = await consumer.getmany(timeout_ms=1000)
+        if read:
             give_up_at = clock() + READ_SECONDS
         elif clock() > give_up_at:
-            raise UpstreamUnavailable(f"{partitions[0].topic}: nothing came for {READ_SECONDS:g} s")
-        for partition, batch in came.items():
+            raise UpstreamUnavailable(
+                f"cannot read topic {partitions[0].topic}: no data for {READ_SECONDS:g} s"
+            )
+        for partition, batch in read.items():
             records += [record for record in batch if record.offset < ends[partition]]
     return records
 
@@ -143,33 +145,33 @@ def _access(bootstrap: Sequence[tuple[str, int]]) -> Access:
 
 
 async def _partitions(bootstrap: Sequence[tuple[str, int]], topic: str) -> list[int]:
-    """Asked without aiokafka, whose own question would make a missing topic."""
+    """The partitions of the topic. aiokafka's own metadata request would create a missing topic."""
     reasons: list[str] = []
     for host, port in bootstrap:
         try:
             async with asyncio.timeout(READ_SECONDS):
                 broker = await BrokerConnection.open(host, port, _access(bootstrap))
                 try:
-                    answer = await broker.ask(_metadata_request(topic), MetadataResponse)
+                    response = await broker.ask(_metadata_request(topic), MetadataResponse)
                 finally:
                     broker.close()
         except (OSError, EOFError, UpstreamUnavailable) as error:
             reasons.append(f"{host}:{port}: {explain(error, READ_SECONDS)}")
             continue
-        return _found(topic, answer)
+        return _found(topic, response)
     raise UpstreamUnavailable("; ".join(reasons))
 
 
-def _found(topic: str, answer: MetadataResponse) -> list[int]:
-    code = answer.topics[0].error_code if answer.topics else ErrorCode.unknown_topic_or_partition
+def _found(topic: str, response: MetadataResponse) -> list[int]:
+    code = response.topics[0].error_code if response.topics else ErrorCode.unknown_topic_or_partition
     if code == ErrorCode.unknown_topic_or_partition:
         raise TopicMissing(
-            f"{topic} is not there: no proxy has stored a change in it yet, or the store's topic has another "
-            "name (quotas.store.topic in the proxy's configuration); name it with --topic"
+            f"topic {topic} does not exist: no proxy has stored a change yet, or its topic has another name "
+            "(quotas.store.topic in the proxy's configuration); set --topic to that name"
         )
     if code != ErrorCode.none:
-        raise UpstreamUnavailable(f"{topic} cannot be read: {code.name.upper()}")
-    return [int(partition.partition_index) for partition in answer.topics[0].partitions]
+        raise UpstreamUnavailable(f"cannot read topic {topic}: {code.name.upper()}")
+    return [int(partition.partition_index) for partition in response.topics[0].partitions]
 
 
 def _metadata_request(topic: str) -> MetadataRequest:

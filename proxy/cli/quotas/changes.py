@@ -1,15 +1,15 @@
-"""What differs between the quotas that are and those that should be, and the alterations that settle it."""
+"""The difference between existing and wanted quotas, and the alterations that remove it."""
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from proxy.cli.quotas.entity import Entity, Place, Quotas, show_entity, sort_key
-from proxy.cli.quotas.number import show_number
+from proxy.cli.quotas.values import show_number
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaChange:
-    """One quota of one entity; None where there is no such quota before or after."""
+    """A change of one quota of one entity. None: the entity does not have the quota before or after."""
 
     entity: Entity
     key: str
@@ -17,7 +17,7 @@ class QuotaChange:
     after: float | None
 
     def __str__(self) -> str:
-        """As `diff` shows it: `~ user alice: producer_byte_rate 1000 -> 2000`."""
+        """The line that `diff` shows: `~ user alice: producer_byte_rate 1000 -> 2000`."""
         what = f"{show_entity(self.entity)}: {self.key}"
         if self.before is None and self.after is not None:
             return f"+ {what} {show_number(self.after)}"
@@ -30,18 +30,18 @@ class QuotaChange:
 
 @dataclass(frozen=True, slots=True)
 class EntityAlteration:
-    """An entry of AlterClientQuotas: the entity's keys to set, and with None those to remove."""
+    """An entry of AlterClientQuotas: the keys to set; None removes a key."""
 
     entity: Entity
     values: dict[str, float | None]
 
 
 def compare(
-    have: Quotas, want: Quotas, *, prune: bool, apart: Container[Place] = frozenset()
+    have: Quotas, want: Quotas, *, prune: bool, ignored: Container[Place] = frozenset()
 ) -> list[QuotaChange]:
-    """What turns `have` into `want`, in a stable order; nothing is taken away unless `prune`.
+    """The changes that turn `have` into `want`, in a stable order. Quotas are removed only with `prune`.
 
-    Quotas that are `apart` stay as they are.
+    `ignored` quotas are not changed.
     """
     changes: list[QuotaChange] = []
     entities = {**want, **have} if prune else want
@@ -51,13 +51,13 @@ def compare(
         changes += [
             QuotaChange(entity, key, old.get(key), new.get(key))
             for key in sorted(keys)
-            if old.get(key) != new.get(key) and (entity, key) not in apart
+            if old.get(key) != new.get(key) and (entity, key) not in ignored
         ]
     return changes
 
 
 def alterations(changes: Iterable[QuotaChange]) -> list[EntityAlteration]:
-    """The changes by entity, each entity once: a broker rejects the second of a request (error 42)."""
+    """The changes by entity. Each entity occurs once: a broker rejects a second entry for it (error 42)."""
     by_entity: dict[Entity, dict[str, float | None]] = {}
     for change in changes:
         by_entity.setdefault(change.entity, {})[change.key] = change.after
@@ -65,6 +65,6 @@ def alterations(changes: Iterable[QuotaChange]) -> list[EntityAlteration]:
 
 
 def summary(changes: Iterable[QuotaChange]) -> str:
-    """How many quotas are new, other and gone: `2 to add, 1 to change, 0 to remove`."""
+    """The number of changes of each sort: `2 to add, 1 to change, 0 to remove`."""
     signs = [str(change)[0] for change in changes]
     return f"{signs.count('+')} to add, {signs.count('~')} to change, {signs.count('-')} to remove"

@@ -1,7 +1,7 @@
-"""QuotaClient: AlterClientQuotas and DescribeClientQuotas (KIP-546), with patience for what passes."""
+"""QuotaClient: AlterClientQuotas and DescribeClientQuotas (KIP-546), with retries."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -16,34 +16,37 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import f64, i8
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from proxy.cli.quotas.batches import batches
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.entity import Entity, Quotas, make_entity
-from proxy.cli.quotas.expiry import EXPIRES_AT_MS
 from proxy.cli.quotas.servers import Servers
+from proxy.cli.quotas.values import EXPIRES_AT_MS
 from proxy.errors import BadResponse, QuotaProxyError, UpstreamUnavailable
 from proxy.security.access import PLAINTEXT
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
 
 Response = TypeVar("Response", bound=ResponsePayload)
+MAX_ENTITIES: Final = 1000
+MAX_OPS: Final = 5000
+"""Bounds of one request. Kafka's controller rejects a request that writes more than 10,000 records, one per
+key; a broker answers one of this size long before the timeout."""
 CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0
 PATIENCE_SECONDS: Final = 60.0
-"""A request is not tried again after so long, so a server that never answers is asked twice."""
+"""A request is not retried after this time, so a server that never responds gets it twice."""
 PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0)
-"""Seconds before each further attempt: a controller or a proxy's store may be away for some seconds."""
+"""Seconds before each retry: a controller or a proxy's store may be unavailable for some seconds."""
 VERSIONS: Final = {48: "DescribeClientQuotas", 49: "AlterClientQuotas"}
 VERSION: Final = 1
-"""Since Kafka 2.8."""
+"""The version of both APIs that this client uses; Kafka has it since 2.8."""
 _EXACT: Final = i8(0)
 _DEFAULT: Final = i8(1)
 _ANY: Final = i8(2)
 LASTING: Final = "lasting"
-"""The proxy's own type in filters: what holds without temporary values (docs/quotas-as-code.md)."""
+"""The proxy's own filter type: quotas without temporary values (docs/quotas-as-code.md)."""
 
 
 class QuotasRejected(QuotaProxyError):
-    """The server rejects a request as a whole; str() has its reason, `code` Kafka's code."""
+    """The server rejected a whole request. str() has its reason, `code` its error code."""
 
     def __init__(self, code: ErrorCode, reason: str) -> None:
         super().__init__(reason)
@@ -52,20 +55,20 @@ class QuotasRejected(QuotaProxyError):
 
 @dataclass(frozen=True, slots=True)
 class RejectedAlteration:
-    """An entity whose alteration the server did not take, with the server's reason."""
+    """An entity whose alteration the server rejected, with the reason."""
 
     entity: Entity
     reason: str
 
 
 class _NoResponse(UpstreamUnavailable):
-    """A server took connections, but answered none of the attempts."""
+    """A server accepted connections, but sent no response to any attempt."""
 
 
 class QuotaClient:
-    """Client quotas of the server at one of these addresses (host, port): a proxy's or any broker's.
+    """The client quotas of a server, a proxy or any broker, at the first of these addresses that responds.
 
-    Raises UpstreamUnavailable where nobody can be asked.
+    Raises UpstreamUnavailable if none does.
     """
 
     def __init__(
@@ -82,14 +85,14 @@ class QuotaClient:
         self._request_seconds: Final = request_seconds
         self._pauses: Final = tuple(pauses)
         self._broker: BrokerConnection | None = None
-        self._answered = False
+        self._responded = False
 
     async def __aenter__(self) -> Self:
         try:
             await self._connect()
         except UpstreamUnavailable as error:
             hint = "is --bootstrap the proxy's bootstrap port, or a broker's?"
-            raise UpstreamUnavailable(f"no server can be asked: {error}; {hint}") from error
+            raise UpstreamUnavailable(f"cannot connect to a server: {error}; {hint}") from error
         return self
 
     async def __aexit__(
@@ -98,7 +101,7 @@ class QuotaClient:
         self._disconnect()
 
     async def describe(self, parts: Entity = (), *, exact: bool = False) -> Quotas:
-        """Quotas of the entities that have these parts among theirs; with `exact`, of the entity itself."""
+        """Quotas of the entities that contain these parts; with `exact`, of the entity of these parts."""
         components = tuple(
             ComponentData(entity_type=kind, match_type=_DEFAULT if name is None else _EXACT, match=name)
             for kind, name in parts
@@ -106,37 +109,38 @@ class QuotaClient:
         return await self._describe(DescribeClientQuotasRequest(components=components, strict=exact))
 
     async def describe_lasting(self) -> Quotas:
-        """All quotas as they hold when nothing temporary does."""
+        """All quotas without temporary values."""
         lasting = ComponentData(entity_type=LASTING, match_type=_ANY, match=None)
         try:
             return await self._describe(DescribeClientQuotasRequest(components=(lasting,), strict=False))
         except QuotasRejected as rejected:
             if rejected.code not in (ErrorCode.unsupported_version, ErrorCode.invalid_request):
                 raise
-            # A plain broker, which has nothing temporary, knows no such type of entity.
+            # A plain broker does not know this entity type; all its quotas are lasting.
             return await self.describe()
 
     async def _describe(self, request: DescribeClientQuotasRequest) -> Quotas:
         for pause in (*self._pauses, None):
-            answer = await self._ask(request, DescribeClientQuotasResponse)
-            if pause is None or not answer.error_code.retriable:
+            response = await self._ask(request, DescribeClientQuotasResponse)
+            if pause is None or not response.error_code.retriable:
                 break
             await asyncio.sleep(pause)
-        if answer.error_code != ErrorCode.none:
-            raise QuotasRejected(answer.error_code, _reason(answer.error_code, answer.error_message))
+        if response.error_code != ErrorCode.none:
+            raise QuotasRejected(response.error_code, _reason(response.error_code, response.error_message))
         return {
             make_entity((part.entity_type, part.entity_name) for part in entry.entity): {
                 value.key: float(value.value) for value in entry.values
             }
-            for entry in answer.entries or ()
+            for entry in response.entries or ()
         }
 
     async def alter(
         self, entries: Sequence[EntityAlteration], *, validate_only: bool = False
     ) -> AsyncIterator[tuple[int, list[RejectedAlteration]]]:
-        """Sends them request by request; each time how many entities are settled, and which were rejected.
+        """Send the alterations in several requests. After each, yield the number of entities done so far, and
+        the rejected ones of this request.
 
-        A rejection does not keep the rest from being sent. The entities must differ.
+        A rejection does not stop the rest. No entity may occur twice.
         """
         settled = 0
         for batch in batches(entries):
@@ -157,9 +161,9 @@ class QuotaClient:
         waiting = {entry.entity: entry for entry in batch}
         for pause in (*self._pauses, None):
             request = _alter_request(waiting.values(), validate_only)
-            answer = await self._ask(request, AlterClientQuotasResponse)
+            response = await self._ask(request, AlterClientQuotasResponse)
             retriable: dict[Entity, EntityAlteration] = {}
-            for result in answer.entries:
+            for result in response.entries:
                 entity = make_entity((part.entity_type, part.entity_name) for part in result.entity)
                 entry = waiting.pop(entity, None)
                 if entry is None or result.error_code == ErrorCode.none:
@@ -170,26 +174,24 @@ class QuotaClient:
                     rejections.append(
                         RejectedAlteration(entity, _rejection(entry, result.error_code, result.error_message))
                     )
-            rejections += [
-                RejectedAlteration(entity, "the server's answer says nothing of it") for entity in waiting
-            ]
+            rejections += [RejectedAlteration(entity, "the server's response omits it") for entity in waiting]
             if not retriable or pause is None:
                 break
             waiting = retriable
             await asyncio.sleep(pause)
         return rejections
 
-    async def _ask(self, request: RequestPayload, answer: type[Response]) -> Response:
-        """The answer. Where none comes, a server that has answered before is asked again."""
+    async def _ask(self, request: RequestPayload, kind: type[Response]) -> Response:
+        """The response. Without one, the request is retried if the server has responded before."""
         clock = asyncio.get_running_loop().time
         give_up_at = clock() + PATIENCE_SECONDS
-        pauses = iter(self._pauses if self._answered else ())
+        pauses = iter(self._pauses if self._responded else ())
         while True:
             try:
                 broker = self._broker or await self._connect()
                 async with asyncio.timeout(self._request_seconds):
-                    response = await broker.ask(request, answer)
-                self._answered = True
+                    response = await broker.ask(request, kind)
+                self._responded = True
                 return response
             except BadResponse:
                 self._disconnect()
@@ -216,12 +218,29 @@ class QuotaClient:
 
 
 async def _check(broker: BrokerConnection) -> None:
-    answer = await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
-    known = {int(api.api_key): api for api in answer.api_keys}
+    """Raises BadResponse if the server lacks one of the APIs."""
+    response = await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
+    known = {int(api.api_key): api for api in response.api_keys}
     for key, name in VERSIONS.items():
         api = known.get(key)
         if api is None or not api.min_version <= VERSION <= api.max_version:
-            raise BadResponse(f"does not serve {name} v{VERSION}, which Kafka has since 2.8")
+            raise BadResponse(f"does not support {name} v{VERSION}, which Kafka has since 2.8")
+
+
+def batches(
+    entries: Iterable[EntityAlteration], max_entities: int = MAX_ENTITIES, max_ops: int = MAX_OPS
+) -> Iterator[list[EntityAlteration]]:
+    """Split the alterations into requests, in order. One with more than `max_ops` ops is sent alone."""
+    batch: list[EntityAlteration] = []
+    ops = 0
+    for entry in entries:
+        if batch and (len(batch) == max_entities or ops + len(entry.values) > max_ops):
+            yield batch
+            batch, ops = [], 0
+        batch.append(entry)
+        ops += len(entry.values)
+    if batch:
+        yield batch
 
 
 def _alter_request(
@@ -250,7 +269,7 @@ def _alter_request(
 def _rejection(entry: EntityAlteration, code: ErrorCode, message: str | None) -> str:
     reason = _reason(code, message)
     if EXPIRES_AT_MS in entry.values and f"configuration key {EXPIRES_AT_MS}" in (message or ""):
-        return f"{reason} (a plain Kafka broker has no temporary quotas; a quota proxy has)"
+        return f"{reason} (only a quota proxy supports temporary quotas, a plain Kafka broker does not)"
     return reason
 
 

@@ -1,7 +1,7 @@
-"""The group `quota-proxy quotas`. Exit codes: 0 done, 1 rejected or different, 2 usage or a file is wrong.
+"""The group `quota-proxy quotas`. Exit codes: 0 done, 1 failed, rejected or different, 2 wrong usage or file.
 
-Its commands are imported when one of them is asked for: kio and aiokafka take half a second, which every
-other command of `quota-proxy` would pay.
+Its commands are imported when one of them is used: importing kio and aiokafka takes half a second, which
+would delay every other command of `quota-proxy`.
 """
 
 import sys
@@ -13,7 +13,7 @@ from proxy.errors import QuotaProxyError, SettingsError
 
 
 class QuotaCommands(click.Group):
-    """Imports its commands late, and shows their errors as sentences."""
+    """Imports its commands late, and shows their errors without a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_commands())
@@ -31,13 +31,13 @@ class QuotaCommands(click.Group):
 
 @click.group(
     cls=QuotaCommands,
-    epilog="Such as: quota-proxy quotas set --bootstrap localhost:29092 --user alice "
+    epilog="Example: quota-proxy quotas set --bootstrap localhost:29092 --user alice "
     "producer_byte_rate=1048576",
 )
 def quotas() -> None:
-    """Client quotas as code, over Kafka's admin protocol.
+    """Show and change client quotas over Kafka's admin protocol.
 
-    Works against a quota proxy, and against a plain Kafka broker.
+    Works with a quota proxy, and with a plain Kafka broker.
     """
 
 

@@ -1,6 +1,6 @@
-"""Whom a quota is for, as the admin protocol has it: parts with a type and a name, null for the default.
+"""Entities of the admin protocol: parts with a type and a name; a null name is the default entity.
 
-Unlike the proxy's own QuotaEntity this takes whatever a server reports.
+Unlike the proxy's QuotaEntity, this accepts any entity that a server reports.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Final
 from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
 
 TYPES: Final = (USER, CLIENT_ID, IP)
-"""Kafka's entity types, in the order in which they are shown."""
+"""Kafka's entity types, in display order."""
 
 Entity = tuple[tuple[str, str | None], ...]
 """(type, name) of each part, in the order of TYPES; the name is None for Kafka's default entity."""
@@ -24,27 +24,27 @@ _PLAIN: Final = re.compile(r"[\w@./:+=*%-]*\w[\w@./:+=*%-]*")
 
 
 def type_order(kind: str) -> tuple[int, str]:
-    """Sorts entity types in the order of TYPES, unknown ones after them."""
+    """Sort key of an entity type: the order of TYPES, then unknown types by name."""
     return (TYPES.index(kind) if kind in TYPES else len(TYPES), kind)
 
 
 def make_entity(parts: Iterable[tuple[str, str | None]]) -> Entity:
-    """The parts in one order, so that equal entities are equal."""
+    """An entity of these parts. Parts are sorted, so that equal entities compare equal."""
     return tuple(sorted(parts, key=lambda part: type_order(part[0])))
 
 
 def sort_key(entity: Entity) -> tuple[object, ...]:
-    """Users first, then client ids, then addresses; names before the default, which is what is left."""
+    """Sort key: users, then client ids, then addresses; names before the default entity."""
     return tuple((*type_order(kind), name is None, name or "") for kind, name in entity)
 
 
 def show_entity(entity: Entity) -> str:
-    """In a sentence: `user alice, client-id <default>`."""
+    """The entity as text: `user alice, client-id <default>`."""
     return ", ".join(f"{kind} {show_name(name)}" for kind, name in entity)
 
 
 def show_name(name: str | None) -> str:
-    """A name in text or a column, quoted where it would read as something else; `<default>` for None."""
+    """A name as text, quoted if it is ambiguous or has control characters; `<default>` for None."""
     if name is None:
         return DEFAULT_IN_YAML
     return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=not name.isprintable())

@@ -1,4 +1,4 @@
-"""list, get, set, delete: quotas of single entities, and the view of all."""
+"""The commands list, get, set and delete: quotas of single entities."""
 
 import asyncio
 import sys
@@ -9,18 +9,17 @@ import click
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.client import QuotaClient
 from proxy.cli.quotas.entity import Entity, Quotas, show_entity
-from proxy.cli.quotas.expiry import EXPIRES_AT_MS, show_time
-from proxy.cli.quotas.number import parse_number
 from proxy.cli.quotas.options import bootstrap_option, dry_run_option, entity_options, expiry_options
 from proxy.cli.quotas.output import format_option, render
 from proxy.cli.quotas.sending import send
+from proxy.cli.quotas.values import EXPIRES_AT_MS, parse_number, show_time
 from proxy.errors import QuotaProxyError
 
 Bootstrap = Sequence[tuple[str, int]]
 
 
 class NoQuota(QuotaProxyError):
-    """The entity has no such quota of its own."""
+    """The entity does not have the quota."""
 
 
 @click.command("list")
@@ -28,9 +27,9 @@ class NoQuota(QuotaProxyError):
 @entity_options(required=False)
 @format_option
 def list_(bootstrap: Bootstrap, entity: Entity, form: str) -> None:
-    """Show the quotas, all or those of entities with the given parts.
+    """Show all quotas, or those of entities with the given parts.
 
-    --user alice shows alice's own and those of alice with any client id.
+    --user alice shows the quotas of alice, and of alice with any client id.
     """
     _print(asyncio.run(_describe(bootstrap, entity, exact=False)), form)
 
@@ -42,11 +41,11 @@ def list_(bootstrap: Bootstrap, entity: Entity, form: str) -> None:
 def get(bootstrap: Bootstrap, entity: Entity, form: str) -> None:
     """Show the quotas of exactly one entity.
 
-    Exit code 1 where it has none of its own.
+    The exit code is 1 if it has none.
     """
     quotas = asyncio.run(_describe(bootstrap, entity, exact=True))
     if not quotas:
-        raise NoQuota(f"{show_entity(entity)} has no quota of its own")
+        raise NoQuota(f"{show_entity(entity)} has no quota")
     _print(quotas, form)
 
 
@@ -59,14 +58,14 @@ def get(bootstrap: Bootstrap, entity: Entity, form: str) -> None:
 def set_(
     bootstrap: Bootstrap, entity: Entity, settings: Sequence[str], until: int | None, dry_run: bool
 ) -> None:
-    """Set quotas of one entity; its other quotas stay.
+    """Set quotas of one entity; its other quotas do not change.
 
-    KEY is one of AlterClientQuotas': producer_byte_rate, consumer_byte_rate, request_percentage,
+    KEY is a key of AlterClientQuotas: producer_byte_rate, consumer_byte_rate, request_percentage,
     controller_mutation_rate, and connection_creation_rate for an ip.
     """
     values = dict(_setting(text) for text in settings)
     if len(values) < len(settings):
-        raise click.UsageError("a key is given twice; give it one value")
+        raise click.UsageError("a key occurs twice; give each key one value")
     if asyncio.run(_set(bootstrap, EntityAlteration(entity, _with_expiry(values, until)), dry_run)):
         sys.exit(1)
     done = "would be set" if dry_run else "set"
@@ -77,7 +76,7 @@ def set_(
 @bootstrap_option
 @entity_options(required=True)
 @click.argument("keys", metavar="[KEY]...", nargs=-1)
-@click.option("--temporary", is_flag=True, help="End the temporary quotas; the lasting ones stay.")
+@click.option("--temporary", is_flag=True, help="End the temporary quotas; lasting ones do not change.")
 @expiry_options
 @dry_run_option
 def delete(
@@ -88,10 +87,10 @@ def delete(
     until: int | None,
     dry_run: bool,
 ) -> None:
-    """Remove the named quotas of one entity, or all that it has."""
+    """Remove quotas of one entity: those of the given keys, or all."""
     if temporary and (keys or until is not None):
         raise click.UsageError(
-            "--temporary ends all that the entity has; leave out the keys, --expires and --for"
+            "--temporary ends all temporary quotas of the entity; omit the keys, --expires and --for"
         )
     if temporary:
         rejected = asyncio.run(_set(bootstrap, EntityAlteration(entity, {EXPIRES_AT_MS: None}), dry_run))
@@ -117,13 +116,13 @@ async def _set(bootstrap: Bootstrap, alteration: EntityAlteration, dry_run: bool
 async def _delete(
     bootstrap: Bootstrap, entity: Entity, keys: Sequence[str], until: int | None, dry_run: bool
 ) -> list[str]:
-    """The keys that were removed; none where the server rejected."""
+    """The removed keys; none if the server rejected the request."""
     async with QuotaClient(bootstrap) as client:
         has = (await client.describe(entity, exact=True)).get(entity, {})
         removed = sorted(set(keys) or has)
         absent = [key for key in removed if key not in has]
         if absent or not removed:
-            owned = f"it has {', '.join(sorted(has))}" if has else "it has no quota of its own"
+            owned = f"it has {', '.join(sorted(has))}" if has else "it has no quota"
             raise NoQuota(f"{show_entity(entity)} has no {', '.join(absent) or 'quota'} to remove; {owned}")
         alteration = EntityAlteration(entity, _with_expiry(dict.fromkeys(removed), until))
         rejected = await send(client, [alteration], validate_only=dry_run)

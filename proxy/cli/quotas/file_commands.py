@@ -1,4 +1,4 @@
-"""export, import, diff: quotas as a file that lies in version control."""
+"""The commands export, import and diff: quotas as a file, for version control."""
 
 import asyncio
 import sys
@@ -25,14 +25,15 @@ file_argument = click.argument("file", type=click.Path(path_type=Path))
 @click.command()
 @bootstrap_option
 @click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), help="The file, instead of standard output."
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file instead of standard output.",
 )
 def export(bootstrap: Bootstrap, out: Path | None) -> None:
     """Write all quotas as YAML.
 
-    `import` and the proxy's configuration take it.
-
-    Temporary values are left out: of such a quota the file has what holds afterwards.
+    `import` and the proxy's configuration accept the file. It has the lasting quotas, without temporary
+    values.
     """
     quotas = asyncio.run(_describe(bootstrap))
     text, whole = render(quotas, YAML)
@@ -48,16 +49,16 @@ def export(bootstrap: Bootstrap, out: Path | None) -> None:
 @click.command("import")
 @bootstrap_option
 @file_argument
-@click.option("--prune", is_flag=True, help="Remove the quotas that the file does not have.")
+@click.option("--prune", is_flag=True, help="Remove quotas that are not in the file.")
 @dry_run_option
-@click.option("--yes", is_flag=True, help="Do not ask before --prune removes something.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation before --prune removes quotas.")
 def import_(bootstrap: Bootstrap, file: Path, prune: bool, dry_run: bool, yes: bool) -> None:
-    """Set the quotas that a file has.
+    """Set the quotas of a file.
 
-    `diff` shows what that would do.
+    FILE is written by `export`, or is a proxy's configuration, of which only quotas.clients is read. Entries
+    with `expires` are ignored. Without --prune, quotas that are not in the file do not change.
 
-    FILE is what `export` writes, or a proxy's configuration, of which only quotas.clients is read. Without
-    --prune, what the file does not have stays as it is; its entries with `expires` are left out in any case.
+    `diff` shows what `import` would change.
     """
     sys.exit(asyncio.run(_import(bootstrap, _read(file), prune, dry_run, yes)))
 
@@ -69,18 +70,18 @@ def import_(bootstrap: Bootstrap, file: Path, prune: bool, dry_run: bool, yes: b
     "--prune/--no-prune",
     default=True,
     show_default=True,
-    help="Whether to show what `import --prune` would remove.",
+    help="Whether to show the quotas that `import --prune` would remove.",
 )
 def diff(bootstrap: Bootstrap, file: Path, prune: bool) -> None:
-    """Show what `import` would do.
+    """Show what `import` would change.
 
-    + new, ~ changed, - removed with --prune.
+    + added, ~ changed, - removed by --prune.
 
-    Exit code 0 where nothing differs, 1 where something does.
+    The exit code is 0 if nothing differs, 1 if something does.
     """
     want = _read(file)
     have = asyncio.run(_describe(bootstrap))
-    changes = compare(have, want.lasting, prune=prune, apart=want.temporary)
+    changes = compare(have, want.lasting, prune=prune, ignored=want.temporary)
     for change in changes:
         click.echo(str(change))
     if changes:
@@ -95,7 +96,7 @@ async def _describe(bootstrap: Bootstrap) -> Quotas:
 
 async def _import(bootstrap: Bootstrap, want: QuotaFile, prune: bool, dry_run: bool, yes: bool) -> int:
     async with QuotaClient(bootstrap) as client:
-        changes = compare(await client.describe_lasting(), want.lasting, prune=prune, apart=want.temporary)
+        changes = compare(await client.describe_lasting(), want.lasting, prune=prune, ignored=want.temporary)
         if dry_run:
             for change in changes:
                 click.echo(str(change))
@@ -112,12 +113,12 @@ async def _import(bootstrap: Bootstrap, want: QuotaFile, prune: bool, dry_run: b
 
 
 def _read(file: Path) -> QuotaFile:
-    # Tens of thousands of entities take PyYAML some seconds: a terminal sees what is going on.
+    # PyYAML needs some seconds for tens of thousands of entities: show on a terminal what takes so long.
     with Console(stderr=True).status(f"reading {file}"):
         read = read_quotas(file)
     if read.temporary:
-        what = f"{len(read.temporary)} quotas with {EXPIRES} stay as they are"
-        click.echo(f"{file}: {what}; `quotas set --expires` sets temporary ones", err=True)
+        what = f"ignored {len(read.temporary)} quotas with {EXPIRES}"
+        click.echo(f"{file}: {what}; use `quotas set --expires` to set temporary quotas", err=True)
     return read
 
 
@@ -132,4 +133,4 @@ def _write(out: Path, text: str) -> None:
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise QuotaProxyError(f"{out}: cannot be written: {error.strerror}") from error
+        raise QuotaProxyError(f"cannot write {out}: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""log: who changed which quota, when, and from where."""
+"""The command log: who changed which quota, when, and from where."""
 
 import asyncio
 import json
@@ -10,10 +10,9 @@ import click
 
 from proxy.cli.quotas.audit_log import AuditEntry, read_log
 from proxy.cli.quotas.entity import Entity, show_entity, show_name
-from proxy.cli.quotas.expiry import show_time
-from proxy.cli.quotas.number import show_number
 from proxy.cli.quotas.options import bootstrap_option, entity_options
-from proxy.cli.quotas.table import NOTHING, columns
+from proxy.cli.quotas.output import NOTHING, columns
+from proxy.cli.quotas.values import show_number, show_time
 
 TOPIC: Final = "__quota_proxy_config"
 HEAD: Final = ("TIME", "BY", "CLIENT-ID", "FROM", "ENTITY", "QUOTA", "VALUE")
@@ -22,13 +21,25 @@ HEAD: Final = ("TIME", "BY", "CLIENT-ID", "FROM", "ENTITY", "QUOTA", "VALUE")
 @click.command()
 @bootstrap_option
 @entity_options(required=False)
-@click.option("--topic", default=TOPIC, show_default=True, help="The topic in which the proxies keep quotas.")
-@click.option("--format", "form", type=click.Choice(("table", "json")), default="table", show_default=True)
+@click.option(
+    "--topic",
+    default=TOPIC,
+    show_default=True,
+    help="The topic in which the proxies store quotas (quotas.store.topic).",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("table", "json")),
+    default="table",
+    show_default=True,
+    help="Output format; json prints one object per line.",
+)
 def log(bootstrap: Sequence[tuple[str, int]], entity: Entity, topic: str, form: str) -> None:
-    """Show who changed which quota, when and from where, oldest first.
+    """Show who changed which quota, when, and from where; oldest first.
 
-    Reads the topic in which quota proxies keep what they are told. It is compacted: of a quota's older
-    changes only the last may be left. json is an object a line.
+    Reads the topic in which quota proxies store changes. It is compacted: of several changes to one quota,
+    only the last may be left.
     """
     entries, unreadable = asyncio.run(read_log(bootstrap, topic))
     shown = [entry for entry in entries if set(entity) <= set(entry.entity or ())]
@@ -39,14 +50,14 @@ def log(bootstrap: Sequence[tuple[str, int]], entity: Entity, topic: str, form: 
         for line in columns(HEAD, map(to_row, shown)):
             click.echo(line)
     if unreadable:
-        click.echo(f"quota-proxy: {unreadable} records of {topic} cannot be read and are left out", err=True)
+        click.echo(f"quota-proxy: omitted {unreadable} unreadable records of {topic}", err=True)
 
 
 def to_row(entry: AuditEntry) -> tuple[str, ...]:
-    """The entry's cells under HEAD."""
+    """The cells of the entry, in the order of HEAD."""
     people = [show_name(name) if name else NOTHING for name in (entry.by, entry.client_id, entry.address)]
-    whom = entry.kind if entry.entity is None else show_entity(entry.entity)
-    return (show_time(entry.at_ms), *people, whom, entry.name, _show_value(entry))
+    entity = entry.kind if entry.entity is None else show_entity(entry.entity)
+    return (show_time(entry.at_ms), *people, entity, entry.name, _show_value(entry))
 
 
 def _show_value(entry: AuditEntry) -> str:
@@ -62,5 +73,5 @@ def _show_value(entry: AuditEntry) -> str:
 
 
 def to_json(entry: AuditEntry) -> dict[str, object]:
-    """The entry's fields; the entity as a mapping, with null for Kafka's default entity."""
+    """The fields of the entry; the entity is a mapping, with null for Kafka's default entity."""
     return {**asdict(entry), "entity": None if entry.entity is None else dict(entry.entity)}

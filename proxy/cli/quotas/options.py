@@ -1,4 +1,4 @@
-"""Options that the commands share: where the server is, and whom it is about."""
+"""Options that the commands share: the server, the entity, the expiry."""
 
 import functools
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from typing import Any, Final
 import click
 
 from proxy.cli.quotas.entity import Entity, make_entity
-from proxy.cli.quotas.expiry import parse_duration, parse_time
 from proxy.cli.quotas.servers import Servers, read_access
+from proxy.cli.quotas.values import parse_duration, parse_time
 from proxy.config.settings import split_address
 from proxy.errors import SettingsError
 from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
@@ -18,15 +18,15 @@ from proxy.security.access import PLAINTEXT
 
 Command = Callable[..., None]
 NAMED: Final = {
-    USER: ("NAME", "The user of this name.", "user"),
-    CLIENT_ID: ("NAME", "The client id of this name.", "client id"),
-    IP: ("ADDRESS", "This IP address; at a quota proxy also a network such as 10.0.0.0/8.", "IP address"),
+    USER: ("NAME", "The user with this name.", "user"),
+    CLIENT_ID: ("NAME", "The client id with this name.", "client id"),
+    IP: ("ADDRESS", "The IP address; with a quota proxy also a network such as 10.0.0.0/8.", "IP address"),
 }
-"""Each entity type with its metavar, its help, and its name in a sentence."""
+"""For each entity type: the metavar and help of its option, and its name in a sentence."""
 
 
 class AddressesParam(click.ParamType[list[tuple[str, int]]]):
-    """HOST:PORT, several with commas between them, as a list of (host, port)."""
+    """A comma-separated list of HOST:PORT, as (host, port)."""
 
     name = "HOST:PORT"
 
@@ -40,7 +40,7 @@ class AddressesParam(click.ParamType[list[tuple[str, int]]]):
 
 
 def bootstrap_option(command: Command) -> Command:
-    """Adds --bootstrap and --access; they come as one `bootstrap`, a Servers."""
+    """Add --bootstrap and --access. The command gets them as one argument `bootstrap`, a Servers."""
 
     @functools.wraps(command)
     def wrapper(bootstrap: list[tuple[str, int]], access: Path | None, **values: Any) -> None:
@@ -55,23 +55,23 @@ def bootstrap_option(command: Command) -> Command:
         "--access",
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help="YAML with `tls` and `sasl` as below `upstream` in the proxy's configuration.",
+        help="YAML file with `tls` and `sasl` of the connection, as `upstream` in the proxy's configuration.",
     )(decorated)
     return click.option(
         "--bootstrap",
         type=AddressesParam(),
         required=True,
-        help="The proxy, or a broker; several (HOST:PORT,HOST:PORT) are tried in turn.",
+        help="The proxy or a broker; a list (HOST:PORT,HOST:PORT) is tried in order.",
     )(decorated)
 
 
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Have the server check it, and change nothing (validate_only)."
+    "--dry-run", is_flag=True, help="Only have the server validate the request (validate_only)."
 )
 
 
 def expiry_options(command: Command) -> Command:
-    """Adds --expires and --for; they come as one `until`, in ms since the epoch or None."""
+    """Add --expires and --for. The command gets them as one argument `until`, ms since the epoch or None."""
 
     @functools.wraps(command)
     def wrapper(expires: str | None, duration: str | None, **values: Any) -> None:
@@ -79,15 +79,19 @@ def expiry_options(command: Command) -> Command:
 
     decorated: Command = wrapper
     only = "(quota proxies only)."
-    for_help = f"Only for so long, such as 2h {only}"
+    for_help = f"Make the change temporary: its duration, such as 2h {only}"
     decorated = click.option("--for", "duration", metavar="DURATION", help=for_help)(decorated)
     return click.option(
-        "--expires", metavar="TIME", help=f"Only until then, such as 2026-12-01T00:00Z {only}"
+        "--expires",
+        metavar="TIME",
+        help=f"Make the change temporary: its end, such as 2026-12-01T00:00Z {only}",
     )(decorated)
 
 
 def entity_options(*, required: bool) -> Callable[[Command], Command]:
-    """Adds --user, --user-default and so on, as kafka-configs has them; they come as one `entity`."""
+    """Add --user, --user-default and so on, as kafka-configs has them. The command gets them as one argument
+    `entity`.
+    """
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -97,12 +101,12 @@ def entity_options(*, required: bool) -> Callable[[Command], Command]:
             entity = _entity(named, default)
             if required and not entity:
                 options = ", ".join(f"--{kind}" for kind in NAMED)
-                raise click.UsageError(f"whose quota? Give {options}, or one of them with -default")
+                raise click.UsageError(f"no entity; set {options}, or one of these with the suffix -default")
             command(entity=entity, **values)
 
         decorated: Command = wrapper
         for kind, (metavar, named_help, what) in reversed(NAMED.items()):
-            default_help = f"Kafka's default {what}: every one that has no quota by name."
+            default_help = f"The default {what}, for those without a quota of their own."
             decorated = click.option(f"--{kind}-default", is_flag=True, help=default_help)(decorated)
             decorated = click.option(f"--{kind}", metavar=metavar, help=named_help)(decorated)
         return decorated
@@ -112,7 +116,7 @@ def entity_options(*, required: bool) -> Callable[[Command], Command]:
 
 def _until(expires: str | None, duration: str | None) -> int | None:
     if expires is not None and duration is not None:
-        raise click.UsageError("--expires and --for say the same; give one of them")
+        raise click.UsageError("--expires and --for exclude each other; keep one of them")
     now = datetime.now(UTC)
     try:
         if expires is not None:
@@ -130,9 +134,9 @@ def _entity(named: dict[str, str | None], default: dict[str, bool]) -> Entity:
     parts: list[tuple[str, str | None]] = []
     for kind, name in named.items():
         if name is not None and default[kind]:
-            raise click.UsageError(f"--{kind} and --{kind}-default are two entities; give one of them")
+            raise click.UsageError(f"--{kind} and --{kind}-default exclude each other; keep one of them")
         if name in ("", DEFAULT_IN_YAML):
-            raise click.UsageError(f"--{kind} takes a name; Kafka's default entity is --{kind}-default")
+            raise click.UsageError(f"--{kind} requires a name; use --{kind}-default for the default entity")
         if name is not None or default[kind]:
             parts.append((kind, name))
     return make_entity(parts)

@@ -1,23 +1,34 @@
-"""Quotas as text in the format that the user chose."""
+"""Quotas as text in the format that the user chose: a table, YAML or JSON."""
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import click
+from rich.cells import cell_len
 
-from proxy.cli.quotas.entity import Quotas, show_entity
+from proxy.cli.quotas.entity import Quotas, show_entity, show_name, sort_key, type_order
 from proxy.cli.quotas.quota_file import has_shape, to_json, to_yaml
-from proxy.cli.quotas.table import quota_table
+from proxy.cli.quotas.values import show_number
 
 TABLE: Final = "table"
 YAML: Final = "yaml"
 JSON: Final = "json"
+NOTHING: Final = "-"
+"""Shown in a cell without a value, so that tools find every column at its place."""
 format_option = click.option(
-    "--format", "form", type=click.Choice((TABLE, YAML, JSON)), default=TABLE, show_default=True
+    "--format",
+    "form",
+    type=click.Choice((TABLE, YAML, JSON)),
+    default=TABLE,
+    show_default=True,
+    help="Output format.",
 )
 
 
 def render(quotas: Quotas, form: str) -> tuple[str, bool]:
-    """The text, and whether all of them are in it; what a file cannot have is named on standard error."""
+    """The text, and whether it contains all quotas. Entities that a file cannot represent are reported on
+    standard error.
+    """
     if form == TABLE and not quotas:
         click.echo("no quotas", err=True)
         return "", True
@@ -25,6 +36,30 @@ def render(quotas: Quotas, form: str) -> tuple[str, bool]:
         return "".join(f"{line}\n" for line in quota_table(quotas)), True
     fit = {entity: values for entity, values in quotas.items() if has_shape(entity)}
     for entity in quotas.keys() - fit.keys():
-        reason = "a file would take that name for Kafka's default entity"
-        click.echo(f"quota-proxy: {show_entity(entity)}: left out: {reason}", err=True)
+        reason = "in a file this name means Kafka's default entity"
+        click.echo(f"quota-proxy: {show_entity(entity)}: omitted: {reason}", err=True)
     return (to_yaml if form == YAML else to_json)(fit), len(fit) == len(quotas)
+
+
+def quota_table(quotas: Quotas) -> list[str]:
+    """A row for each entity, and a column for each entity type and each quota that occurs."""
+    used = sorted({part[0] for entity in quotas for part in entity}, key=type_order)
+    keys = sorted({key for values in quotas.values() for key in values})
+    rows = []
+    for entity in sorted(quotas, key=sort_key):
+        names, values = dict(entity), quotas[entity]
+        row = [show_name(names[kind]) if kind in names else NOTHING for kind in used]
+        rows.append(row + [show_number(values[key]) if key in values else NOTHING for key in keys])
+    return columns((*used, *keys), rows)
+
+
+def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A line for the head and for each row, with columns as wide as their widest cell."""
+    table = [head, *rows]
+    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(
+            cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in table
+    ]

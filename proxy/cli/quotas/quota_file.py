@@ -1,7 +1,7 @@
 """Quotas as a file: `quotas: {clients: [{entity: {user: alice}, producer_byte_rate: 1048576}]}`.
 
-That is the proxy's own configuration, of which only quotas.clients is read here; JSON of that shape is YAML
-too. Keys and values are the server's to judge, so a file can hold those of any version.
+The format is that of the proxy's configuration, of which only quotas.clients is read here, in YAML or JSON.
+The names and values of quotas are validated by the server, so a file can have those of any version.
 """
 
 import json
@@ -13,30 +13,28 @@ from typing import Any, Final
 import yaml
 
 from proxy.cli.quotas.entity import TYPES, Entity, Place, Quotas, make_entity, show_entity, sort_key
-from proxy.cli.quotas.expiry import EXPIRES_AT_MS
-from proxy.cli.quotas.number import parse_number, plain_number
+from proxy.cli.quotas.values import EXPIRES_AT_MS, parse_number, plain_number
 from proxy.config import document
-from proxy.config.convert import show
-from proxy.config.unknown_key import unknown
+from proxy.config.convert import show, unknown
 from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.identity import DEFAULT_IN_YAML
 from proxy.store.yaml_file import ENTITY, EXPIRES
 
 CLIENTS: Final[KeyPath] = ("quotas", "clients")
 _NOT_IN_YAML: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""What JSON allows in a text as it is, and YAML does not or takes for the end of a line."""
+"""Characters that JSON allows unescaped in a string, and that YAML forbids or reads as line breaks."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaFile:
-    """What a file has: the lasting quotas, and for which quotas it has temporary values (with `expires`)."""
+    """The content of a file: its lasting quotas, and the places of its temporary ones (with `expires`)."""
 
     lasting: Quotas
     temporary: frozenset[Place]
 
 
 def read_quotas(path: Path) -> QuotaFile:
-    """The file's quotas; SettingsError, with file, line and key, for what is not of that shape."""
+    """Read the file. Raises SettingsError with the file, the line and the key."""
     file = document.read(path)
     try:
         return _read_clients(_clients(file.value))
@@ -45,7 +43,7 @@ def read_quotas(path: Path) -> QuotaFile:
 
 
 def to_yaml(quotas: Quotas) -> str:
-    """One entity after the other in a stable order, so that two exports differ only in what has changed."""
+    """The quotas as YAML, in a stable order: two exports differ only where quotas differ."""
     return yaml.dump(
         _shape(quotas),
         Dumper=_Dumper,
@@ -57,13 +55,13 @@ def to_yaml(quotas: Quotas) -> str:
 
 
 def to_json(quotas: Quotas) -> str:
-    """The same shape as `to_yaml` has, and YAML as well."""
+    """The quotas as JSON, which is valid YAML too."""
     text = json.dumps(_shape(quotas), indent=2, ensure_ascii=False)
     return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def has_shape(entity: Entity) -> bool:
-    """Whether a file can have it: nobody's real name may be `<default>` there."""
+    """Whether a file can represent the entity: `<default>` as a real name is impossible."""
     return all(name != DEFAULT_IN_YAML for _, name in entity)
 
 
@@ -73,7 +71,7 @@ def _clients(root: object) -> list[object]:
         if not isinstance(value, dict):
             raise SettingsError(f"expected a mapping, got {show(value)}", CLIENTS[:place])
         if part not in value:
-            raise SettingsError("has to be given; a file without quotas has `clients: []` there", CLIENTS)
+            raise SettingsError("required; write `clients: []` for a file without quotas", CLIENTS)
         value = value[part]
     if not isinstance(value, list):
         raise SettingsError(f"expected a list, got {show(value)}", CLIENTS)
@@ -92,7 +90,7 @@ def _read_clients(clients: list[object]) -> QuotaFile:
         first = places.setdefault((entity, temporary), place)
         if first != place:
             other = spell((*CLIENTS, first))
-            problem = f"{show_entity(entity)} has an entry already, {other}; put its quotas together"
+            problem = f"{other} is for {show_entity(entity)} as well; merge the two entries"
             raise SettingsError(problem, (*at, ENTITY))
         quotas[temporary][entity] = _read_values(entry, at)
     return QuotaFile(
@@ -102,7 +100,7 @@ def _read_clients(clients: list[object]) -> QuotaFile:
 
 def _read_entity(entry: dict[object, object], at: KeyPath) -> Entity:
     if ENTITY not in entry:
-        raise SettingsError("has to be given", at)
+        raise SettingsError("required", at)
     parts = entry[ENTITY]
     if not isinstance(parts, dict) or not parts:
         raise SettingsError(f"expected a mapping of {', '.join(TYPES)}, got {show(parts)}", at)
@@ -111,7 +109,7 @@ def _read_entity(entry: dict[object, object], at: KeyPath) -> Entity:
         if kind not in TYPES:
             raise unknown((*at, str(kind)), TYPES)
         if not isinstance(name, str) or not name:
-            advice = f"put the name in quotes, or write {DEFAULT_IN_YAML} for Kafka's default entity"
+            advice = f"put the name in quotes, or write {DEFAULT_IN_YAML} for the default entity"
             raise SettingsError(f"expected text, got {show(name)}; {advice}", (*at, kind))
         named.append((kind, None if name == DEFAULT_IN_YAML else name))
     return make_entity(named)
@@ -125,18 +123,18 @@ def _read_values(entry: dict[object, object], at: KeyPath) -> dict[str, float]:
         if not isinstance(key, str) or not key:
             raise SettingsError(f"expected the name of a quota, got {show(key)}", at)
         if key == EXPIRES_AT_MS:
-            raise SettingsError(f"is for the wire; a file has {EXPIRES}, with a time", (*at, key))
+            raise SettingsError(f"not allowed in a file; set {EXPIRES} to a time instead", (*at, key))
         try:
             values[key] = parse_number(value)
         except ValueError as error:
             raise SettingsError(f"{error}, got {show(value)}", (*at, key)) from error
     if not values:
-        raise SettingsError("has no quota; remove the entry, or give it one such as producer_byte_rate", at)
+        raise SettingsError("no quota; remove the entry, or add a quota such as producer_byte_rate", at)
     return values
 
 
 class _Line(dict[str, str]):
-    """A mapping to be written on one line."""
+    """A mapping that is written on one line."""
 
 
 def _shape(quotas: Quotas) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sending alterations with a progress bar, and saying which of them the server rejected."""
+"""Sending alterations with a progress bar, and reporting those that the server rejected."""
 
 import sys
 from collections.abc import Sequence
@@ -15,9 +15,10 @@ from proxy.cli.quotas.entity import show_entity
 async def send(
     client: QuotaClient, entries: Sequence[EntityAlteration], *, validate_only: bool = False
 ) -> int:
-    """How many entities were rejected; each is named on standard error with the server's reason.
+    """Send the alterations, and return the number of rejected entities. Each is reported on standard error
+    with the server's reason.
 
-    The bar is drawn on standard error where that is a terminal, for more than one entity.
+    The progress bar is shown for more than one entity, if standard error is a terminal.
     """
     console = Console(stderr=True)
     rejected = 0
@@ -32,8 +33,8 @@ async def send(
         disable=len(entries) < 2 or not console.is_terminal,
     ) as progress:
         task = progress.add_task("", total=len(entries))
-        async for settled, rejections in client.alter(entries, validate_only=validate_only):
-            progress.update(task, completed=settled)
+        async for done, rejections in client.alter(entries, validate_only=validate_only):
+            progress.update(task, completed=done)
             for rejection in rejections:
                 click.echo(
                     f"quota-proxy: {show_entity(rejection.entity)}: not altered: {rejection.reason}",

@@ -1,4 +1,4 @@
-"""Servers: where the commands connect to, and how they get in there."""
+"""Servers: the addresses that the commands connect to, with TLS and login."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,10 +14,10 @@ from proxy.security.settings import UpstreamSasl, UpstreamTls, check_upstream, i
 
 
 class Servers(tuple[tuple[str, int], ...]):
-    """Addresses (host, port), tried in turn."""
+    """Addresses (host, port), tried in order."""
 
     access: Access
-    """TLS and the login at all of them."""
+    """TLS and login for all addresses."""
 
     def __new__(cls, addresses: Iterable[tuple[str, int]], access: Access = PLAINTEXT) -> "Servers":
         made = super().__new__(cls, addresses)
@@ -26,7 +26,7 @@ class Servers(tuple[tuple[str, int], ...]):
 
 
 class AccessFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """A file with the keys that `upstream` has in the proxy's configuration."""
+    """The file of --access, with keys of `upstream` in the proxy's configuration."""
 
     tls: UpstreamTls | None = None
     sasl: UpstreamSasl | None = None
@@ -36,7 +36,7 @@ NOTHING: Final = AccessFile()
 
 
 def read_access(path: Path) -> Access:
-    """TLS and login out of a file. Raises SettingsError."""
+    """Read TLS and login from a file. Raises SettingsError with the file, the line and the key."""
     file = document.read(path)
     folder = path.absolute().parent
     try:

@@ -1,4 +1,4 @@
-"""A store of quotas without a Kafka: its log is a list, and its clock is set by hand."""
+"""A quota store without Kafka: its log is a list, and the test sets its clock."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -14,7 +14,7 @@ Configs = Mapping[ConfigResource, Mapping[str, str]]
 
 
 class Wall:
-    """A wall clock, in ms since the epoch, that is set by hand."""
+    """A wall clock, in ms since the epoch, that the test sets."""
 
     def __init__(self, ms: int = 1_000_000) -> None:
         self.ms = ms
@@ -24,7 +24,7 @@ class Wall:
 
 
 class MemoryLog:
-    """Stands in for the topic: what is appended is read back at once."""
+    """Stands in for the topic: appended changes are read back at once."""
 
     def __init__(self, store: QuotaStore) -> None:
         self.records: list[tuple[Place, Setting]] = []

@@ -47,7 +47,7 @@ usage: {kafka: {topic: used}, files: {folder: /var/usage, max_bytes: 5000, keep:
         "advertised as h, upstream k:9092",
         "admin     127.0.0.1:9644",
         "quotas    window, 11 samples of 1 s",
-        "store     none: quotas cannot be changed with tools",
+        "store     none: changes with tools are rejected",
         "usage     events every 10 s to topic used and files in /var/usage (2 of 5000 bytes)",
         "quota     client-id <default>: producer_byte_rate 20971520, consumer_byte_rate 1",
         "quota     client-id <default>: producer_byte_rate 5 until 2030-12-30T23:00:00+00:00",

@@ -26,7 +26,7 @@ def refreshed(layers: Layers, now_ms: int = NOW) -> float | None:
     return layers.effective.get(ALICE, {}).get(RATE)
 
 
-def test_tools_beat_the_file_and_temporary_values_beat_lasting_ones(layers: Layers) -> None:
+def test_tools_override_the_file_and_temporary_values_override_lasting_ones(layers: Layers) -> None:
     layers.file.set_lasting(ALICE, RATE, 1)
     assert refreshed(layers) == 1
     layers.file.set_temporary(ALICE, RATE, Temporary(2, NOW + 10))
@@ -49,14 +49,14 @@ def test_removal_hides_the_file_until_it_is_dropped(layers: Layers) -> None:
     assert layers.lasting(ALICE, RATE) == 1
 
 
-def test_a_limit_can_be_lifted_for_a_time(layers: Layers) -> None:
+def test_limit_can_be_removed_temporarily(layers: Layers) -> None:
     layers.tools.set_lasting(ALICE, RATE, 1)
     layers.tools.set_temporary(ALICE, RATE, Temporary(None, NOW + 10))
     assert refreshed(layers) is None
     assert refreshed(layers, NOW + 10) == 1
 
 
-def test_refresh_says_whether_anything_changed(layers: Layers) -> None:
+def test_refresh_tells_whether_the_effective_value_changed(layers: Layers) -> None:
     layers.tools.set_lasting(ALICE, RATE, 1)
     assert layers.refresh(ALICE, RATE, NOW)
     assert not layers.refresh(ALICE, RATE, NOW)
@@ -81,7 +81,7 @@ def test_temporary_values_fall_back_when_they_end(layers: Layers) -> None:
     assert layers.tools.temporary == {}
 
 
-def test_a_longer_time_replaces_a_shorter_one(layers: Layers) -> None:
+def test_later_expiry_replaces_an_earlier_one(layers: Layers) -> None:
     for until in (NOW + 10, NOW + 30):
         layers.tools.set_temporary(ALICE, RATE, Temporary(9, until))
         layers.ends(ALICE, RATE, until)
@@ -100,7 +100,7 @@ def test_in_file(layers: Layers) -> None:
     assert layers.in_file(ALICE, RATE)
 
 
-def test_whole_layers_replace_those_that_were_there(layers: Layers) -> None:
+def test_whole_layers_are_replaced(layers: Layers) -> None:
     layers.tools.set_lasting(BOB, RATE, 1)
     layers.refresh(BOB, RATE, NOW)
     file, tools = Layer(), Layer()
@@ -115,7 +115,7 @@ def test_whole_layers_replace_those_that_were_there(layers: Layers) -> None:
     assert layers.effective == {ALICE: {"other": 3}}
 
 
-def test_step_by_step_is_as_good_as_all_at_once() -> None:
+def test_single_changes_and_whole_layers_have_the_same_result() -> None:
     """Whatever changes in whatever order: the folded quotas are those of folding everything anew."""
     choice = random.Random(20)
     step, now_ms = Layers(), NOW
@@ -158,7 +158,7 @@ def test_another_file_changes_what_differs(layers: Layers) -> None:
     assert layers.expire(NOW + 5) == [(BOB, RATE)]
 
 
-def test_one_change_costs_the_same_among_many() -> None:
+def test_cost_of_a_change_does_not_depend_on_the_number_of_entities() -> None:
     layers = Layers()
     file = Layer()
     for number in range(100_000):
@@ -171,7 +171,7 @@ def test_one_change_costs_the_same_among_many() -> None:
     assert time.perf_counter() - started < 0.5, "100 changes take as long as walking all entities"
 
 
-def test_another_file_is_taken_in_steps(layers: Layers) -> None:
+def test_another_file_takes_effect_in_steps(layers: Layers) -> None:
     many = [QuotaEntity(f"user-{number}", None) for number in range(10)]
     first, second = Layer(), Layer()
     for entity in many:

@@ -35,11 +35,11 @@ REST = b'"by":"","client_id":"","from":"","at_ms":1}'
     ],
     ids=["lasting", "temporary", "removed", "host name"],
 )
-def test_what_is_written_is_read(place: Place, setting: Setting) -> None:
+def test_records_survive_the_round_trip(place: Place, setting: Setting) -> None:
     assert decode(*encode(place, setting)) == (place, setting)
 
 
-def test_spelling() -> None:
+def test_encoding_is_canonical() -> None:
     """Other proxies, of other versions, and `quota-proxy quotas log` read it."""
     key, value = encode(
         Place(QuotaEntity("alice", DEFAULT), "producer_byte_rate", True),
@@ -97,34 +97,36 @@ def test_tombstone_is_no_setting() -> None:
     assert decode(KEY, None) == (Place(QuotaEntity("a", None), "producer_byte_rate"), None)
 
 
-def test_fields_of_later_versions_are_passed_over() -> None:
+def test_unknown_fields_are_ignored() -> None:
     value = b'{"v":1,"value":2,"by":"a","client_id":"b","from":"c","at_ms":3,"why":"because"}'
     assert decode(KEY, value)[1] == Setting(value=2.0, by="a", client_id="b", origin="c", at_ms=3)
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "why"),
+    ("key", "value"),
     [
-        (None, b"{}", "it has no key"),
-        (b'{"kind":"topic-config"}', b"{}", "its kind is 'topic-config', which a newer version may know"),
-        (KEY, b'{"v":2}', "its version is 2; this proxy reads 1"),
-        (KEY, b"{}", "it is no record of a quota proxy: "),
-        (KEY, b'{"v":1,"value":[]}', "it is no record of a quota proxy: "),
-        (KEY, b'{"v":1,"value":"5",' + REST, "its value is '5'; a config has text, a client-quota a number"),
-        (CONFIG_KEY, b'{"v":1,"value":5,' + REST, "its value is 5.0; a config has text"),
-        (b'{"kind":"config","entity":{},"name":"n"}', None, "its entity is neither a topic nor a broker"),
-        (b'{"kind":"config","entity":{"group":"g"},"name":"n"}', None, "it is no record of a quota proxy: "),
-        (KEY, b"\xff", "it is no record of a quota proxy: "),
-        (b"\x00", b"{}", "it is no record of a quota proxy: "),
-        (
-            b'{"kind":"client-quota","entity":{"group":"g"},"name":"n"}',
-            None,
-            "it is no record of a quota proxy: ",
-        ),
-        (KEY, b'{"v":1,"value":0,"by":"","client_id":"","from":"","at_ms":1}', "its value is 0.0; "),
+        (None, b"{}"),
+        (b'{"kind":"topic-config"}', b"{}"),
+        (KEY, b'{"v":2}'),
+        (KEY, b"{}"),
+        (KEY, b'{"v":1,"value":[]}'),
+        (KEY, b'{"v":1,"value":"5",' + REST),
+        (CONFIG_KEY, b'{"v":1,"value":5,' + REST),
+        (b'{"kind":"config","entity":{},"name":"n"}', None),
+        (b'{"kind":"config","entity":{"group":"g"},"name":"n"}', None),
+        (KEY, b"\xff"),
+        (b"\x00", b"{}"),
+        (b'{"kind":"client-quota","entity":{"group":"g"},"name":"n"}', None),
+        (KEY, b'{"v":1,"value":0,' + REST),
     ],
 )
-def test_unreadable(key: bytes | None, value: bytes | None, why: str) -> None:
-    with pytest.raises(Unreadable) as caught:
+def test_other_records_are_unreadable(key: bytes | None, value: bytes | None) -> None:
+    with pytest.raises(Unreadable):
         decode(key, value)
-    assert str(caught.value).startswith(why)
+
+
+def test_later_versions_and_kinds_are_named() -> None:
+    with pytest.raises(Unreadable, match="version 2"):
+        decode(KEY, b'{"v":2}')
+    with pytest.raises(Unreadable, match="topic-config"):
+        decode(b'{"kind":"topic-config"}', b"{}")

@@ -52,7 +52,7 @@ def setting(value: str | None, **more: object) -> Setting:
     return Setting(value=value, by="a", client_id="b", origin="c", at_ms=1, **more)  # type: ignore[arg-type]
 
 
-async def test_a_change_is_logged_with_its_author_and_in_force() -> None:
+async def test_change_is_stored_with_its_author_and_takes_effect() -> None:
     kit = Kit({DEFAULT_TOPIC: {RATE: "7"}})
     change = ConfigChange(ORDERS, {RATE: "5"}, topic_id="0f")
     [(place, what)] = await kit.alter(change)
@@ -76,7 +76,7 @@ async def test_removal_hides_the_file() -> None:
     assert what.removed
 
 
-async def test_clients_and_configs_change_apart() -> None:
+async def test_client_quotas_and_configs_change_independently() -> None:
     kit = Kit({ORDERS: {RATE: "5"}})
     await kit.store.alter(
         [ClientQuotaAlteration(QuotaEntity("alice", None), {"producer_byte_rate": 9.0})], WHO
@@ -86,7 +86,7 @@ async def test_clients_and_configs_change_apart() -> None:
     assert (kit.topics, kit.brokers) == ({"orders": {RATE: "5"}}, {DEFAULT_RESOURCE: {FLAG: "true"}})
 
 
-async def test_a_temporary_value_ends() -> None:
+async def test_temporary_value_expires() -> None:
     kit = Kit({ORDERS: {RATE: "5"}})
     await kit.alter(ConfigChange(ORDERS, {RATE: "50"}, kit.wall.ms + 100))
     assert kit.topics == {"orders": {RATE: "50"}}
@@ -97,7 +97,7 @@ async def test_a_temporary_value_ends() -> None:
     kit.store.close()
 
 
-async def test_what_cannot_be_together_is_rejected_whole() -> None:
+async def test_conflicting_changes_are_rejected_as_a_whole() -> None:
     kit = Kit({DEFAULT_BROKER: {TOTAL: "10"}, ORDERS: {PART: "6"}})
     with pytest.raises(Conflict, match="11 is more than 10"):
         await kit.alter(
@@ -110,16 +110,16 @@ async def test_what_cannot_be_together_is_rejected_whole() -> None:
     assert kit.topics == {"a": {PART: "5"}, "orders": {PART: "5"}}
 
 
-def test_a_file_and_tools_that_do_not_go_together_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_conflict_of_file_and_tools_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     kit = Kit({DEFAULT_BROKER: {TOTAL: "10"}})
     for value in ("11", "11"):
         kit.store.read([(Place(ORDERS, PART), setting(value))])
         kit.store.read([(Place(ORDERS, RATE), setting(value))])
-    assert caplog.text.count("do not go together: 11 is more than 10") == 1
+    assert caplog.text.count("11 is more than 10") == 1
     assert kit.topics == {"orders": {PART: "11", RATE: "11"}}
 
 
-async def test_two_changes_at_once_cannot_pass_where_both_cannot() -> None:
+async def test_concurrent_changes_that_conflict_are_not_both_stored() -> None:
     kit = Kit({DEFAULT_BROKER: {TOTAL: "10"}})
     changes = [ConfigChange(ConfigResource(TOPIC, name), {PART: "6"}) for name in "ab"]
     done = await asyncio.gather(*(kit.alter(change) for change in changes), return_exceptions=True)
@@ -129,7 +129,7 @@ async def test_two_changes_at_once_cannot_pass_where_both_cannot() -> None:
 async def test_without_a_log_changes_are_rejected() -> None:
     kit = Kit()
     kit.store.log = None
-    with pytest.raises(StoreOff, match="configuration file alone"):
+    with pytest.raises(StoreOff):
         await kit.alter(ConfigChange(ORDERS, {RATE: "5"}))
 
 
@@ -146,14 +146,15 @@ def test_the_log_is_read_from_its_start() -> None:
     assert kit.topics == {"orders": {RATE: "5"}}
 
 
-def test_a_record_that_no_config_takes_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
+def test_record_with_an_invalid_value_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
     kit = Kit()
     kit.store.read([(Place(ORDERS, RATE), setting("fast")), (Place(ORDERS, "unknown"), setting("fast"))])
     assert kit.topics == {"orders": {"unknown": "fast"}}
-    assert "topic orders is skipped: Invalid value fast for configuration producer.byte.rate" in caplog.text
+    assert "topic orders" in caplog.text
+    assert "Invalid value fast" in caplog.text
 
 
-async def test_the_ids_of_topics_are_known_as_long_as_something_is_set() -> None:
+async def test_topic_ids_are_known_while_a_config_is_set() -> None:
     kit = Kit({ORDERS: {PART: "3"}})
     kit.store.read_anew()
     kit.store.read([(Place(ORDERS, RATE), setting("5", topic_id="0f"))])

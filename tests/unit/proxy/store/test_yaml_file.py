@@ -43,7 +43,7 @@ def test_entities_and_values() -> None:
         datetime(2030, 12, 30, 23, tzinfo=UTC),
     ],
 )
-def test_an_entry_that_expires_stands_beside_one_that_does_not(expires: object) -> None:
+def test_entity_can_have_a_lasting_and_a_temporary_entry(expires: object) -> None:
     entity = {"user": "alice"}
     layer = read_clients(
         [
@@ -59,87 +59,43 @@ def test_an_entry_that_expires_stands_beside_one_that_does_not(expires: object) 
 
 
 @pytest.mark.parametrize(
-    ("entry", "expected"),
+    ("entry", "key"),
     [
-        ({"producer_byte_rate": 1}, "quotas.clients[0].entity: has to be given"),
-        (
-            {"entity": "alice"},
-            "quotas.clients[0].entity: expected a mapping of user, client-id or both, or of ip, got 'alice'",
-        ),
-        (
-            {"entity": {"user": 7}},
-            "quotas.clients[0].entity.user: expected text, got 7; put the name in quotes",
-        ),
-        ({"entity": {"usr": "a"}}, "quotas.clients[0].entity.usr: unknown key; did you mean user?"),
-        (
-            {"entity": {}},
-            "quotas.clients[0].entity: the entity is empty; it has user, client-id or both, or ip alone",
-        ),
-        (
-            {"entity": {"user": "a", "ip": "10.0.0.1"}},
-            "quotas.clients[0].entity: the entity has ip and user; "
-            "it has user, client-id or both, or ip alone",
-        ),
-        (
-            {"entity": {"ip": "10.0.0.1/8"}, "connection_creation_rate": 1},
-            "quotas.clients[0].entity: ip: '10.0.0.1/8' has bits beyond its length; "
-            "the network is 10.0.0.0/8; it takes an address, a network such as 10.0.0.0/8, "
-            "or <default> for Kafka's default entity",
-        ),
-        (
-            {"entity": {"ip": "10.0.0.1"}, "producer_byte_rate": 1},
-            "quotas.clients[0].producer_byte_rate: producer_byte_rate is a quota of users and client ids; "
-            "ip 10.0.0.1 cannot have it",
-        ),
-        (
-            {"entity": {"user": "a"}, "producer_byte_rate": 1, "expires": "tomorrow"},
-            "quotas.clients[0].expires: expected a time such as 2030-12-31T23:00:00Z, got 'tomorrow'",
-        ),
-        (
-            {"entity": {"user": "a"}, "producer_byte_rate": 1, "expires": 7},
-            "quotas.clients[0].expires: expected a time such as 2030-12-31T23:00:00Z, got 7",
-        ),
-        (
-            {"entity": {"user": "a"}, "producer_byte_rate": 1, "expires": date(2030, 12, 31)},
-            "quotas.clients[0].expires: 2030-12-31 has no time zone; write it as 2030-12-31T23:00:00Z",
-        ),
+        ({"producer_byte_rate": 1}, ("entity",)),
+        ({"entity": "alice"}, ("entity",)),
+        ({"entity": {"user": 7}}, ("entity", "user")),
+        ({"entity": {"usr": "a"}}, ("entity", "usr")),
+        ({"entity": {}}, ("entity",)),
+        ({"entity": {"user": "a", "ip": "10.0.0.1"}}, ("entity",)),
+        ({"entity": {"ip": "10.0.0.1/8"}, "connection_creation_rate": 1}, ("entity",)),
+        ({"entity": {"ip": "10.0.0.1"}, "producer_byte_rate": 1}, ("producer_byte_rate",)),
+        ({"entity": {"user": "a"}}, ()),
+        ({"entity": {"user": "a"}, "producer_byte_rate": 1, "expires": "tomorrow"}, ("expires",)),
+        ({"entity": {"user": "a"}, "producer_byte_rate": 1, "expires": 7}, ("expires",)),
+        ({"entity": {"user": "a"}, "producer_byte_rate": 1, "expires": date(2030, 12, 31)}, ("expires",)),
         (
             {"entity": {"user": "a"}, "producer_byte_rate": 1, "expires": "2030-12-31T23:00:00"},
-            "quotas.clients[0].expires: 2030-12-31 23:00:00 has no time zone; "
-            "write it as 2030-12-31T23:00:00Z",
+            ("expires",),
         ),
-        (
-            {"entity": {"user": "a"}, "producer_byterate": 1},
-            "quotas.clients[0].producer_byterate: unknown key; did you mean producer_byte_rate?",
-        ),
+        ({"entity": {"user": "a"}, "producer_byterate": 1}, ("producer_byterate",)),
     ],
 )
-def test_rejections_name_the_key(entry: dict[str, object], expected: str) -> None:
+def test_mistake_is_rejected_by_its_key(entry: dict[str, object], key: tuple[str, ...]) -> None:
     with pytest.raises(SettingsError) as caught:
         read_clients([entry], QUOTA_KEYS, AT)
-    assert str(caught.value) == expected
+    assert caught.value.key == (*AT, 0, *key)
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "1048576", True, None, float("inf"), 2**63 + 2**40])
-def test_values_are_checked_by_the_quota_key(value: object) -> None:
+def test_invalid_value_is_rejected_by_its_key(value: object) -> None:
     with pytest.raises(SettingsError, match=r"^quotas\.clients\[0\]\.producer_byte_rate: "):
         read_clients([{"entity": {"user": "a"}, "producer_byte_rate": value}], QUOTA_KEYS, AT)
 
 
-def test_an_entity_has_one_entry() -> None:
+@pytest.mark.parametrize("expires", [{}, {"expires": "2030-12-31T23:00:00Z"}])
+def test_entity_has_one_lasting_and_one_temporary_entry(expires: dict[str, object]) -> None:
     entry: dict[str, object] = {"entity": {"user": "a"}, "producer_byte_rate": 1}
-    with pytest.raises(SettingsError) as caught:
-        read_clients([entry, {"entity": {"client-id": "a"}, "producer_byte_rate": 1}, entry], QUOTA_KEYS, AT)
-    assert str(caught.value) == (
-        "quotas.clients[2].entity: user a has an entry already, quotas.clients[0]; put its quotas together"
-    )
-
-
-def test_an_entity_has_one_entry_that_expires() -> None:
-    entry: dict[str, object] = {"entity": {"user": "a"}, "producer_byte_rate": 1}
-    expiring = {**entry, "expires": "2030-12-31T23:00:00Z"}
-    with pytest.raises(SettingsError) as caught:
-        read_clients([entry, expiring, expiring], QUOTA_KEYS, AT)
-    assert str(caught.value) == (
-        "quotas.clients[2].entity: user a has an entry already, quotas.clients[1]; put its quotas together"
-    )
+    other: dict[str, object] = {"entity": {"client-id": "a"}, "producer_byte_rate": 1}
+    with pytest.raises(SettingsError, match=r"quotas.clients\[1\]") as caught:
+        read_clients([other, {**entry, **expires}, {**entry, **expires}], QUOTA_KEYS, AT)
+    assert caught.value.key == (*AT, 2, "entity")

@@ -237,7 +237,7 @@ class TestIncremental:
             (T, [(RATE, SET, "6")]), (U, [(THEIRS, SET, "6")]), (DEFAULT_TOPIC, [(RATE, DELETE, "")])
         )
         assert [code for _, code, _ in done] == [ErrorCode.policy_violation, NONE, NONE]
-        assert "configuration file alone" in str(done[0][2])
+        assert "quotas.store: none" in str(done[0][2])
         assert kit.asked() == [(U, {THEIRS: "6"})]
         assert await kit.set((T, [(RATE, SET, "5")])) == [(T, NONE, None)], "it is so"
         assert await kit.replace((T, {THEIRS: "5"})) == [(T, NONE, None)], "nothing of the file's is erased"

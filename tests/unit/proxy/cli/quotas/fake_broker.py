@@ -1,4 +1,4 @@
-"""A broker that knows of client quotas only, in a thread, with faults at will."""
+"""A broker in a thread that supports only client quotas, and that the test makes fail."""
 
 import asyncio
 import io
@@ -29,12 +29,12 @@ NO_TIME: Final = timedelta(0)
 
 
 class FakeBroker:
-    """Serves on a loopback port while a `with` block lasts."""
+    """Serves on a loopback port during a `with` block."""
 
     def __init__(self) -> None:
         self.quotas: Quotas = {}
         self.lasting: Quotas | None = None
-        """Without temporary values; None: as of a plain broker, which knows nothing of the difference."""
+        """Quotas without temporary values; None: like a plain broker, which has no temporary values."""
         self.alterations: Final[list[alter_request.AlterClientQuotasRequest]] = []
         self.describes: Final[list[describe_request.DescribeClientQuotasRequest]] = []
         self.fault: Callable[[Entity], Fault | None] = lambda entity: None
@@ -42,9 +42,9 @@ class FakeBroker:
         self.describe_faults: Final[list[Fault]] = []
         """Errors of the next DescribeClientQuotas, one each."""
         self.drop: Callable[[int], bool] = lambda api_key: False
-        """Whether a request ends the connection instead of being answered."""
+        """Whether a request closes the connection without a response."""
         self.forget: set[Entity] = set()
-        """Entities that are altered, but left out of the answer."""
+        """Entities that are altered, but omitted from the response."""
         self.newest_version = 1
         self.connections = 0
         self._loop = asyncio.new_event_loop()
@@ -64,7 +64,7 @@ class FakeBroker:
         self._loop.close()
 
     def stop(self) -> None:
-        """Takes no further connections."""
+        """Stop accepting connections."""
         self._loop.call_soon_threadsafe(self._server.close)
 
     @property

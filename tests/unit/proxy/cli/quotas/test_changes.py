@@ -31,9 +31,9 @@ def test_without_prune_it_stays() -> None:
     ]
 
 
-def test_what_stands_apart_stays() -> None:
+def test_ignored_quotas_do_not_change() -> None:
     apart = {(ALICE, "producer_byte_rate"), (BOB, "producer_byte_rate")}
-    assert [change.key for change in compare(HAVE, WANT, prune=True, apart=apart)] == [
+    assert [change.key for change in compare(HAVE, WANT, prune=True, ignored=apart)] == [
         "consumer_byte_rate",
         "request_percentage",
     ]

@@ -1,4 +1,4 @@
-"""QuotaClient against a broker with faults at will."""
+"""QuotaClient with a broker that the test makes fail."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def many(count: int) -> list[EntityAlteration]:
     ]
 
 
-async def test_sets_and_removes(broker: FakeBroker) -> None:
+async def test_alter_sets_and_removes(broker: FakeBroker) -> None:
     broker.quotas = {ALICE: {"consumer_byte_rate": 1.0}}
     async with client_of(broker) as client:
         entries = [
@@ -46,7 +46,7 @@ async def test_sets_and_removes(broker: FakeBroker) -> None:
         }
 
 
-async def test_what_lasts_is_asked_for_by_a_filter(broker: FakeBroker) -> None:
+async def test_lasting_quotas_are_requested_by_a_filter(broker: FakeBroker) -> None:
     broker.quotas = {ALICE: {"producer_byte_rate": 5.0}}
     async with client_of(broker) as client:
         # A plain broker is asked again, without the filter that it does not know.
@@ -57,7 +57,7 @@ async def test_what_lasts_is_asked_for_by_a_filter(broker: FakeBroker) -> None:
     assert [len(request.components) for request in broker.describes] == [1, 0, 1, 0]
 
 
-async def test_a_rejection_to_say_what_lasts_is_told(broker: FakeBroker) -> None:
+async def test_rejected_request_for_lasting_quotas_raises(broker: FakeBroker) -> None:
     broker.describe_faults.append((ErrorCode.cluster_authorization_failed, None))
     async with client_of(broker) as client:
         with pytest.raises(QuotasRejected, match="CLUSTER_AUTHORIZATION_FAILED"):
@@ -75,7 +75,7 @@ async def test_describes_by_parts_or_exactly(broker: FakeBroker) -> None:
     assert matches == [(0, "alice"), (1, None)]
 
 
-async def test_a_rejection_does_not_keep_the_rest_from_being_sent(broker: FakeBroker) -> None:
+async def test_rejection_does_not_stop_the_rest(broker: FakeBroker) -> None:
     entries = many(2500)
     rejected = {entries[0].entity, entries[1700].entity}
     broker.fault = lambda entity: (ErrorCode.invalid_request, "no such key") if entity in rejected else None
@@ -91,7 +91,7 @@ async def test_a_rejection_does_not_keep_the_rest_from_being_sent(broker: FakeBr
     assert len(broker.quotas) == 2498
 
 
-async def test_what_may_pass_is_sent_again_alone(broker: FakeBroker) -> None:
+async def test_retriable_entity_is_sent_again_alone(broker: FakeBroker) -> None:
     faults: list[Fault] = [(ErrorCode.not_controller, None)]
     broker.fault = lambda entity: faults.pop() if faults and entity == BOB else None
     entries = [
@@ -104,7 +104,7 @@ async def test_what_may_pass_is_sent_again_alone(broker: FakeBroker) -> None:
     assert [len(request.entries) for request in broker.alterations] == [2, 1]
 
 
-async def test_what_does_not_pass_is_rejected_in_the_end(broker: FakeBroker) -> None:
+async def test_entity_is_rejected_after_the_last_retry(broker: FakeBroker) -> None:
     broker.fault = lambda entity: (ErrorCode.coordinator_not_available, "the store is away")
     async with client_of(broker) as client:
         rejections = await alter(client, [EntityAlteration(BOB, {"producer_byte_rate": 2.0})])
@@ -112,19 +112,17 @@ async def test_what_does_not_pass_is_rejected_in_the_end(broker: FakeBroker) -> 
     assert len(broker.alterations) == 1 + len(PAUSES)
 
 
-async def test_an_entity_that_the_answer_leaves_out_is_not_taken_for_done(broker: FakeBroker) -> None:
+async def test_entity_omitted_by_the_response_is_rejected(broker: FakeBroker) -> None:
     broker.forget = {BOB}
     async with client_of(broker) as client:
         entries = [
             EntityAlteration(ALICE, {"producer_byte_rate": 1.0}),
             EntityAlteration(BOB, {"producer_byte_rate": 2.0}),
         ]
-        assert await alter(client, entries) == [
-            RejectedAlteration(BOB, "the server's answer says nothing of it")
-        ]
+        assert await alter(client, entries) == [RejectedAlteration(BOB, "the server's response omits it")]
 
 
-async def test_a_lost_connection_is_made_again(broker: FakeBroker) -> None:
+async def test_lost_connection_is_reopened(broker: FakeBroker) -> None:
     drops = [True]
     broker.drop = lambda api_key: api_key == ALTER and bool(drops) and drops.pop()
     async with client_of(broker) as client:
@@ -134,7 +132,7 @@ async def test_a_lost_connection_is_made_again(broker: FakeBroker) -> None:
     assert broker.connections == 2
 
 
-async def test_requests_that_a_server_never_answers_are_given_up_one_by_one(broker: FakeBroker) -> None:
+async def test_requests_without_a_response_are_rejected_one_by_one(broker: FakeBroker) -> None:
     broker.drop = lambda api_key: api_key == ALTER
     async with client_of(broker) as client:
         await client.describe()
@@ -143,7 +141,7 @@ async def test_requests_that_a_server_never_answers_are_given_up_one_by_one(brok
     assert "closed the connection without a response" in rejections[0].reason
 
 
-async def test_a_server_that_goes_away_leaves_a_count_of_what_was_not_sent(broker: FakeBroker) -> None:
+async def test_error_counts_the_entities_that_were_not_sent(broker: FakeBroker) -> None:
     def drop(api_key: int) -> bool:
         if api_key == ALTER and len(broker.alterations) == 1:
             broker.stop()
@@ -158,7 +156,7 @@ async def test_a_server_that_goes_away_leaves_a_count_of_what_was_not_sent(broke
     assert len(broker.quotas) == 1000
 
 
-async def test_a_server_that_has_never_answered_is_not_waited_for(broker: FakeBroker) -> None:
+async def test_server_that_never_responded_is_not_retried(broker: FakeBroker) -> None:
     broker.drop = lambda api_key: api_key == DESCRIBE
     async with client_of(broker) as client:
         with pytest.raises(UpstreamUnavailable, match="a listener with TLS or SASL"):
@@ -166,7 +164,7 @@ async def test_a_server_that_has_never_answered_is_not_waited_for(broker: FakeBr
     assert broker.connections == 1
 
 
-async def test_a_server_that_is_silent_is_not_waited_for_for_ever(broker: FakeBroker) -> None:
+async def test_silent_server_times_out(broker: FakeBroker) -> None:
     release = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -182,24 +180,24 @@ async def test_a_server_that_is_silent_is_not_waited_for_for_ever(broker: FakeBr
         release.set()
 
 
-async def test_a_description_that_may_come_later_is_asked_for_again(broker: FakeBroker) -> None:
+async def test_retriable_describe_is_retried(broker: FakeBroker) -> None:
     broker.describe_faults.append((ErrorCode.coordinator_load_in_progress, "reading the topic"))
     async with client_of(broker) as client:
         assert await client.describe() == {}
 
 
-async def test_a_description_that_is_rejected(broker: FakeBroker) -> None:
+async def test_rejected_describe_raises(broker: FakeBroker) -> None:
     broker.describe_faults.append((ErrorCode.cluster_authorization_failed, None))
     async with client_of(broker) as client:
         with pytest.raises(QuotasRejected, match="CLUSTER_AUTHORIZATION_FAILED"):
             await client.describe()
 
 
-async def test_nobody_there(broker: FakeBroker) -> None:
+async def test_error_names_every_address(broker: FakeBroker) -> None:
     broker.newest_version = 0
     closed = broker.port
     client = QuotaClient([("127.0.0.1", 1), ("127.0.0.1", closed)])
     with pytest.raises(UpstreamUnavailable) as error:
         await client.__aenter__()
     assert "127.0.0.1:1: Connection refused" in str(error.value)
-    assert f"127.0.0.1:{closed}: does not serve DescribeClientQuotas v1" in str(error.value)
+    assert f"127.0.0.1:{closed}: does not support DescribeClientQuotas v1" in str(error.value)

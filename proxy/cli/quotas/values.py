@@ -1,17 +1,43 @@
-"""When a temporary quota ends, as the command line has it, in ms since the epoch."""
+"""Values that the user writes and reads: numbers of quotas, and times when a temporary quota ends."""
 
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 EXPIRES_AT_MS: Final = "expires_at_ms"
-"""The key of AlterClientQuotas that carries it, for the entry's other keys (docs/quotas-as-code.md)."""
+"""The key of AlterClientQuotas with the expiry of the entry's other keys (docs/quotas-as-code.md)."""
 
 _DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
+def parse_number(value: object) -> float:
+    """A finite number from YAML or the command line; YAML reads `1e6` as text. Raises ValueError."""
+    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            pass
+        else:
+            if math.isfinite(number):
+                return number
+    raise ValueError("expected a number")
+
+
+def plain_number(value: float) -> int | float:
+    """The value, as an int if it is whole. Quotas are float64 on the wire."""
+    return int(value) if value.is_integer() else value
+
+
+def show_number(value: float) -> str:
+    """The value as text, which parse_number() reads."""
+    return str(plain_number(value))
+
+
 def parse_time(text: str, now: datetime) -> int:
-    """An ISO 8601 time with its zone, after `now`. Raises ValueError with the sentence to show."""
+    """An ISO 8601 time with its zone, after `now`, in ms since the epoch. Raises ValueError with the sentence
+    to show.
+    """
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -19,12 +45,14 @@ def parse_time(text: str, now: datetime) -> int:
     if time.tzinfo is None:
         raise ValueError(f"{text} has no time zone; end it with Z for UTC, or with an offset such as +01:00")
     if time <= now:
-        raise ValueError(f"{text} is over")
+        raise ValueError(f"{text} is in the past")
     return _in_ms(time)
 
 
 def parse_duration(text: str, now: datetime) -> int:
-    """`7d`, `2h`, `1h30m`, `90s` from `now` on. Raises ValueError with the sentence to show."""
+    """`7d`, `2h`, `1h30m` or `90s` after `now`, in ms since the epoch. Raises ValueError with the sentence to
+    show.
+    """
     match = _DURATION.fullmatch(text)
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0, 0)
     try:
@@ -37,7 +65,7 @@ def parse_duration(text: str, now: datetime) -> int:
 
 
 def show_time(at_ms: float) -> str:
-    """UTC, to the second; the number itself where it is no time of this calendar."""
+    """The time in UTC, to the second; the number itself if it is outside the calendar."""
     try:
         time = datetime.fromtimestamp(at_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,9 +1,9 @@
-"""Columns: as many as occur, aligned by what a terminal shows."""
+"""Quotas as a table."""
 
-from proxy.cli.quotas.table import columns, quota_table
+from proxy.cli.quotas.output import columns, quota_table
 
 
-def test_a_column_for_each_type_and_quota_that_occurs() -> None:
+def test_table_has_a_column_for_each_type_and_quota() -> None:
     quotas = {
         (("ip", None),): {"connection_creation_rate": 10.0},
         (("user", "a b"),): {"producer_byte_rate": 1e6, "request_percentage": 12.5},
@@ -19,5 +19,5 @@ def test_wide_characters_take_two_cells() -> None:
     assert columns(("name", "v"), [("日本", "1"), ("ab", "2")]) == ["name  v", "日本  1", "ab    2"]
 
 
-def test_only_the_head_where_there_is_nothing() -> None:
+def test_table_without_rows_is_the_head() -> None:
     assert columns(("a", "b"), []) == ["a  b"]

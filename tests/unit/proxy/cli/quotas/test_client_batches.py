@@ -1,9 +1,9 @@
-"""Requests that a broker takes: bounded in entities and in ops."""
+"""Alterations are split into requests that are bounded in entities and in ops."""
 
 import pytest
 
-from proxy.cli.quotas.batches import MAX_OPS, batches
 from proxy.cli.quotas.changes import EntityAlteration
+from proxy.cli.quotas.client import MAX_OPS, batches
 
 CONTROLLER_RECORDS = 10_000
 """Kafka's controller answers POLICY_VIOLATION to a request that writes more."""
@@ -14,22 +14,22 @@ def entry(number: int, ops: int = 1) -> EntityAlteration:
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (3, [3]), (4, [3, 1]), (7, [3, 3, 1])])
-def test_as_many_entities_as_may_go_together(count: int, sizes: list[int]) -> None:
+def test_requests_are_bounded_in_entities(count: int, sizes: list[int]) -> None:
     entries = [entry(number) for number in range(count)]
     cut = list(batches(entries, max_entities=3))
     assert [len(batch) for batch in cut] == sizes
     assert [one for batch in cut for one in batch] == entries
 
 
-def test_as_many_ops_as_may_go_together() -> None:
+def test_requests_are_bounded_in_ops() -> None:
     entries = [entry(number, ops=2) for number in range(5)]
     assert [len(batch) for batch in batches(entries, max_ops=5)] == [2, 2, 1]
 
 
-def test_an_entity_with_more_ops_goes_alone() -> None:
+def test_entity_with_more_ops_than_the_bound_is_sent_alone() -> None:
     entries = [entry(1), entry(2, ops=9), entry(3)]
     assert [len(batch) for batch in batches(entries, max_ops=5)] == [1, 1, 1]
 
 
-def test_the_controller_s_limit_is_far() -> None:
+def test_bound_is_below_that_of_the_controller() -> None:
     assert MAX_OPS <= CONTROLLER_RECORDS / 2

@@ -1,0 +1,136 @@
+"""The commands export, import and diff: output, requests and exit codes."""
+
+from pathlib import Path
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from tests.unit.proxy.cli.quotas.commands_kit import ALICE, QUOTAS, quotas
+from tests.unit.proxy.cli.quotas.fake_broker import FakeBroker
+
+DIFF = """\
+- user alice: consumer_byte_rate 5
+~ user alice: producer_byte_rate 1000000 -> 2
+- user alice, client-id app: producer_byte_rate 7
++ user bob: producer_byte_rate 3
+- ip <default>: connection_creation_rate 10
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """alice's producer_byte_rate changed, bob new; the rest is missing."""
+    path = tmp_path / "quotas.yaml"
+    path.write_text(
+        "quotas:\n  clients:\n    - entity: {user: alice}\n      producer_byte_rate: 2\n"
+        "    - entity: {user: bob}\n      producer_byte_rate: 3\n"
+    )
+    return path
+
+
+def test_export_then_diff(filled: FakeBroker, tmp_path: Path) -> None:
+    file = tmp_path / "out.yaml"
+    assert quotas(filled, "export", "--out", str(file)).exit_code == 0
+    assert file.read_text() == quotas(filled, "export").stdout
+    result = quotas(filled, "diff", str(file))
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_export_to_a_missing_folder_exits_1(filled: FakeBroker, tmp_path: Path) -> None:
+    result = quotas(filled, "export", "--out", str(tmp_path / "missing" / "out.yaml"))
+    assert result.exit_code == 1
+    assert "No such file or directory" in result.stderr
+
+
+def test_export_reports_entities_that_a_file_cannot_represent(filled: FakeBroker) -> None:
+    filled.quotas[("user", "<default>"),] = {"producer_byte_rate": 1.0}
+    result = quotas(filled, "export")
+    assert result.exit_code == 1
+    assert 'user "<default>": omitted' in result.stderr
+    assert "<default>" not in result.stdout.replace("ip: <default>", "")
+
+
+def test_diff(filled: FakeBroker, file: Path) -> None:
+    result = quotas(filled, "diff", str(file))
+    assert (result.exit_code, result.stdout) == (1, DIFF)
+    assert result.stderr == "1 to add, 1 to change, 3 to remove\n"
+    assert not filled.alterations
+
+
+def test_diff_without_prune(filled: FakeBroker, file: Path) -> None:
+    kept = "".join(line for line in DIFF.splitlines(keepends=True) if not line.startswith("-"))
+    assert quotas(filled, "diff", str(file), "--no-prune").stdout == kept
+
+
+def test_import(filled: FakeBroker, file: Path) -> None:
+    result = quotas(filled, "import", str(file))
+    assert (result.exit_code, result.output) == (0, "2 entities altered, 0 equal already, 0 rejected\n")
+    assert filled.quotas == {
+        **QUOTAS,
+        ALICE: {"consumer_byte_rate": 5.0, "producer_byte_rate": 2.0},
+        (("user", "bob"),): {"producer_byte_rate": 3.0},
+    }
+
+
+def test_import_without_a_difference_sends_nothing(filled: FakeBroker, file: Path) -> None:
+    quotas(filled, "import", str(file))
+    filled.alterations.clear()
+    assert quotas(filled, "import", str(file)).output == "0 entities altered, 2 equal already, 0 rejected\n"
+    assert not filled.alterations
+
+
+def test_import_and_diff_ignore_temporary_quotas(filled: FakeBroker, file: Path) -> None:
+    file.write_text(
+        "quotas:\n  clients:\n"
+        "    - {entity: {user: alice}, producer_byte_rate: 9, expires: 2126-12-01T00:00:00Z}\n"
+    )
+    note = f"{file}: ignored 1 quotas with expires"
+    result = quotas(filled, "diff", str(file))
+    assert "user alice: producer_byte_rate" not in result.stdout
+    assert result.stderr.startswith(note)
+    assert note in quotas(filled, "import", str(file), "--prune", "--yes").stderr
+    assert filled.quotas == {ALICE: {"producer_byte_rate": 1e6}}
+
+
+@pytest.mark.parametrize(("options", "answer"), [(["--yes"], None), ([], "y\n")])
+def test_import_with_prune(options: list[str], answer: str | None, filled: FakeBroker, file: Path) -> None:
+    assert quotas(filled, "import", str(file), "--prune", *options, input=answer).exit_code == 0
+    assert filled.quotas == {
+        ALICE: {"producer_byte_rate": 2.0},
+        (("user", "bob"),): {"producer_byte_rate": 3.0},
+    }
+
+
+@pytest.mark.parametrize("answer", ["n\n", ""])
+def test_prune_asks_for_confirmation(answer: str, filled: FakeBroker, file: Path) -> None:
+    result = quotas(filled, "import", str(file), "--prune", input=answer)
+    assert result.exit_code == 1
+    assert "Remove 3 quotas of 3 entities?" in result.stderr
+    assert filled.quotas == QUOTAS
+
+
+def test_import_continues_after_a_rejection(filled: FakeBroker, file: Path) -> None:
+    filled.fault = lambda entity: (ErrorCode.invalid_request, "too small") if entity == ALICE else None
+    result = quotas(filled, "import", str(file))
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "quota-proxy: user alice: not altered: too small (INVALID_REQUEST)\n"
+        "1 entities altered, 0 equal already, 1 rejected\n"
+    )
+    assert (("user", "bob"),) in filled.quotas
+
+
+@pytest.mark.parametrize("command", ["import", "diff"])
+def test_wrong_file_exits_2(command: str, filled: FakeBroker, file: Path) -> None:
+    file.write_text(file.read_text() + "      consumer_byte_rate: fast\n")
+    result = quotas(filled, command, str(file))
+    assert result.exit_code == 2
+    assert f"{file}:7: quotas.clients[1].consumer_byte_rate: " in result.stderr
+    assert not filled.alterations
+
+
+def test_dry_run_shows_the_changes_and_makes_none(filled: FakeBroker, file: Path) -> None:
+    result = quotas(filled, "import", str(file), "--prune", "--dry-run")
+    assert (result.exit_code, result.stdout) == (0, DIFF)
+    assert [request.validate_only for request in filled.alterations] == [True]
+    assert filled.quotas == QUOTAS
