@@ -79,12 +79,12 @@ def expiry_options(command: Command) -> Command:
 
     decorated: Command = wrapper
     only = "(quota proxies only)."
-    for_help = f"Make the change temporary: its duration, such as 2h {only}"
+    for_help = f"Duration of a temporary change, such as 2h {only}"
     decorated = click.option("--for", "duration", metavar="DURATION", help=for_help)(decorated)
     return click.option(
         "--expires",
         metavar="TIME",
-        help=f"Make the change temporary: its end, such as 2026-12-01T00:00Z {only}",
+        help=f"End of a temporary change, such as 2026-12-01T00:00Z {only}",
     )(decorated)
 
 
@@ -106,7 +106,7 @@ def entity_options(*, required: bool) -> Callable[[Command], Command]:
 
         decorated: Command = wrapper
         for kind, (metavar, named_help, what) in reversed(NAMED.items()):
-            default_help = f"The default {what}, for those without a quota of their own."
+            default_help = f"The default {what}: each {what} without a quota by name."
             decorated = click.option(f"--{kind}-default", is_flag=True, help=default_help)(decorated)
             decorated = click.option(f"--{kind}", metavar=metavar, help=named_help)(decorated)
         return decorated
