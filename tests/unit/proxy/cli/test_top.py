@@ -66,7 +66,7 @@ def server() -> Iterator[Server]:
     server.http.server_close()
 
 
-def test_the_table() -> None:
+def test_table_has_throttled_buckets_first() -> None:
     found = lines(
         [
             bucket(),
@@ -87,12 +87,12 @@ def test_the_table() -> None:
     ]
 
 
-def test_what_does_not_fit_is_counted() -> None:
+def test_buckets_beyond_the_screen_are_counted() -> None:
     assert lines([bucket()] * 5, 2)[-1] == "5 buckets, 0 throttled; 3 are not shown"
     assert len(lines([bucket()] * 5, 2)) == 4
 
 
-def test_once(server: Server) -> None:
+def test_once_prints_the_table(server: Server) -> None:
     server.answer = {"quotas": [bucket(throttled=True)]}
     result = CliRunner().invoke(main, ["top", "--admin", server.url])
     assert (result.exit_code, result.stderr) == (0, "")
@@ -100,7 +100,7 @@ def test_once(server: Server) -> None:
     assert "throttled" in result.stdout
 
 
-def test_a_token(server: Server, tmp_path: Path) -> None:
+def test_token_is_sent(server: Server, tmp_path: Path) -> None:
     server.token = "secret"
     result = CliRunner().invoke(main, ["top", "--once", "--admin", server.url])
     assert result.exit_code == 1
@@ -112,7 +112,7 @@ def test_a_token(server: Server, tmp_path: Path) -> None:
     assert result.exit_code == 0
 
 
-def test_no_proxy_there(server: Server) -> None:
+def test_other_servers_are_reported(server: Server) -> None:
     server.answer = ["something else"]
     for url, says in (
         (server.url, "is not from a quota proxy"),
@@ -140,7 +140,7 @@ def test_wrong_usage(options: list[str], says: str) -> None:
     assert says in result.stderr
 
 
-def test_it_goes_on_asking(server: Server) -> None:
+def test_follow_retries_later_requests(server: Server) -> None:
     looks = 0
 
     def pause(seconds: float) -> None:
@@ -158,6 +158,6 @@ def test_it_goes_on_asking(server: Server) -> None:
     assert "user bob" in shown.get()
 
 
-def test_it_does_not_begin_where_nobody_answers() -> None:
+def test_follow_raises_if_the_first_request_fails() -> None:
     with pytest.raises(UpstreamUnavailable):
         follow(AdminPort("http://127.0.0.1:1"), Console(), 1.0)

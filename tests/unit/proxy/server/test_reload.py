@@ -1,4 +1,4 @@
-"""Reload: a changed file is in force by itself, however it was changed, and a broken one is rejected."""
+"""Reload: a changed file takes effect, however it was changed; a wrong one is rejected."""
 
 import asyncio
 import logging
@@ -67,15 +67,15 @@ def replace(path: Path, content: str) -> None:
     new.rename(path)
 
 
-async def test_a_file_that_is_written(kit: Kit) -> None:
+async def test_written_file_is_reloaded(kit: Kit) -> None:
     await kit.watched(lambda: kit.path.write_text(text(22)), 22)
 
 
-async def test_a_file_that_is_replaced(kit: Kit) -> None:
+async def test_replaced_file_is_reloaded(kit: Kit) -> None:
     await kit.watched(lambda: replace(kit.path, text(2)), 2)
 
 
-async def test_a_link_that_is_turned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_replaced_link_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Kubernetes does: proxy.yaml -> ..data/proxy.yaml, ..data -> a folder with the time in its name."""
     monkeypatch.setattr(reload, "POLL_SECONDS", 0.02)
     for number in (1, 2):
@@ -87,14 +87,14 @@ async def test_a_link_that_is_turned(tmp_path: Path, monkeypatch: pytest.MonkeyP
     # The kit writes its own start through the link.
     kit = Kit(link)
 
-    def turn() -> None:
+    def replace_link() -> None:
         (tmp_path / "..new").symlink_to("at-2")
         os.replace(tmp_path / "..new", tmp_path / "..data")
 
-    await kit.watched(turn, 2)
+    await kit.watched(replace_link, 2)
 
 
-async def test_a_broken_file_is_rejected_and_the_next_good_one_taken(
+async def test_wrong_file_is_rejected_and_the_next_valid_one_applied(
     kit: Kit, caplog: pytest.LogCaptureFixture
 ) -> None:
     kit.path.write_text(LISTENER + "quotas:\n  burst_secs: 1\n")
@@ -108,7 +108,7 @@ async def test_a_broken_file_is_rejected_and_the_next_good_one_taken(
     assert kit.reload.problem == ""
 
 
-async def test_a_file_that_is_gone_is_a_problem(kit: Kit) -> None:
+async def test_missing_file_is_a_problem(kit: Kit) -> None:
     kit.path.unlink()
     await kit.reload.reload("file changed")
     assert kit.reload.problem.startswith(f"{kit.path}: ")
@@ -116,32 +116,34 @@ async def test_a_file_that_is_gone_is_a_problem(kit: Kit) -> None:
     assert kit.applied == []
 
 
-async def test_half_a_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that goes on changing is being written: it counts when it has been left alone."""
-    looks = iter([(1,), (2,), (3,), (3,), (3,)])
+async def test_file_that_is_being_written_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is loaded when two checks find it the same."""
+    states = iter([(1,), (2,), (3,), (3,), (3,)])
     monkeypatch.setattr(reload, "POLL_SECONDS", 0)
-    monkeypatch.setattr(reload, "_state", lambda path: next(looks))
+    monkeypatch.setattr(reload, "_state", lambda path: next(states))
     path = tmp_path / "proxy.yaml"
     path.write_text(text())
     watched = Reload(path, load_configuration(path, KINDS).settings, KINDS, lambda configuration: None)
     left: list[int] = []
 
-    async def take(why: str) -> None:
-        left.append(len(list(looks)))
+    async def note(reason: str) -> None:
+        left.append(len(list(states)))
         raise asyncio.CancelledError
 
-    monkeypatch.setattr(watched, "reload", take)
+    monkeypatch.setattr(watched, "reload", note)
     with pytest.raises(asyncio.CancelledError):
         await watched.watch()
-    assert left == [1], "taken at the second look at (3,)"
+    assert left == [1], "reloaded at the second check that finds (3,)"
 
 
-async def test_the_same_quotas_are_not_applied_again(kit: Kit) -> None:
+async def test_equal_quotas_are_not_applied(kit: Kit) -> None:
     await kit.reload.reload("SIGHUP")
     assert kit.applied == []
 
 
-async def test_keys_that_need_a_restart_are_named(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
+async def test_keys_that_need_a_restart_are_logged(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     kit.path.write_text(
         "cluster: other\n"
@@ -185,7 +187,9 @@ async def test_quotas_are_read_once(kit: Kit, monkeypatch: pytest.MonkeyPatch) -
     assert (kit.applied, len(read)) == ([5], 1)
 
 
-async def test_another_number_of_listeners(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
+async def test_another_number_of_listeners_needs_a_restart(
+    kit: Kit, caplog: pytest.LogCaptureFixture
+) -> None:
     second = "{name: b, bootstrap_port: 1, broker_port_base: 0, upstream: {bootstrap: ['k:9092']}}"
     listeners = f"listeners: [{{upstream: {{bootstrap: ['k:9092']}}}}, {second}]\n"
     kit.path.write_text(listeners + QUOTA.format(rate=1, more=""))

@@ -8,7 +8,7 @@ from proxy.cli.quotas.log_command import HEAD, to_json, to_row
 from tests.unit.proxy.cli.quotas.test_audit_log import ENTRY
 
 
-def test_a_row() -> None:
+def test_row_has_the_fields_of_the_entry() -> None:
     assert dict(zip(HEAD, to_row(ENTRY), strict=True)) == {
         "TIME": "2026-11-30T12:00:00Z",
         "BY": "admin",
@@ -40,12 +40,12 @@ def test_values(change: dict[str, object], shown: str) -> None:
     assert to_row(replace(ENTRY, **change))[-1] == shown  # type: ignore[arg-type]
 
 
-def test_nobody_and_another_kind() -> None:
+def test_unknown_author_and_unknown_kind() -> None:
     row = to_row(replace(ENTRY, by="", address="", entity=None, kind="topic-config"))
     assert (row[1], row[3], row[4]) == ("-", "-", "topic-config")
 
 
-def test_names_control_no_terminal() -> None:
+def test_control_characters_are_quoted() -> None:
     assert to_row(replace(ENTRY, by="\x1b[2J"))[1] == r'"\u001b[2J"'
 
 

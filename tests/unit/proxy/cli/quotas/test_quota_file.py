@@ -51,7 +51,7 @@ def test_json_has_the_same_shape(file: Path) -> None:
     assert read_quotas(file).lasting == QUOTAS
 
 
-def test_nobody(file: Path) -> None:
+def test_file_without_quotas(file: Path) -> None:
     file.write_text(to_yaml({}))
     assert read_quotas(file).lasting == {}
 

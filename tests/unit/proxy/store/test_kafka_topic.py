@@ -1,0 +1,101 @@
+"""KafkaTopic without Kafka; tests/integration/test_store.py has a real topic."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+from aiokafka import TopicPartition
+
+from proxy.quota.identity import QuotaEntity
+from proxy.store.kafka_topic import KafkaTopic
+from proxy.store.quota_store import QuotaStore, StoreUnavailable
+from proxy.store.records import Place, Setting, encode
+from proxy.tasks import Tasks
+
+PLACE = Place(QuotaEntity("alice", None), "producer_byte_rate")
+SETTING = Setting(value=5.0, by="admin", client_id="c", origin="::1", at_ms=1)
+TOPIC = TopicPartition("quotas", 0)
+
+
+class Store:
+    """Records what the topic passes to the store."""
+
+    def __init__(self) -> None:
+        self.changes: list[object] = []
+        self.restarts = 0
+
+    def read(self, changes: list[object]) -> None:
+        self.changes += changes
+
+    def read_anew(self) -> None:
+        self.restarts += 1
+
+
+class Consumer:
+    """A consumer of a partition with these records, from offset 0."""
+
+    def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
+        self.records = [
+            SimpleNamespace(offset=offset, key=key, value=value)
+            for offset, (key, value) in enumerate(records)
+        ]
+        self.sought: list[int] = []
+
+    async def getmany(self, *_: object, **__: object) -> dict[TopicPartition, list[Any]]:
+        return {TOPIC: self.records}
+
+    async def end_offsets(self, _: object) -> dict[TopicPartition, int]:
+        return {TOPIC: len(self.records)}
+
+    async def beginning_offsets(self, _: object) -> dict[TopicPartition, int]:
+        return {TOPIC: 0}
+
+    def seek(self, _: object, offset: int) -> None:
+        self.sought.append(offset)
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture
+async def topic(store: Store) -> KafkaTopic:
+    return KafkaTopic([("127.0.0.1", 1)], "quotas", cast("QuotaStore", store), Tasks(), 1.0)
+
+
+async def test_changes_are_rejected_until_the_topic_is_loaded(topic: KafkaTopic) -> None:
+    with pytest.raises(StoreUnavailable):
+        await topic.append([(PLACE, SETTING)])
+
+
+async def test_records_reach_the_store_and_wake_the_writer(topic: KafkaTopic, store: Store) -> None:
+    written = asyncio.get_running_loop().create_task(topic._read_up_to(0))
+    await asyncio.sleep(0)
+    assert await topic._read(Consumer(encode(PLACE, SETTING)), 1.0) == 1
+    await written
+    assert store.changes == [(PLACE, SETTING)]
+
+
+async def test_unreadable_records_are_skipped_and_logged_once(
+    topic: KafkaTopic, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    await topic._read(Consumer((b"x", b"{}"), (b"x", None), encode(PLACE, SETTING)), 1.0)
+    assert store.changes == [(PLACE, SETTING)]
+    assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("same_topic", "position", "start", "restarts"),
+    [(True, 1, 1, 0), (True, 3, 0, 1), (False, 1, 0, 1)],
+    ids=["continues", "lost records", "recreated"],
+)
+async def test_reading_starts_over_in_a_recreated_or_shorter_topic(
+    topic: KafkaTopic, store: Store, same_topic: bool, position: int, start: int, restarts: int
+) -> None:
+    topic._topic_id, topic._position = UUID(int=1), position
+    consumer = Consumer((b"x", b"{}"), (b"x", None))
+    await topic._seek(consumer, UUID(int=1 if same_topic else 2))
+    assert (consumer.sought, store.restarts) == ([start], restarts)
