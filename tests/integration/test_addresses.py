@@ -1,4 +1,4 @@
-"""No client ever learns where a broker really is: whatever holds an address holds the proxy's."""
+"""Every address in a response is the proxy's: no client learns a broker's own address."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -42,7 +42,7 @@ def proxy(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
 
 @pytest.fixture
 def tap(kafka_cluster: EmbeddedKafka, proxy: ProxyProcess) -> Iterator[Tap]:
-    """Stands where clients believe the proxy to be; no address may leak through it."""
+    """Listen at the advertised addresses of the proxy, and check that no broker's address passes through."""
     ports = [proxy.bootstrap_port, *(proxy.broker_port(node_id) for node_id in kafka_cluster.node_ids)]
     with Tap({(ADVERTISED_HOST, port): (HOST, port) for port in ports}, keep=True) as tap:
         yield tap
@@ -161,7 +161,7 @@ def test_share_fetch_from_the_wrong_broker(
 def test_a_large_answer_with_endpoints_at_its_end(
     kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap
 ) -> None:
-    """Its length is on its way when the endpoints come: they have to vanish without changing it."""
+    """The frame's length is forwarded before the endpoints are read: they are removed in place."""
     wrong, wrong_id, _, other = _placed(kafka_cluster)
     large, large_id, _, _ = _placed(kafka_cluster, other)
     with RawClient(kafka_cluster.port(other)) as client:
@@ -189,7 +189,7 @@ def _ask(port: int, request: Any) -> Any:
 
 
 def _placed(kafka: EmbeddedKafka, leader: int = 1, replicas: int = 1) -> tuple[str, UUID, int, int]:
-    """A topic of this leader's: its name, its id, the leader, and a broker that does not lead it."""
+    """Create a topic with this leader; its name, its id, the leader, and a broker that does not lead it."""
     name = f"addresses-{uuid4().hex[:8]}"
     brokers = [leader, *(node_id for node_id in kafka.node_ids if node_id != leader)]
     return name, make_topic(kafka, name, on=[brokers[:replicas]]), leader, brokers[1]

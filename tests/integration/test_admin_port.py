@@ -1,4 +1,4 @@
-"""The admin port beside a real Kafka: what it says is what has happened."""
+"""The admin port of a proxy before a real Kafka: metrics, quotas and readiness match what happened."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
 
 
 def _partition_bytes(proxy: ProxyProcess, topic: str, partition: int = 0) -> list[float]:
-    """In and out."""
+    """Bytes in and bytes out of a partition."""
     return [
         proxy.metric(
             PREFIX + "topic_partition_bytes_total", direction=way, topic=topic, partition=str(partition)
@@ -79,7 +79,7 @@ def test_open_metrics(proxy: ProxyProcess) -> None:
 
 
 def test_bytes_of_a_client(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """Frames as they are on the wire."""
+    """Bytes are counted as frames on the wire, with their lengths."""
     make_topic(kafka, "admin-bytes")
     requests = [produce("admin-bytes", batch([b"x" * 5000])), fetch("admin-bytes"), metadata(["admin-bytes"])]
     name = PREFIX + "client_bytes_total"
@@ -107,7 +107,7 @@ def test_connections(proxy: ProxyProcess) -> None:
 
 @pytest.mark.parametrize("version", [TOPIC_IDS_FROM - 1, TOPIC_IDS_FROM])
 def test_bytes_of_a_partition(version: int, kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """Under the topic's name also where requests have only its id; made again, it is another id."""
+    """Bytes are counted under the topic's name, also for requests with its id, and if it is recreated."""
     topic = f"admin-partitions-{version}"
     records = batch([b"x" * 5000])
     for times in (1, 2):
@@ -151,7 +151,7 @@ def _readiness(proxy: ProxyProcess) -> tuple[int, Any]:
 
 
 def test_readiness_follows_the_cluster(run_proxy: ProxyRunner) -> None:
-    """Alive always; ready while the cluster is there."""
+    """The proxy is always alive, and ready while the cluster is reachable."""
     (port,) = free_ports(1)
     proxy = run_proxy.prepare(f"{HOST}:{port}").start()
     assert proxy.get("/healthz")[0] == 200

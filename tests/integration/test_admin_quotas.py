@@ -1,4 +1,4 @@
-"""Client quotas set with Kafka's own tools, which get what brokers answer; and no broker learns of it."""
+"""Client quotas set with Kafka's own tools: responses equal a broker's, and no broker stores the quotas."""
 
 import time
 import uuid
@@ -136,7 +136,7 @@ CHECKED: list[tuple[list[tuple[str, str | None]], list[tuple[str, float | None]]
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_checks_are_those_of_a_broker(cluster: EmbeddedKafka, proxy: ProxyProcess, version: int) -> None:
-    """Each row is asked at both with validate_only: same code, same entity."""
+    """Each row is sent to both with validate_only: they return the same code and entity."""
     with RawClient(cluster.port(1)) as broker, RawClient(proxy.broker_port(1)) as through:
         for entry in CHECKED:
             request = alter_request(entry, validate_only=True, version=version)
@@ -188,7 +188,7 @@ FILTERS: list[tuple[str, int, str | None]] = [
 
 @pytest.fixture
 def native_quotas(cluster: EmbeddedKafka) -> Iterator[None]:
-    """The quotas of SHOWN at the broker itself, and afterwards none."""
+    """Set the quotas of SHOWN at the broker itself, and remove them at the end."""
     for entity in SHOWN:
         key = IP_RATE if "ip" in entity else RATE
         assert alter(cluster.port(1), entity, **{key: 1e9}) == ErrorCode.none
@@ -201,7 +201,7 @@ def native_quotas(cluster: EmbeddedKafka) -> Iterator[None]:
 
 @pytest.mark.usefixtures("native_quotas")
 def test_filters_are_those_of_a_broker(cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
-    """Each filter, and each pair of them, is asked at both."""
+    """Each filter, and each pair of filters, is sent to the broker and to the proxy."""
     proxy = run_proxy(cluster.bootstrap, settings=own_topic())
     for entity in SHOWN:
         assert (
@@ -248,7 +248,7 @@ def test_a_change_is_in_force_when_it_is_acknowledged(cluster: EmbeddedKafka, pr
     records = batch([b"x" * 200_000])
 
     def waits(client: RawClient) -> float:
-        """Seconds that a produce request is told to wait, once it may go on."""
+        """The throttle time of a produce request, in seconds."""
         seconds: float = client.ask(produce(topic, records)).throttle_time.total_seconds()
         return seconds
 
@@ -265,7 +265,7 @@ def test_a_change_is_in_force_when_it_is_acknowledged(cluster: EmbeddedKafka, pr
 
 
 def test_connections_over_the_rate_are_served_late_and_never_reset(proxy: ProxyProcess) -> None:
-    """127.0.0.1 may make 5 a second; all of 20 are served, and it takes their time."""
+    """127.0.0.1 may open 5 connections per second: all 20 are served, at that rate."""
     assert alter(proxy.broker_port(1), {"ip": "127.0.0.1"}, connection_creation_rate=5.0) == ErrorCode.none
     try:
         started = time.monotonic()

@@ -1,4 +1,4 @@
-"""Clients cannot tell the proxy from the brokers: all that they send arrives, once and in order."""
+"""Every client works through the proxy as with brokers: each message arrives once, and in order."""
 
 import pytest
 

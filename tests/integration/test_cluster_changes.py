@@ -1,4 +1,4 @@
-"""Brokers go, come and move, and leaders with them: nothing is lost, nothing comes twice."""
+"""Brokers stop, start and move, and leaders change: no message is lost or duplicated."""
 
 import json
 import socket
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.kafka
 
 @pytest.fixture(scope="module")
 def proxy(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
-    """Before three brokers."""
+    """A proxy before three brokers."""
     return run_proxy(kafka_cluster.bootstrap)
 
 
@@ -38,7 +38,7 @@ def test_a_broker_restarts_under_load(kafka_cluster: EmbeddedKafka, proxy: Proxy
 
 
 def test_leaders_move_under_load(kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tmp_path: Path) -> None:
-    """One by a reassignment to other brokers, one by an election; both with Kafka's tools."""
+    """One leader moves by a reassignment, one by an election, both with Kafka's tools."""
     make_topic(kafka_cluster, "moves", on=[(1, 2), (1, 2)])
     moves = [
         {"topic": "moves", "partition": 0, "replicas": [2, 3]},
@@ -77,7 +77,7 @@ def test_a_broker_that_joins_gets_its_port(kafka_cluster: EmbeddedKafka, run_pro
 
 
 def test_a_broker_that_moves_is_followed(run_proxy: ProxyRunner) -> None:
-    """It advertises another address after a restart; what it advertises there is a tap."""
+    """A broker advertises another address after a restart: that of a tap."""
     with EmbeddedKafka() as kafka:
         proxy = run_proxy(kafka.bootstrap)
         make_topic(kafka, "moved")
@@ -98,7 +98,7 @@ def test_a_broker_that_moves_is_followed(run_proxy: ProxyRunner) -> None:
 
 
 def test_a_topic_is_deleted_and_made_again(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
-    """Under its name it is another one, with another id; a producer and a consumer go on with that."""
+    """The new topic has another id; a producer and a consumer continue with it."""
     bootstrap = run_proxy(kafka.bootstrap).bootstrap
     first_id = make_topic(kafka, "again")
     producer = Confluent().producer(bootstrap, enable_idempotence=False)

@@ -1,5 +1,5 @@
-"""Quotas that are configs of topics and brokers, set and read with Kafka's own tools and clients; and brokers
-learn of none of them.
+"""Quotas that are configs of topics and brokers, set and read with Kafka's own tools and clients. The brokers
+store none of them.
 """
 
 import uuid
@@ -86,7 +86,7 @@ def topic(cluster: EmbeddedKafka) -> Iterator[str]:
 
 
 def own(port: int, resource: tuple[int, str], *names: str) -> dict[str, str | None]:
-    """The values that are configured, and not by default."""
+    """The values that are set, without defaults."""
     shown = shown_of(port, resource, *names)
     return {name: config.value for name, config in shown.items() if config.source in (1, 2, 3)}
 
@@ -120,7 +120,7 @@ def test_topics(tool: ConfigsTool, cluster: EmbeddedKafka, other: ProxyProcess, 
 def test_the_default_topic(
     tool: ConfigsTool, cluster: EmbeddedKafka, proxy: ProxyProcess, topic: str
 ) -> None:
-    """kafka-configs 4 sets it, and rejects by itself to describe a topic of that name; 3.9 does either."""
+    """kafka-configs 4 alters the default topic, but rejects its name when it describes; 3.9 does both."""
     default = ("--entity-type", "topics", "--entity-name", "<default>")
 
     def set_default(operation: int, **tools: str) -> None:
@@ -140,7 +140,7 @@ def test_the_default_topic(
 
 
 def test_brokers(tool: ConfigsTool, cluster: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """kafka-configs of 3.9 reads all, changes one, and writes all back; others are not to be lost by it."""
+    """kafka-configs of 3.9 reads all configs, changes one and writes all back: the others are kept."""
     broker_1 = ("--entity-type", "brokers", "--entity-name", "1")
     default = ("--entity-type", "brokers", "--entity-default")
     tool.alter(*broker_1, add=f"{TOTAL}=2000000,{CLEANERS}=2")
@@ -244,7 +244,7 @@ def test_it_is_kept(
 
 
 def test_a_deleted_topic_takes_its_configs_along(cluster: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """It is deleted and made again past the proxy: one at once, another when its configs are gone."""
+    """Topics are deleted and created again at the broker: one at once, one when its configs are gone."""
     at_once, later = (f"configs-{uuid.uuid4().hex[:8]}" for _ in range(2))
     for name in (at_once, later):
         make_topic(cluster, name)

@@ -1,4 +1,4 @@
-"""The controller mutation quota (KIP-599) on a real Kafka: raw requests, and everybody's admin clients."""
+"""The controller mutation quota (KIP-599) on a real Kafka, with raw requests and every admin client."""
 
 import asyncio
 import time
@@ -47,9 +47,9 @@ def _limit(client_id: str, rate: float) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
-    """Every client id has a bucket of its own: RATE, and Kafka's burst.
+    """A proxy in which every client id has a bucket of its own, with RATE and Kafka's burst.
 
-    Tools start slowly, so what they have used is not to come back meanwhile.
+    adminclient-1 is the tools' client id: its rate is low, so that no token returns while a tool starts.
     """
     limits = [_limit("<default>", RATE), _limit("rich", 1e6), _limit("adminclient-1", 0.1)]
     return run_proxy(kafka.bootstrap, limits)
@@ -57,14 +57,14 @@ def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
 
 @pytest.fixture(scope="module")
 def fast(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
-    """The same with FAST, and a second of burst."""
+    """A proxy with FAST and a burst of one second."""
     quotas = {"controller": {"window_num": 1, "window_size_seconds": 1}}
     return run_proxy(kafka.bootstrap, [_limit("<default>", FAST)], settings={"quotas": quotas})
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _clean(kafka: EmbeddedKafka) -> Iterator[None]:
-    """Topics of these tests are called mutation-something, and go at the end."""
+    """Delete the topics of these tests, mutation-*, at the end."""
     yield
     with RawClient(kafka.port(1)) as client:
         names = [topic.name for topic in client.ask(metadata()).topics]
@@ -80,7 +80,7 @@ def _codes(answer: Any) -> list[int]:
 
 
 def _ask(port: int, client_id: str, request: Any) -> Any:
-    """On a connection of its own, so that no wait before it counts."""
+    """Send a request on a connection of its own, which no earlier throttle mutes."""
     with RawClient(port, client_id) as client:
         return client.ask(request)
 
@@ -143,7 +143,7 @@ def test_permissive_versions_do_both_and_wait(kafka: EmbeddedKafka, proxy: Proxy
 def test_versions_that_cannot_be_told_get_the_answer_after_the_wait(
     kafka_391: EmbeddedKafka, run_proxy: ProxyRunner
 ) -> None:
-    """Kafka 3 knows them still."""
+    """CreateTopics v1 and DeleteTopics v0 have no throttle_time_ms, and only Kafka 3 supports them."""
     proxy = run_proxy(
         kafka_391.bootstrap,
         [_limit("<default>", 10.0)],
@@ -160,7 +160,7 @@ def test_versions_that_cannot_be_told_get_the_answer_after_the_wait(
 
 
 def test_the_designs_example(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
-    """5 per second with a burst of 500: 560 partitions leave -60 tokens, which take 12 s."""
+    """At 5 per second with a burst of 500, 560 partitions leave -60 tokens: a wait of 12 s."""
     proxy = run_proxy(
         kafka.bootstrap, [_limit("<default>", 5.0)], settings={"quotas": {"controller": {"window_num": 100}}}
     )
@@ -176,7 +176,7 @@ def test_the_designs_example(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> No
 
 
 def test_partial_batches_keep_order_and_names(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """What the broker rejects costs nothing, and does not come in the way of what follows."""
+    """Topics that the broker rejects cost nothing and do not affect those after them."""
     make_topic(kafka, "mutation-there")
     topics = {"mutation-z": 10, "mutation-there": 30, "mutation-y": 20, "mutation-x": 1}
     answer = _ask(proxy.broker_port(1), "partial", create_topics(topics, validate_only=True))
@@ -212,7 +212,7 @@ def test_a_change_is_in_force_at_once(proxy: ProxyProcess) -> None:
     assert _codes(_ask(proxy.broker_port(1), "changing", ten)) == [THROTTLED, THROTTLED]
 
 
-def test_the_brokers_own_quota_is_passed_on(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+def test_the_brokers_own_quota_is_forwarded(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
     topics = _two("native", 20)
     _set_rate(kafka.port(1), "rich", 1.0)
     try:
@@ -260,7 +260,7 @@ def test_java(fast: ProxyProcess) -> None:
 
 
 def test_kafka_topics(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """It asks for no retries."""
+    """kafka-topics disables retries."""
     create = (
         "kafka-topics",
         "--bootstrap-server",
@@ -312,7 +312,7 @@ def _aiokafka(bootstrap: str) -> Callable[[], None]:
 def test_batches_of_clients_that_know_no_error_89(
     client: Callable[[str], Callable[[], None]], fast: ProxyProcess
 ) -> None:
-    """They ask in permissive versions: each batch is done whole, and the next request waits for it."""
+    """They use permissive versions: each batch is done in full, and the next request waits."""
     run = client(fast.bootstrap)
     started = time.monotonic()
     run()
@@ -325,8 +325,8 @@ def test_batches_of_clients_that_know_no_error_89(
 # Others
 
 
-def test_a_storm_is_held_and_nobody_else_is(proxy: ProxyProcess) -> None:
-    """50 connections of one tenant; another makes a topic now and then."""
+def test_a_storm_is_throttled_and_other_tenants_are_not(proxy: ProxyProcess) -> None:
+    """50 connections of one tenant exceed its quota; another tenant creates topics meanwhile."""
     port = proxy.broker_port(1)
     calm: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""The demo as users run it: it shows tenants at their quotas, and however it ends, nothing of it runs on."""
+"""The demo as users run it: it shows tenants at their quotas, and no process outlives it."""
 
 import re
 import signal
@@ -26,7 +26,7 @@ def demo() -> Iterator[subprocess.Popen[str]]:
 
 
 def read_to(demo: subprocess.Popen[str], text: str) -> None:
-    """Reads the output up to a line that has this text."""
+    """Read the output up to a line with this text."""
     assert demo.stdout is not None
     for line in demo.stdout:
         if text in line:

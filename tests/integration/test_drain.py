@@ -1,4 +1,4 @@
-"""SIGTERM: what is in flight is delivered, nothing new is taken, and the exit status is 0."""
+"""Shutdown: requests in flight get their responses, new connections are rejected, the exit status is 0."""
 
 import os
 import signal
@@ -26,8 +26,8 @@ FULL_SECONDS = 0.5
 SLOW_SECONDS = 1.5
 """Longer than a drain reads from clients that could go on for ever."""
 pytestmark = pytest.mark.kafka
-HELD = timedelta(seconds=5)
-"""How long the broker holds back an answer; the drain has to last that long."""
+WAIT = timedelta(seconds=5)
+"""How long the broker delays a fetch response; the drain lasts at least that long."""
 
 
 def _exit_status(proxy: ProxyProcess) -> int:
@@ -44,8 +44,8 @@ def test_answers_in_flight_are_delivered(kafka: EmbeddedKafka, run_proxy: ProxyR
     make_topic(kafka, "drain-answers")
     make_topic(kafka, "drain-nothing")
     with RawClient(proxy.broker_port(1)) as waiting, RawClient(proxy.broker_port(1)) as producing:
-        waiting.send(replace(fetch("drain-nothing"), max_wait=HELD))
-        producing.send(replace(fetch("drain-nothing"), max_wait=HELD))
+        waiting.send(replace(fetch("drain-nothing"), max_wait=WAIT))
+        producing.send(replace(fetch("drain-nothing"), max_wait=WAIT))
         for _ in range(20):
             producing.send(produce("drain-answers", batch([b"x" * 1000])))
         wait_until(lambda: proxy.metric("quota_proxy_requests_total", api="Fetch") == 2, "both fetches")
@@ -68,7 +68,7 @@ def test_answers_in_flight_are_delivered(kafka: EmbeddedKafka, run_proxy: ProxyR
 
 @pytest.mark.parametrize("slow", [False, True], ids=["", "slow broker"])
 def test_acks_0_is_flushed(slow: bool, kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
-    """What a client has sent when it is over arrives, though no answer tells so."""
+    """Requests without responses that a client has sent before the shutdown arrive."""
     proxy = run_proxy(kafka.bootstrap)
     topic = f"drain-acks-0-{slow}"
     make_topic(kafka, topic)
@@ -107,9 +107,7 @@ def test_a_proxy_restarts_under_load(kafka: EmbeddedKafka, run_proxy: ProxyRunne
     assert not proxy.log_lines("Traceback|ERROR")
 
 
-def test_a_client_that_waits_for_its_quota_holds_up_nothing(
-    kafka: EmbeddedKafka, run_proxy: ProxyRunner
-) -> None:
+def test_a_throttled_client_does_not_delay_the_shutdown(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     proxy = run_proxy(kafka.bootstrap, [{"entity": {"client-id": "slow"}, "producer_byte_rate": 1000}])
     make_topic(kafka, "drain-quota")
     with RawClient(proxy.broker_port(1), "slow") as client:

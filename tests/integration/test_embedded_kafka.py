@@ -1,4 +1,4 @@
-"""The embedded Kafka is a whole Kafka: it serves, restarts, says why it failed, never outlives its owner."""
+"""EmbeddedKafka serves, restarts, reports why it failed, and never outlives the process that started it."""
 
 import os
 import shutil
@@ -62,7 +62,7 @@ def _runs(pid: int) -> bool:
 
 @pytest.fixture
 def owner() -> Iterator[subprocess.Popen[str]]:
-    """A Python process that holds a Kafka."""
+    """A Python process that runs a Kafka."""
     with subprocess.Popen(
         [sys.executable, "-c", _OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -84,7 +84,7 @@ def test_records_go_in_and_come_out(kafka: EmbeddedKafka) -> None:
 
 
 def test_the_new_group_protocols_work(kafka: EmbeddedKafka) -> None:
-    """KIP-848 and KIP-932: both need features of the cluster, and internal topics that fit one broker."""
+    """KIP-848 and KIP-932 need features of the cluster, and internal topics that fit one broker."""
     _make_topic(kafka, "embedded-groups")
     _produce(kafka, "embedded-groups", "one", "two")
     kip_848 = ("--from-beginning", "--command-property", "group.protocol=consumer")

@@ -1,4 +1,4 @@
-"""Consumer groups rebalance through the proxy: members come and go, and partitions follow."""
+"""Consumer groups rebalance through the proxy when members join and leave."""
 
 from collections.abc import Callable
 from contextlib import ExitStack

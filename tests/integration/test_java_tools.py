@@ -1,4 +1,4 @@
-"""Kafka's own command line tools, through the proxy, say what they say to brokers."""
+"""Kafka's own command line tools work through the proxy as with brokers."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_consumer_groups(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
 
 
 def test_broker_api_versions(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """The same as the broker's own, but for the address."""
+    """The output equals the broker's own, apart from the address."""
     through_proxy, direct = (
         kafka.run_tool("kafka-broker-api-versions", "--bootstrap-server", bootstrap).stdout
         for bootstrap in (proxy.bootstrap, kafka.bootstrap)

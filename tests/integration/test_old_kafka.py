@@ -1,4 +1,4 @@
-"""Kafka 3.9.1, the last that speaks the oldest versions of Produce and Fetch, and today's clients with it."""
+"""Kafka 3.9.1, the last one that supports the oldest versions of Produce and Fetch, with today's clients."""
 
 import time
 from collections.abc import Callable
@@ -30,7 +30,7 @@ CLIENTS: dict[str, Callable[[], Client]] = {
 
 @pytest.fixture(scope="module")
 def proxy(kafka_391: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
-    """Holds client ids that begin with `old` to QUOTA, both ways."""
+    """A proxy that limits client ids that begin with `old` to QUOTA, in both directions."""
     names = ("client", *(f"old-{version}" for version in range(3)))
     rates = {"producer_byte_rate": QUOTA, "consumer_byte_rate": QUOTA}
     return run_proxy(kafka_391.bootstrap, [{"entity": {"client-id": name}, **rates} for name in names])
@@ -76,7 +76,7 @@ def test_the_versions_that_are_offered(kafka_391: EmbeddedKafka, proxy: ProxyPro
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_old_produce_requests(version: int, kafka_391: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """v0 cannot be told to wait, so its answer does; the others' says it."""
+    """v0 has no throttle_time_ms, so its response is delayed; the others announce the wait."""
     topic = f"old-produce-{version}"
     make_topic(kafka_391, topic, max_message_bytes=2_000_000)
     records = batch([b"x" * 1600 * KILO], magic=min(version, 1))
@@ -103,7 +103,7 @@ def test_old_produce_requests(version: int, kafka_391: EmbeddedKafka, proxy: Pro
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_old_fetch_requests(version: int, kafka_391: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """v0 cannot be told to wait, so its answer does."""
+    """v0 has no throttle_time_ms, so its response is delayed."""
     topic = f"old-fetch-{version}"
     make_topic(kafka_391, topic)
     with RawClient(kafka_391.port(1)) as client:

@@ -1,4 +1,4 @@
-"""Consumers of six partitions, one of them over its quota: it comes at its limit, the others at once."""
+"""Consumers of six partitions, one over its quota: it is delivered at its limit, the others at once."""
 
 import threading
 import time
@@ -47,7 +47,7 @@ def omitting(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
 
 
 def _produce(kafka: EmbeddedKafka, topic: str, hot_messages: int = HOT_MESSAGES) -> int:
-    """Numbered messages, in batches of 16 KiB at most; returns how many."""
+    """Produce numbered messages, in batches of at most 16 KiB; return how many."""
     make_topic(kafka, topic, PARTITIONS)
     producer = Confluent(batch_size=16 << 10, linger_ms=50).producer(kafka.bootstrap)
     cold = [partition for partition in range(PARTITIONS) if partition != HOT]
@@ -61,7 +61,7 @@ def _produce(kafka: EmbeddedKafka, topic: str, hot_messages: int = HOT_MESSAGES)
 
 
 class Flow:
-    """What comes out of the proxy for each partition of some topics, sampled while a test runs."""
+    """Bytes out of the proxy for each partition of some topics, sampled while a test runs."""
 
     def __init__(self, proxy: ProxyProcess, topics: list[str]) -> None:
         self._proxy = proxy
@@ -108,7 +108,7 @@ class Flow:
         start = self.began_at(topic) + 2
 
         def total(at: float) -> float:
-            """At a moment between two samples, as much as lies between them."""
+            """Interpolate between two samples."""
             for (before, low), (after, high) in pairwise(samples):
                 if before <= at <= after:
                     return low + (high - low) * (at - before) / (after - before)
@@ -143,10 +143,10 @@ def test_the_others_flow_at_once_and_the_hot_one_at_its_limit(
         check_even(rates, QUOTA)
 
 
-def test_who_comes_while_a_partition_is_over_gets_everything_too(
+def test_a_consumer_that_joins_while_a_partition_is_omitted_gets_every_message(
     kafka: EmbeddedKafka, omitting: ProxyProcess
 ) -> None:
-    """Its first fetch names all partitions; those that are held back have no records in the answer."""
+    """Its first fetch names all partitions; omitted ones have no records in the response."""
     topic = "omitted-shared"
     messages = _produce(kafka, topic, QUOTA // SIZE)
     with ThreadPoolExecutor(len(CLIENTS)) as pool:
@@ -165,7 +165,7 @@ def test_who_comes_while_a_partition_is_over_gets_everything_too(
 def test_a_quota_comes_changes_and_goes_while_consumers_read(
     kafka: EmbeddedKafka, omitting: ProxyProcess
 ) -> None:
-    """Sessions that are open already are opened anew, and what stays out comes back when the quota goes."""
+    """Open sessions are opened again, and omitted partitions return when the quota is deleted."""
     topic = "omitted-later"
     messages = _produce(kafka, topic, HOT_MESSAGES)
     names = ("java", "kafka-python", "aiokafka")

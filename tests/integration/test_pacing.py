@@ -1,4 +1,4 @@
-"""A quota holds in every second, not just on average: what native quotas do not do."""
+"""Throughput stays near the quota in every second, not only on average as with Kafka's own quotas."""
 
 from concurrent.futures import ThreadPoolExecutor
 

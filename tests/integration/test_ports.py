@@ -1,4 +1,4 @@
-"""A port that cannot be had is said so: in the log, in a metric, and in the exit status."""
+"""A port that cannot be opened is reported in the log, in a metric and by the exit status."""
 
 import socket
 

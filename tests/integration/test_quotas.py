@@ -1,4 +1,4 @@
-"""Byte quotas against a real broker: who waits, for how long, and that nobody gets around it."""
+"""Byte quotas before a real broker: which clients are throttled, and for how long."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +27,7 @@ RATES = {"producer_byte_rate": QUOTA, "consumer_byte_rate": QUOTA}
 
 @pytest.fixture(scope="module")
 def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
-    """Holds each of LIMITED to QUOTA, both ways."""
+    """A proxy that limits each of LIMITED to QUOTA, in both directions."""
     return run_proxy(kafka.bootstrap, [{"entity": {"client-id": name}, **RATES} for name in LIMITED])
 
 
@@ -90,7 +90,7 @@ def test_a_consumers_throttle_time_is_true(kafka: EmbeddedKafka, proxy: ProxyPro
 
 
 def _check_mute(client: RawClient, sent: float, answered: float, announced: float) -> None:
-    """A next request, sent at once, is answered when the wait is over, and not much later."""
+    """The next request, sent at once, gets its response when the wait ends, and not much later."""
     client.send(api_versions())
     next_at = client.receive().at
     assert sent + announced - SLACK / 20 <= next_at <= answered + announced + LATE
@@ -177,7 +177,7 @@ def test_quotas_of_users_and_of_pairs(kafka: EmbeddedKafka, run_proxy: ProxyRunn
 
 
 def test_kafkas_own_algorithm(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
-    """`window`: ten seconds' worth goes through at once, and the next request pays for it."""
+    """With `window`, ten seconds' worth is forwarded at once, and the next request is throttled for it."""
     make_topic(kafka, "quota-window")
     limited = [{"entity": {"client-id": "<default>"}, "producer_byte_rate": QUOTA}]
     proxy = run_proxy(kafka.bootstrap, limited, settings={"quotas": {"algorithm": "window"}})

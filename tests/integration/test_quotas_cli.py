@@ -1,4 +1,4 @@
-"""`quota-proxy quotas` at a plain broker, where kafka-configs sees the same quotas, and at the proxy."""
+"""`quota-proxy quotas` with a plain broker, where kafka-configs shows the same quotas, and with the proxy."""
 
 import json
 import subprocess
@@ -33,7 +33,7 @@ def commands(bootstrap: str) -> Run:
 
 @pytest.fixture
 def quotas(kafka: EmbeddedKafka, tmp_path: Path) -> Iterator[Run]:
-    """Runs a command against the broker; the quotas that it leaves are removed in the end."""
+    """Run a command with the broker, and remove the quotas that are left at the end."""
 
     run = commands(kafka.bootstrap)
     yield run
@@ -223,7 +223,7 @@ def test_log(kafka: EmbeddedKafka, quotas: Run) -> None:
 
 
 def test_kafka_3_9(kafka_391: EmbeddedKafka, run_proxy: ProxyRunner, tmp_path: Path) -> None:
-    """Taken over from the last Kafka 3, by a proxy in front of it."""
+    """Quotas of Kafka 3.9 are exported, and imported into a proxy before it."""
     native = commands(kafka_391.bootstrap)
     proxy = commands(
         run_proxy(kafka_391.bootstrap, settings={"quotas": {"store": {"topic": "cli-391"}}}).bootstrap

@@ -1,4 +1,4 @@
-"""Replication through the proxy: followers fetch at their own pace, and throttled ones at the throttle's."""
+"""Replication through the proxy: throttled replicas move at the throttle's rate, others at their own."""
 
 import asyncio
 import statistics
@@ -55,20 +55,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
 
 @pytest.fixture(scope="module")
 def proxy(cluster: Replicated) -> Iterator[ProxyProcess]:
-    """With a topic FED that is in sync on both brokers, and has to stay so."""
+    """A proxy, and a topic FED that is in sync on two brokers and has to stay so."""
     with cluster.proxy() as proxy:
         make_topic(cluster.kafka, FED, on=FED_ON, min_insync_replicas=2)
         yield proxy
 
 
 def fill(cluster: Replicated, topic: str, megabytes: int) -> None:
-    """Produce so much, in batches of 100 KB."""
+    """Produce this many megabytes, in batches of 100 KB."""
     client = Confluent(batch_size=100_000, linger_ms=20)
     client.send(cluster.kafka.bootstrap, topic, megabytes * 1024, size=1024)
 
 
 def cluster_of(bootstrap: str, topic: str, to: list[int]) -> Cluster:
-    """What is planned on, of this topic alone: all of it moves."""
+    """The cluster as `reassign` sees it, with this topic alone, all of which moves."""
     found = asyncio.run(read_cluster(bootstrap.split(",")[0]))
     partitions = [each for each in found.partitions if each.topic == topic]
     return Cluster(found.brokers, partitions, [Move(topic, each.partition, to) for each in partitions])
@@ -99,7 +99,7 @@ def set_configs(proxy: ProxyProcess, kind: ResourceType, *names: str, **values: 
 
 
 def set_brokers(proxy: ProxyProcess, **values: str | None) -> None:
-    """Those of every broker."""
+    """Set these configs of every broker."""
     set_configs(proxy, ResourceType.BROKER, "1", "2", "3", **values)
 
 
@@ -156,8 +156,8 @@ def test_replicas_in_sync_are_fed_through_the_proxy(cluster: Replicated, proxy: 
 def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
     cluster: Replicated, proxy: ProxyProcess, tmp_path: Path
 ) -> None:
-    """While others are produced to, and on brokers that never hear of the throttle. It takes the time that
-    `quota-pipeline reassign` plans for it.
+    """The topic moves while another is produced to, and no broker sees the throttle. The move takes the
+    time that `quota-pipeline reassign` plans.
     """
     make_topic(cluster.kafka, "moved", on=[(1,)] * 8)
     make_topic(cluster.kafka, "bystander", on=[(1, 2), (2, 1)], min_insync_replicas=2)
@@ -207,8 +207,8 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
 
 @pytest.mark.timed
 def test_each_side_alone_of_three_brokers(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
-    """Replicas move to a third broker while their partitions are produced to: at first under a throttle that
-    is less than that, then under one of either side alone. The last one ends by itself.
+    """Replicas move to a third broker while their partitions are produced to: under a throttle below that
+    rate, then under one of the leader's side, and then of the follower's side, which expires.
     """
     on = [(1, 2), (2, 1), (1, 2), (2, 1)]
     make_topic(cluster.kafka, "sides", on=on)
@@ -253,7 +253,7 @@ def test_each_side_alone_of_three_brokers(cluster: Replicated, proxy: ProxyProce
 def test_a_changed_rate_holds_within_two_seconds(
     cluster: Replicated, proxy: ProxyProcess, tmp_path: Path
 ) -> None:
-    """And a move that is cancelled leaves no throttle behind."""
+    """After a cancelled move no throttle is left."""
     make_topic(cluster.kafka, "changed", on=[(1,)] * 4)
     fill(cluster, "changed", 34)
     reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "changed", on=[(1, 2)] * 4)
@@ -277,7 +277,7 @@ def test_a_changed_rate_holds_within_two_seconds(
 
 @pytest.mark.timed
 def test_a_move_survives_the_proxy(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
-    """It is killed in the middle of it."""
+    """The proxy is killed during a move."""
     make_topic(cluster.kafka, "survives", on=[(1,)] * 4)
     fill(cluster, "survives", 20)
     before = digests(cluster.kafka, "survives", 4)
@@ -301,7 +301,7 @@ def test_a_move_survives_the_proxy(cluster: Replicated, proxy: ProxyProcess, tmp
 
 @pytest.mark.timed
 def test_a_move_survives_its_broker(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
-    """The one that gets the replicas is killed in the middle of it, and starts again."""
+    """The broker that gets the replicas is killed during the move, and starts again."""
     make_topic(cluster.kafka, "restarted", on=[(1,)] * 4)
     fill(cluster, "restarted", 16)
     before = digests(cluster.kafka, "restarted", 4)
@@ -324,7 +324,7 @@ def test_a_move_survives_its_broker(cluster: Replicated, proxy: ProxyProcess, tm
 def test_a_whole_broker_is_throttled_with_one_switch(
     cluster: Replicated, proxy: ProxyProcess, tmp_path: Path
 ) -> None:
-    """The lists are empty, and the old AlterConfigs sets it; a proxy that ends in the middle hands over."""
+    """The lists are empty, AlterConfigs sets the switch, and the proxy restarts during the move."""
     make_topic(cluster.kafka, "whole", on=[(1,)] * 4)
     fill(cluster, "whole", 24)
     lists = dict.fromkeys(LISTS, "")
@@ -367,7 +367,7 @@ def test_a_whole_broker_is_throttled_with_one_switch(
 
 @pytest.mark.parametrize("enforce", ["broker", "both"])
 def test_brokers_enforce_it(enforce: str, kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
-    """The throttle is set at the brokers too, and goes there as well; here it counts for `both` alone."""
+    """The throttle is set at the brokers; the proxy enforces it too only with `both`."""
     listener = {
         "name": "replication",
         "replication": True,

@@ -1,4 +1,4 @@
-"""A secured Kafka and the proxy before it: who gets in is who the broker says, and spends their own quota."""
+"""A proxy before a secured Kafka: a client has the quota of the principal that the broker authenticated."""
 
 import contextlib
 import http.client
@@ -184,7 +184,7 @@ def test_a_wrong_password(front: SecuredProxy, authority: Authority, topic: str)
 
 
 def test_another_login_on_the_same_connection(front: SecuredProxy, topic: str) -> None:
-    """A client may show that it is who it was, and nobody else."""
+    """A client may authenticate again as the same user, and as no other."""
     handshake = request_type(HANDSHAKE, 1)(mechanism="PLAIN")
 
     def token(user: str) -> bytes:
@@ -210,7 +210,7 @@ def change(user: str) -> Any:
 
 
 def test_a_login_by_bare_messages(front: SecuredProxy, topic: str) -> None:
-    """As clients of before Kafka 1.0 log in: after SaslHandshake v0, without SaslAuthenticate."""
+    """The login of clients before Kafka 1.0: bare messages after SaslHandshake v0."""
     with RawClient(front.ports["learning"], client_id=topic) as client:
         assert client.ask(request_type(HANDSHAKE, 0)(mechanism="PLAIN")).error_code is ErrorCode.none
         client.send_bytes(framed(f"\0bob\0{PASSWORDS['bob']}".encode()))
@@ -258,7 +258,7 @@ def test_before_a_login_nobody_is_told_anything(front: SecuredProxy) -> None:
 def test_a_client_whose_tls_ends_here_has_to_be_named(
     secured: EmbeddedKafka, front: SecuredProxy, authority: Authority, user: str, may: bool
 ) -> None:
-    """Even a super user of the cluster: the broker takes it for the proxy."""
+    """Even a super user of the cluster needs a mapping: the broker sees only the proxy's principal."""
     config = tool_config(secured.folder, way_of(user, None, authority))
     done = secured.run_tool(
         "kafka-configs",
@@ -273,7 +273,7 @@ def test_a_client_whose_tls_ends_here_has_to_be_named(
 
 
 def test_one_port_for_all_brokers(front: SecuredProxy, authority: Authority) -> None:
-    """The port is the same; which broker is meant is in the hello, and in every address that is told."""
+    """All brokers share a port: SNI tells which one is meant, and every address has its name."""
     port = front.ports["names"]
     context = ssl.create_default_context(cafile=authority.ca)
     with RawClient(port, tls=context, server_name="kafka.test") as client:

@@ -1,4 +1,4 @@
-"""Large messages, nothing at all, and very many partitions."""
+"""Large messages, empty topics, and very many partitions."""
 
 import asyncio
 import sys
@@ -53,7 +53,7 @@ def test_large_messages_with_java(kafka: EmbeddedKafka, proxy: ProxyProcess) -> 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
 def test_memory_does_not_grow_with_messages(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
-    """Nor with a consumer that asks for much and reads nothing."""
+    """Memory does not grow with a consumer that requests much and reads nothing, either."""
     make_topic(kafka, "bounded", max_message_bytes=LIMIT)
     proxy = run_proxy(kafka.bootstrap)
     records = batch([bytes(LARGE)])
@@ -103,7 +103,7 @@ def test_an_empty_topic(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
 
 
 def test_a_thousand_partitions(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """aiokafka has many of them in one request; librdkafka would send one for each."""
+    """aiokafka puts many partitions into one request; librdkafka sends a request for each."""
     make_topic(kafka, "thousand", partitions=1000)
     some = range(0, 1000, 4)
 

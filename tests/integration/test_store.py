@@ -1,4 +1,4 @@
-"""The store of quotas: shared by proxies, there again after a crash, and out of reach for a while."""
+"""The store of quotas: shared by proxies, complete after a crash, and unreachable for a while."""
 
 import json
 import signal
@@ -49,7 +49,7 @@ def shown(proxy: ProxyProcess, node_id: int = 1) -> Quotas:
 
 
 def warnings(proxy: ProxyProcess) -> list[str]:
-    """What /readyz warns of, where the proxy is ready."""
+    """The warnings of /readyz of a proxy that is ready."""
     status, text = proxy.get("/readyz")
     detail = json.loads(text)
     assert (status, detail["ready"], detail["problems"]) == (200, True, []), text
@@ -58,7 +58,7 @@ def warnings(proxy: ProxyProcess) -> list[str]:
 
 
 async def records(kafka: EmbeddedKafka, topic: str) -> list[tuple[Any, Any]]:
-    """Keys and values of the topic, as JSON."""
+    """The keys and values of the topic, parsed as JSON."""
     partition = TopicPartition(topic, 0)
     async with AIOKafkaConsumer(bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([partition])
@@ -151,7 +151,7 @@ def test_temporary_quotas_end_everywhere(kafka: EmbeddedKafka, run_proxy: ProxyR
 
 
 def test_out_of_reach(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner, topic: str) -> None:
-    """The broker with the topic's only replica stops: limits stay, changes are rejected, and it recovers."""
+    """The broker with the topic's only replica stops: limits stay, changes are rejected, until it is back."""
     kafka = kafka_cluster
     make_topic(kafka, topic, cleanup_policy="compact")
     proxy = run_proxy(kafka.bootstrap, settings=with_store(topic))
@@ -186,7 +186,7 @@ def test_out_of_reach(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner, topi
 def test_the_topic_outlives_a_broker(
     kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
 ) -> None:
-    """Made by the proxy, it has three replicas: changes go on, and a proxy can start."""
+    """A topic that the proxy creates has three replicas: changes are accepted, and a proxy can start."""
     kafka = kafka_cluster
     proxy = run_proxy(kafka.bootstrap, settings=with_store(topic))
     leader = leaders(kafka, topic)[0]
@@ -204,7 +204,7 @@ def test_the_topic_outlives_a_broker(
 def test_a_topic_that_is_not_fit_is_no_store(
     kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
 ) -> None:
-    """A proxy that cannot know its quotas serves nobody, and says why; then the operator puts it right."""
+    """A proxy that cannot load its quotas serves no client and reports why, until the topic is corrected."""
     make_topic(kafka, topic)
     proxy = run_proxy.prepare(kafka.bootstrap, settings=with_store(topic)).start()
     expected = f"quotas: topic {topic} has cleanup.policy=delete, which loses quotas; set it to compact"

@@ -1,4 +1,4 @@
-"""Quotas of topics and of the broker, on a real Kafka: held at their limits, no message lost or doubled."""
+"""Quotas of topics and of brokers on a real Kafka: limits hold, and no message is lost or duplicated."""
 
 import json
 import threading
@@ -43,15 +43,15 @@ def rejected(proxy: ProxyProcess, topic: str) -> float:
 
 @pytest.fixture(scope="module")
 def rejecting(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
-    """A proxy that rejects what is over 500 kB/s of a partition, in topics called after the clients."""
+    """A proxy that rejects more than 500 kB/s of a partition, in topics named after the clients."""
     topics = {f"rejected-{name}": REJECTING for name in (*CLIENTS, "hot")}
     quotas = {"store": "none", "topics": topics}
     settings = {"quotas": quotas, "metrics": {"topic_partitions": True}}
     return run_proxy(kafka.bootstrap, settings=settings)
 
 
-def test_every_client_sends_what_is_rejected_again(kafka: EmbeddedKafka, rejecting: ProxyProcess) -> None:
-    """3 MB at 500 kB/s, of which one second's worth passes at once."""
+def test_every_client_retries_rejected_batches(kafka: EmbeddedKafka, rejecting: ProxyProcess) -> None:
+    """Each sends 3 MB at 500 kB/s, of which one second's worth is accepted at once."""
 
     def send(name: str) -> float:
         make_topic(kafka, f"rejected-{name}")
@@ -67,8 +67,8 @@ def test_every_client_sends_what_is_rejected_again(kafka: EmbeddedKafka, rejecti
         check_all_there(Confluent().read(kafka.bootstrap, f"rejected-{name}", COUNT), COUNT)
 
 
-def test_consumers_of_a_partition_that_is_over_wait(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
-    """Two consumers of one partition share its rate; the clients' own quota is no tighter."""
+def test_consumers_over_a_partitions_rate_are_throttled(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    """Two consumers of one partition share its rate."""
     topic_id = make_topic(kafka, "consumed")
     Confluent(linger_ms=5, batch_size=40_000).send(kafka.bootstrap, "consumed", COUNT, size=SIZE)
     quotas = {"store": "none", "topics": {"<default>": {"consumer.byte.rate": 2 * RATE}}}
@@ -88,7 +88,7 @@ def test_consumers_of_a_partition_that_is_over_wait(kafka: EmbeddedKafka, run_pr
 
 
 def longest_wait(proxy: ProxyProcess, topic_id: UUID) -> timedelta:
-    """What a consumer that names the topic by its id is told in its first answers."""
+    """The longest throttle time of a consumer's first fetches, which name the topic by its id."""
     offset = 0
     waits = []
     with RawClient(proxy.broker_port(1)) as client:
@@ -100,7 +100,7 @@ def longest_wait(proxy: ProxyProcess, topic_id: UUID) -> timedelta:
 
 
 class SixPartitions:
-    """A producer with one partition that is sent more than it may have, and five that are not."""
+    """A producer that exceeds the quota of one partition, and not those of five others."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._producer = Confluent().producer(bootstrap, batch_size=40_000, linger_ms=5)
@@ -137,7 +137,7 @@ class SixPartitions:
 
 
 @pytest.mark.timed
-def test_a_hot_partition_is_held_at_its_limit_and_the_others_flow(
+def test_a_hot_partition_stays_at_its_limit_and_the_others_flow(
     kafka: EmbeddedKafka, rejecting: ProxyProcess
 ) -> None:
     make_topic(kafka, "rejected-hot", partitions=6, message_timestamp_type="LogAppendTime")
@@ -165,7 +165,7 @@ def test_a_hot_partition_is_held_at_its_limit_and_the_others_flow(
 
 
 class Steady:
-    """Sends numbered messages of 1000 bytes at a rate, and notes those that failed."""
+    """A producer of numbered messages of 1000 bytes at a rate, which records failures."""
 
     def __init__(self, bootstrap: str, topic: str, rate: int) -> None:
         self._producer = Confluent().producer(bootstrap, linger_ms=20)
@@ -191,7 +191,7 @@ class Steady:
 
 
 def with_topics(proxy: ProxyProcess, quotas: dict[str, Any]) -> None:
-    """Have the proxy take these quotas.* keys."""
+    """Write these quotas.* keys to the proxy's file."""
     config = json.loads(proxy.config_file.read_text())
     config["quotas"] = {**config["quotas"], **quotas}
     proxy.config_file.write_text(json.dumps(config))
@@ -249,8 +249,8 @@ def test_a_broker_over_its_total_rejects_the_topics_that_are_over_their_share(
 
 
 class Unanswered:
-    """A producer with acks=0. Nobody can tell it of a rejection: drops are counted, and the connection
-    ends.
+    """A producer with acks=0, which gets no response: rejected batches are counted, and its connection is
+    closed.
     """
 
     def __init__(self, proxy: ProxyProcess, topic: str) -> None:

@@ -1,4 +1,4 @@
-"""Transactions commit and abort through the proxy, and who reads committed sees only the committed."""
+"""Transactions commit and abort through the proxy; read_committed consumers see only committed messages."""
 
 import asyncio
 from collections.abc import Callable
@@ -100,7 +100,7 @@ def test_java_commits(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
 
 
 def test_offsets_are_part_of_a_transaction(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """Read, transform, write: the offsets of an aborted transaction are not committed."""
+    """A consume-transform-produce loop: offsets of an aborted transaction are not committed."""
     group = new_group()
     make_topic(kafka, f"{group}-in")
     make_topic(kafka, f"{group}-out")

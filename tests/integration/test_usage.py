@@ -1,4 +1,4 @@
-"""Usage events of real clients: what they add up to is what /metrics says."""
+"""Usage events of real clients add up to the counters of /metrics."""
 
 import json
 from collections import Counter

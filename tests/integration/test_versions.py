@@ -1,4 +1,4 @@
-"""What clients may speak is what both the broker and the proxy know; nothing else is touched."""
+"""Clients are offered the API versions that the broker and the proxy both support."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def _ranges(answer: Any) -> dict[int, tuple[int, int]]:
 
 
 def test_the_proxy_reads_the_newest_versions_of_the_broker(kafka: EmbeddedKafka) -> None:
-    """When this fails, Kafka has a version of an API that the module named here has to learn."""
+    """A failure means that Kafka has a newer version of an API than the module named here supports."""
     behind = []
     for key, (_, newest) in _ranges(_answer(kafka.port(1))).items():
         api = APIS.known[key] if key < len(APIS.known) else None
@@ -59,14 +59,14 @@ def test_clients_are_offered_what_both_know(version: int, kafka: EmbeddedKafka, 
 
 
 def test_transactions_of_the_new_kind_are_announced(proxy: ProxyProcess) -> None:
-    """KIP-890: clients use them where the finalized feature says so."""
+    """KIP-890: clients use them if the finalized feature is announced."""
     answer = _answer(proxy.bootstrap_port)
     levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
     assert levels["transaction.version"] >= 2
 
 
 def test_an_unknown_version_of_api_versions_is_answered(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """KIP-511: in v0's form, with the versions that there are."""
+    """KIP-511: the response is v0, with the supported versions."""
     newer = bytearray(request_frame(api_versions(), correlation_id=5))
     newer[6:8] = NOT_SPOKEN.to_bytes(2, "big")
     answers = []

@@ -1,7 +1,7 @@
 """`python -m tests.interop.run [CLIENT ...]`: clients of other languages through the proxy, on a real Kafka.
 
 Each sends numbered messages and reads them back as a consumer group: first without a quota, then with a quota
-of 1 MiB/s on its client id, then to partitions that reject what is over their quota. Exit status 1 if a
+of 1 MiB/s on its client id, then to partitions that reject traffic over their quota. Exit status 1 if a
 message was lost, came twice or out of order, if a client failed or did not keep to its quota, or if none
 could run.
 """
@@ -37,7 +37,7 @@ def prepare(names: Sequence[str], console: Console) -> list[Client]:
         try:
             clients.append(kind())
         except LeftOut as reason:
-            console.print(f"{kind.name} is left out: {reason}")
+            console.print(f"{kind.name} is skipped: {reason}")
     return clients
 
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests, and jobs run as a user runs them, but in this process."""
+"""One Spark session for all tests; jobs run through the command, in this process."""
 
 import gc
 import warnings
@@ -27,7 +27,7 @@ _QUICK: Final = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """py4j leaves its sockets to the garbage collector."""
+    """Ignore unclosed sockets: py4j leaves them to the garbage collector."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Two threads, one partition after a shuffle: small tables are quick so."""
+    """A session with two threads and one shuffle partition, which is fast for small tables."""
     session = make_session("local[2]", kafka=True, settings=_QUICK)
     yield session
     with warnings.catch_warnings():
@@ -46,7 +46,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def frame(spark: SparkSession) -> Callable[..., DataFrame]:
-    """Makes a table of events out of dicts."""
+    """Make a table of events from dicts."""
 
     def make(*events: dict[str, Any]) -> DataFrame:
         return spark.createDataFrame([tuple(event[name] for name in EVENT.names) for event in events], EVENT)
@@ -56,7 +56,7 @@ def frame(spark: SparkSession) -> Callable[..., DataFrame]:
 
 @pytest.fixture
 def run_job(spark: SparkSession) -> Callable[..., Result]:
-    """Runs `quota-pipeline` with these arguments in the tests' session."""
+    """Run `quota-pipeline` with these arguments in the tests' session."""
 
     def run(*arguments: object) -> Result:
         return CliRunner().invoke(main, [str(argument) for argument in arguments])

@@ -63,7 +63,7 @@ def test_a_partition_hour_is_an_hour_in_which_the_tenant_used_the_partition(fram
 
 
 def test_cents_go_to_those_who_lost_the_most(frame: Frame) -> None:
-    """Three times a third of a cent, and half a cent: 1.5 cents, so 2 are given out."""
+    """Three times a third of a cent and half a cent are 1.5 cents, rounded to 2."""
     prices = Prices(currency="EUR", per_million_requests=Decimal(1))
     events = [make_event(user=user, requests=3333) for user in ("a", "b", "c")]
     table = chargeback(frame(*events, make_event(user="d", requests=5001)), prices)

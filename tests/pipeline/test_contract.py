@@ -1,4 +1,4 @@
-"""What the proxy writes is what the pipeline reads: the event's fields, their types, which may be null."""
+"""The pipeline's schema of an event equals the proxy's: fields, types, and which may be null."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def test_types_and_nulls_agree() -> None:
 
 
 def test_counts_are_what_a_tally_has() -> None:
-    """Identity and counts are all of an event but for what describes it."""
+    """An event has identity, counts, and the fields that describe it."""
     assert set(shape()) - {*IDENTITY, *COUNTS} == {"v", "interval_ms", "quota"}
     client: ClientUsage = UsageLedger().client(1, "u", "c")
     client.count_request(0, 1)

@@ -1,4 +1,4 @@
-"""From real clients under quotas, through the proxy, its topic and a stream, to tables."""
+"""The whole path: clients under quotas, the proxy, its usage topic, a stream, and tables."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -87,7 +87,7 @@ def test_usage_is_what_the_clients_sent(
 
 
 def check_replay(spark: SparkSession, run_job: Callable[..., Result], quotas: Path, out: Path) -> None:
-    """With the quotas that were in force, the waits are those that there were."""
+    """A replay with the quotas that were in force gives the throttle times that were measured."""
     result = run_job("replay", "--events", out / "events", "--out", out, "--quotas", quotas)
     assert result.exit_code == 0, result.output
     rows = spark.read.parquet(str(out / "replay")).collect()

@@ -1,4 +1,4 @@
-"""Ingest: files and topics to a table by date, each event once."""
+"""The ingest job: files and topics become a table by date, with each event once."""
 
 import json
 import os
@@ -26,7 +26,7 @@ MINUTE_MS = 60_000
 
 
 def stored(spark: SparkSession, out: Path) -> list[int]:
-    """Each event's `bytes_in`, by which the tests tell them apart."""
+    """Each event's `bytes_in`, which identifies it in these tests."""
     return sorted(row.bytes_in for row in spark.read.parquet(str(out / "events")).collect())
 
 
@@ -62,7 +62,7 @@ def test_what_is_no_event_is_kept_from_run_to_run(
 
 
 def test_another_jobs_quarantine_is_that_runs(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
-    """But in a folder with what was ingested, whose quarantine is the only place of what was left out."""
+    """A job replaces the quarantine of its own folder, but adds to that of ingested events."""
     good = write_lines(tmp_path / "good.jsonl", [make_event()])
     first, second = (write_lines(tmp_path / name, [make_event(), name]) for name in ("first", "second"))
 
@@ -111,7 +111,7 @@ def test_a_topic_as_it_is_now(
 def follow_until_sigterm(
     run_job: RunJob, options: Iterable[object], out: Path, when_it_has_begun: Callable[[], None]
 ) -> Result:
-    """The job with --stream follow, ended while there is something to read."""
+    """Run the job with --stream follow, and stop it while there are events to read."""
 
     batches = out / "events/_spark_metadata"
     before = set(batches.iterdir())
@@ -138,8 +138,8 @@ def follow_until_sigterm(
 def test_a_stream_goes_on_where_it_ended(
     kafka: EmbeddedKafka, topic: str, spark: SparkSession, run_job: RunJob, tmp_path: Path
 ) -> None:
-    """Duplicates are left out within a batch, between batches and across restarts, also one after SIGTERM;
-    late ones are counted.
+    """Duplicates are dropped within a batch, between batches and across restarts, also after SIGTERM; late
+    events are counted.
     """
     source = f"kafka://{kafka.bootstrap}/{topic}"
     options = ("ingest", "--stream", "once", "--late", "10 minutes", "--events", source, "--out", tmp_path)

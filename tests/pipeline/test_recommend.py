@@ -87,7 +87,7 @@ def test_a_quota_comes_down_in_steps_and_goes_up_at_once() -> None:
     }
 
 
-def test_names_that_a_file_cannot_have_are_left_out() -> None:
+def test_names_that_a_file_cannot_have_are_skipped() -> None:
     found = [(user, "", IN, "c/1", 1.0) for user in ("<default>", "<rest>", "")]
     assert recommend(found, Rules(), {}) == {}
 

@@ -1,4 +1,4 @@
-"""Replay: the quotas that were in force give what really happened; others, what they would have done."""
+"""Replay: the quotas that were in force give what happened; others, what would have happened."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +30,7 @@ def quotas(rate: float = MB, **settings: Any) -> QuotaSet:
 
 
 def rows(events: list[dict[str, Any]], quotas: QuotaSet) -> Any:
-    """As applyInPandas gives one bucket's intervals."""
+    """One bucket's intervals, as applyInPandas gives them."""
     limit = quotas.clients[EVERYBODY][PRODUCER_BYTE_RATE]
     return pd.DataFrame(
         [
@@ -130,7 +130,7 @@ def tried_without_a_wait(events: list[dict[str, Any]], quotas: QuotaSet) -> bool
     ],
 )
 def test_tenants_far_below_their_limit_need_no_trying(size: float, requests: int, surely: bool) -> None:
-    """Two share the bucket: one has nine tenths of it."""
+    """Two tenants share the bucket; one uses nine tenths of it."""
     events = [
         make_event(at=10_000 * step, client_id=name, bytes_in=round(size * of_ten), requests=requests)
         for step in range(20)
@@ -147,7 +147,7 @@ def test_who_has_waited_is_tried() -> None:
 
 
 def test_tenants_share_a_bucket(frame: Frame) -> None:
-    """Two clients at 0.8 MB/s each have enough alone, and too little together."""
+    """Two clients at 0.8 MB/s each stay below the quota alone, and exceed it together."""
     events = [
         make_event(user="alice", client_id=name, at=10_000 * step, bytes_in=8 * MB, requests=100)
         for step in range(12)

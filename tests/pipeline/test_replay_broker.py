@@ -1,4 +1,4 @@
-"""What the broker's quota would have rejected, and whom."""
+"""Replay of the broker's quota: which bytes it would have rejected, and whose."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ def rows(events: list[dict[str, Any]]) -> Any:
 
 
 def minutes(count: int, **rates: float) -> list[dict[str, Any]]:
-    """Events of so many minutes: users named like the topics that they produce to, in bytes/s."""
+    """Events of this many minutes; users have the names of the topics that they produce to, in bytes/s."""
     return [
         make_event(at=10_000 * step, user=topic, topic=topic, bytes_in=round(10 * rate))
         for step in range(6 * count)

@@ -1,4 +1,4 @@
-"""Byte rates of topics' partitions: those in force give what happened; others, what they would have done."""
+"""Replay of partitions' byte rates: those in force give what happened; others, what would have happened."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ def quotas(**topics: dict[str, object]) -> QuotaSet:
 
 
 def happened(quota: str, *topics: str) -> list[dict[str, Any]]:
-    """Events of a client that a limit of 1 MB/s held: its bytes by topic, and its requests beside them."""
+    """Events of a client throttled at 1 MB/s: its bytes by topic, and its requests."""
     limits = QuotaSet(Quotas(), {QuotaEntity("", None): {"producer_byte_rate": MB}}).limits()
     api, way = ("Produce", "bytes_in") if quota == PRODUCED else ("Fetch", "bytes_out")
     events: list[dict[str, Any]] = []
@@ -53,7 +53,7 @@ def test_without_a_limit_nobody_waits(frame: Frame) -> None:
 
 
 def test_a_request_waits_for_the_worst_of_its_partitions(frame: Frame) -> None:
-    """Half of 1 MB/s is for each topic: one may have it, the other half of it."""
+    """Each topic gets half of 1 MB/s: one has that rate as its limit, the other half of it."""
     tried = quotas(orders={PRODUCED: MB // 2}, returns={PRODUCED: MB // 4})
     (row,) = replay(frame(*happened(PRODUCED, "orders", "returns")), tried).collect()
     assert row.after_late_ms == pytest.approx(120_000, rel=0.1)
@@ -80,7 +80,7 @@ def test_what_is_over_is_rejected_where_the_action_says_so(frame: Frame) -> None
     assert row.after_rejected_bytes == pytest.approx(120 * MB, rel=0.1)
 
 
-def test_what_consumers_leave_out_is_not_known(frame: Frame) -> None:
+def test_partitions_omitted_from_fetches_are_unknown(frame: Frame) -> None:
     tried = quotas(orders={CONSUMED: MB, f"{CONSUMED}.action": "omit"})
     (row,) = replay(frame(*happened(CONSUMED, "orders")), tried).collect()
     assert row.before_throttle_ms > 0

@@ -1,4 +1,4 @@
-"""The report: a page of a fixed hour, kept as it is; units, charts, and a page for no events."""
+"""The report: a golden page of a fixed hour, units, charts, and a page without events."""
 
 import csv
 from collections.abc import Callable
@@ -21,7 +21,7 @@ NOON: Final = datetime(2026, 1, 1, 12)
 
 
 class Page(HTMLParser):
-    """What a page refers to, and its texts."""
+    """A page's links and texts."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Page(HTMLParser):
 
 
 def test_the_report_of_a_fixed_hour(run_job: RunJob, tmp_path: Path) -> None:
-    """To accept a change: `cp` what the failure names over the golden page, and look at it in a browser."""
+    """To accept a change, copy the file that the failure names over the golden page, and look at it."""
     result = run_job(
         *("report", "--events", GOLDEN / "hour.jsonl", "--out", tmp_path),
         *("--prices", GOLDEN / "prices.yaml", "--quotas", GOLDEN / "quotas.yaml"),

@@ -1,4 +1,4 @@
-"""The event's columns are the proxy's event, and the documentation has the tables' columns as they are."""
+"""The event's columns are the proxy's, and the documentation lists every table's columns."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A job on a real Spark cluster, a master and two workers, has the result that it has on this machine."""
+"""A job on a Spark cluster of a master and two workers gives the same result as a local one."""
 
 import subprocess
 import sys
@@ -59,7 +59,7 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 def test_the_report_is_the_same(master: str, tmp_path: Path) -> None:
-    """All of its tables, of which one is made by Python on the workers."""
+    """The report has every table, one of which is computed in Python on the workers."""
     command = [
         *(sys.executable, "-m", "pipeline.cli", "report", "--master", master),
         *("--events", str(GOLDEN / "hour.jsonl"), "--out", str(tmp_path / "out")),

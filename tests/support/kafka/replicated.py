@@ -53,11 +53,11 @@ class Replicated:
         )
 
     def port(self, node_id: int) -> int:
-        """Where its fellows reach a broker, at the proxy."""
+        """The proxy's port at which the other brokers reach this one."""
         return self._base + node_id
 
     def complaints(self) -> list[str]:
-        """What the brokers' logs have of replicas that fell out of sync, or that nobody fetches any more."""
+        """Lines of the brokers' logs about replicas that left the ISR, or whose fetcher failed."""
         logs = [self.kafka.log(node_id).read_text(errors="replace") for node_id in self.kafka.node_ids]
         lines = [line for log in logs for line in log.splitlines()]
         return [line for line in lines if "Shrinking ISR" in line or "marked as failed" in line]

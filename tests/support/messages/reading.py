@@ -120,7 +120,7 @@ def ends_short(api: Api, reader: Reader, request: RequestView, view: ResponseVie
 def pass_response(
     api_key: int, version: int, parts: list[bytes], throttle_time_ms: int = 0, want_items: bool = False
 ) -> tuple[list[bytes], ResponseView]:
-    """What of a response goes on after each of its parts, as though it were too large to be held."""
+    """Return what of a response is forwarded after each of its parts, as for one too large to buffer."""
     api = api_of(api_key)
     request = request_view(api, version)
     frame = Frame([parts[0]], sum(map(len, parts)), len(parts) == 1)

@@ -53,7 +53,7 @@ def batch(values: Iterable[bytes], magic: int = 2) -> bytes:
 
 
 def values(records: bytes) -> list[bytes]:
-    """The values in the batches of a Fetch response; a batch that is cut off is left out."""
+    """The values in the batches of a Fetch response; a batch that is cut off is skipped."""
     batches = MemoryRecords(records)
     found: list[bytes] = []
     while batches.has_next():

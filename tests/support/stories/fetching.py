@@ -1,4 +1,4 @@
-"""Fetches of several partitions, inside sessions and outside, for stories about what is left out of them."""
+"""Fetches of several partitions, inside sessions and outside, for stories about omitted partitions."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -42,7 +42,7 @@ ALL: Final = {(HOT, 0): 10, (HOT, 1): 20, (COLD, 0): 30}
 """The partitions of a story, and the offsets from which they are fetched."""
 BATCH: Final = record_batch(100)
 NOTHING_NEW: Final = dict.fromkeys(ALL, (70, b""))
-"""The answer for all of them without records."""
+"""A response for all of them without records."""
 OURS: Final = 12345
 """The broker's id of the session, and the client's."""
 THEIRS: Final = OURS ^ SESSION_MASK
@@ -70,7 +70,7 @@ class Names(TopicNames):
 
 
 class Omitting(Quota):
-    """Holds back what the story says: partitions of HOT, until a time."""
+    """A quota that omits the partitions of HOT that the story names, until a time."""
 
     def __init__(self) -> None:
         super().__init__((FETCH,))
@@ -105,7 +105,7 @@ class Omitting(Quota):
 
 @dataclass
 class Story:
-    """A relay whose fetches one quota holds back."""
+    """A relay with one quota that omits partitions of fetches."""
 
     quota: Omitting = field(default_factory=Omitting)
     names: Names = field(default_factory=Names)
@@ -131,7 +131,7 @@ class Story:
 
     @property
     def fetches(self) -> FetchSessions | None:
-        """What the relay knows of fetches that quotas may hold back."""
+        """The relay's fetch sessions from which quotas may omit partitions."""
         return self.relay._requests._held._fetches
 
     def new_limits(self) -> None:
@@ -249,7 +249,7 @@ def fetched(
 
 
 def opened(version: int = 12, partitions: dict[Partition, int] = ALL) -> tuple[Story, Playbook]:
-    """A story whose client has opened a session, before anything was held."""
+    """A story whose client has opened a session, before any partition is omitted."""
     story = Story()
     told = dict.fromkeys(partitions, (70, b""))
     play = Playbook(story.relay)

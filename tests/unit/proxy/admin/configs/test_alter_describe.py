@@ -27,7 +27,7 @@ from tests.support.messages.configs import (
 )
 from tests.support.messages.kio_messages import request_frame, versions
 from tests.support.messages.mutations import intercepted, topic_id
-from tests.support.stories.config_rules import CONFIG_RULES, KIND, PASSED_ON
+from tests.support.stories.config_rules import CONFIG_RULES, FORWARDED, KIND
 from tests.support.stories.configs_broker import FakeBroker
 from tests.support.stories.configs_kit import (
     ACTION,
@@ -319,7 +319,7 @@ class TestGarbage:
 
 
 async def test_what_is_passed_on_is_set_here_and_at_the_broker() -> None:
-    kit = Kit(rules=PASSED_ON)
+    kit = Kit(rules=FORWARDED)
     assert await kit.set((T, [(RATE, SET, "7")])) == [(T, NONE, None)]
     assert kit.configs == {"topic t": {RATE: "7"}}
     assert kit.asked() == [(T, {RATE: "7"})]

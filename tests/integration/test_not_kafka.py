@@ -1,4 +1,4 @@
-"""What is no Kafka request ends its own connection, with one line in the log, and nobody else's."""
+"""Bytes that are no Kafka request close their own connection, with one line in the log, and no other."""
 
 import socket
 import ssl
@@ -20,7 +20,7 @@ LIMIT = 2_000_000
 REQUEST = request_frame(metadata([]))
 NO_SUCH_API = 30_000
 HELLO = "this looks like a TLS hello: on this port the client's security.protocol has to be PLAINTEXT"
-GARBAGE = {
+NOT_KAFKA = {
     "HTTP": (b"GET /metrics HTTP/1.1\r\nHost: kafka\r\n\r\n", "this looks like HTTP on a Kafka port"),
     "a frame over the limit": (struct.pack(">i", LIMIT + 1), f"{LIMIT + 1} bytes"),
     "a negative length": (b"\xff\xff\xff\xf0" + bytes(20), "-16"),
@@ -44,7 +44,7 @@ def impatient(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
 
 @pytest.fixture(autouse=True)
 def others(proxy: ProxyProcess) -> Iterator[None]:
-    """A client beside, which notices nothing."""
+    """Another client, whose connection is not affected."""
     with RawClient(proxy.broker_port(1)) as client:
         assert client.ask(api_versions()).error_code == ErrorCode.none
         yield
@@ -52,7 +52,7 @@ def others(proxy: ProxyProcess) -> Iterator[None]:
 
 
 def _check_log(proxy: ProxyProcess, peer: tuple[str, int], why: str) -> None:
-    """One line, which says who, where and why."""
+    """The log has one line, with the peer, the port and the reason."""
     who = f"{peer[0]}:{peer[1]} -> broker 1"
     wait_until(lambda: proxy.log_lines(who), f"a line in the log that says {who}")
     lines = proxy.log_lines(f"{peer[0]}:{peer[1]}")
@@ -61,17 +61,17 @@ def _check_log(proxy: ProxyProcess, peer: tuple[str, int], why: str) -> None:
     assert why in lines[0]
 
 
-@pytest.mark.parametrize("what", GARBAGE)
-def test_garbage(what: str, proxy: ProxyProcess) -> None:
-    data, why = GARBAGE[what]
+@pytest.mark.parametrize("what", NOT_KAFKA)
+def test_not_kafka(what: str, proxy: ProxyProcess) -> None:
+    data, why = NOT_KAFKA[what]
     with RawClient(proxy.broker_port(1)) as client:
         client.send_bytes(data)
         assert client.ended()
         _check_log(proxy, client.address, why)
 
 
-def test_garbage_after_a_request(proxy: ProxyProcess) -> None:
-    """The request before it may be answered or not; the connection ends."""
+def test_not_kafka_after_a_request(proxy: ProxyProcess) -> None:
+    """The request before it may get a response or not; the connection is closed."""
     with RawClient(proxy.broker_port(1)) as client:
         client.send_bytes(REQUEST + framed(b"\xff\xfe" + bytes(20)))
         assert client.ended()
@@ -128,7 +128,7 @@ def test_half_a_frame_and_silence(before: bytes, impatient: ProxyProcess) -> Non
 
 
 def test_half_a_frame_byte_by_byte(impatient: ProxyProcess) -> None:
-    """A client that never falls silent has no more time for its first request than others."""
+    """A client that sends without a pause has no more time for its first request than others."""
     with RawClient(impatient.broker_port(1)) as client:
         client.send_bytes(struct.pack(">i", LIMIT))
 
@@ -144,7 +144,7 @@ def test_half_a_frame_byte_by_byte(impatient: ProxyProcess) -> None:
 
 
 def test_half_a_large_frame(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    """Its beginning is on its way to the broker, which gets no end for it."""
+    """The proxy has forwarded the beginning of the frame to the broker, which never gets the rest."""
     large = request_frame(produce("t", batch([bytes(LIMIT - 1000)])))
     with RawClient(proxy.broker_port(1)) as client:
         client.send_bytes(large[: LIMIT // 2])
@@ -154,7 +154,7 @@ def test_half_a_large_frame(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
 
 
 def test_a_client_that_says_nothing(impatient: ProxyProcess) -> None:
-    """Such as a port scanner or a health check: no reason for a line."""
+    """A port scanner or a health check: the log has no line."""
     for leaves in (False, True):
         with RawClient(impatient.broker_port(1)) as client:
             peer = client.address
