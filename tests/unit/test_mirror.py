@@ -1,0 +1,172 @@
+"""Each source file has its test file, and each test file has its source file.
+
+`tests/unit/proxy/x/test_y.py`, or several `test_y_<aspect>.py`, test `proxy/x/y.py`; `bench` has the same
+layout. The pipeline's tests share a Spark session: `tests/pipeline/test_y.py` tests `pipeline/x/y.py`.
+Exceptions are listed here, with the test file that tests them instead, or with the reason.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+
+TESTED_BY: Final[Mapping[str, str]] = {
+    # Parts of one command or one exchange, tested as a whole.
+    "proxy/admin/configs/plan.py": "tests/unit/proxy/admin/configs/test_alter_describe.py",
+    "proxy/admin/configs/store.py": "tests/unit/proxy/admin/configs/test_alter_describe.py",
+    "proxy/admin/messages/alter_configs.py": "tests/unit/proxy/admin/configs/test_alter_describe.py",
+    "proxy/admin/messages/config_resources.py": "tests/unit/proxy/admin/configs/test_alter_describe.py",
+    "proxy/admin/messages/create_partitions.py": "tests/unit/proxy/admin/messages/test_topics.py",
+    "proxy/admin/messages/create_topics.py": "tests/unit/proxy/admin/messages/test_topics.py",
+    "proxy/admin/messages/delete_topics.py": "tests/unit/proxy/admin/messages/test_topics.py",
+    "proxy/admin/messages/describe_configs.py": "tests/unit/proxy/admin/configs/test_alter_describe.py",
+    "proxy/admin/messages/fields.py": "tests/property/test_config_messages.py",
+    "proxy/admin/mutations/permit_charge.py": "tests/unit/proxy/admin/mutations/test_permits.py",
+    "proxy/cli/quotas/entity_commands.py": "tests/unit/proxy/cli/quotas/test_commands.py",
+    "proxy/cli/quotas/file_commands.py": "tests/unit/proxy/cli/quotas/test_commands.py",
+    "proxy/cli/quotas/options.py": "tests/unit/proxy/cli/quotas/test_commands.py",
+    "proxy/cli/quotas/output.py": "tests/unit/proxy/cli/quotas/test_commands.py",
+    "proxy/cli/quotas/sending.py": "tests/unit/proxy/cli/quotas/test_commands.py",
+    "proxy/quota/cluster_view.py": "tests/unit/proxy/upstream/test_refresh.py",
+    "proxy/quota/kinds/replication/round.py": "tests/unit/proxy/quota/kinds/replication/test_kind.py",
+    "proxy/quota/kinds/replication/state.py": "tests/unit/proxy/quota/kinds/replication/test_kind.py",
+    "proxy/relay/fetch/session.py": "tests/property/test_fetch_sessions.py",
+    "proxy/relay/fetch/sessions.py": "tests/relay/test_fetch_sessions.py",
+    "proxy/relay/intercepted.py": "tests/unit/proxy/relay/test_requests.py",
+    "proxy/relay/login/authentication.py": "tests/relay/test_authentication.py",
+    "proxy/relay/passing_bytes.py": "tests/relay/test_usage.py",
+    "proxy/server/connection/broker_side.py": "tests/unit/proxy/server/connection/test_broker_stream.py",
+    "proxy/tasks.py": "tests/unit/proxy/server/listener/test_tls_server.py",
+    "proxy/telemetry/metrics/listeners.py": "tests/unit/proxy/telemetry/metrics/test_metrics.py",
+    "proxy/wire/share_response.py": "tests/unit/proxy/wire/test_api_78_share_fetch.py",
+    # What connects to real brokers, or is the process.
+    "proxy/admin/authorizer.py": "tests/integration/test_security.py",
+    "proxy/server/admin_port.py": "tests/integration/test_admin_port.py",
+    "proxy/server/app.py": "tests/integration/test_drain.py",
+    "proxy/server/certificates.py": "tests/integration/test_security.py",
+    "proxy/server/listener/admission.py": "tests/integration/test_admin_quotas.py",
+    "proxy/server/listener/client_gateway.py": "tests/integration/test_clients.py",
+    "proxy/server/listener/closed_connections.py": "tests/integration/test_not_kafka.py",
+    "proxy/server/listener/connections.py": "tests/integration/test_clients.py",
+    "proxy/server/listener/dialer.py": "tests/integration/test_clients.py",
+    "proxy/server/listener/discovery.py": "tests/integration/test_cluster_changes.py",
+    "proxy/server/listener/gateway.py": "tests/integration/test_clients.py",
+    "proxy/server/listener/local_responses.py": "tests/integration/test_configs.py",
+    "proxy/server/listener/quota_cluster_feed.py": "tests/integration/test_topic_quotas.py",
+    "proxy/server/listener/relays.py": "tests/integration/test_clients.py",
+    "proxy/server/listener/replication_gateway.py": "tests/integration/test_replication.py",
+    "proxy/server/listener/sockets.py": "tests/integration/test_ports.py",
+    "proxy/server/listener/sweep.py": "tests/integration/test_ports.py",
+    "proxy/server/listener/traffic_watch.py": "tests/integration/test_security.py",
+    "proxy/server/listeners.py": "tests/integration/test_ports.py",
+    "proxy/server/readiness.py": "tests/integration/test_admin_port.py",
+    "proxy/server/throttle_log.py": "tests/integration/test_replication.py",
+    "proxy/server/usage.py": "tests/integration/test_usage.py",
+    "proxy/store/kafka_topic.py": "tests/integration/test_store.py",
+    "proxy/telemetry/topic_name_lookup.py": "tests/integration/test_usage.py",
+    "proxy/upstream/topic_setup.py": "tests/integration/test_store.py",
+    # Parts of jobs on Spark.
+    "pipeline/cli.py": "tests/pipeline/test_standalone_cluster.py",
+    "pipeline/documents.py": "tests/pipeline/test_schema.py",
+    "pipeline/jobs/batch.py": "tests/pipeline/test_chargeback.py",
+    "pipeline/jobs/job.py": "tests/pipeline/test_ingest.py",
+    "pipeline/jobs/plan_move.py": "tests/pipeline/test_reassignment.py",
+    "pipeline/jobs/progress.py": "tests/pipeline/test_standalone_cluster.py",
+    "pipeline/jobs/stream.py": "tests/pipeline/test_ingest.py",
+    "pipeline/prices.py": "tests/pipeline/test_chargeback.py",
+    "pipeline/quota_file.py": "tests/pipeline/test_replay.py",
+    "pipeline/report/charts.py": "tests/pipeline/test_report.py",
+    "pipeline/report/page.py": "tests/pipeline/test_report.py",
+    "pipeline/report/units.py": "tests/pipeline/test_report.py",
+    "pipeline/session.py": "tests/pipeline/test_standalone_cluster.py",
+    "pipeline/sources.py": "tests/pipeline/test_ingest.py",
+    "pipeline/tables.py": "tests/pipeline/test_ingest.py",
+    "pipeline/transforms/buckets.py": "tests/pipeline/test_replay.py",
+    "pipeline/transforms/events.py": "tests/pipeline/test_usage.py",
+    "pipeline/transforms/headroom.py": "tests/pipeline/test_report.py",
+    "pipeline/transforms/layout.py": "tests/pipeline/test_replay.py",
+    "pipeline/transforms/played.py": "tests/pipeline/test_replay_topics.py",
+    "pipeline/window.py": "tests/pipeline/test_usage.py",
+    # Parts of a scenario.
+    "bench/load/broker.py": "tests/unit/bench/load/test_drive.py",
+    "bench/load/poller.py": "tests/unit/bench/load/test_client.py",
+    "bench/machine.py": "tests/unit/bench/test_page.py",
+    "bench/peers/direct.py": "tests/unit/bench/test_rounds.py",
+    "bench/peers/relay.py": "tests/unit/bench/test_rounds.py",
+    "bench/replication_load.py": "tests/unit/bench/test_replication.py",
+    "bench/replication_move.py": "tests/unit/bench/test_replication.py",
+}
+"""Source files without a test file of their own, and the test file that tests them."""
+
+UNTESTED: Final[Mapping[str, str]] = {
+    "proxy/__main__.py": "calls the command",
+    "proxy/admin/broker.py": "a protocol and its values, without code",
+    "proxy/admin/rejected.py": "one exception",
+    "proxy/server/connection/host.py": "a protocol without code",
+    "proxy/server/malloc.py": "sets two options of the C library",
+    "pipeline/errors.py": "one exception",
+    "bench/__main__.py": "make bench runs it",
+    "bench/peers/tls.py": "make bench runs it",
+    "bench/pipeline/__main__.py": "make bench runs it",
+    "bench/pipeline/generate.py": "make bench runs it",
+    "bench/pipeline/in_pandas.py": "make bench runs it",
+    "bench/pipeline/job.py": "make bench runs it",
+}
+"""Source files without any test, and why."""
+
+WHOLE: Final[Mapping[str, str]] = {
+    "tests/unit/test_mirror.py": "the tree",
+    "tests/unit/deploy/test_compose.py": "deploy/compose.yaml",
+    "tests/unit/deploy/test_image.py": "Dockerfile",
+    "tests/unit/deploy/test_systemd.py": "deploy's systemd unit",
+    "tests/unit/docs/test_configuration_table.py": "docs/configuration_table.py",
+    "tests/unit/docs/test_glossary.py": "retired words, in every file",
+    "tests/unit/docs/test_links.py": "every page",
+    "tests/unit/docs/test_mode_diagrams.py": "the diagrams of docs/design.md",
+    "tests/unit/proxy/quota/kinds/test_every_kind.py": "rules of every kind",
+    "tests/pipeline/test_contract.py": "the fields of events, in the proxy and in the pipeline",
+    "tests/pipeline/test_end_to_end.py": "the whole path, from clients to tables",
+    "tests/pipeline/test_ingest.py": "the ingest job",
+    "tests/pipeline/test_standalone_cluster.py": "a job on a Spark cluster",
+}
+"""Test files without a source file, and what they test."""
+
+
+def sources() -> Iterator[Path]:
+    """Every source file. A package's `__init__.py` only lists what its files have, and these are tested."""
+    for package in ("proxy", "pipeline", "bench"):
+        for file in sorted((ROOT / package).rglob("*.py")):
+            if file.name != "__init__.py":
+                yield file.relative_to(ROOT)
+
+
+def files_of_tests() -> Iterator[Path]:
+    for folder in ("tests/unit", "tests/pipeline"):
+        for file in sorted((ROOT / folder).rglob("test_*.py")):
+            yield file.relative_to(ROOT)
+
+
+def mirrors(test: Path, source: Path) -> bool:
+    """Whether a test file stands at the place of a source file's tests."""
+    folder = Path("tests/pipeline") if source.parts[0] == "pipeline" else Path("tests/unit") / source.parent
+    name = f"test_{source.stem}"
+    return test.parent == folder and (test.stem == name or test.stem.startswith(f"{name}_"))
+
+
+def test_each_source_file_has_its_tests() -> None:
+    tests = list(files_of_tests())
+    alone = [str(source) for source in sources() if not any(mirrors(test, source) for test in tests)]
+    missing = [source for source in alone if source not in TESTED_BY and source not in UNTESTED]
+    assert missing == [], "write tests/unit/<folder>/test_<file>.py, or say in TESTED_BY what tests it"
+
+
+def test_each_test_file_has_its_source_file() -> None:
+    files = list(sources())
+    alone = [str(test) for test in files_of_tests() if not any(mirrors(test, source) for source in files)]
+    missing = [test for test in alone if test not in WHOLE]
+    assert missing == [], "name it after its source file, or say in WHOLE what it tests"
+
+
+def test_the_tests_of_exceptions_are_there() -> None:
+    assert [test for test in TESTED_BY.values() if not (ROOT / test).exists()] == []
