@@ -64,10 +64,14 @@ def run(path: Path, log_level: str) -> None:
         configuration = _load(path, kinds)
     log.set_up(log_level)
     allow_files(2 * configuration.settings.limits.max_connections + OTHER_FILES)
+    from proxy.server.app import build
     from proxy.server.app import run as serve
 
     try:
-        sys.exit(serve(configuration, kinds, path))
+        proxy = build(configuration, kinds, path)
+        # Only the store keeps the quotas of the file, so that a reload releases the previous ones.
+        del configuration
+        sys.exit(serve(proxy))
     except QuotaProxyError as error:
         _fail(error)
 

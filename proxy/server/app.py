@@ -55,13 +55,15 @@ FORGET_EVERY_SECONDS: Final = 60.0
 """Idle buckets cost memory only, so they need not be dropped any sooner."""
 
 
-def run(configuration: Configuration, kinds: Sequence[QuotaKind], path: Path) -> int:
-    """Serve until SIGTERM or SIGINT, then drain. Returns the exit code. Raises SettingsError and
-    PortInUse.
-    """
+def build(configuration: Configuration, kinds: Sequence[QuotaKind], path: Path) -> "Proxy":
+    """The process for a configuration, which was loaded from `path`. Raises SettingsError."""
     keep_freed_memory()
     with gc_paused():
-        proxy = Proxy(configuration, kinds, path)
+        return Proxy(configuration, kinds, path)
+
+
+def run(proxy: "Proxy") -> int:
+    """Serve until SIGTERM or SIGINT, then drain. Returns the exit code. Raises SettingsError or PortInUse."""
     GarbageCollection().start()
     uvloop.run(proxy.serve())
     return 0

@@ -39,8 +39,12 @@ def log_set_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def serve_with(monkeypatch: pytest.MonkeyPatch, run: object) -> None:
-    """Puts a stand-in in the place of proxy.server.app."""
-    monkeypatch.setitem(sys.modules, "proxy.server.app", SimpleNamespace(run=run))
+    """Replace proxy.server.app; `run` gets the arguments of build() as a tuple."""
+
+    def build(*arguments: object) -> tuple[object, ...]:
+        return arguments
+
+    monkeypatch.setitem(sys.modules, "proxy.server.app", SimpleNamespace(build=build, run=run))
 
 
 @pytest.mark.parametrize("code", [0, 1])
@@ -49,8 +53,8 @@ def test_run_serves_the_settings_and_ends_with_the_servers_code(
 ) -> None:
     served: list[tuple[Settings, Path]] = []
 
-    def run(configuration: Configuration, kinds: Sequence[QuotaKind], path: Path) -> int:
-        served.append((configuration.settings, path))
+    def run(built: tuple[Configuration, Sequence[QuotaKind], Path]) -> int:
+        served.append((built[0].settings, built[2]))
         return code
 
     serve_with(monkeypatch, run)
@@ -61,7 +65,7 @@ def test_run_serves_the_settings_and_ends_with_the_servers_code(
 
 
 def test_run_reports_a_failure_in_one_line(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    def run(configuration: Configuration, kinds: Sequence[QuotaKind], path: Path) -> int:
+    def run(built: object) -> int:
         raise QuotaProxyError("port 29092 is taken")
 
     serve_with(monkeypatch, run)
