@@ -1,0 +1,195 @@
+"""ListenerConnections: which clients get a relay, and what is counted when they come and go."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proxy.config.settings import Listener, Upstream
+from proxy.quota.engine import QuotaEngines
+from proxy.quota.identity import DEFAULT, QuotaEntity
+from proxy.quota.kinds import load_kinds
+from proxy.quota.limits.limits import Limits
+from proxy.relay.close_reasons import TOO_MANY_CONNECTIONS
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.security.access import PLAINTEXT
+from proxy.security.settings import Principal, Tls
+from proxy.server.listener.admission import LimitedAdmission
+from proxy.server.listener.bootstrap_router import STAND_IN, BootstrapRouter
+from proxy.server.listener.client_identification import NO_PRINCIPAL, ClientIdentification
+from proxy.server.listener.closed_connections import ClosedConnections
+from proxy.server.listener.connections import ListenerConnections
+from proxy.server.listener.dialer import BrokerDialer
+from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.relays import ClientRelays
+from proxy.server.listener.tls_server import TLS_HANDSHAKE_FAILED
+from proxy.tasks import Tasks
+from proxy.upstream.refresh import ClusterRefresh
+from proxy.wire.topic_names import TopicNames
+
+NOW = 50.0
+RATE = 2.0
+ONE_ADDRESS = {QuotaEntity(None, None, DEFAULT): {"connection_creation_rate": RATE}}
+BOOTSTRAP = (("k", 9092),)
+NAMED_BY_RULE = {
+    "tls": Tls(certificate="c", key="k"),
+    "principal": Principal(source="tls", rules="RULE:^O=(.*)$/$1/"),
+}
+
+
+class Client:
+    """A connection, as far as the listener looks at it."""
+
+    def __init__(self, address: str = "10.0.0.1", node_id: int | None = 3, admitted: bool = False) -> None:
+        self.address = address
+        self.peer = f"{address}:5000"
+        self.node_id = node_id
+        self.admitted = admitted
+        self.tls: Any = None
+        self.served_at: list[float] = []
+        self.follower: tuple[int, int] | None = None
+        self.drained: list[float] = []
+        self.aborted = 0
+
+    def serve_at(self, time: float) -> None:
+        self.served_at.append(time)
+
+    def drain(self, now: float) -> None:
+        self.drained.append(now)
+
+    def abort(self) -> None:
+        self.aborted += 1
+
+
+class Kit:
+    def __init__(self, max_connections: int = 100, **keys: Any) -> None:
+        listener = Listener(upstream=Upstream(bootstrap=("k:9092",)), **keys)
+        cluster = ClusterRefresh("test", BOOTSTRAP, 1.0, lambda view: None)
+        ports = BrokerPorts(listener, range(0), lambda node_id, bound: bound.close())
+        router = BootstrapRouter(BOOTSTRAP, cluster, ports)
+        self.closed = ClosedConnections("clients")
+        self.admission = LimitedAdmission(max_connections, 0)
+        self.connections = ListenerConnections(
+            admission=self.admission,
+            identification=ClientIdentification(listener, ports, router),
+            router=router,
+            relays=ClientRelays(
+                engines=QuotaEngines(load_kinds(), Limits(ONE_ADDRESS)),
+                addresses=ports,
+                traffic=Traffic(),
+                max_frame_bytes=1 << 20,
+                intercepted_api_keys=frozenset(),
+                topic_names=TopicNames(),
+                login=None,
+            ),
+            dialer=BrokerDialer(router=router, cluster=cluster, access=PLAINTEXT, connect_seconds=1.0),
+            local_responses=None,
+            closed=self.closed,
+            tasks=Tasks(),
+            time=lambda: NOW,
+        )
+
+    def open(self, client: Any) -> Relay | None:
+        return self.connections.opened(client, client.address)
+
+    def end(self, client: Any, reason: str) -> None:
+        self.connections.ended(client, reason)
+
+
+def test_a_connection_is_open_until_it_ends_and_closing_until_its_sockets_are_closed() -> None:
+    kit, client = Kit(), Client()
+    assert kit.open(client) is not None
+    assert kit.connections.open == {client}
+    kit.end(client, "idle")
+    assert (kit.connections.open, kit.connections.closing) == (set(), {client})
+    assert kit.closed.by_reason == {"idle": 1}
+    kit.connections.left(client)
+    assert kit.connections.closing == set()
+
+
+def test_a_bootstrap_connection_gets_a_broker() -> None:
+    kit, client = Kit(), Client(node_id=None)
+    assert kit.open(client) is not None
+    assert client.node_id == STAND_IN
+
+
+def test_a_connection_too_many_is_rejected_until_one_ends() -> None:
+    kit, first = Kit(max_connections=1), Client()
+    assert kit.open(first) is not None
+    assert kit.open(Client()) is None
+    assert kit.closed.by_reason == {TOO_MANY_CONNECTIONS: 1}
+    kit.end(first, "idle")
+    assert kit.open(Client()) is not None
+
+
+def test_a_client_that_is_not_identified_does_not_count() -> None:
+    kit = Kit(max_connections=1, **NAMED_BY_RULE)
+    client = Client()
+    client.tls = SimpleNamespace(getpeercert=lambda binary_form: b"")
+    for _ in range(3):
+        assert kit.open(client) is None
+    assert kit.connections.open == set()
+    assert kit.closed.by_reason == {NO_PRINCIPAL: 3}
+
+
+def test_connections_over_the_rate_are_served_late() -> None:
+    kit = Kit()
+    clients = [Client() for _ in range(4)]
+    for client in clients:
+        assert kit.open(client) is not None
+    assert [client.served_at for client in clients] == [[], [], [NOW + 1 / RATE], [NOW + 2 / RATE]]
+    elsewhere = Client("10.0.0.2")
+    kit.open(elsewhere)
+    assert elsewhere.served_at == []
+
+
+def test_over_tls_a_client_counts_once_and_before_its_handshake() -> None:
+    kit = Kit(max_connections=1)
+    connections = kit.connections
+    assert connections.admit(3, "10.0.0.1", "10.0.0.1:1") == 0.0
+    assert connections.admit(3, "10.0.0.2", "10.0.0.2:2") is None
+    assert kit.closed.by_reason == {TOO_MANY_CONNECTIONS: 1}
+    client = Client(admitted=True)
+    assert kit.open(client) is not None
+    kit.end(client, "idle")
+    assert connections.admit(3, "10.0.0.2", "10.0.0.2:2") == 0.0
+
+
+def test_over_tls_the_rate_is_charged_once_and_before_the_handshake() -> None:
+    kit = Kit()
+    delays = [kit.connections.admit(None, "10.0.0.1", "10.0.0.1:1") for _ in range(3)]
+    assert delays == [0.0, 0.0, 1 / RATE]
+    client = Client(admitted=True)
+    kit.open(client)
+    assert client.served_at == []
+
+
+@pytest.mark.parametrize(("why", "counted"), [("no common cipher", {TLS_HANDSHAKE_FAILED: 1}), ("", {})])
+def test_a_failed_handshake_frees_its_place(why: str, counted: dict[str, int]) -> None:
+    kit = Kit(max_connections=1)
+    for _ in range(2):
+        assert kit.connections.admit(3, "10.0.0.1", "10.0.0.1:1") is not None
+        kit.closed.by_reason.clear()
+        kit.connections.handshake_failed("10.0.0.1", "10.0.0.1:1", why)
+        assert kit.closed.by_reason == counted
+
+
+def test_lags_of_followers() -> None:
+    kit = Kit()
+    clients = [Client(), Client(), Client()]
+    for client in clients:
+        kit.open(client)
+    clients[0].follower, clients[1].follower = (2, 70), (3, 0)
+    assert sorted(kit.connections.follower_lags()) == [(2, 70), (3, 0)]
+
+
+def test_draining_and_aborting_reach_open_and_closing_connections() -> None:
+    kit = Kit()
+    clients = [Client(), Client()]
+    for client in clients:
+        kit.open(client)
+    kit.end(clients[0], "idle")
+    kit.connections.drain(7.0)
+    kit.connections.abort()
+    assert [(client.drained, client.aborted) for client in clients] == [([7.0], 1), ([7.0], 1)]

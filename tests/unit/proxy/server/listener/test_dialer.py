@@ -1,0 +1,100 @@
+"""BrokerDialer: where a client's connection to its broker goes, and what a failure leads to."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proxy.config.settings import Listener, Upstream
+from proxy.errors import UpstreamUnavailable
+from proxy.security.access import PLAINTEXT
+from proxy.server.listener.bootstrap_router import BootstrapRouter
+from proxy.server.listener.dialer import BrokerDialer
+from proxy.server.listener.ports import BrokerPorts
+from proxy.upstream.refresh import ClusterRefresh
+
+LISTENER = Listener(upstream=Upstream(bootstrap=("a:1",)), broker_port_base=0)
+
+
+class Cluster(ClusterRefresh):
+    """Counts the requests for fresh metadata."""
+
+    def __init__(self) -> None:
+        super().__init__("test", (("a", 1),), 1.0, lambda view: None)
+        self.refreshes = 0
+
+    def request_refresh(self) -> None:
+        self.refreshes += 1
+
+
+class Kit:
+    """A dialer; brokers' own ports at the proxy are bound, and closed by the fixture."""
+
+    def __init__(self) -> None:
+        self.bound: list[socket.socket] = []
+        self.cluster = Cluster()
+        self.ports = BrokerPorts(LISTENER, range(0), lambda node_id, bound: self.bound.append(bound))
+        self.router = BootstrapRouter((("a", 1),), self.cluster, self.ports)
+        self.dialer = BrokerDialer(
+            router=self.router, cluster=self.cluster, access=PLAINTEXT, connect_seconds=0.5
+        )
+
+
+class Protocol(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+
+@pytest.fixture
+def kit() -> Iterator[Kit]:
+    kit = Kit()
+    yield kit
+    for bound in kit.bound:
+        bound.close()
+
+
+async def test_the_broker_s_own_address_is_dialed(kit: Kit) -> None:
+    protocol = Protocol()
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        kit.ports.advertised(3, *broker.getsockname())
+        await kit.dialer.dial(3, protocol)
+        assert protocol.transport.get_extra_info("peername") == broker.getsockname()
+        protocol.transport.abort()
+    assert kit.cluster.refreshes == 0
+
+
+async def test_an_unreachable_broker_is_avoided_and_metadata_requested(kit: Kit) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        address = nobody.getsockname()
+    kit.ports.advertised(3, *address)
+    kit.ports.advertised(4, "127.0.0.1", 9)
+    with pytest.raises(UpstreamUnavailable, match=f"broker 3 .*{address[1]}"):
+        await kit.dialer.dial(3, Protocol())
+    assert kit.cluster.refreshes == 1
+    assert {kit.router.next() for _ in range(4)} == {4}
+
+
+async def test_a_connection_that_takes_too_long(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    kit.ports.advertised(3, "127.0.0.1", 9)
+
+    async def hang(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    stuck = SimpleNamespace(create_connection=hang)
+    monkeypatch.setattr("proxy.server.listener.dialer.asyncio.get_running_loop", lambda: stuck)
+    with pytest.raises(UpstreamUnavailable, match="broker 3 "):
+        await kit.dialer.dial(3, Protocol())
+    assert kit.cluster.refreshes == 1
+
+
+@pytest.mark.parametrize("node_id", [None, 8])
+async def test_a_broker_that_is_no_longer_known(kit: Kit, node_id: int | None) -> None:
+    with pytest.raises(UpstreamUnavailable):
+        await kit.dialer.dial(node_id, Protocol())
+    assert kit.cluster.refreshes == 0

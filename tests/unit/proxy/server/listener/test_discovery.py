@@ -1,0 +1,113 @@
+"""BrokerDiscovery: when brokers get ports, and when a listener serves clients."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proxy.quota.cluster_view import ClusterView, Node
+from proxy.server.listener.discovery import ClusterDiscovery, ConfiguredBrokers
+from proxy.tasks import Tasks
+from proxy.upstream.refresh import ClusterRefresh
+
+VIEW = ClusterView("c", {7: Node(7, "b", 97), 5: Node(5, "b", 95)}, {}, None, 0.0)
+
+
+class Ports:
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[str, int]] = {}
+        self.without_port: dict[int, str] = {}
+
+    def advertised(self, node_id: int, host: str, port: int) -> None:
+        self.known[node_id] = (host, port)
+
+
+class Kit:
+    def __init__(self, *, asks: bool = True) -> None:
+        self.ports: Any = Ports()
+        self.sockets: Any = SimpleNamespace(bootstrap_open=False)
+        self.sockets.open_bootstrap = self._open
+        self.started: list[str] = []
+        self.closed: list[str] = []
+        cluster = ClusterRefresh("clients", (("k", 9092),), 1.0, lambda view: None)
+        authorizer: Any = SimpleNamespace(run=self._run, warning="")
+        self.authorizer = authorizer
+        counts: Any = SimpleNamespace(close=lambda: self.closed.append("counts"))
+        self.discovery = ClusterDiscovery(
+            listener="clients",
+            asks=asks,
+            cluster=cluster,
+            authorizer=authorizer,
+            counts=counts,
+            ports=self.ports,
+            sockets=self.sockets,
+            tasks=Tasks(),
+        )
+
+    def _open(self) -> None:
+        assert self.ports.known, "brokers have their ports before clients can ask for them"
+        self.sockets.bootstrap_open = True
+
+    async def _run(self) -> None:
+        self.started.append("authorizer")
+
+
+def test_brokers_get_their_ports_before_the_bootstrap_port_opens() -> None:
+    kit = Kit()
+    kit.discovery.cluster_changed(VIEW)
+    assert kit.ports.known == {5: ("b", 95), 7: ("b", 97)}
+    assert kit.sockets.bootstrap_open
+
+
+def test_a_listener_has_a_problem_until_its_cluster_answers_and_its_port_is_open() -> None:
+    kit = Kit()
+    cluster = kit.discovery.cluster
+    assert kit.discovery.problems() == [f"clients: {cluster.problem}"]
+    cluster.problem = ""
+    assert len(kit.discovery.problems()) == 1
+    kit.discovery.cluster_changed(VIEW)
+    assert kit.discovery.problems() == []
+    cluster.problem = "no broker responds"
+    assert kit.discovery.problems() == ["clients: no broker responds"]
+
+
+def test_warnings_are_the_authorizer_s() -> None:
+    kit = Kit()
+    assert kit.discovery.warnings() == []
+    kit.authorizer.warning = "no authorizer"
+    assert kit.discovery.warnings() == ["no authorizer"]
+
+
+def test_the_brokers_of_the_latest_metadata() -> None:
+    kit = Kit()
+    kit.discovery.cluster.view = VIEW
+    assert kit.discovery.nodes() == [5, 7]
+
+
+@pytest.mark.parametrize(("asks", "started", "lines"), [(True, ["authorizer"], 0), (False, [], 1)])
+async def test_a_cluster_that_the_proxy_cannot_ask_is_logged_and_its_authorizer_left_alone(
+    asks: bool, started: list[str], lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    kit = Kit(asks=asks)
+    running = asyncio.Event()
+
+    async def run() -> None:
+        running.set()
+
+    kit.discovery.cluster.run = run  # type: ignore[method-assign]
+    kit.discovery.start()
+    await running.wait()
+    await asyncio.sleep(0)
+    assert kit.started == started
+    assert len(caplog.records) == lines
+
+
+def test_configured_brokers_get_their_ports_at_once() -> None:
+    ports: Any = Ports()
+    brokers = ConfiguredBrokers(listener="brokers", brokers={1: "a:9092", 2: "[::1]:9093"}, ports=ports)
+    brokers.start()
+    assert ports.known == {1: ("a", 9092), 2: ("::1", 9093)}
+    assert (brokers.problems(), brokers.warnings()) == ([], [])
+    ports.without_port[2] = "in use"
+    assert brokers.problems() == ["brokers: in use"]

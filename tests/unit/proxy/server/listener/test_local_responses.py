@@ -1,0 +1,92 @@
+"""LocalResponses: which connection gets which response, and how errors end a connection."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proxy.admin.dispatch import AdminApis
+from proxy.quota.cluster_view import ClusterView, Node
+from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
+from proxy.server.listener.local_responses import ANSWER_FAILED, LocalResponses
+from proxy.upstream.refresh import ClusterRefresh
+from proxy.wire.errors import Malformed
+
+ADMIN_API = min(AdminApis.api_keys)
+MUTATION_API = max(AdminApis.api_keys) + 1000
+VIEW = ClusterView("c", {3: Node(3, "b", 9)}, {}, None, 0.0)
+
+
+class Apis:
+    """Responds with its own name, or raises."""
+
+    api_keys = AdminApis.api_keys
+
+    def __init__(self, name: str, failure: BaseException | None = None) -> None:
+        self.authority = SimpleNamespace()
+        self.brokers: list[Any] = []
+        self._name = name
+        self._failure = failure
+
+    async def answer(self, request: Any, broker: Any) -> Any:
+        self.brokers.append(broker)
+        if self._failure is not None:
+            raise self._failure
+        return SimpleNamespace(frame=self._name, throttle_seconds=1.5, hold=True)
+
+
+class Connection:
+    node_id = 3
+
+    def __init__(self) -> None:
+        self.got: list[Any] = []
+
+    def answer(self, request: Any, frame: str, throttle_seconds: float, hold: bool) -> None:
+        self.got.append((frame, throttle_seconds, hold))
+
+    def fail(self, error: RelayError) -> None:
+        self.got.append(error.reason)
+
+    def close(self, reason: str) -> None:
+        self.got.append(reason)
+
+    async def ask(self, request: Any, frame: bytes) -> bytes:
+        return b""
+
+
+async def respond(api_key: int, admin: Any, mutations: Any) -> list[Any]:
+    cluster = ClusterRefresh("clients", (("k", 9092),), 1.0, lambda view: None)
+    cluster.view = VIEW
+    counts: Any = SimpleNamespace()
+    responses = LocalResponses(
+        admin=admin, mutations=mutations, cluster=cluster, counts=counts, known_to_brokers=True
+    )
+    header = SimpleNamespace(api_key=api_key, correlation_id=7)
+    request: Any = SimpleNamespace(header=header, exchange=SimpleNamespace(client=SimpleNamespace()))
+    connection: Any = Connection()
+    try:
+        await responses.respond(connection, request)
+    except ZeroDivisionError:
+        connection.got.append("raised")
+    got: list[Any] = connection.got
+    return got
+
+
+@pytest.mark.parametrize(("api_key", "name"), [(ADMIN_API, "admin"), (MUTATION_API, "mutations")])
+async def test_each_api_has_its_own_part_of_the_proxy(api_key: int, name: str) -> None:
+    admin, mutations = Apis("admin"), Apis("mutations")
+    assert await respond(api_key, admin, mutations) == [(name, 1.5, True)]
+    [broker] = admin.brokers + mutations.brokers
+    assert (broker.node_id, broker.cluster_id) == (3, "c")
+
+
+@pytest.mark.parametrize(
+    ("failure", "got"),
+    [
+        (Malformed("no request"), [CLIENT_PROTOCOL_ERROR]),
+        (RelayError("broker_closed", "gone"), ["broker_closed"]),
+        (ZeroDivisionError(), [ANSWER_FAILED, "raised"]),
+    ],
+)
+async def test_an_error_ends_the_connection(failure: BaseException, got: list[str]) -> None:
+    assert await respond(ADMIN_API, Apis("admin", failure), Apis("mutations")) == got

@@ -1,0 +1,154 @@
+"""Proxy: the whole process but for its loop, in front of a broker that knows only metadata."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession
+
+from proxy.demo.ports import free_port_range
+from proxy.server.app import Proxy
+from tests.support.messages.kio_messages import read_frame, request_frame, response_type
+from tests.support.messages.requests import metadata
+from tests.support.process.metadata_broker import MetadataBroker
+from tests.support.process.settings import KINDS, configuration
+
+HOST = "127.0.0.1"
+METADATA = 3
+POLL_SECONDS = 0.02
+
+
+class Running:
+    """A proxy that serves in this process."""
+
+    def __init__(self, tmp_path: Path, upstream: tuple[str, int], more: str = "") -> None:
+        self.port = free_port_range(4)
+        self.file = tmp_path / "proxy.yaml"
+        settings = configuration(
+            tmp_path,
+            f"""
+            listeners:
+            - bootstrap_port: {self.port}
+              broker_port_base: {self.port + 1}
+              broker_port_count: 2
+              upstream: {{bootstrap: ["{upstream[0]}:{upstream[1]}"]}}
+            admin: {{port: {self.port + 3}}}
+            limits: {{drain_seconds: 5}}
+            quotas: {{store: none}}
+            {more}
+            """,
+        )
+        self._serving = asyncio.ensure_future(Proxy(settings, KINDS, self.file).serve())
+
+    async def get(self, page: str) -> tuple[int, Any]:
+        """The status and the body of a page of the admin port, once it is served."""
+        async with ClientSession() as session:
+            while not self._serving.done():
+                try:
+                    async with session.get(f"http://{HOST}:{self.port + 3}/{page}") as response:
+                        plain = response.content_type.startswith("text/")
+                        return response.status, await (response.text() if plain else response.json())
+                except OSError:
+                    await asyncio.sleep(POLL_SECONDS)
+        raise AssertionError(f"the proxy ended: {self._serving.exception()!r}")
+
+    async def ready(self) -> None:
+        async def is_ready() -> bool:
+            return (await self.get("readyz"))[0] == 200
+
+        await until(is_ready)
+
+    async def stop(self) -> None:
+        if not self._serving.done():
+            os.kill(os.getpid(), signal.SIGTERM)
+        await self._serving
+
+
+@asynccontextmanager
+async def running(tmp_path: Path, upstream: tuple[str, int], more: str = "") -> AsyncIterator[Running]:
+    async with asyncio.timeout(30):
+        proxy = Running(tmp_path, upstream, more)
+        try:
+            yield proxy
+        finally:
+            await proxy.stop()
+
+
+async def ask_metadata(port: int) -> Any:
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(request_frame(metadata()))
+    size = await reader.readexactly(4)
+    frame = size + await reader.readexactly(int.from_bytes(size, "big"))
+    writer.close()
+    await writer.wait_closed()
+    return read_frame(response_type(METADATA, 12), frame)
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    while not await condition():  # noqa: ASYNC110 (the condition is in pages that have to be fetched)
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def test_clients_are_served_through_the_bootstrap_port_and_the_broker_s_own(tmp_path: Path) -> None:
+    async with MetadataBroker() as broker, running(tmp_path, broker.address) as proxy:
+        await proxy.ready()
+        for port in (proxy.port, proxy.port + 2):
+            [node] = (await ask_metadata(port)).brokers
+            assert (node.node_id, node.host, node.port) == (1, HOST, proxy.port + 2)
+
+
+async def test_metrics_count_what_clients_do(tmp_path: Path) -> None:
+    async with MetadataBroker() as broker, running(tmp_path, broker.address) as proxy:
+        await proxy.ready()
+        await ask_metadata(proxy.port)
+
+        async def counted() -> bool:
+            _, page = await proxy.get("metrics")
+            return (
+                'quota_proxy_requests_total{api="Metadata",listener="clients"} 1.0' in page
+                and 'quota_proxy_connections_closed_total{listener="clients",reason="client_closed"} 1.0'
+                in page
+            )
+
+        await until(counted)
+
+
+async def test_without_a_broker_the_proxy_is_not_ready_and_serves_nobody(tmp_path: Path) -> None:
+    async with running(tmp_path, (HOST, free_port_range(1))) as proxy:
+        status, page = await proxy.get("readyz")
+        assert (status, page["ready"]) == (503, False)
+        with pytest.raises(OSError, match=r"refused|Connect"):
+            await asyncio.open_connection(HOST, proxy.port)
+
+
+async def test_a_changed_file_is_applied_on_sighup(tmp_path: Path) -> None:
+    async with MetadataBroker() as broker, running(tmp_path, broker.address) as proxy:
+        await proxy.ready()
+        proxy.file.write_text("listeners: nonsense\n")
+        os.kill(os.getpid(), signal.SIGHUP)
+
+        async def rejected() -> bool:
+            return "quota_proxy_config_last_reload_successful 0.0" in (await proxy.get("metrics"))[1]
+
+        await until(rejected)
+        assert len((await proxy.get("readyz"))[1]["warnings"]) == 1
+
+
+async def test_sigterm_lets_connections_finish_and_frees_the_ports(tmp_path: Path) -> None:
+    async with MetadataBroker() as broker, running(tmp_path, broker.address) as proxy:
+        await proxy.ready()
+        reader, writer = await asyncio.open_connection(HOST, proxy.port)
+        writer.write(request_frame(metadata()))
+        size = int.from_bytes(await reader.readexactly(4), "big")
+        await reader.readexactly(size)
+        await proxy.stop()
+        assert await reader.read() == b""
+        writer.close()
+        for port in range(proxy.port, proxy.port + 4):
+            with pytest.raises(OSError, match=r"refused|Connect"):
+                await asyncio.open_connection(HOST, port)

@@ -1,0 +1,73 @@
+"""Readiness: what keeps clients from being served, and what else is wrong."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proxy.server.readiness import Readiness
+
+
+class Kit:
+    """Every part is fine unless a test says otherwise."""
+
+    def __init__(self, *, with_topic: bool = True, with_usage: bool = True) -> None:
+        self.gateway = SimpleNamespace(found=[], wrong=[])
+        self.gateway.problems = lambda: self.gateway.found
+        self.gateway.warnings = lambda: self.gateway.wrong
+        self.topic = SimpleNamespace(loaded=asyncio.Event(), problem="")
+        self.topic.loaded.set()
+        self.certificates = SimpleNamespace(wrong=[])
+        self.certificates.warnings = lambda: self.certificates.wrong
+        self.reload = SimpleNamespace(problem="")
+        self.usage = SimpleNamespace(problems=[])
+        topic: Any = self.topic if with_topic else None
+        usage: Any = self.usage if with_usage else None
+        gateways: Any = [self.gateway]
+        certificates: Any = self.certificates
+        reload: Any = self.reload
+        self.readiness = Readiness(
+            gateways=gateways, topic=topic, certificates=certificates, reload=reload, usage=usage
+        )
+
+
+@pytest.mark.parametrize("optional", [True, False])
+def test_nothing_is_wrong(optional: bool) -> None:
+    readiness = Kit(with_topic=optional, with_usage=optional).readiness
+    assert (readiness.problems(), readiness.warnings()) == ([], [])
+
+
+def test_quotas_that_are_not_loaded_are_the_only_problem() -> None:
+    kit = Kit()
+    kit.topic.loaded.clear()
+    kit.topic.problem = "no broker responds"
+    kit.gateway.found = ["clients: not listening yet"]
+    [problem] = kit.readiness.problems()
+    assert "no broker responds" in problem
+    assert kit.readiness.warnings() == []
+
+
+def test_a_listener_s_problem() -> None:
+    kit = Kit()
+    kit.gateway.found = ["clients: not listening yet"]
+    assert kit.readiness.problems() == ["clients: not listening yet"]
+
+
+def test_draining_is_a_problem() -> None:
+    kit = Kit()
+    kit.readiness.draining = True
+    assert len(kit.readiness.problems()) == 1
+
+
+def test_warnings_of_every_part() -> None:
+    kit = Kit()
+    kit.topic.problem = "TOPIC"
+    kit.certificates.wrong = ["CERTIFICATE"]
+    kit.gateway.wrong = ["LISTENER"]
+    kit.reload.problem = "FILE"
+    kit.usage.problems = ["USAGE"]
+    warnings = kit.readiness.warnings()
+    found = [word for warning in warnings for word in warning.split() if word.isupper()]
+    assert found == ["TOPIC", "CERTIFICATE", "LISTENER", "FILE", "USAGE"]
+    assert kit.readiness.problems() == []
