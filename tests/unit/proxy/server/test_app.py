@@ -122,7 +122,7 @@ async def test_without_a_broker_the_proxy_is_not_ready_and_serves_nobody(tmp_pat
     async with running(tmp_path, (HOST, free_port_range(1))) as proxy:
         status, page = await proxy.get("readyz")
         assert (status, page["ready"]) == (503, False)
-        with pytest.raises(OSError, match=r"refused|Connect"):
+        with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(HOST, proxy.port)
 
 
@@ -150,5 +150,5 @@ async def test_sigterm_lets_connections_finish_and_frees_the_ports(tmp_path: Pat
         assert await reader.read() == b""
         writer.close()
         for port in range(proxy.port, proxy.port + 4):
-            with pytest.raises(OSError, match=r"refused|Connect"):
+            with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection(HOST, port)
