@@ -1,4 +1,7 @@
-"""Tasks: background work that keeps a reference to itself, and whose failure is not lost."""
+"""Tasks: background tasks that stay referenced until they end, and whose failures are logged.
+
+The event loop has only weak references to its tasks, so a task that nobody references can vanish.
+"""
 
 import asyncio
 import logging
@@ -26,7 +29,7 @@ class Tasks:
             log.error("%s failed", task.get_coro(), exc_info=task.exception())
 
     async def cancel(self) -> None:
-        """Cancel all and wait until they have ended."""
+        """Cancel all tasks and wait until they have ended."""
         running = list(self._running)
         for task in running:
             task.cancel()

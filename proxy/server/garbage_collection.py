@@ -1,12 +1,12 @@
-"""Python's collector of reference cycles, kept from holding the event loop.
+"""GarbageCollection: keeps the pauses of Python's cyclic garbage collector short.
 
-A full collection walks everything that could be part of a cycle: with 100,000 quotas and 10,000 active
-tenants that takes most of a second, and finds next to nothing. So whatever has once cost more than a moment
-to walk is set aside (gc.freeze) and not walked again, and full collections come often enough to have little
-to walk.
+A full collection traverses every container object. With 100,000 quotas and 10,000 active tenants that takes
+most of a second, during which the event loop stands still, and frees next to nothing. So when a full
+collection takes longer than a few milliseconds, all objects are frozen (gc.freeze), which excludes them from
+later collections; and full collections run often, so that each has few objects to traverse.
 
-What is set aside still goes with its last reference. It would stay for good only as part of a cycle that
-nobody takes apart, so what ends while the proxy serves takes its own cycles apart, as connections do.
+A frozen object is still freed with its last reference. Only a reference cycle of frozen objects would leak,
+so objects that end while the proxy serves break their own cycles, as connections do.
 """
 
 import gc
@@ -16,32 +16,35 @@ from contextlib import contextmanager
 from typing import Final
 
 THRESHOLDS: Final = (700, 10, 2)
-"""Objects made before the youngest are collected (Python's own figure); how often that happens before the
-next generation is; how often that happens before all are, after some 20,000 objects.
+"""Allocations before a collection of generation 0 (Python's default), such collections before one of generation 1
+(the default too), and those before a full one: it comes after some 20,000 allocations, and by default after some
+80,000.
 """
-MOMENT_SECONDS: Final = 0.003
-FULL: Final = 2
+FREEZE_SECONDS: Final = 0.003
+"""Freeze after a full collection that took longer. Requests wait during a collection, and a few milliseconds
+are within what they wait for anyway."""
+FULL_GENERATION: Final = 2
 
 
 class GarbageCollection:
-    """Sees to it that full collections are short."""
+    """Freezes all objects whenever a full collection took too long."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock: Final = clock
         self._started_at = 0.0
 
     def start(self) -> None:
-        """From now on, and all that is there is set aside."""
+        """Freeze all objects that exist, and watch collections from now on."""
         gc.set_threshold(*THRESHOLDS)
         gc.callbacks.append(self._on_collection)
         gc.freeze()
 
     def _on_collection(self, phase: str, info: dict[str, int]) -> None:
-        if info["generation"] != FULL:
+        if info["generation"] != FULL_GENERATION:
             return
         if phase == "start":
             self._started_at = self._clock()
-        elif self._clock() - self._started_at > MOMENT_SECONDS:
+        elif self._clock() - self._started_at > FREEZE_SECONDS:
             gc.freeze()
 
 

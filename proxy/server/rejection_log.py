@@ -1,4 +1,4 @@
-"""RejectionLog: says in the log what producers were rejected, now and then."""
+"""RejectionLog: logs which Produce requests the broker-side quotas reject."""
 
 import asyncio
 import logging
@@ -11,30 +11,31 @@ from proxy.quota.kinds.broker_bytes_in import SHARE, BrokerBytesIn
 from proxy.quota.rejection.rejections import RejectedTopic
 
 log = logging.getLogger(__name__)
-LOOK_SECONDS: Final = 1.0
+CHECK_SECONDS: Final = 1.0
+"""A rejection is in the log a second later at most, while somebody may still be looking for it."""
 LOG_EVERY_SECONDS: Final = 30.0
-"""For each broker, topic and reason."""
+"""For each broker, topic and reason: producers retry several times a second."""
 
 RejectionKey = tuple[int, str, str]
 """Broker, topic, reason."""
 
 
 class RejectionLog:
-    """One line for each broker, topic and reason, of what has come since the line before."""
+    """One line per broker, topic and reason, with what was rejected since the previous line."""
 
     def __init__(self, engines: QuotaEngines, time: Callable[[], float]) -> None:
         self._engines: Final = engines
         self._time: Final = time
         self._logged: Final[dict[RejectionKey, tuple[float, int, int]]] = {}
-        """When the last line was, and the requests and bytes until then."""
+        """The time of the last line, and the requests and bytes until then."""
 
     async def run(self) -> None:
-        """Look after the rejections for ever."""
+        """Check until cancelled."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            self.look()
+            await asyncio.sleep(CHECK_SECONDS)
+            self.check()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Log what is due."""
         now = self._time()
         for node_id, engine in self._engines.engines().items():
@@ -42,14 +43,14 @@ class RejectionLog:
                 key = (node_id, topic, reason)
                 at, requests, size = self._logged.get(key, (float("-inf"), 0, 0))
                 if rejected.requests > requests and now - at >= LOG_EVERY_SECONDS:
-                    self._say(key, rejected, rejected.requests - requests, rejected.bytes - size, now)
+                    self._log(key, rejected, rejected.requests - requests, rejected.bytes - size, now)
                     self._logged[key] = (now, rejected.requests, rejected.bytes)
 
-    def _say(self, key: RejectionKey, rejected: RejectedTopic, requests: int, size: int, now: float) -> None:
+    def _log(self, key: RejectionKey, rejected: RejectedTopic, requests: int, size: int, now: float) -> None:
         node_id, topic, reason = key
         log.warning(
-            "broker %d, topic %s: %d bytes of %d Produce requests rejected (%s), the last of client id %r "
-            "(user %s): %.0f B/s of %.0f%s",
+            "broker %d, topic %s: rejected %d bytes in %d Produce requests (%s), last of client id %r "
+            "(user %s): rate %.0f B/s, threshold %.0f B/s%s",
             node_id,
             topic,
             size,
@@ -63,9 +64,9 @@ class RejectionLog:
         )
 
     def _total(self, node_id: int, now: float) -> str:
-        """The broker's own rate and threshold."""
+        """The rate and the threshold of the whole broker."""
         for quota in self._engines.of_kind(broker_bytes_in.KIND):
             if isinstance(quota, BrokerBytesIn) and quota.node_id == node_id and quota.active:
                 total = quota.live()[0]
-                return f"; the broker's {total.measure(now):.0f} B/s of {total.limit:.0f}"
+                return f"; whole broker: rate {total.measure(now):.0f} B/s, threshold {total.limit:.0f} B/s"
         return ""

@@ -1,7 +1,8 @@
-"""Guard: who may see the admin port's pages.
+"""Guard: decides which requests the admin port serves.
 
-On a loopback address everybody may read. Elsewhere, and for what changes anything, a token is wanted, or a
-certificate, which the TLS handshake has then asked for. Without, /readyz says no more than whether.
+On a loopback address, reading needs no credentials. On other addresses, and for requests that change
+something, a client needs the token, or a certificate that the TLS handshake has verified. Without them,
+/healthz and /readyz respond with their status only.
 """
 
 import hmac
@@ -18,28 +19,28 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 READING: Final = ("GET", "HEAD")
 SCHEME: Final = "bearer "
 PROBES: Final = ("/healthz", "/readyz")
-"""Pages that answer everybody, and say to whom allows() rejects no more than whether."""
+"""Pages that are served to everybody, without details if allows() is false."""
 
 
 class Guard:
-    """For the admin port of one process."""
+    """The access rules of one admin port."""
 
     def __init__(self, bind: str, token: Callable[[], str] | None, *, by_certificate: bool = False) -> None:
-        """`token` gives the one that clients have to show, and raises SecretMissing; None: there is none.
-        `by_certificate`: whether nobody gets this far without a certificate.
+        """`token` returns the expected token or raises SecretMissing; None if no token is configured.
+        `by_certificate`: whether the TLS handshake rejects clients without a certificate.
         """
         self._open: Final = is_loopback(bind)
         self._token: Final = token
         self._by_certificate: Final = by_certificate
 
     def allows(self, request: web.Request) -> bool:
-        """Whether a request may be answered."""
+        """Whether the client may have what it requests."""
         if self._by_certificate or (self._open and request.method in READING):
             return True
-        return self._token is not None and self._shows(request, self._token)
+        return self._token is not None and self._has_token(request, self._token)
 
     @staticmethod
-    def _shows(request: web.Request, token: Callable[[], str]) -> bool:
+    def _has_token(request: web.Request, token: Callable[[], str]) -> bool:
         shown = request.headers.get("Authorization", "")
         if not shown.lower().startswith(SCHEME):
             return False
@@ -50,16 +51,16 @@ class Guard:
         return hmac.compare_digest(shown[len(SCHEME) :].encode(), wanted.encode())
 
     def middleware(self) -> Middleware:
-        """For aiohttp's application."""
+        """The guard as middleware of an aiohttp application."""
 
         @web.middleware
         async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             probe = request.path in PROBES and request.method in READING
             if probe or self.allows(request):
                 return await handler(request)
-            wanted = "Authorization: Bearer TOKEN is wanted here"
+            problem = "send the header Authorization: Bearer TOKEN"
             if self._token is None:
-                wanted = "this takes a token, and admin.token_file names none"
-            return web.json_response({"error": wanted}, status=401, headers={"WWW-Authenticate": "Bearer"})
+                problem = "this request needs a token; set admin.token_file"
+            return web.json_response({"error": problem}, status=401, headers={"WWW-Authenticate": "Bearer"})
 
         return guard

@@ -17,7 +17,7 @@ from proxy.telemetry.metrics.replication import shown
 from proxy.telemetry.slices import Slices
 
 AT_A_TIME: Final = 25
-"""Buckets that are shown before the event loop may get a turn."""
+"""Buckets that are encoded before the event loop may run other work; they take about a quarter of a slice."""
 INDEX: Final = """<!doctype html><title>quota-proxy</title><h1>quota-proxy</h1>
 <ul><li><a href="metrics">metrics</a><li><a href="healthz">healthz</a><li><a href="readyz">readyz</a>
 <li><a href="api/quotas">api/quotas</a></ul>
@@ -39,10 +39,14 @@ class AdminSite:
         replication: Callable[[], ReplicationState | None] = lambda: None,
         guard: Guard | None = None,
     ) -> None:
-        """`families` gives what /metrics shows, and None where others may want a turn; `problems` says why
-        clients cannot be served, `warnings` what else is wrong; `time` is the clock of `buckets`'
-        throttled_until; `certificates` gives the days that are left by file; `replication` what replication
-        quotas know, None where there is no replication listener.
+        """
+        families      the families of /metrics, with a None wherever the event loop may run other work
+        problems      why clients cannot be served
+        warnings      what is wrong but keeps no client from being served
+        buckets       the active buckets with their brokers' node ids, for /api/quotas
+        time          the clock of the buckets' throttled_until
+        certificates  days until the certificates expire, by file
+        replication   the state of the replication quotas; None without a replication listener
         """
         self._families: Final = families
         self._one_scrape: Final = asyncio.Lock()
@@ -108,9 +112,8 @@ class AdminSite:
 
 
 def _shown(broker: int, state: BucketState, now: float) -> dict[str, object]:
-    """A bucket as JSON; an entity has the parts that the bucket is made of.
-
-    `broker` is null where all brokers share it.
+    """A row of /api/quotas: `entity` has the names that the bucket belongs to, and `broker` is null if all
+    brokers share the bucket.
     """
     names = {"user": state.user, "client-id": state.client_id, "ip": state.ip, "topic": state.topic}
     entity: dict[str, object] = {part: name for part, name in names.items() if name}

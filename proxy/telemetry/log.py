@@ -1,7 +1,8 @@
-"""The log: plain lines on stderr, `2026-01-31T12:00:00.000Z INFO  proxy.server.app: message`, times in UTC.
+"""The log: lines on stderr, such as `2026-01-31T12:00:00.000Z INFO    proxy.server.app: message`, with times
+in UTC.
 
-What clients send reaches the log (client ids, topic names); control characters are escaped, so that no client
-can write a line of its own into it.
+Messages contain text from clients (client ids, topic names). Control characters are escaped, so that no
+client can forge a line.
 """
 
 import logging
@@ -11,11 +12,11 @@ from typing import Final
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 _NOISY: Final = ("aiokafka", "aiohttp.access", "asyncio")
-"""Libraries whose INFO is of no use to an operator."""
+"""Libraries whose INFO lines are of no use to an operator."""
 
 
 class LineFormatter(logging.Formatter):
-    """One line for a record; a traceback, where there is one, keeps its own lines below."""
+    """One line per record; a traceback follows in lines of its own."""
 
     default_time_format = "%Y-%m-%dT%H:%M:%S"
     default_msec_format = "%s.%03dZ"
@@ -29,7 +30,7 @@ class LineFormatter(logging.Formatter):
 
 
 def set_up(level: str) -> None:
-    """Sends the log to stderr from this level (one of LEVELS) on; replaces what was set up before."""
+    """Send records of this level (one of LEVELS) and above to stderr; replaces an earlier set-up."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)

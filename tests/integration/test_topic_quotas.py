@@ -241,8 +241,8 @@ def test_a_broker_over_its_total_rejects_the_topics_that_are_over_their_share(
         for each in running:
             each.result()
     assert rejected(proxy, "v1-explicit") == rejected(proxy, "v1-small") == 0
-    (line,) = proxy.log_lines("topic v1-hot: .* rejected")[:1]
-    assert "of 20000; the broker's" in line
+    (line,) = proxy.log_lines("topic v1-hot: .*rejected")[:1]
+    assert "threshold 20000 B/s; whole broker:" in line
     for name, producer in zip(names, producers, strict=True):
         assert producer.failed == []
         check_all_there(Confluent().read(kafka.bootstrap, name, producer.sent), producer.sent)

@@ -1,4 +1,4 @@
-"""A scrape's answer, written bit by bit, so that other work goes on however much there is to show."""
+"""Exposition: encodes the response to a scrape in steps, so that requests are served meanwhile."""
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
@@ -11,15 +11,16 @@ from prometheus_client.exposition import choose_encoder
 from proxy.telemetry.slices import Slices
 
 SAMPLES_AT_A_TIME: Final = 50
+"""Samples that are encoded in one step; they take well under a slice."""
 END: Final = b"# EOF\n"
 """The last line of OpenMetrics."""
 Encode = Callable[[CollectorRegistry], bytes]
 
 
 async def exposition(steps: Iterable[Metric | None], accept: str) -> tuple[bytes, str]:
-    """The text of all families and its content type, in the format that the client accepts.
+    """Return the text of all families and its content type, in the format that the client accepts.
 
-    Others may have a turn after every step, None is one that gives nothing, and after every part of a family.
+    The event loop may run other work after each step (a None has no family) and after each part of a family.
     """
     encode, content_type = choose_encoder(accept)
     parts: list[bytes] = []
@@ -38,7 +39,7 @@ async def exposition(steps: Iterable[Metric | None], accept: str) -> tuple[bytes
 
 
 class _One:
-    """A registry of one family, as far as an encoder looks at it."""
+    """A registry of one family, as far as prometheus_client's encoders use it."""
 
     def __init__(self, family: Metric) -> None:
         self._family: Final = family
@@ -48,7 +49,7 @@ class _One:
 
 
 def _parts(family: Metric, encode: Encode) -> Iterator[bytes]:
-    """The family's text; its HELP and TYPE stand in the first part alone."""
+    """The family's text in parts; only the first has HELP and TYPE."""
     for start in range(0, max(len(family.samples), 1), SAMPLES_AT_A_TIME):
         part = copy(family)
         part.samples = family.samples[start : start + SAMPLES_AT_A_TIME]

@@ -1,4 +1,4 @@
-"""Metrics: a collector that reads the counters when somebody scrapes; nothing is formatted per request."""
+"""ProxyCollector: reads the counters when a scrape comes; requests only count."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
@@ -18,26 +18,27 @@ from proxy.wire.api_keys import api_name
 
 PREFIX: Final = "quota_proxy_"
 AT_A_TIME: Final = 50
-"""Buckets or series that are dealt with before the event loop may get a turn."""
+"""Buckets or series that are read before the event loop may run other work; they take about a quarter of a
+slice."""
 ENTITY: Final = ("quota", "user", "client_id")
 CLIENT: Final = ("direction", "user", "client_id")
 PARTITION: Final = ("direction", "topic", "partition")
 TENANT: Final = ("user", "client_id")
 PARTITION_QUOTAS: Final = {PRODUCER_BYTE_RATE.name: "in", CONSUMER_BYTE_RATE.name: "out"}
-"""The direction of the quotas of partitions."""
+"""The direction of each quota of partitions."""
 
 
 class StoreState(Protocol):
-    """The state of the topic with the quotas set with tools."""
+    """The state of the topic that keeps the quotas set with Kafka's tools."""
 
     problem: str
-    """Why it cannot be followed; empty when it is."""
+    """Why the topic cannot be read; empty if it can."""
     lag: int
-    """Records that are there and not read yet."""
+    """Records that are not read yet."""
 
 
 class ProxyCollector(Collector):
-    """Everything that /metrics shows."""
+    """Yields all families of /metrics."""
 
     def __init__(
         self,
@@ -50,10 +51,13 @@ class ProxyCollector(Collector):
         certificates: Callable[[], Mapping[str, float]] = dict,
         more: Callable[[], Iterable[Metric | None]] = tuple,
     ) -> None:
-        """`buckets` gives every active quota bucket with its broker's node id; `store` None where there is
-        none; `file_rejected` tells whether the configuration file is not in force; `sinks` take
-        usage events; `certificates` gives the days that are left of each file's first certificate;
-        `more` gives families of others, and None wherever there may be a turn for others.
+        """
+        buckets        the active quota buckets with their brokers' node ids
+        store          None if no topic keeps quotas
+        file_rejected  whether the current configuration file was rejected
+        sinks          those of the usage events
+        certificates   days until each file's first certificate expires
+        more           further families, with a None wherever the event loop may run other work
         """
         self._listeners: Final = tuple(listeners)
         self._buckets: Final = buckets
@@ -68,12 +72,14 @@ class ProxyCollector(Collector):
         return (step for step in self.steps() if step is not None)
 
     def steps(self) -> Iterator[Metric | None]:
-        """The families; None wherever so much has been done that others may want a turn.
+        """Yield the families, and a None wherever the event loop may run other work.
 
-        Counters go on meanwhile. One pass at a time.
+        Counters change meanwhile. Only one pass may run at a time.
         """
         self._left_out = {}
-        build = GaugeMetricFamily(PREFIX + "build_info", "Always 1.", labels=("version", "compiled"))
+        build = GaugeMetricFamily(
+            PREFIX + "build_info", "Version of the proxy; always 1.", labels=("version", "compiled")
+        )
         build.add_metric((proxy.__version__, str(proxy.COMPILED).lower()), 1)
         yield build
         yield from self._connections()
@@ -86,31 +92,37 @@ class ProxyCollector(Collector):
         if any(listener.traffic.topic_partitions for listener in self._listeners):
             yield from self._partitions()
         left_out = GaugeMetricFamily(
-            PREFIX + "series_left_out", f"Series added up under {REST}, by family.", labels=("family",)
+            PREFIX + "series_left_out",
+            f"Series that are added up under {REST}, by family.",
+            labels=("family",),
         )
         for family, count in self._left_out.items():
             left_out.add_metric((family,), count)
         yield left_out
 
     def _connections(self) -> Iterator[Metric]:
-        connections = GaugeMetricFamily(PREFIX + "connections", "Client connections.", labels=("listener",))
+        connections = GaugeMetricFamily(
+            PREFIX + "connections", "Open client connections.", labels=("listener",)
+        )
         without_port = GaugeMetricFamily(
-            PREFIX + "brokers_without_port", "Brokers for which no port could be had.", labels=("listener",)
+            PREFIX + "brokers_without_port",
+            "Brokers that clients cannot reach, because no port could be bound for them.",
+            labels=("listener",),
         )
         closed = CounterMetricFamily(
-            PREFIX + "connections_closed", "Client connections that ended.", labels=("listener", "reason")
+            PREFIX + "connections_closed",
+            "Client connections that ended, by reason.",
+            labels=("listener", "reason"),
         )
-        requests = CounterMetricFamily(
-            PREFIX + "requests", "Requests, by Kafka API.", labels=("listener", "api")
-        )
+        requests = CounterMetricFamily(PREFIX + "requests", "Requests, by API.", labels=("listener", "api"))
         sizes = CounterMetricFamily(
             PREFIX + "bytes",
-            "Bytes from clients (in) and to clients (out).",
+            "Bytes received from clients (in) and sent to clients (out).",
             labels=("listener", "direction"),
         )
         unread = CounterMetricFamily(
             PREFIX + "unread_fetches",
-            "Fetches between brokers of versions that the proxy cannot read: they pass without quotas.",
+            "Fetches between brokers in versions that the proxy cannot parse; no quota applies to them.",
             labels=("listener",),
         )
         failures = CounterMetricFamily(
@@ -145,7 +157,7 @@ class ProxyCollector(Collector):
                 add(series, ("out", user, client_id), count.bytes_out)
                 if number % AT_A_TIME == 0:
                     yield None
-        text = "Bytes of requests (in) and responses (out)."
+        text = "Bytes of requests (in) and responses (out), by client."
         yield from self._large("client_bytes", text, CLIENT, series)
 
     def _quotas(self) -> Iterator[Metric | None]:
@@ -162,7 +174,7 @@ class ProxyCollector(Collector):
                 continue
             entity = (state.quota, state.user, state.client_id)
             if state.topic:
-                # Their limits are in /api/quotas: these families have no topics.
+                # The families have no topic label; /api/quotas has the limits of topics.
                 add(requests, entity, state.throttled_requests)
                 add(seconds, entity, state.throttle_seconds)
                 continue
@@ -171,12 +183,14 @@ class ProxyCollector(Collector):
             add(requests, entity, state.throttled_requests)
             add(seconds, entity, state.throttle_seconds)
             limits[entity] = state.limit
-        yield from self._large("throttled_requests", "Requests that had to wait.", ENTITY, requests)
-        yield from self._large("throttle_seconds", "Seconds that requests had to wait.", ENTITY, seconds)
-        text = "Seconds that new connections had to wait until they were served."
+        yield from self._large("throttled_requests", "Requests that were throttled.", ENTITY, requests)
+        yield from self._large(
+            "throttle_seconds", "Seconds for which requests were throttled.", ENTITY, seconds
+        )
+        text = "Seconds for which new connections were throttled."
         yield from self._large("connection_throttle_seconds", text, ("ip",), connections, kept=0)
         limit = GaugeMetricFamily(
-            PREFIX + "quota_limit", "The limit of an active bucket, per broker and second.", labels=ENTITY
+            PREFIX + "quota_limit", "Limit of an active bucket, per broker and second.", labels=ENTITY
         )
         for labels, value in list(limits.items())[:MAX_SERIES]:
             limit.add_metric(labels, value)
@@ -185,57 +199,59 @@ class ProxyCollector(Collector):
         yield from self._mutations(mutations)
 
     def _mutations(self, states: Iterable[BucketState]) -> Iterator[Metric]:
-        """The controller mutation quota, by the names of Kafka's own metrics."""
+        """The controller mutation quota, with the names of Kafka's own metrics."""
         rates: Series = {}
         tokens: Series = {}
         seconds: Series = {}
         for state in states:
             tenant = (state.user, state.client_id)
-            # Tokens given back may count for a moment though what they were taken for does no longer.
+            # Permits that are returned late are subtracted from a rate that no longer contains them.
             rates[tenant] = max(state.rate, 0.0)
             tokens[tenant] = state.tokens or 0.0
             seconds[tenant] = state.throttle_seconds
-        text = "Partitions created and deleted, per second."
+        text = "Partitions created and deleted per second."
         rate = GaugeMetricFamily(PREFIX + "controller_mutation_rate", text, labels=TENANT)
         self._note("controller_mutation_rate", rates)
         for labels, value in bounded(rates, kept=0).items():
             rate.add_metric(labels, value)
-        text = "Partitions that may be created and deleted now; below zero, none before the debt is refilled."
+        text = "Partitions that may be created or deleted now; below zero, none until the debt is paid."
         left = GaugeMetricFamily(PREFIX + "controller_mutation_tokens", text, labels=TENANT)
         self._note("controller_mutation_tokens", tokens)
         for labels, value in sorted(tokens.items(), key=lambda item: item[1])[:MAX_SERIES]:
             left.add_metric(labels, value)
-        text = "Seconds that clients had to wait for their controller mutation quota."
+        text = "Seconds for which clients were throttled by their controller mutation quota."
         waits = self._counter("controller_mutation_throttle_seconds", text, TENANT, seconds, kept=0)
         yield from (rate, left, waits)
 
     def _configuration(self) -> Iterator[Metric]:
-        text = "Whether the configuration file, as it is now, is in force."
+        text = "Whether the current configuration file is in force."
         taken = 0.0 if self._file_rejected() else 1.0
         yield GaugeMetricFamily(PREFIX + "config_last_reload_successful", text, value=taken)
         days = GaugeMetricFamily(
-            PREFIX + "certificate_days_left", "Days until a certificate ends.", labels=("file",)
+            PREFIX + "certificate_days_left", "Days until a certificate expires.", labels=("file",)
         )
         for file, left in self._certificates().items():
             days.add_metric((file,), left)
         yield days
         state = self._store
         if state is not None:
-            text = "Whether the topic with the quotas set with tools is followed, and can be changed."
+            text = "Whether the topic that keeps quotas can be read and written."
             yield GaugeMetricFamily(PREFIX + "quota_store_reachable", text, value=float(not state.problem))
-            text = "Records in the topic that were not in force when they were counted last."
+            text = "Records in the topic that keeps quotas that were not in force at the last check."
             yield GaugeMetricFamily(PREFIX + "quota_store_lag", text, value=state.lag)
 
     def _usage(self) -> Iterator[Metric]:
-        text = "Usage events that a sink has taken, or that are lost."
+        text = "Usage events that a sink has delivered or lost."
         events = CounterMetricFamily(PREFIX + "usage_events", text, labels=("sink", "outcome"))
-        text = "Usage events that wait for a sink to take them."
+        text = "Usage events that wait for delivery."
         waiting = GaugeMetricFamily(PREFIX + "usage_events_waiting", text, labels=("sink",))
         for sink in self._sinks:
             events.add_metric((sink.name, "delivered"), sink.delivered)
             events.add_metric((sink.name, "lost"), sink.lost)
             waiting.add_metric((sink.name,), sink.waiting)
-        text = f"Partitions in messages that usage events have under {REST}: too many in one interval."
+        text = (
+            f"Partitions of messages that usage events sum up under {REST}, because an interval had too many."
+        )
         left_out = CounterMetricFamily(PREFIX + "usage_partitions_left_out", text, labels=("listener",))
         for listener in self._listeners:
             if listener.usage is not None:
@@ -249,13 +265,13 @@ class ProxyCollector(Collector):
             counted = listener.traffic.partitions
             names.want_names(topic_id for topic, topic_id, _ in counted if not topic)
             for number, ((topic, topic_id, partition), count) in enumerate(list(counted.items()), 1):
-                # Until the cluster has said what the topic is called, its id stands for it.
+                # The id stands for the topic until the cluster has told its name.
                 name = topic or names.topic_name(topic_id) or topic_id.hex()
                 add(series, ("in", name, str(partition)), count.bytes_in)
                 add(series, ("out", name, str(partition)), count.bytes_out)
                 if number % AT_A_TIME == 0:
                     yield None
-        text = "Bytes of record batches produced (in) and fetched (out)."
+        text = "Bytes of record batches that were produced (in) and fetched (out)."
         yield from self._large("topic_partition_bytes", text, PARTITION, series)
         waits: Series = {key: 0.0 for key in series if key[1] != REST}
         for number, (_, state) in enumerate(self._buckets(), 1):
@@ -264,13 +280,13 @@ class ProxyCollector(Collector):
             direction = PARTITION_QUOTAS.get(state.quota)
             if direction is not None:
                 add(waits, (direction, state.topic, str(state.partition)), state.throttle_seconds)
-        text = "Seconds that clients had to wait for a partition's quota."
+        text = "Seconds for which clients were throttled by a partition's quota."
         yield from self._large("topic_partition_throttle_seconds", text, PARTITION, waits)
 
     def _counter(
         self, name: str, text: str, labels: tuple[str, ...], series: Series, kept: int = 1
     ) -> Metric:
-        """`kept`: how many of the first labels the added up rest keeps."""
+        """`kept` is the number of leading labels that the sum of the rest keeps."""
         family = CounterMetricFamily(PREFIX + name, text, labels=labels)
         self._note(name, series)
         for key, value in bounded(series, kept).items():
@@ -280,7 +296,7 @@ class ProxyCollector(Collector):
     def _large(
         self, name: str, text: str, labels: tuple[str, ...], series: Series, kept: int = 1
     ) -> Iterator[Metric | None]:
-        """_counter() of a family that may have any number of series, in steps."""
+        """_counter() in steps, for a family with any number of series."""
         family = CounterMetricFamily(PREFIX + name, text, labels=labels)
         self._note(name, series)
         found = yield from bounded_steps(series, kept)

@@ -1,4 +1,4 @@
-"""What producers were rejected, and the rates of the broker-side quota, in /metrics."""
+"""The families of rejected Produce requests, and of the broker-side quota's rates."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,7 +16,7 @@ TOPIC: Final = ("broker", "topic")
 
 
 def rejection_families(engines: QuotaEngines, now: float) -> Iterator[Metric]:
-    """The families, bounded like the others; `now` is on the clock of the quotas."""
+    """Yield the families; `now` is on the clock of the quotas."""
     requests: Series = {}
     sizes: Series = {}
     for node_id, engine in engines.engines().items():
@@ -24,9 +24,9 @@ def rejection_families(engines: QuotaEngines, now: float) -> Iterator[Metric]:
             labels = (str(node_id), topic, reason)
             add(requests, labels, rejected.requests)
             add(sizes, labels, rejected.bytes)
-    text = "Bytes of record batches that producers were rejected."
+    text = "Bytes of record batches that the proxy rejected."
     yield _counter("rejected_bytes", text, sizes)
-    text = "Produce requests of which producers were rejected a part, or all."
+    text = "Produce requests that the proxy rejected, in part or as a whole."
     yield _counter("rejected_requests", text, requests)
     yield from _rates(engines, now)
 
@@ -39,12 +39,12 @@ def _counter(name: str, text: str, series: Series) -> Metric:
 
 
 def _rates(engines: QuotaEngines, now: float) -> Iterator[Metric]:
-    """One-minute averages; none where there is no such quota."""
-    text = "Bytes of records per second into the broker: Kafka's one-minute moving average."
+    """One-minute averages; without samples if there is no such quota."""
+    text = "Bytes per second produced to the broker, as Kafka's one-minute moving average."
     into_broker = GaugeMetricFamily(PREFIX + "broker_bytes_in_rate", text, labels=("broker",))
-    text = "Bytes of records per second into the topic on the broker: Kafka's one-minute moving average."
+    text = "Bytes per second produced to the topic on the broker, as Kafka's one-minute moving average."
     into_topic = GaugeMetricFamily(PREFIX + "topic_bytes_in_rate", text, labels=TOPIC)
-    text = "Bytes of record batches that the broker rejected by itself."
+    text = "Bytes of record batches that the broker itself rejected."
     errors = CounterMetricFamily(PREFIX + "broker_error_bytes", text, labels=("broker",))
     rates: Series = {}
     for quota in engines.of_kind(broker_bytes_in.KIND):

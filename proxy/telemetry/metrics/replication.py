@@ -1,4 +1,4 @@
-"""Replication: what /metrics and /api/quotas show of replication quotas."""
+"""Replication quotas in /metrics, in /api/quotas and in the log."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
@@ -11,17 +11,18 @@ from proxy.quota.kinds.replication.throttle import FOLLOWER, LEADER
 PREFIX: Final = "quota_proxy_"
 DOES: Final = {LEADER: "sends", FOLLOWER: "fetches"}
 STATED_AT_LEAST_SECONDS: Final = 5.0
-"""A side whose replicas are behind for less than this says nothing yet of whether they catch up."""
+"""How long replicas have to be out of sync before a throttle is called too low: the rates of a shorter time
+do not show yet whether they catch up."""
 
 
 def replication_families(
     state: ReplicationState | None, lags: Iterable[tuple[int, int]], now: float
 ) -> Iterator[Metric | None]:
-    """Kafka's LeaderReplicationThrottledRate, FollowerReplicationThrottledRate, SumReplicaLag, and more; None
-    wherever others may want a turn.
+    """Yield the families, and a None wherever the event loop may run other work.
 
-    `state`: None where there is no replication listener. `lags`: by connection its follower, and the messages
-    that it lacks.
+    Among them are Kafka's LeaderReplicationThrottledRate, FollowerReplicationThrottledRate and SumReplicaLag.
+    `state` is None without a replication listener. `lags` has, for each connection of a follower, its node id
+    and how many messages its replicas lack.
     """
     if state is None:
         return
@@ -31,27 +32,27 @@ def replication_families(
     yield _by_role(
         CounterMetricFamily,
         "replication_omitted_partitions",
-        "Partitions left out of fetches.",
+        "Partitions that were omitted from fetches.",
         sides,
         lambda side: side.omitted,
     )
     yield _by_role(
         GaugeMetricFamily,
         "replication_throttle_limit",
-        "Bytes per second of throttled replicas that are allowed.",
+        "Limit of the replication of throttled replicas, in bytes per second.",
         [side for side in sides if side.limited],
         lambda side: side.limit,
     )
     yield _by_role(
         GaugeMetricFamily,
         "replication_replicas_behind",
-        "Throttled replicas that are not in sync.",
+        "Throttled replicas that are out of sync.",
         sides,
         lambda side: side.behind,
     )
-    text = "Bytes per second by which throttled partitions grow, estimated."
+    text = "Estimated bytes per second by which throttled partitions grow."
     yield _by_role(GaugeMetricFamily, "replication_inbound_rate", text, sides, lambda side: side.inbound)
-    text = "Whether throttled replicas never get in sync: they grow as fast as they may be fetched."
+    text = "Whether throttled replicas cannot get in sync, because they grow faster than they are fetched."
     yield _by_role(
         GaugeMetricFamily, "replication_throttle_too_low", text, sides, lambda side: float(side.endless)
     )
@@ -94,7 +95,7 @@ def _by_role(
 
 
 def shown(state: ReplicationState, now: float) -> list[dict[str, object]]:
-    """The rows of /api/quotas; those of other quotas have the first eight keys as well."""
+    """The rows of /api/quotas. Rows of other quotas have the first nine keys too."""
     return [
         {
             "kind": f"{side.role}.replication.throttled.rate",
@@ -118,7 +119,7 @@ def shown(state: ReplicationState, now: float) -> list[dict[str, object]]:
 
 
 def endless(state: ReplicationState, now: float) -> dict[tuple[str, int], str]:
-    """By role and broker, a sentence for each side whose replicas never get in sync."""
+    """A warning for each throttle under which replicas cannot get in sync, by role and broker."""
     return {
         (side.role, side.node_id): _too_low(side, now)
         for side in state.report(now)
@@ -127,10 +128,10 @@ def endless(state: ReplicationState, now: float) -> dict[tuple[str, int], str]:
 
 
 def _too_low(side: ThrottleState, now: float) -> str:
-    # Of what has been left out from the start, nobody has told how much there is.
-    messages = f" and by {side.lag} messages" if side.lag else ""
+    # The lag of a partition that was omitted from the start is unknown.
+    lag = f"{now - side.since:.0f} s" + (f" and {side.lag} messages" if side.lag else "")
     return (
-        f"broker {side.node_id} {DOES[side.role]} throttled replicas at {side.limit:.0f} B/s at most, and "
-        f"they grow by {side.inbound:.0f} B/s: {side.behind} of them, behind for {now - side.since:.0f} s"
-        f"{messages}, do not get in sync; raise {side.role}.replication.throttled.rate"
+        f"broker {side.node_id} {DOES[side.role]} throttled replicas at no more than {side.limit:.0f} B/s, "
+        f"but they grow by {side.inbound:.0f} B/s: {side.behind} replicas are {lag} behind "
+        f"and cannot get in sync; raise {side.role}.replication.throttled.rate"
     )

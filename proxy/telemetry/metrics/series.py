@@ -1,4 +1,4 @@
-"""A family's values by their labels, and no more of them than a scrape can bear."""
+"""Series: a family's values by label values, limited to a number that a scrape can bear."""
 
 from collections.abc import Generator
 from heapq import heapify, heappushpop
@@ -8,8 +8,10 @@ from typing import Final
 from proxy.quota.usage import REST
 
 MAX_SERIES: Final = 1000
-"""Series of one family with entity or partition labels; the smallest beyond that are added up under REST."""
+"""Series of one family with entity or partition labels. Prometheus stores each for hours, so labels that
+clients can invent have to be bounded; the smallest series beyond are added up under REST."""
 AT_A_TIME: Final = 200
+"""Series that are sorted in one step; they take well under a slice."""
 
 Series = dict[tuple[str, ...], float]
 
@@ -19,7 +21,10 @@ def add(series: Series, key: tuple[str, ...], value: float) -> None:
 
 
 def bounded(series: Series, kept: int = 1) -> Series:
-    """The largest MAX_SERIES, and the rest added up by the `kept` first labels, with REST for the others."""
+    """Return the MAX_SERIES largest values, and the sums of the rest.
+
+    The sums keep the first `kept` labels; their other labels are REST.
+    """
     steps = bounded_steps(series, kept)
     while True:
         try:
@@ -30,11 +35,13 @@ def bounded(series: Series, kept: int = 1) -> Series:
 
 
 def bounded_steps(series: Series, kept: int = 1) -> Generator[None, None, Series]:
-    """bounded(), which gives way after every AT_A_TIME of many series. `series` does not change meanwhile."""
+    """bounded() as a generator that yields after every AT_A_TIME series; `series` must not change
+    meanwhile.
+    """
     if len(series) <= MAX_SERIES:
         return series
     entries = enumerate(series.items(), 1)
-    # Of equal values the first are kept, whatever their keys are.
+    # The number keeps the first of equal values, and keeps heapq from comparing keys.
     largest = [(value, -number, key) for number, (key, value) in islice(entries, MAX_SERIES)]
     heapify(largest)
     rest: Series = {}

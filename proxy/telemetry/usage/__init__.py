@@ -1,1 +1,1 @@
-"""Usage events, and the sinks that they go to."""
+"""Usage events, and the sinks that deliver them."""

@@ -1,7 +1,7 @@
-"""Usage events, version 1: the contract between the proxy and whoever adds up what was used.
+"""Usage events, version 1: the interface between the proxy and consumers of usage data.
 
-One JSON object per interval, broker, user, client id, API, topic and partition that had traffic. Fields are
-added in later versions, never changed or removed; docs/usage-events.md explains them.
+One JSON object per interval, broker, user, client id, API, topic and partition with traffic. Later versions
+may add fields, and never change or remove one. docs/usage-events.md describes the fields.
 """
 
 from typing import Final, NamedTuple
@@ -12,44 +12,46 @@ VERSION: Final = 1
 
 
 class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What one client has used in one interval."""
+    """What one client used in one interval."""
 
     v: int = VERSION
     cluster: str
-    """The cluster's name in the proxy's configuration."""
+    """The cluster's name in the configuration."""
     proxy: str
-    """One run of one proxy process: the machine's name and a random part."""
+    """The proxy process: the host name and a random part."""
     broker: int
     """Node id."""
     listener: str
     interval_start_ms: int
-    """Since the epoch; a multiple of the configured interval."""
+    """Milliseconds since the epoch; a multiple of the configured interval."""
     interval_ms: int
     user: str
     client_id: str
     api: str
-    """Kafka's name, such as Produce."""
+    """The API's name in Kafka, such as Produce."""
     topic: str | None
-    """None in the event that has the requests, their waits, and all bytes that are no partition's records."""
+    """None in the event with the requests, their throttle times, and all bytes outside of partitions'
+    records."""
     partition: int | None
-    """None there, and where the topic is `<rest>`: what is beyond the bounds of one interval."""
+    """None without a topic, and for the topic `<rest>`, which sums up what exceeds the bounds of an
+    interval."""
     requests: int
     bytes_in: int
-    """Towards the broker, with Kafka's four-byte lengths."""
+    """Bytes to the broker, including the length prefixes of frames."""
     bytes_out: int
     throttled_requests: int
     throttle_ms: int
     rejected_requests: int
     rejected_bytes: int
     quota: str | None
-    """The kind of quota that bound it most."""
+    """The kind of quota that throttled or rejected most."""
 
 
 class Encoded(NamedTuple):
-    """An event as sinks take it."""
+    """An event in the form that sinks deliver."""
 
     key: bytes
-    """The same for all events of a client: a topic keeps them in one partition, in order."""
+    """The same for all events of a client, so that a topic keeps them in one partition, in order."""
     value: bytes
     """JSON, without a newline."""
 

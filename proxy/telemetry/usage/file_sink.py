@@ -1,4 +1,4 @@
-"""FileSink: usage events as lines of JSON, in files of a bounded size of which the newest are kept."""
+"""FileSink: writes usage events as lines of JSON to files of limited size, and deletes the oldest files."""
 
 import asyncio
 import logging
@@ -16,10 +16,12 @@ PATTERN: Final = "usage-*.jsonl"
 
 
 class FileSink(Sink):
-    """Files `usage-TIME-PROXY.jsonl` in a folder; by name, the oldest comes first."""
+    """Writes files `usage-TIME-PROXY.jsonl`, whose names sort by time, to a folder."""
 
     def __init__(self, folder: Path, proxy: str, max_bytes: int, keep: int) -> None:
-        """A file takes `max_bytes`, or one event that is larger; `keep` counts all files of the folder."""
+        """`max_bytes` limits a file, unless a single event is larger. `keep` is the number of files in the
+        folder.
+        """
         super().__init__("files")
         self._folder: Final = folder
         self._proxy: Final = proxy
@@ -33,9 +35,7 @@ class FileSink(Sink):
             await asyncio.to_thread(self._write, batch)
         except OSError as error:
             self._file = None
-            raise SinkUnavailable(
-                f"{self._folder} cannot be written to: {error.strerror or error}"
-            ) from error
+            raise SinkUnavailable(f"cannot write to {self._folder}: {error.strerror or error}") from error
 
     def _write(self, batch: Sequence[Encoded]) -> None:
         lines: list[bytes] = []
@@ -51,7 +51,7 @@ class FileSink(Sink):
         self._append(lines)
 
     def _append(self, lines: list[bytes]) -> None:
-        """Write whole lines; a part of one that a full disk leaves behind is taken away."""
+        """Write whole lines; if the disk is full, truncate the file to the last line before."""
         if not lines:
             return
         assert self._file is not None
@@ -76,5 +76,5 @@ class FileSink(Sink):
         self._file = self._folder / f"usage-{stamp}.{now % 1_000_000:06}Z-{self._proxy}.jsonl"
         self._size = 0
         for old in sorted(self._folder.glob(PATTERN))[: -self._keep + 1 or None]:
-            log.info("usage events: %s is removed, %d newer files are kept", old, self._keep)
+            log.info("usage events: deleted %s, keeping %d newer files", old, self._keep)
             old.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""KafkaSink: usage events to a topic of the cluster."""
+"""KafkaSink: writes usage events to a topic of the cluster."""
 
 import asyncio
 import logging
@@ -17,18 +17,22 @@ from proxy.upstream.topic_setup import TopicPlan, prepare_topic
 
 CLIENT_ID: Final = "quota-proxy"
 REQUEST_SECONDS: Final = 10.0
-"""How long a batch of events may take; then all of it is sent again, so that some may come twice."""
+"""The timeout of a batch. The whole batch is then sent again, so some of its events may be delivered
+twice."""
 START_SECONDS: Final = 30.0
+"""The timeout of the first connection, which may have to create the topic."""
 STOP_SECONDS: Final = 2.0
+"""The timeout of closing the producer; it waits for a cluster that may be gone."""
 AT_A_TIME: Final = 100
-"""Events that are handed to aiokafka before the event loop gets a turn."""
+"""Events that are passed to aiokafka before the event loop runs other work."""
 BATCH_BYTES: Final = 256 << 10
+"""Of one partition. Kafka's default of 16 KiB would take a request per 50 events; brokers accept 1 MiB."""
 PLAN: Final = TopicPlan(partitions=4)
-"""Where the topic is missing; one that is there may have any shape."""
+"""How to create the topic if it does not exist; an existing topic may have any shape."""
 
 
 class KafkaSink(Sink):
-    """Makes the topic where it is missing."""
+    """Creates the topic if it does not exist."""
 
     def __init__(
         self,
@@ -46,7 +50,7 @@ class KafkaSink(Sink):
         self._connect_seconds: Final = connect_seconds
         self._access: Final = access
         self._producer: Any = None
-        # Of a cluster that is away it says dozens of lines a second; `problem` says it once.
+        # aiokafka logs dozens of lines a second while the cluster is unreachable; `problem` is logged once.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
     async def deliver(self, batch: Sequence[Encoded]) -> None:
@@ -62,8 +66,8 @@ class KafkaSink(Sink):
                 await asyncio.gather(*sent)
         except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
             await self.release()
-            why = str(error) or f"no answer in {REQUEST_SECONDS:g} s"
-            raise SinkUnavailable(f"topic {self._topic} cannot be written to: {why}") from error
+            why = str(error) or f"no response within {REQUEST_SECONDS:g} s"
+            raise SinkUnavailable(f"cannot write to topic {self._topic}: {why}") from error
 
     async def _started(self) -> Any:
         if self._producer is None:

@@ -1,4 +1,4 @@
-"""UsageReporter: what was counted in each interval, as events to the sinks."""
+"""UsageReporter: makes usage events of the counters of each interval, and passes them to the sinks."""
 
 import asyncio
 import logging
@@ -17,16 +17,17 @@ from proxy.wire.views import NO_ID
 
 log = logging.getLogger(__name__)
 AT_A_TIME: Final = 200
-"""Clients, or events, that are taken before the event loop gets a turn."""
+"""Clients, or events, that are processed before the event loop runs other work."""
 NAMES_POLL_SECONDS: Final = 0.05
 NAMES_POLLS: Final = 20
-"""How long the cluster has to say what a topic is called that went by with its id alone."""
+"""The cluster has a second to name the topics that requests had by id; a report that waited longer would
+be late."""
 FINISH_SECONDS: Final = 5.0
-"""How long the last events may take when the proxy ends."""
+"""How long the delivery of the last events may delay a shutdown."""
 
 
 class Source:
-    """A listener's usage."""
+    """The usage of one listener."""
 
     def __init__(self, listener: str, ledger: UsageLedger, names: TopicNameLookup) -> None:
         self.listener: Final = listener
@@ -39,10 +40,10 @@ _Place = tuple[int, str, str, int, str, int]
 
 
 class UsageReporter:
-    """Intervals begin at multiples of their length, by the wall clock.
+    """Reports intervals that begin at multiples of their length, by the wall clock.
 
-    What is counted while an interval is being closed, or after a clock was set back, is in the interval that
-    is open then: no two have the same start, and nothing is in none.
+    Usage that is counted while an interval is reported, or after the clock was set back, belongs to the
+    interval that is open then. So no two intervals have the same start, and no usage is lost.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class UsageReporter:
         sinks: Sequence[Sink],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`proxy` is name_of_this_run(); `clock` gives seconds since the epoch."""
+        """`proxy` is name_of_this_run(); `clock` returns seconds since the epoch."""
         self.sinks: Final = tuple(sinks)
         self._cluster: Final = cluster
         self._proxy: Final = proxy
@@ -65,30 +66,30 @@ class UsageReporter:
         self._one_at_a_time: Final = asyncio.Lock()
 
     def _aligned(self) -> int:
-        """The start of the interval that it is now."""
+        """The start of the current interval."""
         return int(self._clock() * 1000) // self._interval_ms * self._interval_ms
 
     @property
     def problems(self) -> list[str]:
-        """Which events wait, and why; nothing where all are delivered."""
-        return [f"usage events wait: {sink.problem}" for sink in self.sinks if sink.problem]
+        """Why events are not delivered; empty if they are."""
+        return [f"usage events are not delivered: {sink.problem}" for sink in self.sinks if sink.problem]
 
     async def run(self) -> None:
-        """Report every interval for ever."""
+        """Report every interval until cancelled."""
         while True:
             left = (self._start_ms + self._interval_ms) / 1000 - self._clock()
             if left > 0:
-                # A clock that was set back does not stop the reports.
+                # If the clock is set back, the next report is due after one interval at most.
                 await asyncio.sleep(min(left, self._interval_ms / 1000))
             await self.report()
 
     async def finish(self) -> None:
-        """The proxy ends: report what there is, and see it delivered."""
+        """Report the last interval at shutdown, and wait for its delivery."""
         await self.report()
         await asyncio.gather(*(sink.finish(FINISH_SECONDS) for sink in self.sinks))
 
     async def report(self) -> None:
-        """Close the interval, and hand its events to the sinks."""
+        """Close the interval, and pass its events to the sinks."""
         async with self._one_at_a_time:
             start_ms = self._start_ms
             self._start_ms = max(self._aligned(), start_ms + self._interval_ms)
@@ -102,7 +103,7 @@ class UsageReporter:
                     self._lose(len(taken), source, error)
 
     async def _report(self, source: Source, taken: Sequence[Usage], start_ms: int, length_ms: int) -> None:
-        """One that cannot be made into an event does not cost the others theirs."""
+        """An error in one event does not affect the others."""
         tallies = await _named(source.names, taken)
         events: list[Encoded] = []
         failed: list[Exception] = []
@@ -120,9 +121,9 @@ class UsageReporter:
             self._lose(len(failed), source, failed[0])
 
     def _lose(self, count: int, source: Source, error: Exception) -> None:
-        """What was used so often is in no event, for an error that nobody has foreseen."""
+        """Count and log events that an unforeseen error has prevented."""
         log.error(
-            "usage events: %d of listener %s are lost, they could not be made: %r",
+            "dropped %d usage events of listener %s after an error: %r",
             *(count, source.listener, error),
             exc_info=error,
         )
@@ -159,7 +160,7 @@ class UsageReporter:
 
 
 def name_of_this_run() -> str:
-    """One run of the proxy, told from any other, so that what both say of one interval is added up."""
+    """A name for this process that no other process has, so that the usage of both is added up."""
     return f"{socket.gethostname()}-{secrets.token_hex(4)}"
 
 
@@ -173,7 +174,7 @@ async def _taken(clients: Sequence[ClientUsage]) -> list[Usage]:
 
 
 async def _named(names: TopicNameLookup, taken: Sequence[Usage]) -> dict[_Place, Tally]:
-    """What was taken, by topic name; an id that the cluster does not know stands for itself."""
+    """Sum up usage by topic name; the id stands for a topic whose name is unknown."""
     await _ask_names(names, {usage.topic_id for usage in taken if usage.topic_id != NO_ID})
     tallies: dict[_Place, Tally] = {}
     for number, usage in enumerate(taken, 1):

@@ -1,4 +1,4 @@
-"""Sink: where usage events go, at least once; what cannot be delivered yet waits in bounded memory."""
+"""Sink: delivers usage events at least once, and buffers those that cannot be delivered yet."""
 
 import asyncio
 import logging
@@ -10,28 +10,30 @@ from proxy.telemetry.usage.events import Encoded
 
 log = logging.getLogger(__name__)
 MAX_WAITING_BYTES: Final = 64 << 20
-"""Of events that wait; beyond that the oldest are lost. About 150,000 events."""
+"""Memory for buffered events, about 150,000; the oldest events beyond are dropped."""
 EVENT_BYTES: Final = 160
-"""What an event takes in memory besides its text, roughly."""
+"""Memory of an event besides its text: two bytes objects, the tuple, and their places in lists."""
 BATCH_EVENTS: Final = 1000
+"""Events that are delivered, or dropped, together."""
 RETRY_SECONDS: Final = 1.0
+"""The pause after a failed delivery: often enough to use a short recovery, and no load for what is down."""
 
 
 class SinkUnavailable(Exception):
-    """Events could not be delivered; the text says why."""
+    """Events could not be delivered; the message says why."""
 
 
 class Sink:
-    """A kind of sink has deliver() and release()."""
+    """A buffer of events with a task that delivers them; kinds of sinks override deliver() and release()."""
 
     def __init__(self, name: str, max_waiting_bytes: int = MAX_WAITING_BYTES) -> None:
         self.name: Final = name
-        """The label `sink` of usage_events_total."""
+        """The label `sink` of the metrics."""
         self.delivered = 0
         self.lost = 0
         self.waiting = 0
         self.problem = ""
-        """Why events cannot be delivered at the moment; empty when they can."""
+        """Why events cannot be delivered now; empty if they can."""
         self._max_waiting_bytes: Final = max_waiting_bytes
         self._waiting_bytes = 0
         self._batches: Final[deque[list[Encoded]]] = deque()
@@ -40,19 +42,19 @@ class Sink:
         self._empty.set()
 
     def offer(self, events: Sequence[Encoded]) -> None:
-        """Take events to be delivered; what has waited longest is lost where memory is full."""
+        """Buffer events for delivery; if memory is full, drop the oldest."""
         for start in range(0, len(events), BATCH_EVENTS):
             batch = list(events[start : start + BATCH_EVENTS])
             self._batches.append(batch)
             self.waiting += len(batch)
             self._waiting_bytes += _size(batch)
         lost = 0
-        # The first batch may be on its way: were it dropped here, it could be delivered and called lost.
+        # The first batch may be in delivery: dropped here, it could be both delivered and counted as lost.
         while self._waiting_bytes > self._max_waiting_bytes and len(self._batches) > 2:
             lost += self._drop(1)
         if lost:
             self.lost += lost
-            log.error("usage events: %d are lost, memory for those that wait is full: %s", lost, self.name)
+            log.error("dropped %d usage events, because the buffer is full: %s", lost, self.name)
         if self._batches:
             self._empty.clear()
             self._arrived.set()
@@ -65,7 +67,7 @@ class Sink:
         return len(batch)
 
     async def run(self) -> None:
-        """Deliver for ever."""
+        """Deliver until cancelled."""
         while True:
             await self._arrived.wait()
             while self._batches:
@@ -78,13 +80,13 @@ class Sink:
             await self.deliver(self._batches[0])
         except SinkUnavailable as error:
             if str(error) != self.problem:
-                log.warning("usage events wait, %s: %s", self.name, error)
+                log.warning("cannot deliver usage events, will retry: %s: %s", self.name, error)
             await self._try_again_later(str(error))
             return
         except Exception as error:
-            # Nobody has foreseen it, but it must not be the last that this sink is given.
+            # A defect of a sink must not end the deliveries.
             if repr(error) != self.problem:
-                log.exception("usage events wait, %s failed", self.name)
+                log.exception("cannot deliver usage events, will retry: %s failed", self.name)
             await self._try_again_later(repr(error))
             return
         if self.problem:
@@ -97,21 +99,23 @@ class Sink:
         await asyncio.sleep(RETRY_SECONDS)
 
     async def finish(self, seconds: float) -> None:
-        """The proxy ends: wait so long for what is on its way, then give the rest up."""
+        """Wait until the buffer is empty, drop what is left after `seconds`, and release the resources."""
         try:
             async with asyncio.timeout(seconds):
                 await self._empty.wait()
         except TimeoutError:
-            log.error("usage events: %d are lost with the end of the proxy: %s", self.waiting, self.name)
+            log.error("dropped %d undelivered usage events at shutdown: %s", self.waiting, self.name)
             self.lost += self.waiting
         await self.release()
 
     async def deliver(self, batch: Sequence[Encoded]) -> None:
-        """Deliver all; SinkUnavailable where some may not be there: they all come again."""
+        """Deliver all events. Raises SinkUnavailable if some may be undelivered; then all are delivered
+        again.
+        """
         raise NotImplementedError
 
     async def release(self) -> None:
-        """Let go of what delivering needs."""
+        """Release the resources of delivery."""
 
 
 def _size(batch: Sequence[Encoded]) -> int:

@@ -1,11 +1,11 @@
-"""What was walked once is not walked again, and a connection that is over leaves nothing to be found."""
+"""Long full collections freeze all objects, and a paused collector collects nothing."""
 
 import gc
 from collections.abc import Iterator
 
 import pytest
 
-from proxy.server.garbage_collection import MOMENT_SECONDS, GarbageCollection, gc_paused
+from proxy.server.garbage_collection import FREEZE_SECONDS, GarbageCollection, gc_paused
 
 
 @pytest.fixture(autouse=True)
@@ -22,8 +22,8 @@ def _walked() -> int:
     return len(gc.get_objects())
 
 
-@pytest.mark.parametrize(("took", "again"), [(MOMENT_SECONDS / 2, True), (MOMENT_SECONDS * 2, False)])
-def test_what_took_more_than_a_moment_is_set_aside(took: float, again: bool) -> None:
+@pytest.mark.parametrize(("took", "again"), [(FREEZE_SECONDS / 2, True), (FREEZE_SECONDS * 2, False)])
+def test_a_long_full_collection_freezes_all_objects(took: float, again: bool) -> None:
     now = 0.0
 
     def clock() -> float:
@@ -37,14 +37,14 @@ def test_what_took_more_than_a_moment_is_set_aside(took: float, again: bool) -> 
     assert (_walked() >= len(kept)) is again
 
 
-def test_younger_collections_set_nothing_aside() -> None:
+def test_collections_of_younger_generations_freeze_nothing() -> None:
     GarbageCollection(iter(range(100)).__next__).start()
     kept = [[number] for number in range(1000)]
     gc.collect(1)
     assert _walked() >= len(kept)
 
 
-def test_nothing_is_collected_while_it_is_put_off() -> None:
+def test_a_paused_collector_collects_nothing() -> None:
     with gc_paused():
         assert not gc.isenabled()
         kept = [[number] for number in range(1000)]

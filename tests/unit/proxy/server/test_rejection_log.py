@@ -1,34 +1,39 @@
-"""The log says what was rejected: not every time, and nothing twice."""
+"""RejectionLog: rejections are logged now and then, and each is in one line only."""
 
 import logging
 
+import pytest
+
+from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD
 from proxy.server import rejection_log
 from proxy.server.rejection_log import RejectionLog
 from proxy.wire.views import NO_ID, Item, RequestView
 from tests.unit.proxy.telemetry.metrics.test_rejections import WHO, rejecting
 
 
-def test_a_line_now_and_then_with_what_has_come_since(caplog):
+def test_a_line_now_and_then_with_what_was_rejected_since(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     engines, now = rejecting(), [5.0]
     made = RejectionLog(engines, lambda: now[0])
-    made.look()
-    assert [record.getMessage() for record in caplog.records] == [
-        "broker 1, topic orders: 300 bytes of 1 Produce requests rejected (bytes.in.per.sec.threshold), "
-        "the last of client id 'c' (user u): 200 B/s of 50; the broker's 200 B/s of 100"
-    ]
+    made.check()
+    (record,) = caplog.records
+    assert record.args is not None
+    *fields, total = record.args
+    assert fields == [1, "orders", 300, 1, BYTES_IN_THRESHOLD.name, "c", "u", 200.0, 50.0]
+    assert all(number in str(total) for number in ("200", "100"))
     caplog.clear()
     request = RequestView(0, 9, 1, "c", 5000)
     request.items = [Item("orders", NO_ID, 0, 70)]
     for _ in range(3):
         engines.engine(1, now[0]).reject(request, WHO, now[0])
-        made.look()
+        made.check()
     assert caplog.records == []
     now[0] += rejection_log.LOG_EVERY_SECONDS
-    made.look()
-    made.look()
+    made.check()
+    made.check()
     (record,) = caplog.records
-    assert "210 bytes of 3 Produce requests" in record.getMessage()
+    assert record.args is not None
+    assert tuple(record.args)[2:4] == (210, 3)
     now[0] += rejection_log.LOG_EVERY_SECONDS
-    made.look()
+    made.check()
     assert len(caplog.records) == 1

@@ -1,4 +1,4 @@
-"""What /metrics and /api/quotas show of a move that a throttle holds back."""
+"""What /metrics and /api/quotas show while replicas are throttled."""
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -66,7 +66,7 @@ def test_rows_of_the_api(move: tuple[ReplicationState, float]) -> None:
     assert leader["mode"] == "enforce"
 
 
-def test_a_throttle_that_is_too_low_is_told_with_its_numbers() -> None:
+def test_a_throttle_that_is_too_low() -> None:
     quota = quotas(throttled(RATE), [1])[1]
     fetcher = Fetcher(quota, 2, copies(2, 1, 50_000_000))
     for second in range(30):
@@ -75,6 +75,5 @@ def test_a_throttle_that_is_too_low_is_told_with_its_numbers() -> None:
     assert endless(quota.shared, START + 1) == {}
     ((side, sentence),) = endless(quota.shared, fetcher.wakes_at).items()
     assert side == ("leader", 1)
-    assert sentence.startswith("broker 1 sends throttled replicas at 4194304 B/s at most, and they grow by ")
-    assert sentence.endswith("raise leader.replication.throttled.rate")
+    assert all(part in sentence for part in ("broker 1 ", str(RATE), "leader.replication.throttled.rate"))
     assert shown(quota.shared, fetcher.wakes_at)[0]["too_low"] is True

@@ -71,7 +71,7 @@ async def test_a_disk_that_is_full_leaves_no_part_of_a_line(
         return write(number, data[:150])
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(SinkUnavailable, match=r"cannot be written to: No space left on device"):
+    with pytest.raises(SinkUnavailable, match="No space left on device"):
         await sink.deliver(lines(3))
     monkeypatch.undo()
     assert sizes(tmp_path) == [200]
@@ -82,5 +82,5 @@ async def test_a_disk_that_is_full_leaves_no_part_of_a_line(
 async def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     sink = FileSink(tmp_path / "file" / "usage", "me", 1000, 3)
-    with pytest.raises(SinkUnavailable, match=r"file/usage cannot be written to: "):
+    with pytest.raises(SinkUnavailable, match="file/usage: "):
         await sink.deliver(lines(1))
