@@ -1,6 +1,6 @@
 """Tasks: background tasks that stay referenced until they end, and whose failures are logged.
 
-The event loop has only weak references to its tasks, so a task that nobody references can vanish.
+The event loop has only weak references to its tasks, so a task without other references can vanish.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Asks a broker, over a blocking socket, which brokers it knows: how to tell that a cluster is up."""
+"""Asks a broker, over a blocking socket, which brokers are alive, to find out whether a cluster is ready."""
 
 import socket
 import struct
@@ -13,10 +13,11 @@ from kio.static.primitive import i32
 
 
 def live_brokers(port: int, timeout: float) -> frozenset[int]:
-    """The node ids in the Metadata response of the broker at this loopback port; `timeout` in seconds.
+    """Return the node ids in the Metadata response of the broker at this loopback port; `timeout` is in
+    seconds.
 
-    A broker lists those that the controller lets serve clients; empty means that it does not know yet.
-    The version, 12, is spoken by every Kafka from 2.8 on. Raises OSError where nobody answers.
+    A broker lists the brokers that are not fenced; none if it does not know yet. Every Kafka since 2.8
+    supports version 12. Raises OSError if there is no response.
     """
     request = BytesIO()
     header = RequestHeader(
@@ -33,13 +34,13 @@ def live_brokers(port: int, timeout: float) -> frozenset[int]:
     frame = request.getvalue()
     with (
         socket.create_connection(("127.0.0.1", port), timeout) as connection,
-        connection.makefile("rb") as answer,
+        connection.makefile("rb") as stream,
     ):
         connection.sendall(struct.pack(">i", len(frame)) + frame)
-        size = answer.read(4)
+        size = stream.read(4)
         if len(size) < 4:
             raise ConnectionResetError("the broker closed the connection")
-        response = answer.read(struct.unpack(">i", size)[0])
+        response = stream.read(struct.unpack(">i", size)[0])
     _, offset = entity_reader(ResponseHeader)(response, 0)
     metadata, _ = entity_reader(MetadataResponse)(response, offset)
     return frozenset(broker.node_id for broker in metadata.brokers)

@@ -1,4 +1,4 @@
-"""The server.properties of an embedded broker: Kafka's defaults, but for what one small machine needs."""
+"""The server.properties of an embedded broker: Kafka's defaults, adapted to one small machine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ CONTROLLER: Final = "CONTROLLER"
 LISTENERS: Final = (CLIENTS, INTERNAL, CONTROLLER)
 
 _HOST: Final = "127.0.0.1"
-_MOST_CONTROLLERS: Final = 3  # a quorum of three outlives the restart of any one of them
+_MOST_CONTROLLERS: Final = 3  # a quorum of three survives the restart of any one of them
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
-    """A broker's place: its ports by listener name, and a folder of its own."""
+    """A broker's ports, by listener name, and its folder."""
 
     node_id: int
     ports: Mapping[str, int]
@@ -24,7 +24,7 @@ class BrokerNode:
 
     @property
     def log(self) -> Path:
-        """What the broker writes to standard output and error, over all its starts."""
+        """The standard output and error of all the broker's runs."""
         return self.folder / "broker.log"
 
     @property
@@ -44,10 +44,10 @@ def server_properties(
     overrides: Mapping[str, str],
     further: Mapping[str, str] | None = None,
 ) -> str:
-    """The file's text for one of `nodes`.
+    """Return the text of the file for one of `nodes`.
 
-    `advertised` has HOST:PORT by listener name where it differs from where the broker listens; `overrides`
-    wins over everything else. `further` are listeners for clients beyond the usual ones: security protocol by
+    `advertised` has HOST:PORT for each listener that is not advertised at its own address. `overrides` are
+    properties that take precedence. `further` are additional listeners for clients: security protocol by
     name.
     """
     own = {listener: f"{_HOST}:{port}" for listener, port in node.ports.items()}
@@ -61,8 +61,8 @@ def server_properties(
         "controller.quorum.voters": ",".join(
             f"{voter.node_id}@{_HOST}:{voter.ports[CONTROLLER]}" for voter in controllers
         ),
-        "listeners": _spell(listeners, own),
-        "advertised.listeners": _spell(
+        "listeners": _addresses(listeners, own),
+        "advertised.listeners": _addresses(
             [name for name in protocols if name != CONTROLLER], {**own, **advertised}
         ),
         "listener.security.protocol.map": ",".join(
@@ -82,7 +82,7 @@ def _controllers(nodes: Sequence[BrokerNode]) -> Sequence[BrokerNode]:
     return nodes[:_MOST_CONTROLLERS] if len(nodes) >= _MOST_CONTROLLERS else nodes[:1]
 
 
-def _spell(listeners: Sequence[str], addresses: Mapping[str, str]) -> str:
+def _addresses(listeners: Sequence[str], addresses: Mapping[str, str]) -> str:
     return ",".join(f"{name}://{addresses[name]}" for name in listeners)
 
 
@@ -92,12 +92,12 @@ def _one_machine(brokers: int) -> dict[str, str]:
         "auto.create.topics.enable": "false",
         "num.network.threads": "2",
         "num.io.threads": "4",
-        # The default takes 128 MiB of the heap.
+        # The default of 128 MiB is a quarter of the heap.
         "log.cleaner.dedupe.buffer.size": str(4 << 20),
-        # A broker that ended keeps its successor out until its session is over (by default 9 s).
+        # A broker that restarts is fenced until the session of its last run expires (by default after 9 s).
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
-        # Consumers that join one after the other wait for nobody, and rebalance within a heartbeat.
+        # The first consumer of a group does not wait for others, and a rebalance takes one heartbeat.
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "1000",
     }

@@ -1,4 +1,4 @@
-"""Child processes that never outlive this one, however it ends: normally, by an exception, by SIGKILL."""
+"""Children: child processes that end with this process, even if it ends by an exception or by SIGKILL."""
 
 import os
 import subprocess
@@ -11,14 +11,15 @@ from typing import IO, Final
 
 from proxy.demo import die_with_parent
 
-# The kernel's death signal comes when the *thread* that forked ends: one thread that stays starts them all.
+# The kernel sends the death signal when the *thread* that forked ends, so one permanent thread starts them
+# all.
 _spawner: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="children")
 
 Stream = int | IO[bytes] | None
 
 
 class Children:
-    """A family of processes that can be ended together."""
+    """Processes that are killed together."""
 
     def __init__(self) -> None:
         self._processes: list[subprocess.Popen[str]] = []
@@ -31,7 +32,7 @@ class Children:
         stdout: Stream = None,
         stderr: Stream = None,
     ) -> subprocess.Popen[str]:
-        """Starts `command` in a process group of its own, so that Ctrl-C reaches it only through us."""
+        """Start `command` in its own process group, so that Ctrl-C does not reach it directly."""
         wrapper = [sys.executable, "-I", "-S", str(Path(die_with_parent.__file__)), str(os.getpid())]
 
         def start() -> subprocess.Popen[str]:
@@ -44,7 +45,7 @@ class Children:
         return _spawner.submit(start).result()
 
     def kill_all(self) -> None:
-        """Ends every process at once and waits until each is gone; for those whose work is thrown away."""
+        """Kill all processes and wait for their ends."""
         for process in self._processes:
             process.kill()
         for process in self._processes:
@@ -52,10 +53,10 @@ class Children:
 
 
 def reap(process: subprocess.Popen[str]) -> None:
-    """Kills the process if it still runs, and gives up all that is held for it."""
+    """Kill the process if it still runs, wait for its end, and close its pipes."""
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
-            with suppress(BrokenPipeError):  # what is still buffered for its standard input
+            with suppress(BrokenPipeError):  # from flushing its standard input
                 pipe.close()

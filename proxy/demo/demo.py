@@ -4,7 +4,7 @@
     bob      produces, at most 2 MiB/s, and consumes, at most 1 MiB/s
     carol    produces and consumes, without a quota
 
-All go as fast as they are let. What they get is counted at the clients, as they see it.
+All send and read as fast as they can. The rates are measured at the clients.
 """
 
 import asyncio
@@ -29,40 +29,42 @@ TENANTS: Final[Mapping[str, Mapping[str, int | None]]] = {
     "bob": {PRODUCER: 2 * MIB, CONSUMER: 1 * MIB},
     "carol": {PRODUCER: None, CONSUMER: None},
 }
-"""By client id: what each does, and its quota for it in bytes per second."""
+"""By client id: what each does, and its quota in bytes per second."""
 
 SECONDS: Final = 12
-"""So long that the second's worth of its quota that a tenant may have saved up is within TOLERANCE."""
+"""Long enough that the burst a tenant may have saved up, one second's worth of its quota, is within
+TOLERANCE."""
 _START_TIMEOUT: Final = 60.0
 _BURSTS: Final = 2
-"""Flows count as under way when they have had so many seconds of their quota: what they had saved up at
-first, one second's worth, is used by then."""
+"""A flow is under way once it has transferred so many seconds' worth of its quota: by then it has used up its
+initial burst, which is one second's worth."""
 _BOUNDED_LOGS: Final = {
     "log.segment.bytes": str(64 * MIB),
     "log.retention.bytes": str(256 * MIB),
     "log.retention.check.interval.ms": "1000",
     "log.segment.delete.delay.ms": "1000",
 }
-"""Carol is fast: Kafka keeps only the last of what she sends."""
+"""Carol is fast, so Kafka keeps only the newest of her records."""
 
 
 class DemoFailed(QuotaProxyError):
-    """The tenants did not get under way."""
+    """The tenants transferred too little to measure."""
 
 
 def main() -> int:
-    """Runs the demo; 0 if every tenant got its quota and no less, 1 if not, 130 if it was stopped."""
+    """Run the demo. Returns 0 if every tenant got its quota, 1 if not, and 130 if the demo was stopped."""
     console = Console(highlight=False)
-    # Whoever ends the demo, the `with` blocks below end first: asyncio turns SIGINT into a cancellation.
+    # Every signal becomes SIGINT, which asyncio turns into a cancellation, so that the `with` blocks below
+    # end.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
-    # While Kafka gets new topics ready, clients are told to try again, and log each time.
+    # Clients log every retry while Kafka prepares new topics.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
         return _run(console)
     except KeyboardInterrupt:
-        print("Stopped; nothing is left running.", file=sys.stderr)
+        print("Stopped; all processes have ended.", file=sys.stderr)
         return 130
     except (QuotaProxyError, KafkaError) as error:
         print(f"quota-proxy demo: {error}", file=sys.stderr)
@@ -84,14 +86,14 @@ def _run(console: Console) -> int:
     if complaints:
         console.print("\n".join(complaints), style="red")
         return 1
-    console.print(f"Each tenant under a quota got it, to within {TOLERANCE:.0%}; carol never had to wait.")
+    console.print(f"Each tenant with a quota got it, within {TOLERANCE:.0%}; carol was never throttled.")
     console.print("A quota is one line of the configuration, under quotas.clients:")
     console.print("  - {entity: {client-id: alice}, producer_byte_rate: 1048576}", markup=False)
     return 0
 
 
 def _quotas() -> list[dict[str, object]]:
-    """The tenants' quotas as they stand in the configuration, under quotas.clients."""
+    """The tenants' quotas in the format of quotas.clients in the configuration."""
     limits = {
         tenant: {key: limit for key, limit in does.items() if limit} for tenant, does in TENANTS.items()
     }
@@ -99,7 +101,7 @@ def _quotas() -> list[dict[str, object]]:
 
 
 async def _serve_tenants(proxy: EmbeddedProxy, console: Console) -> list[Result]:
-    """Runs all clients at once until there is something to say of them."""
+    """Run all clients at the same time, and measure them."""
     flows = [Flow(tenant, key, limit) for tenant, does in TENANTS.items() for key, limit in does.items()]
     await make_topics(proxy.bootstrap, TENANTS)
     try:
@@ -130,7 +132,7 @@ async def _until_under_way(flows: Sequence[Flow], proxy: EmbeddedProxy) -> None:
 
 
 async def _measure(flows: Sequence[Flow], proxy: EmbeddedProxy, console: Console) -> list[float]:
-    """Shows every second what each flow gets; returns bytes per second over all of them."""
+    """Print each flow's rate every second; return each flow's bytes per second over the whole time."""
     console.print(_row("MiB/s", [flow.tenant for flow in flows]))
     console.print(_row("", [flow.verb for flow in flows]))
     started = last = time.monotonic()

@@ -1,4 +1,4 @@
-"""What the demo finds out: what each tenant got against its quota, and whether that is right."""
+"""The demo's report: each tenant's rate against its quota."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,34 +11,34 @@ from proxy.demo.tenants import Flow
 
 MIB: Final = 1 << 20
 TOLERANCE: Final = 0.10
-"""How far from its quota a tenant may be, as a part of it."""
+"""The allowed deviation from a quota, as a fraction of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one flow came to."""
+    """The result of one flow."""
 
     flow: Flow
     rate: float
     """Bytes of records per second."""
     throttle_seconds: float
-    """How long the proxy had it wait, over the whole run."""
+    """How long the proxy throttled it, over the whole run."""
 
     @property
     def part_of_quota(self) -> float | None:
-        """1.0 for exactly the quota; None without one."""
+        """The rate as a fraction of the quota; None without a quota."""
         return self.rate / self.flow.limit if self.flow.limit else None
 
     @property
     def complaint(self) -> str:
-        """What is wrong, in a sentence; empty where nothing is."""
+        """What is wrong with the result; empty if nothing is."""
         part = self.part_of_quota
         if part is not None:
             if abs(part - 1) <= TOLERANCE:
                 return ""
             return f"{self.flow} {mib(self.rate)} MiB/s, {part:.0%} of its quota."
         if self.throttle_seconds > 0:
-            return f"{self.flow} without a quota, but had to wait for {self.throttle_seconds:.1f} s."
+            return f"{self.flow} without a quota, but was throttled for {self.throttle_seconds:.1f} s."
         return "" if self.rate > 0 else f"{self.flow} nothing, though it has no quota."
 
 
@@ -48,7 +48,7 @@ def mib(size: float) -> str:
 
 
 def table(results: Iterable[Result], plain: bool) -> Table:
-    """The results for people; `plain` draws no lines but in ASCII."""
+    """Return the results as a table; `plain` draws its lines in ASCII."""
     shown = Table(box=box.ASCII2 if plain else box.ROUNDED)
     shown.add_column("tenant")
     for heading in ("", "quota MiB/s", "got MiB/s", "of quota", "throttled"):

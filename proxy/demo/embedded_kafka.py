@@ -3,12 +3,12 @@
     with EmbeddedKafka(brokers=3) as kafka:
         kafka.run_tool("kafka-topics", "--bootstrap-server", kafka.bootstrap, "--create", "--topic", "orders")
 
-KRaft, node ids from 1 on. With three brokers or more, nodes 1 to 3 are controllers as well, and the cluster
-outlives the restart of any one node; with fewer, node 1 is the only controller. Every broker has a PLAINTEXT
-listener for clients and an INTERNAL one for other brokers.
+The cluster uses KRaft, and node ids start at 1. With three or more brokers, nodes 1 to 3 are also
+controllers, so the cluster survives the restart of any one node; with fewer, node 1 is the only controller.
+Every broker has a PLAINTEXT listener for clients and an INTERNAL listener for the other brokers.
 
-The processes die with this one, even when it is killed (see `children`). Everything lies in one temporary
-folder, which is removed at the end, but kept, with its path printed, when the block ends by an error.
+The processes end with this one, even if it is killed (see `children`). All files are in one temporary folder.
+It is removed at the end, unless the block ends with an error: then it is kept, and its path is printed.
 """
 
 import atexit
@@ -30,25 +30,25 @@ from proxy.demo.ports import free_ports
 from proxy.demo.run_folder import RunFolder
 from proxy.errors import QuotaProxyError
 
-_START_TIMEOUT: Final = 120.0  # seconds; a start takes two, but a busy machine can hold it up for long
+_START_TIMEOUT: Final = 120.0  # seconds; a start takes two, but much longer on a busy machine
 _STOP_TIMEOUT: Final = 60.0
 _POLL: Final = 0.05
 _EXCERPT: Final = 20  # lines
 
 
 class BrokerFailed(QuotaProxyError):
-    """A broker died or did not get ready; str() holds what its log says of the reason."""
+    """A broker ended or did not get ready; the message has the errors in its log."""
 
 
 class EmbeddedKafka:
     """A cluster of `brokers` nodes of one Kafka version.
 
-    properties         of every broker, as in server.properties; they win over those of `broker_properties`
-    broker_properties  of single brokers, by node id; they win over `properties`
-    ports              client ports by node id where they must not be chosen freely
+    properties         properties of every broker, as in server.properties
+    broker_properties  properties of single brokers, by node id; they override `properties`
+    ports              client ports by node id; other brokers get any free port
     advertised         HOST:PORT by node id and listener name (PLAINTEXT, INTERNAL), such as those of a proxy
-    listeners          of every broker, further ones for clients: security protocol by name
-    jvm_flags          for the brokers, after those for a quick start
+    listeners          further listeners of every broker for clients: security protocol by name
+    jvm_flags          JVM flags of the brokers, after those for a quick start
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class EmbeddedKafka:
         self.version = version
         self._run_folder = RunFolder()
         self.keep_folder = False
-        """Set it to have the logs (and the data) survive the end."""
+        """Set to True to keep the logs and the data at the end."""
         self._properties = properties or {}
         self._broker_properties = broker_properties or {}
         self._advertised = advertised or {}
@@ -85,11 +85,13 @@ class EmbeddedKafka:
 
     @property
     def folder(self) -> Path:
-        """Where the brokers' logs and data are while it runs."""
+        """The folder of the brokers' logs and data."""
         return self._run_folder.path
 
     def __enter__(self) -> Self:
-        """Formats and starts every broker. Raises BrokerFailed, and what `kafka_distribution.ensure` does."""
+        """Format and start every broker. Raises BrokerFailed, and whatever `kafka_distribution.ensure`
+        raises.
+        """
         atexit.register(self.close)
         try:
             self._run_folder.create()
@@ -105,12 +107,12 @@ class EmbeddedKafka:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # Ctrl-C and exit() are no failures: nobody will look for their reason in a log.
+        # Ctrl-C and exit() are no failures, and need no log to explain them.
         self.keep_folder = self.keep_folder or (kind is not None and issubclass(kind, Exception))
         self.close()
 
     def close(self) -> None:
-        """Kills what still runs, and removes the folder unless it is to be kept."""
+        """Kill all processes, and remove the folder unless it is to be kept."""
         atexit.unregister(self.close)
         self._children.kill_all()
         self._running.clear()
@@ -131,7 +133,7 @@ class EmbeddedKafka:
         return self._nodes.keys()
 
     def port(self, node_id: int, listener: str = CLIENTS) -> int:
-        """Where the broker listens; known before it starts."""
+        """The port of the broker's listener, chosen before the broker starts."""
         return self._nodes[node_id].ports[listener]
 
     def pid(self, node_id: int) -> int:
@@ -139,29 +141,29 @@ class EmbeddedKafka:
         return self._running[node_id].pid
 
     def log(self, node_id: int) -> Path:
-        """The broker's log, over all its starts."""
+        """The broker's log of all its runs."""
         return self._nodes[node_id].log
 
     def start(self, node_id: int) -> None:
-        """Starts a broker again at its old ports and with its data, and waits until it serves.
+        """Start a stopped broker with its ports and data, and wait until it is ready.
 
-        That takes until the session of its last run is over (`broker.session.timeout.ms`).
+        The broker is fenced until the session of its last run expires (`broker.session.timeout.ms`).
         """
         self._launch(node_id)
         self._await_ready()
 
     def stop(self, node_id: int) -> None:
-        """Shuts a broker down as an operator would (SIGTERM): its leaders move first."""
+        """Shut a broker down (SIGTERM); it moves its leaders to other brokers first."""
         process = self._running.pop(node_id)
         process.terminate()
         try:
             process.wait(_STOP_TIMEOUT)
         except subprocess.TimeoutExpired:
             process.kill()
-            raise BrokerFailed(self._tell(node_id, f"did not stop within {_STOP_TIMEOUT:.0f} s")) from None
+            raise BrokerFailed(self._failure(node_id, f"did not stop within {_STOP_TIMEOUT:.0f} s")) from None
 
     def kill(self, node_id: int) -> None:
-        """Kills a broker (SIGKILL), as a crash would."""
+        """Kill a broker (SIGKILL), as in a crash."""
         process = self._running.pop(node_id)
         process.kill()
         process.wait()
@@ -169,15 +171,17 @@ class EmbeddedKafka:
     def run_tool(
         self, tool: str, *arguments: str, input: str | None = None, timeout: float = 60.0, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """Runs one of Kafka's own tools; see `KafkaTools.run`."""
+        """Run one of Kafka's tools; see `KafkaTools.run`."""
         return self._tools.run(tool, *arguments, input=input, timeout=timeout, check=check)
 
     def start_tool(self, tool: str, *arguments: str) -> subprocess.Popen[str]:
-        """Starts one of Kafka's own tools; see `KafkaTools.start`. It ends with the cluster at the latest."""
+        """Start one of Kafka's tools; see `KafkaTools.start`. The end of the cluster kills it."""
         return self._tools.start(tool, *arguments)
 
     def _format(self) -> None:
-        """Writes every server.properties and formats every `log.dirs`: one run of the tool, then copies."""
+        """Write every server.properties, and format every `log.dirs`: the tool formats one, the rest are
+        copies.
+        """
         nodes = list(self._nodes.values())
         for node in nodes:
             node.folder.mkdir()
@@ -206,7 +210,7 @@ class EmbeddedKafka:
         flags = (
             *kafka_tools.JVM_FLAGS,
             *("-Xms128m", "-Xmx512m"),
-            # Compression libraries unpack themselves there, and a killed broker would leave them behind.
+            # Compression libraries unpack into it, and a killed broker does not clean up.
             f"-Djava.io.tmpdir={node.folder}",
             "-Dorg.slf4j.simpleLogger.showDateTime=true",
             "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
@@ -217,18 +221,18 @@ class EmbeddedKafka:
             self._running[node_id] = self._children.spawn(command, stdout=log, stderr=subprocess.STDOUT)
 
     def _await_ready(self) -> None:
-        """Waits until every running broker serves clients and lists all of them as alive."""
+        """Wait until every running broker serves clients and lists all running brokers."""
         deadline = time.monotonic() + _START_TIMEOUT
         waiting = list(self._running)
         while waiting:
             node_id = waiting[0]
             if self._running[node_id].poll() is not None:
                 status = self._running.pop(node_id).returncode
-                raise BrokerFailed(self._tell(node_id, f"ended with status {status}"))
+                raise BrokerFailed(self._failure(node_id, f"ended with status {status}"))
             if self._is_ready(node_id):
                 waiting.pop(0)
             elif time.monotonic() > deadline:
-                raise BrokerFailed(self._tell(node_id, f"was not ready within {_START_TIMEOUT:.0f} s"))
+                raise BrokerFailed(self._failure(node_id, f"was not ready within {_START_TIMEOUT:.0f} s"))
             else:
                 time.sleep(_POLL)
 
@@ -238,9 +242,9 @@ class EmbeddedKafka:
         except OSError:
             return False
 
-    def _tell(self, node_id: int, what: str) -> str:
+    def _failure(self, node_id: int, what: str) -> str:
         lines = self.log(node_id).read_text(errors="replace").splitlines()
-        # A broker that gives up shuts down at length, so the reason is rarely at the end.
+        # A failing broker logs a long shutdown after the error, so the end of the log rarely has the reason.
         errors = [line for line in lines if " ERROR " in line or "Exception: " in line]
         excerpt = "\n".join((errors or lines)[-_EXCERPT:])
         return (
@@ -249,7 +253,7 @@ class EmbeddedKafka:
 
 
 def _random_id() -> str:
-    """An id as Kafka's Uuid spells it: none begins with a dash, which a tool takes for an option."""
+    """An id in the format of Kafka's Uuid. None begins with a dash, which a tool would take for an option."""
     while True:
         spelt = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not spelt.startswith("-"):

@@ -3,7 +3,8 @@
     with EmbeddedKafka() as kafka, EmbeddedProxy(kafka.bootstrap, kafka.folder, clients) as proxy:
         AIOKafkaProducer(bootstrap_servers=proxy.bootstrap)
 
-A process of its own, as in production: `python -m proxy run`. It dies with this one (see `children`).
+The proxy is a process of its own, as in production: `python -m proxy run`. It ends with this process (see
+`children`).
 """
 
 import json
@@ -23,14 +24,14 @@ from proxy.errors import QuotaProxyError
 
 _HOST: Final = "127.0.0.1"
 _BROKER_PORTS: Final = 10
-_START_TIMEOUT: Final = 60.0  # seconds; a start takes one, but a busy machine can hold it up for long
+_START_TIMEOUT: Final = 60.0  # seconds; a start takes one, but much longer on a busy machine
 _STOP_TIMEOUT: Final = 10.0
 _POLL: Final = 0.05
 _EXCERPT: Final = 20  # lines
 
 
 class ProxyFailed(QuotaProxyError):
-    """The proxy died or did not get ready; str() holds the end of its log."""
+    """The proxy ended or did not get ready; the message has the end of its log."""
 
 
 class EmbeddedProxy:
@@ -75,7 +76,7 @@ class EmbeddedProxy:
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
-        """Starts the proxy and waits until it is ready. Raises ProxyFailed."""
+        """Start the proxy and wait until it is ready. Raises ProxyFailed."""
         self.config.write_text(yaml.safe_dump(self._settings, sort_keys=False))
         command = [sys.executable, "-m", "proxy", "run", "--config", str(self.config)]
         try:
@@ -88,7 +89,7 @@ class EmbeddedProxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends the proxy as an operator would (SIGTERM): it drains."""
+        """Stop the proxy with SIGTERM, so that it drains."""
         try:
             if self._process is not None:
                 self._process.terminate()
@@ -99,12 +100,12 @@ class EmbeddedProxy:
             self._children.kill_all()
 
     def check(self) -> None:
-        """Raises ProxyFailed if the proxy runs no more."""
+        """Raise ProxyFailed if the proxy has ended."""
         if self._process is not None and self._process.poll() is not None:
-            raise ProxyFailed(self._tell(f"ended with status {self._process.returncode}"))
+            raise ProxyFailed(self._failure(f"ended with status {self._process.returncode}"))
 
     def quotas(self) -> list[dict[str, Any]]:
-        """The active quota buckets, as /api/quotas shows them. OSError where the proxy does not answer."""
+        """Return the active quota buckets of /api/quotas. Raises OSError if the proxy does not respond."""
         _, body = self._get("/api/quotas")
         buckets: list[dict[str, Any]] = json.loads(body)["quotas"]
         return buckets
@@ -113,8 +114,8 @@ class EmbeddedProxy:
         connection = HTTPConnection(_HOST, self.admin_port, timeout=5)
         try:
             connection.request("GET", path)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
+            response = connection.getresponse()
+            return response.status, response.read().decode()
         except HTTPException as error:
             raise ConnectionError(f"the admin port does not speak HTTP: {error!r}") from error
         finally:
@@ -122,19 +123,19 @@ class EmbeddedProxy:
 
     def _await_ready(self) -> None:
         deadline = time.monotonic() + _START_TIMEOUT
-        answer = "nothing answers at its admin port"
+        page = "the admin port does not respond"
         while True:
             self.check()
             try:
-                status, answer = self._get("/readyz")
+                status, page = self._get("/readyz")
             except OSError:
                 status = 0
             if status == 200:
                 return
             if time.monotonic() > deadline:
-                raise ProxyFailed(self._tell(f"was not ready within {_START_TIMEOUT:.0f} s ({answer})"))
+                raise ProxyFailed(self._failure(f"was not ready within {_START_TIMEOUT:.0f} s ({page})"))
             time.sleep(_POLL)
 
-    def _tell(self, what: str) -> str:
+    def _failure(self, what: str) -> str:
         lines = self.log.read_text(errors="replace").splitlines()
         return f"the proxy {what}; the end of its log ({self.log}):\n" + "\n".join(lines[-_EXCERPT:])

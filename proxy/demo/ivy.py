@@ -1,4 +1,5 @@
-"""Fetches jars from Maven Central with Apache Ivy: PySpark carries it, and the pipeline needs that anyway."""
+"""Fetches jars from Maven Central with Apache Ivy, whose jar is part of PySpark, a dependency of the
+pipeline."""
 
 import subprocess
 import sys
@@ -10,18 +11,18 @@ from typing import Final, Self
 from proxy.demo.children import Children, reap
 from proxy.errors import QuotaProxyError
 
-_ATTEMPTS: Final = 3  # Ivy gives up at a registry's first hiccup, and keeps what it has got so far
+_ATTEMPTS: Final = 3  # Ivy gives up at the first network error, and keeps the files that it has fetched
 
 
 class ResolveFailed(QuotaProxyError):
-    """Something could not be fetched; str() says why and what to do."""
+    """Jars could not be fetched; the message says why and what to do."""
 
 
 def retrieve(what: str, request: Path, into: Path, *, cache: Path, launcher: Path) -> None:
-    """Puts the jars that `request` (an ivy.xml) asks for, and those they depend on, into the folder `into`.
+    """Fetch the jars that `request` (an ivy.xml) names, and their dependencies, into the folder `into`.
 
-    `what` names it all to the user; `launcher` is the java to run. Ivy keeps its metadata and downloads in
-    `cache`, and no file of the user's matters to it. Prints a line on standard error. Raises ResolveFailed.
+    `what` is the name for the user, `launcher` the java to run. Ivy keeps its metadata and downloads in
+    `cache`, and ignores the user's own Ivy settings. Prints a line on standard error. Raises ResolveFailed.
     """
     command = [
         str(launcher),
@@ -31,19 +32,19 @@ def retrieve(what: str, request: Path, into: Path, *, cache: Path, launcher: Pat
         *("-retrieve", f"{into}/[artifact]-[revision](-[classifier]).[ext]"),
     ]
     log = cache.with_suffix(".log")
-    with _Progress(f"{what}: fetching it from Maven Central into {cache.parent}, once") as progress:
+    with _Progress(f"{what}: fetching it from Maven Central into {cache.parent} (once)") as progress:
         for _ in range(_ATTEMPTS):
             if _run(command, log, progress) == 0:
                 log.unlink()
                 return
     raise ResolveFailed(
-        f"{what} could not be fetched from Maven Central: {_reason(log)} (the whole story is in {log}; "
+        f"cannot fetch {what} from Maven Central: {_reason(log)} (details are in {log}; "
         "behind a web proxy, set JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT')"
     )
 
 
 class _Progress:
-    """A line on standard error; on a terminal it counts the jars fetched."""
+    """A line on standard error; on a terminal, with the number of fetched jars."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -67,7 +68,7 @@ def _say(text: str) -> None:
 
 
 def _run(command: Sequence[str], log: Path, progress: _Progress) -> int:
-    """Ivy's exit status; what it says goes to the log."""
+    """Run Ivy with its output in the log, and return its exit status."""
     process = Children().spawn(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         assert process.stdout is not None
@@ -82,7 +83,7 @@ def _run(command: Sequence[str], log: Path, progress: _Progress) -> int:
 
 
 def _reason(log: Path) -> str:
-    """What went wrong, in Ivy's words: trouble with the network before what it led to."""
+    """Return the line of Ivy's log with the cause: a network error if there is one, else its consequence."""
     lines = [line.strip() for line in log.read_text().splitlines()]
     for sign in ("Server access error", "[FAILED", "module not found", "Exception"):
         for line in lines:
@@ -96,7 +97,7 @@ def _ivy_jar(what: str) -> Path:
     jars = sorted(Path(package.origin).parent.glob("jars/ivy-*.jar")) if package and package.origin else []
     if not jars:
         raise ResolveFailed(
-            f"{what} has to be fetched, which takes the Apache Ivy that PySpark carries: "
+            f"fetching {what} needs Apache Ivy, which is part of PySpark: "
             "run make setup, or install kafka-quota-proxy[pipeline]"
         )
     return jars[-1]

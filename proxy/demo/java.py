@@ -1,4 +1,5 @@
-"""Finds the Java that runs Apache Kafka. Standard library only: it runs before anything is installed."""
+"""Finds a Java that can run Apache Kafka. Uses the standard library only: it runs before anything is
+installed."""
 
 import os
 import re
@@ -22,7 +23,7 @@ _ADVICE: Final = (
 
 
 class JavaMissing(QuotaProxyError):
-    """No usable Java on this machine; `found` says what there is instead."""
+    """No usable Java on this machine; `found` says what was found instead."""
 
     def __init__(self, found: str) -> None:
         super().__init__(found)
@@ -34,15 +35,15 @@ class JavaMissing(QuotaProxyError):
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java launcher that is new enough."""
+    """The launcher of a Java that is new enough."""
 
     executable: Path
     version: str
-    """As Java itself spells it: 17.0.15."""
+    """In Java's own format, such as 17.0.15."""
 
 
 def find() -> Java:
-    """The Java that JAVA_HOME points at, or else the first on PATH. Raises JavaMissing."""
+    """Return the Java in JAVA_HOME, or the first one on PATH. Raises JavaMissing."""
     home = os.environ.get("JAVA_HOME")
     in_home = shutil.which("java", path=str(Path(home) / "bin")) if home else None
     executable = in_home or shutil.which("java")
@@ -54,7 +55,7 @@ def find() -> Java:
     version = _VERSION.search(answer.stderr)
     if answer.returncode != 0 or version is None:
         said = (answer.stderr or answer.stdout).strip().splitlines() or ["nothing"]
-        raise JavaMissing(f"{executable} does not run (it says: {said[0]})")
+        raise JavaMissing(f"{executable} does not run: {said[0]}")
     if int(version[2]) < MINIMUM:
         raise JavaMissing(f"{executable} is Java {version[1]}")
     return Java(Path(executable), version[1])

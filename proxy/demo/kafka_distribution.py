@@ -5,7 +5,7 @@ The cache is outside the source tree, in `$XDG_CACHE_HOME/kafka-quota-proxy` (`~
     kafka-4.3.1/    one version: its jars, and ivy.xml, the request that resolved to them
     ivy/            Apache Ivy's own cache while it runs, so that an interrupted fetch resumes
     unfinished/     a version that is being fetched
-    lock            a file lock, held while the cache changes
+    lock            a file that is locked while the cache changes
 
 A version's folder is renamed into place when it is complete, so a folder that exists can be used unchecked.
 """
@@ -68,7 +68,7 @@ def cache_folder() -> Path:
 
 
 def ensure(version: str = DEFAULT_VERSION) -> KafkaDistribution:
-    """Return this version of Apache Kafka; fetch it, and say so on standard error, if the cache lacks it.
+    """Return this version of Apache Kafka; fetch it, with a line on standard error, if the cache lacks it.
 
     Several processes may call this at once. Raises JavaMissing and `ivy.ResolveFailed`.
     """

@@ -1,4 +1,4 @@
-"""Kafka's own command line tools, run from the cached jars under the names of their scripts."""
+"""KafkaTools: runs Kafka's command line tools from the cached jars, by the names of their scripts."""
 
 import subprocess
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from proxy.demo.kafka_distribution import KafkaDistribution
 from proxy.errors import QuotaProxyError
 
 JVM_FLAGS: Final = (
-    # A compiler and a collector that start at once beat those that are fast in the long run.
+    # Tools run for seconds: a compiler and a collector with a fast start beat those with high throughput.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Xshare:auto",
     "-XX:-UsePerfData",
-    # The JVM's own warnings go to standard output by default, where they would spoil a tool's.
+    # The JVM writes its warnings to standard output by default, among the output of the tool.
     "-Xlog:disable",
     "-Xlog:all=warning:stderr",
 )
@@ -63,11 +63,11 @@ _BEFORE_KAFKA_4: Final = {
 
 
 class KafkaToolFailed(QuotaProxyError):
-    """A tool ended with an exit status other than 0; str() has the end of what it said."""
+    """A tool ended with an exit status other than 0; the message has the end of its output."""
 
 
 class KafkaTools:
-    """Runs tools of one Kafka version; what they leave goes into `folder`."""
+    """Runs the tools of one Kafka version; their files go into `folder`."""
 
     def __init__(self, distribution: KafkaDistribution, children: Children, folder: Path) -> None:
         self._distribution = distribution
@@ -78,10 +78,10 @@ class KafkaTools:
     def run(
         self, tool: str, *arguments: str, input: str | None = None, timeout: float = 60.0, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a tool to its end; `timeout` in seconds, as in `subprocess.run`.
+        """Run a tool to its end, or for `timeout` seconds.
 
-        `tool` is a script's name without its `.sh` (kafka-topics), or a class. Raises KafkaToolFailed when it
-        fails (unless `check` is off), and subprocess.TimeoutExpired when it was killed for taking too long.
+        `tool` is the name of a script without `.sh` (kafka-topics), or a class. Raises KafkaToolFailed if the
+        tool fails and `check` is set, and subprocess.TimeoutExpired if it was killed after the timeout.
         """
         process, errors = self._start(tool, arguments)
         try:
@@ -97,14 +97,14 @@ class KafkaTools:
         return done
 
     def start(self, tool: str, *arguments: str) -> subprocess.Popen[str]:
-        """Starts a tool that the caller talks to and ends: its standard input and output are pipes."""
+        """Start a tool with pipes as its standard input and output; the caller ends it."""
         return self._start(tool, arguments)[0]
 
     def _start(self, tool: str, arguments: Sequence[str]) -> tuple[subprocess.Popen[str], Path]:
         flags = (*JVM_FLAGS, "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
         name = class_of(tool, self._distribution.version)
         command = self._distribution.command(name, *arguments, jvm_flags=flags)
-        # A file, not a pipe: nobody need read it, and it stays with the broker's log when a test fails.
+        # A file needs no reader, unlike a pipe, and is kept with the broker's log if a test fails.
         errors = self._folder / f"{next(self._numbers)}-{tool}.err"
         with errors.open("wb") as file:
             return self._children.spawn(
@@ -113,7 +113,7 @@ class KafkaTools:
 
 
 def class_of(tool: str, version: str) -> str:
-    """The class to run for a script's name; a class stands for itself."""
+    """Return the class of a script's name; a class is returned as it is."""
     if "." in tool:
         return tool
     if version.startswith("3."):

@@ -1,7 +1,7 @@
 """Free ports on the loopback address.
 
-They come from below the range that the kernel gives to outgoing connections (32768 and up on Linux): no
-client's own socket can sit on a broker's port while that broker is down.
+They are below the range of the kernel's ephemeral ports (32768 and up on Linux), so no outgoing connection
+can take a broker's port while that broker is down.
 """
 
 import random
@@ -13,12 +13,14 @@ _given: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` ports that nothing listens at; none is given out twice in one process."""
+    """Return `count` ports that are not in use; a process gets each port only once."""
     return [free_port_range(1) for _ in range(count)]
 
 
 def free_port_range(count: int) -> int:
-    """The first of `count` consecutive ports that nothing listens at, such as a proxy's port per broker."""
+    """Return the first of `count` consecutive ports that are not in use, such as a proxy's port per
+    broker.
+    """
     choose = random.SystemRandom()
     for _ in range(1000):
         first = choose.choice(_CANDIDATES[:-count])

@@ -1,7 +1,7 @@
-"""A temporary folder for one run. What a killed run left behind, the next run removes.
+"""A temporary folder for one run. A run also removes the folders of runs that were killed.
 
-Beside the folder lies a file that its owner has locked, and the kernel unlocks whatever happens to the owner.
-A folder without such a file was kept for somebody to read.
+The owner of a folder has locked a file beside it, and the kernel releases the lock when the owner ends in any
+way. A folder without such a file was kept on purpose.
 """
 
 import fcntl
@@ -16,26 +16,26 @@ _MARK: Final = ".running"
 
 
 class RunFolder:
-    """The folder `path`, from `create` to `remove` or `keep`."""
+    """The folder `path`, which exists from `create` to `remove`, or for good after `keep`."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.gettempdir()) / f"{_PREFIX}{secrets.token_hex(6)}"
         self._mark: IO[str] | None = None
 
     def create(self) -> None:
-        """Makes the folder, for this user alone."""
+        """Create the folder, for this user only."""
         remove_abandoned()
         self._mark = self.path.with_suffix(_MARK).open("w")
         fcntl.flock(self._mark, fcntl.LOCK_EX)
         self.path.mkdir(mode=0o700)
 
     def remove(self) -> None:
-        """Ends the run, with nothing left of it."""
+        """End the run and remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._release()
 
     def keep(self) -> None:
-        """Ends the run, and leaves the folder where it is."""
+        """End the run and keep the folder."""
         self._release()
 
     def _release(self) -> None:
@@ -46,12 +46,12 @@ class RunFolder:
 
 
 def remove_abandoned() -> None:
-    """Removes the folders of this user's runs that ended without a word."""
+    """Remove the folders of this user's runs that were killed."""
     for mark in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*{_MARK}"):
         try:
             with mark.open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(mark.with_suffix(""), ignore_errors=True)
                 mark.unlink()
-        except OSError:  # its owner runs, or is another user, or somebody else removes it at the same time
+        except OSError:  # it is in use, of another user, or being removed by another run
             continue

@@ -1,6 +1,6 @@
-"""The demo's tenants: ordinary clients that know nothing of the proxy, told apart by their client ids.
+"""The demo's tenants: ordinary Kafka clients, which the quotas distinguish by their client ids.
 
-Each has a topic of its own, and sends or reads as fast as it is let.
+Each has its own topic, and sends or reads as fast as it can.
 """
 
 import asyncio
@@ -16,23 +16,23 @@ PRODUCER: Final = "producer_byte_rate"
 CONSUMER: Final = "consumer_byte_rate"
 
 _RECORD: Final = bytes((64 << 10) - 128)
-"""With its batch's header just under 64 KiB. A quota bounds what a Fetch may bring, and a part of a batch at
-its end counts, though the consumer has no use for it: whole batches are to fill it."""
+"""With the header of its batch just under 64 KiB, so that whole batches fill a Fetch response whose size a
+quota limits. A partial batch at its end would count, but be useless to the consumer."""
 _STOP_SECONDS: Final = 3.0
 
 
 @dataclass(slots=True)
 class Flow:
-    """What one tenant produces to its topic, or consumes from it."""
+    """One tenant's producer or consumer."""
 
     tenant: str
     """Its client id, and the name of its topic."""
     key: str
-    """The quota that it falls under: PRODUCER or CONSUMER."""
+    """The kind of its quota: PRODUCER or CONSUMER."""
     limit: int | None
     """Bytes per second; None without a quota."""
     bytes: int = 0
-    """Bytes of records that were acknowledged, or have come, so far."""
+    """Bytes of records that were acknowledged or received so far."""
 
     @property
     def verb(self) -> str:
@@ -42,7 +42,7 @@ class Flow:
         return f"{self.tenant} {self.verb}"
 
     async def run(self, bootstrap: str) -> None:
-        """Goes on until it is cancelled. Raises aiokafka's KafkaError."""
+        """Produce or consume until cancelled. Raises aiokafka's KafkaError."""
         if self.key == PRODUCER:
             await self._produce(bootstrap)
         else:
@@ -70,7 +70,9 @@ class Flow:
 
 @asynccontextmanager
 async def _started(client: AIOKafkaProducer | AIOKafkaConsumer) -> AsyncIterator[None]:
-    """Starts the client, and stops it: not for long, as it waits for a cluster that may be gone for good."""
+    """Start the client, and stop it within _STOP_SECONDS: it would wait for a cluster that may be gone for
+    good.
+    """
     try:
         await client.start()
         yield
@@ -81,7 +83,7 @@ async def _started(client: AIOKafkaProducer | AIOKafkaConsumer) -> AsyncIterator
 
 
 async def make_topics(bootstrap: str, tenants: Iterable[str]) -> None:
-    """A topic of one partition for each tenant."""
+    """Create a topic with one partition for each tenant."""
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, client_id="demo")
     await admin.start()
     try:

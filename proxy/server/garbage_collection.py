@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from typing import Final
 
 THRESHOLDS: Final = (700, 10, 2)
-"""Allocations before a collection of generation 0 (Python's default), such collections before one of generation 1
-(the default too), and those before a full one: it comes after some 20,000 allocations, and by default after some
-80,000.
+"""Allocations before a collection of generation 0 (Python's default), such collections before one of
+generation 1 (the default too), and those before a full one: it comes after some 20,000 allocations, and by
+default after some 80,000.
 """
 FREEZE_SECONDS: Final = 0.003
 """Freeze after a full collection that took longer. Requests wait during a collection, and a few milliseconds

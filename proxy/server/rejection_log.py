@@ -12,7 +12,7 @@ from proxy.quota.rejection.rejections import RejectedTopic
 
 log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 1.0
-"""A rejection is in the log a second later at most, while somebody may still be looking for it."""
+"""A rejection is logged a second later at most, close to the producer's own error."""
 LOG_EVERY_SECONDS: Final = 30.0
 """For each broker, topic and reason: producers retry several times a second."""
 

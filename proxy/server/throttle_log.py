@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 2.0
 """The rates that decide are averages over several seconds; checking more often finds nothing new."""
 LOG_EVERY_SECONDS: Final = 60.0
-"""For each broker and role: a throttle stays too low until somebody raises it."""
+"""For each broker and role: a throttle stays too low until an operator raises it."""
 
 
 class ThrottleLog:

@@ -19,7 +19,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 READING: Final = ("GET", "HEAD")
 SCHEME: Final = "bearer "
 PROBES: Final = ("/healthz", "/readyz")
-"""Pages that are served to everybody, without details if allows() is false."""
+"""Pages that are served to every client, without details if allows() is false."""
 
 
 class Guard:

@@ -85,7 +85,7 @@ def test_nothing_outlives_it(demo: subprocess.Popen[str], number: signal.Signals
     demo.send_signal(number)
     _, errors = demo.communicate(timeout=SECONDS)
     assert demo.returncode == status
-    assert errors == ("Stopped; nothing is left running.\n" if status > 0 else "")
+    assert errors == ("Stopped; all processes have ended.\n" if status > 0 else "")
     wait_until(lambda: not any(map(runs, family.values())), "the end of Kafka and the proxy")
 
 

@@ -265,7 +265,7 @@ class ProxyCollector(Collector):
             counted = listener.traffic.partitions
             names.want_names(topic_id for topic, topic_id, _ in counted if not topic)
             for number, ((topic, topic_id, partition), count) in enumerate(list(counted.items()), 1):
-                # The id stands for the topic until the cluster has told its name.
+                # The id stands for the topic until its name is known.
                 name = topic or names.topic_name(topic_id) or topic_id.hex()
                 add(series, ("in", name, str(partition)), count.bytes_in)
                 add(series, ("out", name, str(partition)), count.bytes_out)

@@ -66,7 +66,7 @@ RETIRED: Final = (
     ),
     Retired(r"fellows?", "peers", "its fellows", ("proxy/quota", "tests")),
     Retired(r"greet\w*", "first_request_seen", "_greet(client)", ("tests",)),
-    Retired(r"look(s|ed)?[_\s]+after", "close_idle", "look_after()", ("proxy/server",)),
+    Retired(r"look(s|ed)?[_\s]+after", "close_idle", "look_after()"),
     Retired(r"put(s|ting)?[_\s]+off", "gc_paused, delay", "while_it_is_put_off", ("tests",)),
     Retired(r"garbage(?![_\s]+collect)", "malformed, not Kafka's protocol", "garbage arrives", ("tests",)),
     Retired(

@@ -28,7 +28,7 @@ def test_without_a_quota_any_rate_is_right_and_no_wait_is() -> None:
     assert result(0.0, limit=None, waited=0.0).complaint == "alice produces nothing, though it has no quota."
     assert (
         result(1e9, limit=None, waited=0.5).complaint
-        == "alice produces without a quota, but had to wait for 0.5 s."
+        == "alice produces without a quota, but was throttled for 0.5 s."
     )
 
 

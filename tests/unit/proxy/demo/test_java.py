@@ -46,7 +46,7 @@ def test_no_java(path: Path) -> None:
 
 def test_a_stub_that_only_says_where_to_get_java(path: Path) -> None:
     install(path, "Unable to locate a Java Runtime.", status=1)
-    with pytest.raises(JavaMissing, match=r"does not run \(it says: Unable to locate a Java Runtime.\)"):
+    with pytest.raises(JavaMissing, match=r"does not run: Unable to locate a Java Runtime"):
         java.find()
 
 
