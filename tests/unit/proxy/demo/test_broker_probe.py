@@ -58,12 +58,12 @@ def test_a_broker_that_does_not_know_yet() -> None:
         assert live_brokers(port, 10.0) == frozenset()
 
 
-def test_a_broker_that_hangs_up() -> None:
+def test_a_broker_that_closes_the_connection() -> None:
     with broker(b"") as port, pytest.raises(ConnectionResetError, match="closed the connection"):
         live_brokers(port, 10.0)
 
 
-def test_nobody_there() -> None:
+def test_no_broker_at_the_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(ConnectionRefusedError):

@@ -40,7 +40,7 @@ def test_a_single_node_is_broker_and_controller() -> None:
 
 
 @pytest.mark.parametrize(("count", "controllers"), [(1, {1}), (2, {1}), (3, {1, 2, 3}), (5, {1, 2, 3})])
-def test_the_controllers_outlive_one_restart_where_they_can(count: int, controllers: set[int]) -> None:
+def test_the_controllers_survive_one_restart_if_there_are_three(count: int, controllers: set[int]) -> None:
     for node_id in range(1, count + 1):
         own = properties(count, node_id)
         is_controller = node_id in controllers
@@ -65,7 +65,7 @@ def test_a_listener_can_be_advertised_elsewhere() -> None:
     assert "INTERNAL://127.0.0.1:1002" in own["listeners"]
 
 
-def test_overrides_win() -> None:
+def test_overrides_take_precedence() -> None:
     own = properties(1, overrides={"auto.create.topics.enable": "true", "message.max.bytes": "5"})
     assert own["auto.create.topics.enable"] == "true"
     assert own["message.max.bytes"] == "5"

@@ -15,7 +15,7 @@ def test_a_child_is_the_command_itself() -> None:
     assert int(output) == process.pid
 
 
-def test_a_command_that_is_not_there_ends_in_an_error() -> None:
+def test_a_missing_command_is_an_error() -> None:
     process = Children().spawn(["/no/such/command"], stderr=subprocess.DEVNULL)
     assert process.wait(30) != 0
 
@@ -52,7 +52,7 @@ def test_ctrl_c_does_not_reach_a_child() -> None:
     assert int(output) == process.pid
 
 
-def test_what_is_buffered_for_a_dead_child_is_dropped() -> None:
+def test_input_buffered_for_a_dead_child_is_dropped() -> None:
     process = Children().spawn(["true"], stdin=subprocess.PIPE)
     process.wait(30)
     assert process.stdin is not None

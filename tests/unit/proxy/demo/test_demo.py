@@ -40,12 +40,12 @@ def raises(error: BaseException) -> Callable[[], int]:
 
 
 @pytest.mark.parametrize("code", [0, 1])
-def test_main_returns_what_the_run_came_to(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_the_exit_status(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     assert run_as(monkeypatch, lambda: code) == code
 
 
 @pytest.mark.parametrize("error", [BrokerFailed("broker 1 ended"), KafkaError("broker 1 ended")])
-def test_a_failure_is_told_in_a_sentence(
+def test_an_error_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
 ) -> None:
     assert run_as(monkeypatch, raises(error)) == 1
@@ -55,7 +55,7 @@ def test_a_failure_is_told_in_a_sentence(
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_whoever_stops_it_is_answered_like_ctrl_c(
+def test_every_signal_stops_it_like_ctrl_c(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
     def run() -> int:
@@ -66,7 +66,7 @@ def test_whoever_stops_it_is_answered_like_ctrl_c(
     assert capsys.readouterr().err.startswith("Stopped")
 
 
-def test_the_configuration_holds_the_tenants_to_their_quotas() -> None:
+def test_the_configuration_has_the_tenants_quotas() -> None:
     limits = read_clients(demo._quotas(), QUOTA_KEYS, ("quotas", "clients")).lasting
     shown = {(entity.client_id, key): limit for entity, keys in limits.items() for key, limit in keys.items()}
     given = {(tenant, key): limit for tenant, does in demo.TENANTS.items() for key, limit in does.items()}
@@ -85,7 +85,7 @@ class Proxy(EmbeddedProxy):
             raise self.failure
 
 
-async def test_a_tenant_that_does_not_get_under_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tenant_that_transfers_too_little_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "_START_TIMEOUT", 0.0)
     flows = [Flow("alice", PRODUCER, 100, bytes=201), Flow("bob", CONSUMER, 100, bytes=200)]
     with pytest.raises(demo.DemoFailed, match="after 0 s, bob consumes too little"):
@@ -94,7 +94,7 @@ async def test_a_tenant_that_does_not_get_under_way_is_named(monkeypatch: pytest
     await demo._until_under_way(flows, Proxy())
 
 
-async def test_a_proxy_that_dies_ends_the_wait_and_the_measurement() -> None:
+async def test_a_proxy_that_ends_stops_the_measurement() -> None:
     proxy = Proxy(ProxyFailed("the proxy ended"))
     with pytest.raises(ProxyFailed):
         await demo._until_under_way([Flow("carol", PRODUCER, None)], proxy)
@@ -102,7 +102,7 @@ async def test_a_proxy_that_dies_ends_the_wait_and_the_measurement() -> None:
         await demo._measure([Flow("carol", PRODUCER, None)], proxy, Console())
 
 
-async def test_what_is_measured_is_what_came_in_the_meantime(
+async def test_rates_are_measured_between_start_and_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Clock:

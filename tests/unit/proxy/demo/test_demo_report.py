@@ -12,18 +12,18 @@ def result(rate: float, limit: int | None = 100, waited: float = 3.0, key: str =
 
 
 @pytest.mark.parametrize("rate", [91.0, 100.0, 109.0])
-def test_a_tenant_near_its_quota_is_right(rate: float) -> None:
+def test_a_rate_near_the_quota_is_no_complaint(rate: float) -> None:
     assert result(rate).complaint == ""
 
 
 @pytest.mark.parametrize(("rate", "part"), [(0.0, "0%"), (89.0, "89%"), (111.0, "111%")])
-def test_a_tenant_far_from_its_quota_is_not(rate: float, part: str) -> None:
+def test_a_rate_far_from_the_quota_is_a_complaint(rate: float, part: str) -> None:
     rates = f"{rate / MIB:.2f} MiB/s, {part} of its quota."
     assert result(rate).complaint == f"alice produces {rates}"
     assert result(rate, key=CONSUMER).complaint == f"alice consumes {rates}"
 
 
-def test_without_a_quota_any_rate_is_right_and_no_wait_is() -> None:
+def test_without_a_quota_only_throttling_is_a_complaint() -> None:
     assert result(1e9, limit=None, waited=0.0).complaint == ""
     assert result(0.0, limit=None, waited=0.0).complaint == "alice produces nothing, though it has no quota."
     assert (
@@ -49,7 +49,7 @@ def test_the_table_has_a_line_for_each_flow() -> None:
     ]
 
 
-def test_it_is_plain_text_where_nobody_looks_at_a_terminal() -> None:
+def test_the_table_is_ascii_without_a_terminal() -> None:
     assert shown(plain=True).isascii()
     assert "\x1b" not in shown(plain=True)
     assert not shown(plain=False).isascii()

@@ -19,7 +19,7 @@ sys.stdin.read()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
-def test_a_killed_parent_takes_its_child_along() -> None:
+def test_a_child_ends_with_its_killed_parent() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as parent:
@@ -32,7 +32,7 @@ def test_a_killed_parent_takes_its_child_along() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
-def test_a_parent_that_is_gone_already_gets_no_child() -> None:
+def test_without_a_parent_no_child_is_started() -> None:
     script = str(Path(die_with_parent.__file__))
     nobody = subprocess.run([sys.executable, script, "1", "echo", "alive"], capture_output=True, check=False)
     assert nobody.returncode == 1

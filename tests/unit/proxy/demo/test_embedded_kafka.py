@@ -35,7 +35,7 @@ def test_a_broker_that_dies_at_start_is_quoted(
     assert f"Kafka's logs are kept in {kafka.folder}\n" in capsys.readouterr().err
 
 
-def test_every_node_is_formatted_as_itself(fake_java: FakeJava) -> None:
+def test_each_node_is_formatted_with_its_own_id(fake_java: FakeJava) -> None:
     kafka = EmbeddedKafka(2, properties={"a": "all", "b": "all"}, broker_properties={2: {"b": "second"}})
     with pytest.raises(BrokerFailed), kafka:
         pass
@@ -49,7 +49,7 @@ def test_every_node_is_formatted_as_itself(fake_java: FakeJava) -> None:
 @pytest.mark.parametrize(
     ("error", "kept"), [(KeyboardInterrupt, False), (SystemExit, False), (AssertionError, True)]
 )
-def test_the_folder_is_kept_for_those_who_will_read_it(
+def test_the_folder_is_kept_after_an_error(
     fake_java: FakeJava, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], kept: bool
 ) -> None:
     def fail(kafka: EmbeddedKafka) -> None:

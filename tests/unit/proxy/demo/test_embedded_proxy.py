@@ -25,7 +25,7 @@ def nobody() -> Iterator[str]:
         yield f"127.0.0.1:{taken.getsockname()[1]}"
 
 
-def test_one_that_rejects_its_configuration_is_quoted(tmp_path: Path, nobody: str) -> None:
+def test_a_proxy_that_rejects_its_configuration_is_quoted(tmp_path: Path, nobody: str) -> None:
     with (
         pytest.raises(ProxyFailed) as failure,
         EmbeddedProxy(nobody, tmp_path, [{"entity": {"client-id": "alice"}, "speed": 1}]),
@@ -38,7 +38,7 @@ def test_one_that_rejects_its_configuration_is_quoted(tmp_path: Path, nobody: st
     assert "quotas.clients[0].speed" in said
 
 
-def test_one_that_is_never_ready_is_ended_with_its_reasons(
+def test_a_proxy_that_is_never_ready_is_stopped_and_quoted(
     tmp_path: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded_proxy, "_START_TIMEOUT", 0.0)
@@ -50,7 +50,7 @@ def test_one_that_is_never_ready_is_ended_with_its_reasons(
         proxy.check()
 
 
-def test_its_configuration_is_what_it_was_asked_for(
+def test_the_configuration_has_the_arguments(
     tmp_path: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(EmbeddedProxy, "_get", lambda *_: (200, ""))
@@ -65,7 +65,7 @@ def test_its_configuration_is_what_it_was_asked_for(
     assert lasting[QuotaEntity(None, "alice")]["producer_byte_rate"] == 1000
 
 
-def test_what_its_admin_port_says_is_read(
+def test_pages_of_the_admin_port_are_read(
     tmp_path: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy = EmbeddedProxy(nobody, tmp_path, QUOTAS)

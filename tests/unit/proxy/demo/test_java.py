@@ -57,7 +57,7 @@ def test_java_home_wins_over_path(path: Path, tmp_path: Path, monkeypatch: pytes
     assert java.find().executable == script
 
 
-def test_a_java_home_without_java_is_passed_over(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_home_without_java_is_skipped(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = install(path, 'openjdk version "17.0.1"')
     monkeypatch.setenv("JAVA_HOME", str(path.parent / "nothing"))
     assert java.find().executable == script

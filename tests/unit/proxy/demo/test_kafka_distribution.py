@@ -23,13 +23,13 @@ def test_a_version_is_fetched_once(fake_java: FakeJava, cache: Path) -> None:
     assert sorted(entry.name for entry in cache.iterdir()) == ["kafka-4.3.1", "lock"]
 
 
-def test_versions_are_kept_apart(fake_java: FakeJava, cache: Path) -> None:
+def test_each_version_has_its_own_folder(fake_java: FakeJava, cache: Path) -> None:
     for version in ("4.3.1", "3.9.1", "4.3.1"):
         assert f'rev="{version}"' in (kafka_distribution.ensure(version).folder / "ivy.xml").read_text()
     assert fake_java.fetches == 2
 
 
-def test_what_answers_another_request_is_fetched_anew(fake_java: FakeJava) -> None:
+def test_a_version_of_another_request_is_fetched_again(fake_java: FakeJava) -> None:
     folder = kafka_distribution.ensure().folder
     (folder / "ivy.xml").write_text("what an older release of ours asked for")
     (folder / "old.jar").touch()
@@ -38,7 +38,7 @@ def test_what_answers_another_request_is_fetched_anew(fake_java: FakeJava) -> No
     assert not (folder / "old.jar").exists()
 
 
-def test_a_fetch_that_failed_is_tried_again(fake_java: FakeJava, cache: Path) -> None:
+def test_a_failed_fetch_is_retried_by_the_next_call(fake_java: FakeJava, cache: Path) -> None:
     fake_java.break_network("Server access error")
     with pytest.raises(ResolveFailed):
         kafka_distribution.ensure()
@@ -47,7 +47,7 @@ def test_a_fetch_that_failed_is_tried_again(fake_java: FakeJava, cache: Path) ->
     assert (kafka_distribution.ensure().folder / "kafka.jar").exists()
 
 
-def test_leftovers_of_a_killed_fetch_are_thrown_away(fake_java: FakeJava, cache: Path) -> None:
+def test_files_of_a_killed_fetch_are_removed(fake_java: FakeJava, cache: Path) -> None:
     unfinished = cache / "unfinished"
     unfinished.mkdir(parents=True)
     (unfinished / "half.jar").touch()

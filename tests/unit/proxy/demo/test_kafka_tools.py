@@ -54,13 +54,13 @@ def test_a_tool_that_takes_too_long_is_killed(tools: KafkaTools, children: Child
     assert all(process.poll() is not None for process in children._processes)
 
 
-def test_a_started_tool_is_the_callers_to_talk_to(tools: KafkaTools) -> None:
+def test_a_started_tool_has_pipes(tools: KafkaTools) -> None:
     process = tools.start("kafka-console-producer")
     output, _ = process.communicate("one\n", timeout=30)
     assert output == "one\n"
 
 
-def test_what_tools_complain_of_is_kept_apart(tools: KafkaTools, tmp_path: Path) -> None:
+def test_errors_of_tools_go_to_files(tools: KafkaTools, tmp_path: Path) -> None:
     for _ in range(2):
         tools.run("kafka-producer-perf-test", check=False)
     kept = sorted(file.name for file in tmp_path.glob("*.err"))

@@ -14,13 +14,13 @@ def test_ports_can_be_listened_at_and_differ() -> None:
         socket.create_server(("127.0.0.1", port)).close()
 
 
-def test_a_range_is_free_throughout() -> None:
+def test_all_ports_of_a_range_are_free() -> None:
     first = free_port_range(10)
     for port in range(first, first + 10):
         socket.create_server(("127.0.0.1", port)).close()
 
 
-def test_no_port_is_given_out_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_port_is_returned_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     first = free_port_range(8)
     monkeypatch.setattr(ports, "_CANDIDATES", range(first, first + 16))
     others = sorted(free_ports(6))
@@ -28,7 +28,7 @@ def test_no_port_is_given_out_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(one < other for one, other in pairwise(others))
 
 
-def test_a_port_in_use_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_in_use_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     first = free_port_range(4)
     monkeypatch.setattr(ports, "_given", set())
     monkeypatch.setattr(ports, "_CANDIDATES", range(first, first + 4))

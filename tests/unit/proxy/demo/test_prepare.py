@@ -56,7 +56,7 @@ def test_a_second_process_waits_and_uses_what_the_first_fetched(fake_java: FakeJ
     assert fake_java.fetches == 0
 
 
-def test_the_command_says_in_one_line_what_is_missing(fake_java: FakeJava) -> None:
+def test_the_command_reports_a_missing_java_in_one_line(fake_java: FakeJava) -> None:
     fake_java.executable.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
     command = [sys.executable, "-m", "proxy.demo.prepare"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

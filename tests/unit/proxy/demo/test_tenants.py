@@ -8,7 +8,7 @@ from proxy.demo.tenants import CONSUMER, PRODUCER, Flow
 
 
 @pytest.mark.parametrize(("key", "text"), [(PRODUCER, "bob produces"), (CONSUMER, "bob consumes")])
-def test_a_flow_says_who_does_what(key: str, text: str) -> None:
+def test_a_flow_as_text(key: str, text: str) -> None:
     assert str(Flow("bob", key, None)) == text
 
 
@@ -30,7 +30,7 @@ class Client:
             raise
 
 
-async def test_a_client_that_does_not_stop_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_does_not_stop_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tenants, "_STOP_SECONDS", 0.01)
     client = Client()
     started = time.monotonic()

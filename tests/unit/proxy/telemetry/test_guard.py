@@ -36,14 +36,14 @@ async def statuses(made: TestClient, headers: dict[str, str] | None = None) -> t
 
 
 @pytest.mark.parametrize("bind", ["127.0.0.1", "::1", "localhost"])
-async def test_on_the_loopback_everybody_reads(bind: str) -> None:
+async def test_reading_on_the_loopback_needs_no_token(bind: str) -> None:
     assert await statuses(client(bind)) == (200, 401)
     assert await statuses(client(bind, lambda: TOKEN)) == (200, 401)
     assert await statuses(client(bind, lambda: TOKEN), bearer(TOKEN)) == (200, 200)
 
 
 @pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.0.2.1", "admin.example.com"])
-async def test_elsewhere_a_token_is_wanted(bind: str) -> None:
+async def test_other_addresses_need_a_token(bind: str) -> None:
     assert await statuses(client(bind, lambda: TOKEN)) == (401, 401)
     assert await statuses(client(bind, lambda: TOKEN), bearer("wrong")) == (401, 401)
     assert await statuses(client(bind, lambda: TOKEN), {"Authorization": TOKEN}) == (401, 401)
@@ -51,18 +51,18 @@ async def test_elsewhere_a_token_is_wanted(bind: str) -> None:
     assert await statuses(client(bind, lambda: TOKEN), {"Authorization": f"bearer {TOKEN}"}) == (200, 200)
 
 
-async def test_a_certificate_is_enough() -> None:
+async def test_a_client_certificate_replaces_the_token() -> None:
     assert await statuses(client("0.0.0.0", certificate=True)) == (200, 200)
 
 
-async def test_a_token_that_cannot_be_read_opens_nothing() -> None:
+async def test_a_token_that_cannot_be_read_allows_nothing() -> None:
     def missing() -> str:
         raise SecretMissing("the file is empty", env=False)
 
     assert await statuses(client("0.0.0.0", missing), bearer("")) == (401, 401)
 
 
-async def test_probes_are_answered() -> None:
+async def test_probes_need_no_token() -> None:
     async with client("0.0.0.0", lambda: TOKEN) as asked:
         for path in ("/healthz", "/readyz"):
             assert (await asked.get(path)).status == 200

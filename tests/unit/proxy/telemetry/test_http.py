@@ -43,7 +43,7 @@ async def test_readyz(problems: list[str], warnings: list[str], status: int) -> 
 
 
 @pytest.mark.parametrize(("token", "detail"), [("", False), ("wrong", False), ("t0ken", True)])
-async def test_readyz_says_little_to_who_shows_no_token(token: str, detail: bool) -> None:
+async def test_readyz_has_no_details_without_the_token(token: str, detail: bool) -> None:
     pages = AdminSite(
         families=lambda: (),
         problems=lambda: ["secret host"],
@@ -118,7 +118,7 @@ async def test_quotas() -> None:
     assert (second["entity"], second["mode"], second["throttled"]) == ({"ip": "10.0.0.1"}, "observe", False)
 
 
-async def test_many_quotas_are_one_answer() -> None:
+async def test_many_quotas_are_one_response() -> None:
     states = [
         (
             1,
@@ -139,7 +139,7 @@ async def test_many_quotas_are_one_answer() -> None:
     assert [bucket["entity"]["user"] for bucket in answer["quotas"]] == [f"u{n}" for n in range(1201)]
 
 
-async def test_metrics_in_the_format_that_is_asked_for() -> None:
+async def test_metrics_in_the_requested_format() -> None:
     pages = AdminSite(
         families=lambda: [GaugeMetricFamily("up", "Up.", value=1), None],
         problems=list,

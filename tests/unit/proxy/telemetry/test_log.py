@@ -30,7 +30,7 @@ def test_line_has_utc_time_level_and_origin() -> None:
     assert line == "1970-01-01T00:00:00.250Z WARNING proxy.server.app: client 10.0.0.1 gone"
 
 
-def test_clients_cannot_write_lines_of_their_own() -> None:
+def test_clients_cannot_forge_lines() -> None:
     line = LineFormatter().format(record("client id %s", "x\n1970 ERROR forged\x1b[2J\u2028ü"))
     assert line.endswith("client id x\\n1970 ERROR forged\\x1b[2J\\u2028ü")
 

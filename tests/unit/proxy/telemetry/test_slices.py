@@ -5,7 +5,7 @@ import asyncio
 from proxy.telemetry.slices import SLICE_SECONDS, Slices
 
 
-async def test_a_turn_after_each_slice() -> None:
+async def test_other_work_runs_after_each_slice() -> None:
     now = 100.0
     turns = 0
 

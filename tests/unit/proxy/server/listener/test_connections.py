@@ -26,6 +26,7 @@ from proxy.server.listener.relays import ClientRelays
 from proxy.server.listener.tls_server import TLS_HANDSHAKE_FAILED
 from proxy.tasks import Tasks
 from proxy.upstream.refresh import ClusterRefresh
+from proxy.wire.registry import WITHOUT_INTERCEPTED
 from proxy.wire.topic_names import TopicNames
 
 NOW = 50.0
@@ -79,6 +80,7 @@ class Kit:
                 addresses=ports,
                 traffic=Traffic(),
                 max_frame_bytes=1 << 20,
+                apis=WITHOUT_INTERCEPTED,
                 intercepted_api_keys=frozenset(),
                 topic_names=TopicNames(),
                 login=None,

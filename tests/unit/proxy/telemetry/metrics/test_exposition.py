@@ -36,14 +36,14 @@ def steps() -> Iterator[Metric | None]:
 
 
 @pytest.mark.parametrize("accept", ["", "text/plain", OPEN_METRICS])
-async def test_parts_are_the_whole(accept: str) -> None:
+async def test_the_parts_add_up_to_the_whole_exposition(accept: str) -> None:
     encode, content_type = choose_encoder(accept)
     registry = CollectorRegistry()
     registry.register(All())
     assert await exposition(steps(), accept) == (encode(registry), content_type)
 
 
-async def test_others_have_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_work_runs_between_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
     turns = 0
 

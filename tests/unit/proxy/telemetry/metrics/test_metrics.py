@@ -1,16 +1,20 @@
 """Metrics: the store, the configuration, connections that wait; and no family grows without bound."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from prometheus_client.core import Metric
 
 from proxy.quota.measure.bucket import BucketState
-from proxy.quota.usage import REST
+from proxy.quota.usage import REST, UsageLedger
+from proxy.relay.traffic import Traffic
 from proxy.telemetry.metrics.metrics import AT_A_TIME, ProxyCollector, StoreState
 from proxy.telemetry.metrics.series import MAX_SERIES
+from proxy.wire.api_keys import PRODUCE
+from proxy.wire.views import NO_ID, Item
 
 TOKENS = "controller_mutation_tokens"
+ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
 
 
 class Store:
@@ -39,7 +43,7 @@ def value(families: dict[str, Metric], name: str) -> float:
     return found
 
 
-def test_waits_of_connections_are_by_address() -> None:
+def test_throttle_times_of_connections_are_by_address() -> None:
     states = [
         BucketState(
             quota="connection_creation_rate",
@@ -138,7 +142,7 @@ def test_controller_mutations() -> None:
     assert limits == {rate: 5, "producer_byte_rate": 5}
 
 
-def test_of_too_many_mutators_the_deepest_in_debt_are_shown() -> None:
+def test_of_too_many_clients_those_with_the_fewest_tokens_are_shown() -> None:
     rate = "controller_mutation_rate"
     states = [
         BucketState(
@@ -164,7 +168,7 @@ def test_of_too_many_mutators_the_deepest_in_debt_are_shown() -> None:
     assert left_out[f"quota_proxy_{TOKENS}"] == left_out[f"quota_proxy_{rate}"] == 2
 
 
-def test_the_store() -> None:
+def test_the_topic_that_keeps_quotas() -> None:
     families = collected(store=Store("", 0))
     assert (value(families, "quota_store_reachable"), value(families, "quota_store_lag")) == (1, 0)
     families = collected(store=Store("away", 7))
@@ -173,11 +177,11 @@ def test_the_store() -> None:
 
 
 @pytest.mark.parametrize("rejected", [True, False])
-def test_the_file(rejected: bool) -> None:
+def test_the_configuration_file(rejected: bool) -> None:
     assert value(collected(rejected=rejected), "config_last_reload_successful") == (0 if rejected else 1)
 
 
-def test_buckets_of_topics_have_no_limit_among_those_of_clients() -> None:
+def test_limits_of_topics_are_not_among_those_of_clients() -> None:
     states = [
         BucketState(
             quota="producer.byte.rate",
@@ -210,7 +214,7 @@ def test_buckets_of_topics_have_no_limit_among_those_of_clients() -> None:
     assert (sample.labels["quota"], sample.value) == ("producer.byte.rate", 2.0)
 
 
-def test_many_buckets_give_others_a_turn() -> None:
+def test_other_work_runs_between_many_buckets() -> None:
     states = [
         BucketState(
             quota="producer_byte_rate",
@@ -232,3 +236,74 @@ def test_many_buckets_give_others_a_turn() -> None:
     assert sum(sample.value for sample in found) == sum(range(5000))
     left_out = {s.labels["family"]: s.value for s in families["quota_proxy_series_left_out"].samples}
     assert left_out["quota_proxy_throttled_requests"] == 4000
+
+
+class Names:
+    """Names one topic."""
+
+    def topic_name(self, topic_id: bytes) -> str:
+        return "by-id" if topic_id == ID else ""
+
+    def want_names(self, topic_ids: Iterable[bytes]) -> None:
+        self.wanted = set(topic_ids)
+
+
+class Listener:
+    """A listener with counters that a test fills."""
+
+    def __init__(self, name: str = "clients", *, between_brokers: bool = False) -> None:
+        self.name = name
+        self.between_brokers = between_brokers
+        self.traffic = Traffic(topic_partitions=True)
+        self.usage: UsageLedger | None = None
+        self.topic_names = Names()
+        self.closed = {"idle": 2}
+        self.connection_count = 3
+        self.brokers_without_port = 1
+
+
+def samples_of(*listeners: Listener) -> dict[tuple[str, ...], float]:
+    """By name and label values, without those of no interest here."""
+    collector = ProxyCollector(listeners=listeners, buckets=tuple, store=None, file_rejected=lambda: False)
+    return {
+        (sample.name.removeprefix("quota_proxy_"), *sample.labels.values()): sample.value
+        for family in collector.collect()
+        for sample in family.samples
+    }
+
+
+def test_counters_of_a_listener() -> None:
+    listener = Listener()
+    listener.traffic.count_request(PRODUCE)
+    listener.traffic.total.bytes_in = 5
+    listener.traffic.count_failed_login("PLAIN", "10.0.0.1")
+    found = samples_of(listener)
+    assert found["connections", "clients"] == 3
+    assert found["connections_closed_total", "clients", "idle"] == 2
+    assert found["brokers_without_port", "clients"] == 1
+    assert found["requests_total", "clients", "Produce"] == 1
+    assert found["bytes_total", "clients", "in"] == 5
+    assert found["authentication_failures_total", "clients", "PLAIN", "10.0.0.1"] == 1
+    assert ("unread_fetches_total", "clients") not in found
+
+
+def test_clients_are_added_up_over_listeners_without_brokers() -> None:
+    listeners = [Listener(), Listener("second"), Listener("brokers", between_brokers=True)]
+    for listener in listeners:
+        listener.traffic.client("alice", "app").bytes_in = 7
+    listeners[2].traffic.unread_fetches = 4
+    found = samples_of(*listeners)
+    assert found["client_bytes_total", "in", "alice", "app"] == 14
+    assert found["unread_fetches_total", "brokers"] == 4
+
+
+def test_partitions_that_requests_name_by_id_have_the_topic_s_name_or_the_id() -> None:
+    listener = Listener()
+    items = [Item("named", NO_ID, 0, 1), Item("", ID, 1, 2), Item("", OTHER_ID, 2, 4)]
+    listener.traffic.count_in(items)
+    found = samples_of(listener)
+    by_topic = {
+        key[2:]: value for key, value in found.items() if key[:2] == ("topic_partition_bytes_total", "in")
+    }
+    assert by_topic == {("named", "0"): 1, ("by-id", "1"): 2, (OTHER_ID.hex(), "2"): 4}
+    assert listener.topic_names.wanted == {ID, OTHER_ID}

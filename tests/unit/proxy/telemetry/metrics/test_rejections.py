@@ -54,7 +54,7 @@ def test_rates_of_the_broker_and_its_topics() -> None:
     assert got["quota_proxy_broker_error_bytes"] == [({"broker": "1"}, 0)]
 
 
-def test_without_such_a_quota_there_is_nothing() -> None:
+def test_without_a_broker_side_quota_there_are_no_samples() -> None:
     engines = QuotaEngines(load_kinds(), Limits({}))
     engines.see_cluster(VIEW, 0.0)
     assert [got for got in samples(engines).values() if got] == []

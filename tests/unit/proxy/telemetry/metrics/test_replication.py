@@ -50,11 +50,11 @@ def test_metrics(move: tuple[ReplicationState, float]) -> None:
     assert [value("replica_lag", broker=broker) for broker in "123"] == [None, 12, 0]
 
 
-def test_nothing_without_a_replication_listener() -> None:
+def test_no_family_without_a_replication_listener() -> None:
     assert list(replication_families(None, [], 0.0)) == []
 
 
-def test_rows_of_the_api(move: tuple[ReplicationState, float]) -> None:
+def test_rows_of_api_quotas(move: tuple[ReplicationState, float]) -> None:
     state, now = move
     leader, follower = sorted(shown(state, now), key=lambda row: str(row["kind"]), reverse=True)
     assert leader["kind"] == "leader.replication.throttled.rate"

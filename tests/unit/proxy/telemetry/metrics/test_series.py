@@ -7,7 +7,7 @@ from proxy.telemetry.metrics.series import AT_A_TIME, MAX_SERIES, Series, bounde
 
 
 @pytest.mark.parametrize("kept", [0, 1])
-def test_the_smallest_are_added_up(kept: int) -> None:
+def test_the_smallest_series_are_added_up(kept: int) -> None:
     series = {("in", str(number)): float(number) for number in range(MAX_SERIES + 2)}
     found = bounded(series, kept)
     assert len(found) == MAX_SERIES + 1
@@ -15,12 +15,12 @@ def test_the_smallest_are_added_up(kept: int) -> None:
     assert found["in", str(MAX_SERIES + 1)] == MAX_SERIES + 1
 
 
-def test_few_stay_as_they_are() -> None:
+def test_few_series_are_unchanged() -> None:
     series: Series = {("a",): 1.0, ("b",): 2.0}
     assert bounded(series) is series
 
 
-def test_a_long_list_is_taken_in_steps() -> None:
+def test_many_series_are_bounded_in_steps() -> None:
     count = 20 * AT_A_TIME
     series: Series = {(("in", "out")[n % 2], str(n)): float(n * 7919 % count) for n in range(count)}
     steps = bounded_steps(series)

@@ -43,21 +43,19 @@ async def test_files_are_bounded_and_the_newest_are_kept(tmp_path: Path) -> None
     assert (tmp_path / "usage-mine.txt").exists()
 
 
-async def test_one_file_can_be_all(tmp_path: Path) -> None:
+async def test_a_single_file_can_be_kept(tmp_path: Path) -> None:
     sink = FileSink(tmp_path, "me", 1000, 1)
     await sink.deliver(lines(15))
     assert sizes(tmp_path) == [500]
 
 
-async def test_an_event_larger_than_a_file_has_its_own(tmp_path: Path) -> None:
+async def test_an_event_larger_than_a_file_gets_its_own_file(tmp_path: Path) -> None:
     sink = FileSink(tmp_path, "me", 50, 9)
     await sink.deliver(lines(2))
     assert sizes(tmp_path) == [100, 100]
 
 
-async def test_a_disk_that_is_full_leaves_no_part_of_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_full_disk_leaves_no_partial_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = FileSink(tmp_path, "me", 10_000, 3)
     await sink.deliver(lines(2))
     write = os.write
@@ -79,7 +77,7 @@ async def test_a_disk_that_is_full_leaves_no_part_of_a_line(
     assert sorted(sizes(tmp_path)) == [200, 300]
 
 
-async def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     sink = FileSink(tmp_path / "file" / "usage", "me", 1000, 3)
     with pytest.raises(SinkUnavailable, match="file/usage: "):

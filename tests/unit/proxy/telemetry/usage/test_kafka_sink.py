@@ -9,7 +9,7 @@ from proxy.telemetry.usage.kafka_sink import KafkaSink
 from proxy.telemetry.usage.sink import SinkUnavailable
 
 
-async def test_a_cluster_that_cannot_be_reached() -> None:
+async def test_an_unreachable_cluster() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))  # and does not listen
         sink = KafkaSink([bound.getsockname()], "used", 1.0)

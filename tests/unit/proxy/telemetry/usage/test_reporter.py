@@ -55,7 +55,7 @@ class Story:
         return [event for batch in self.sink._batches for event in batch]
 
 
-async def test_an_event_has_it_all() -> None:
+async def test_the_fields_of_an_event() -> None:
     story = Story()
     client = story.ledgers[0].client(3, "alice", "billing")
     client.count_request(PRODUCE, 1000)
@@ -120,7 +120,7 @@ async def test_intervals_follow_the_wall_clock() -> None:
     assert starts == [(10_000, 10_000), (20_000, 30_000), (50_000, 10_000), (60_000, 10_000)]
 
 
-async def test_topics_have_their_names() -> None:
+async def test_topics_that_requests_name_by_id_have_their_names() -> None:
     story = Story()
     client = story.ledgers[0].client(1, "u", "c")
     client.records_in(PRODUCE, [Item("by-id", NO_ID, 0, 5), Item("", ID, 0, 7), Item("", OTHER_ID, 0, 9)])
@@ -130,7 +130,7 @@ async def test_topics_have_their_names() -> None:
     assert story.names.wanted == {ID, OTHER_ID}
 
 
-async def test_each_listener_has_its_events() -> None:
+async def test_each_listener_has_its_own_events() -> None:
     story = Story(["inside", "outside"])
     story.use(5, 0)
     story.use(7, 1)
@@ -146,7 +146,7 @@ async def test_many_clients() -> None:
     assert sorted(event.bytes_in for event in events) == list(range(1000))
 
 
-def test_each_run_has_a_name_of_its_own() -> None:
+def test_each_process_has_its_own_name() -> None:
     assert name_of_this_run() != name_of_this_run()
 
 

@@ -68,7 +68,7 @@ async def test_events_are_delivered_in_order() -> None:
     assert sink.released
 
 
-async def test_a_sink_that_is_away_gets_everything_when_it_is_back() -> None:
+async def test_events_are_delivered_once_the_sink_recovers() -> None:
     sink = Fake()
     async with running(sink):
         sink.offer(events(0, 3))
@@ -81,7 +81,7 @@ async def test_a_sink_that_is_away_gets_everything_when_it_is_back() -> None:
     assert (sink.delivered, sink.lost, sink.waiting, sink.problem) == (5, 0, 0, "")
 
 
-async def test_a_failure_that_nobody_has_foreseen_is_not_the_end(caplog: pytest.LogCaptureFixture) -> None:
+async def test_deliveries_go_on_after_an_unforeseen_error(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Fake):
         async def deliver(self, batch: Sequence[Encoded]) -> None:
             if self.tries < 3:
@@ -98,7 +98,7 @@ async def test_a_failure_that_nobody_has_foreseen_is_not_the_end(caplog: pytest.
     assert [record.exc_info is not None for record in caplog.records if record.levelname == "ERROR"] == [True]
 
 
-async def test_what_has_waited_longest_is_lost_when_memory_is_full() -> None:
+async def test_the_oldest_events_are_dropped_if_the_buffer_is_full() -> None:
     sink = Fake(max_waiting_bytes=5 * (4 + EVENT_BYTES))
     for number in range(8):
         sink.offer(events(number, number + 1))
@@ -111,7 +111,7 @@ async def test_what_has_waited_longest_is_lost_when_memory_is_full() -> None:
     assert (sink.delivered, sink.lost) == (5, 3)
 
 
-async def test_a_large_offer_comes_in_parts() -> None:
+async def test_many_events_are_delivered_in_batches() -> None:
     sink = Fake()
     sink.open.set()
     async with running(sink):
@@ -120,7 +120,7 @@ async def test_a_large_offer_comes_in_parts() -> None:
     assert (sink.tries, sink.delivered) == (2, BATCH_EVENTS + 1)
 
 
-async def test_what_cannot_be_delivered_at_the_end_is_lost() -> None:
+async def test_undelivered_events_are_dropped_at_shutdown() -> None:
     sink = Fake()
     sink.stuck = True
     async with running(sink):
