@@ -2,6 +2,8 @@
 come, nothing but RelayError.
 """
 
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,10 +12,12 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.login.authentication import Login
+from proxy.relay.login.sasl import READABLE, name_in
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from tests.support.messages.exchanges import answered, opaque
 from tests.support.messages.kio_messages import Ports, framed
+from tests.support.messages.login_messages import oauthbearer, plain, scram
 from tests.support.messages.logins import RAW, handshake, handshaken, message, replied
 from tests.support.stories.playbook import START
 
@@ -95,6 +99,14 @@ def test_damaged_answers(frame: bytes, answer: bytes) -> None:
             relay = relay_of(Traffic())
             _only_relay_errors(relay.receive_from_client, frame)
             _only_relay_errors(relay.receive_from_broker, framed(bad[4:]))
+
+
+@given(st.sampled_from(READABLE), st.binary(max_size=60), st.integers(0, 1 << 30))
+@settings(max_examples=300, deadline=None)
+def test_a_name_is_a_text_that_can_be_written(mechanism: str, raw: bytes, seed: int) -> None:
+    random = Random(seed)
+    for token in (raw, plain(random), scram(random), oauthbearer(random)):
+        name_in(mechanism, token, "sub").encode()
 
 
 @given(

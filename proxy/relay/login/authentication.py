@@ -20,7 +20,8 @@ from proxy.relay.login.sasl import (
     MECHANISMS,
     UNREADABLE,
     agreed,
-    name_in,
+    claimed,
+    name_of,
     readable,
     single_message,
     why_unreadable,
@@ -84,7 +85,8 @@ class Authentication:
         self._waiting: Exchange | None = None
         """The message of a login that awaits its answer."""
         self._mechanism = ""
-        self._name = UNREADABLE
+        self._claimed = UNREADABLE
+        """What the login says of the client's name, until the broker has accepted or rejected it."""
         self._stage = NO_LOGIN
         self._asked_mechanism = ""
         self._asked_raw = False
@@ -147,9 +149,9 @@ class Authentication:
 
     def _note(self, token: bytes) -> None:
         if self._stage == NO_LOGIN:
-            self._name = UNREADABLE
+            self._claimed = UNREADABLE
         elif self._stage == FIRST_MESSAGE or single_message(self._mechanism):
-            self._name = name_in(self._mechanism, token, self._login.oauth_claim)
+            self._claimed = claimed(self._mechanism, token)
 
     # What the broker answers
 
@@ -192,7 +194,7 @@ class Authentication:
         if error_code == NO_ERROR:
             self._mechanism = self._asked_mechanism
             self._stage = FIRST_MESSAGE
-            self._name = UNREADABLE
+            self._claimed = UNREADABLE
             self.raw = self._asked_raw
         elif error_code == UNSUPPORTED_MECHANISM:
             self._traffic.count_failed_login(_known(self._asked_mechanism), self._address)
@@ -203,12 +205,13 @@ class Authentication:
             if not agreed(self._mechanism, token):
                 self._stage = LATER_MESSAGE
                 return
-            self._accept(self._name or self._login.unreadable)
+            name = name_of(self._mechanism, self._claimed, self._login.oauth_claim)
+            self._accept(name or self._login.unreadable)
             self.raw = self.raw and not readable(self._mechanism)
         elif error_code == SASL_AUTHENTICATION_FAILED:
             self._traffic.count_failed_login(_known(self._mechanism), self._address)
         self._stage = NO_LOGIN
-        self._name = UNREADABLE
+        self._claimed = UNREADABLE
 
     def _accept(self, principal: str) -> None:
         """The broker has accepted a login. Empty: it names nobody, and there is no principal for such."""

@@ -33,6 +33,8 @@ OAUTH_FIRST: Final = re.compile(
 )
 BEARER: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(?P<token>[-_~+/.a-zA-Z0-9]++=*)")
 JWT: Final = re.compile(r"[^.]*\.(?P<payload>[-_a-zA-Z0-9]+)\.[^.]*")
+MAX_PAYLOAD: Final = 64 << 10
+"""Characters. Tokens that travel in HTTP headers, as most do, have at most a few thousand."""
 DELEGATED: Final = ",tokenauth="
 AUTH: Final = "\x01auth="
 
@@ -51,13 +53,27 @@ def single_message(mechanism: str) -> bool:
 
 def name_in(mechanism: str, message: bytes, oauth_claim: str) -> str:
     """The user whom a broker authenticates by a client's first message; UNREADABLE if it names none."""
+    return name_of(mechanism, claimed(mechanism, message), oauth_claim)
+
+
+def claimed(mechanism: str, message: bytes) -> str:
+    """What a client's first message says of its name: the name, or the payload of a JWT that has it.
+
+    Empty if it says nothing. The payload is parsed only by name_of(), once the broker has accepted the token:
+    JSON takes much longer than anything else here, and anybody may send it.
+    """
     if mechanism == PLAIN:
         return _plain_name(message)
     if mechanism == OAUTHBEARER:
-        return _bearer_name(_ascii(message), oauth_claim)
+        return _payload(_ascii(message))
     if mechanism in SCRAM:
         return _scram_name(_ascii(message))
     return UNREADABLE
+
+
+def name_of(mechanism: str, claim: str, oauth_claim: str) -> str:
+    """The name by what claimed() has found."""
+    return _subject(claim, oauth_claim) if mechanism == OAUTHBEARER else claim
 
 
 def why_unreadable(mechanism: str, oauth_claim: str) -> str:
@@ -126,9 +142,9 @@ def _scram_name(text: str) -> str:
     return name.replace("=2C", ",").replace("=3D", "=")
 
 
-def _bearer_name(text: str, claim: str) -> str:
+def _payload(text: str) -> str:
     """`n,[a=authzid],^Aauth=Bearer TOKEN^A[extension^A...]^A`; keys are case-sensitive, and the last of
-    several pairs of one key is in force. The name is a claim of the token.
+    several pairs of one key is in force. The token's payload if it is a JWT (RFC 7519), in base64.
     """
     match = OAUTH_FIRST.fullmatch(text)
     if match is None or not _is_sasl_name(match["authzid"] or ""):
@@ -137,17 +153,14 @@ def _bearer_name(text: str, claim: str) -> str:
     bearer = BEARER.fullmatch(value.partition("\x01")[0])
     if not found or bearer is None:
         return UNREADABLE
-    return _claim(bearer["token"], claim)
+    jwt = JWT.fullmatch(bearer["token"])
+    return UNREADABLE if jwt is None or len(jwt["payload"]) > MAX_PAYLOAD else jwt["payload"]
 
 
-def _claim(token: str, claim: str) -> str:
-    """A claim of a JWT (RFC 7519). UNREADABLE if it is not a text, or if validators may differ about it: JSON
-    with a name twice, characters that are no Unicode, space around the name.
+def _subject(payload: str, claim: str) -> str:
+    """A claim of a JWT. UNREADABLE if it is not a text, or if validators may differ about it: JSON with a
+    name twice, characters that are no Unicode, space around the name.
     """
-    jwt = JWT.fullmatch(token)
-    if jwt is None:
-        return UNREADABLE
-    payload = jwt["payload"]
     try:
         text = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)).decode("utf-8")
         claims = json.loads(text, object_pairs_hook=_unique)

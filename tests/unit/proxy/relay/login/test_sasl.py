@@ -3,7 +3,16 @@ import json
 
 import pytest
 
-from proxy.relay.login.sasl import UNREADABLE, agreed, name_in, readable, single_message, why_unreadable
+from proxy.relay.login.sasl import (
+    MAX_PAYLOAD,
+    UNREADABLE,
+    agreed,
+    claimed,
+    name_in,
+    readable,
+    single_message,
+    why_unreadable,
+)
 
 
 def jwt(claims: object) -> str:
@@ -127,8 +136,16 @@ def test_a_claim_about_which_validators_may_differ(payload: bytes) -> None:
     assert name_in("OAUTHBEARER", bearer(padded(payload)), "sub") == UNREADABLE
 
 
+def test_a_token_is_parsed_up_to_a_size() -> None:
+    """Whatever the size, a message of somebody who has not logged in costs no JSON."""
+    filled = [jwt({"sub": "alice", "x": "x" * size}) + "." for size in (1_000, MAX_PAYLOAD)]
+    assert [name_in("OAUTHBEARER", bearer(token), "sub") for token in filled] == ["alice", UNREADABLE]
+    assert [bool(claimed("OAUTHBEARER", bearer(token))) for token in filled] == [True, False]
+
+
 def test_deep_json_is_no_name() -> None:
-    payload = base64.urlsafe_b64encode(b"[" * 200_000).decode()
+    payload = base64.urlsafe_b64encode(b"[" * 45_000).decode()
+    assert len(payload) < MAX_PAYLOAD
     assert name_in("OAUTHBEARER", bearer(f"a.{payload}.c"), "sub") == UNREADABLE
 
 
