@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from proxy.demo import kafka_distribution
+from proxy.demo import prepare
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 
@@ -104,7 +104,7 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
 @pytest.fixture(scope="session")
 def kafka_391(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
     """One broker of the last Kafka 3, prepared once for quick starts: its tools start many times."""
-    kafka_distribution.main([KAFKA_3])
+    prepare.main([KAFKA_3])
     yield from _run(EmbeddedKafka(version=KAFKA_3), request.session)
 
 
