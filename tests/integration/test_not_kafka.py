@@ -4,6 +4,8 @@ import socket
 import ssl
 import struct
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Protocol
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -51,40 +53,54 @@ def others(proxy: ProxyProcess) -> Iterator[None]:
         assert client.ask(api_versions()).error_code == ErrorCode.none
 
 
-def _check_log(proxy: ProxyProcess, peer: tuple[str, int], why: str) -> None:
-    """The log has one line, with the peer, the port and the reason."""
-    who = f"{peer[0]}:{peer[1]} -> broker 1"
-    wait_until(lambda: proxy.log_lines(who), f"a line in the log that says {who}")
-    lines = proxy.log_lines(f"{peer[0]}:{peer[1]}")
-    assert len(lines) == 1
-    assert " WARNING " in lines[0]
-    assert why in lines[0]
+class CheckLog(Protocol):
+    """Check that the log has one line about a connection, with the peer, the port and the reason."""
+
+    def __call__(self, proxy: ProxyProcess, peer: tuple[str, int], why: str) -> None: ...
+
+
+@pytest.fixture
+def check_log() -> CheckLog:
+    """Lines of earlier tests do not count: their clients may have had the same port."""
+    begun = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+
+    def check(proxy: ProxyProcess, peer: tuple[str, int], why: str) -> None:
+        def lines(text: str) -> list[str]:
+            return [line for line in proxy.log_lines(text) if line >= begun]
+
+        who = f"{peer[0]}:{peer[1]} -> broker 1"
+        wait_until(lambda: lines(who), f"a line in the log that says {who}")
+        [line] = lines(rf"{peer[0]}:{peer[1]}\b")
+        assert " WARNING " in line
+        assert why in line
+
+    return check
 
 
 @pytest.mark.parametrize("what", NOT_KAFKA)
-def test_not_kafka(what: str, proxy: ProxyProcess) -> None:
+def test_not_kafka(what: str, proxy: ProxyProcess, check_log: CheckLog) -> None:
     data, why = NOT_KAFKA[what]
     with RawClient(proxy.broker_port(1)) as client:
         client.send_bytes(data)
         assert client.ended()
-        _check_log(proxy, client.address, why)
+        check_log(proxy, client.address, why)
 
 
-def test_not_kafka_after_a_request(proxy: ProxyProcess) -> None:
+def test_not_kafka_after_a_request(proxy: ProxyProcess, check_log: CheckLog) -> None:
     """The request before it may get a response or not; the connection is closed."""
     with RawClient(proxy.broker_port(1)) as client:
         client.send_bytes(REQUEST + framed(b"\xff\xfe" + bytes(20)))
         assert client.ended()
-        _check_log(proxy, client.address, "api_key -2")
+        check_log(proxy, client.address, "api_key -2")
 
 
-def test_a_tls_client(proxy: ProxyProcess) -> None:
+def test_a_tls_client(proxy: ProxyProcess, check_log: CheckLog) -> None:
     context = ssl.create_default_context()
     with socket.create_connection((HOST, proxy.broker_port(1)), timeout=30) as plain:
         peer = plain.getsockname()
         with pytest.raises(OSError), context.wrap_socket(plain, server_hostname="kafka"):  # noqa: PT011
             pass
-    _check_log(proxy, peer, HELLO)
+    check_log(proxy, peer, HELLO)
 
 
 BEFORE = pytest.mark.parametrize("before", [b"", REQUEST], ids=["at once", "after a request"])
@@ -97,16 +113,16 @@ def _send_half(client: RawClient, before: bytes) -> None:
 
 
 @BEFORE
-def test_half_a_frame(before: bytes, proxy: ProxyProcess) -> None:
+def test_half_a_frame(before: bytes, proxy: ProxyProcess, check_log: CheckLog) -> None:
     with RawClient(proxy.broker_port(1)) as client:
         _send_half(client, before)
         client.shut_down()
         assert client.ended()
-        _check_log(proxy, client.address, "in the middle of a request")
+        check_log(proxy, client.address, "in the middle of a request")
 
 
 @BEFORE
-def test_half_a_frame_and_a_reset(before: bytes, proxy: ProxyProcess) -> None:
+def test_half_a_frame_and_a_reset(before: bytes, proxy: ProxyProcess, check_log: CheckLog) -> None:
     with RawClient(proxy.broker_port(1)) as client:
         passed = proxy.metric("quota_proxy_bytes_total", direction="in")
         _send_half(client, before)
@@ -116,18 +132,18 @@ def test_half_a_frame_and_a_reset(before: bytes, proxy: ProxyProcess) -> None:
         )
         peer = client.address
         client.reset()
-    _check_log(proxy, peer, "in the middle of a request")
+    check_log(proxy, peer, "in the middle of a request")
 
 
 @BEFORE
-def test_half_a_frame_and_silence(before: bytes, impatient: ProxyProcess) -> None:
+def test_half_a_frame_and_silence(before: bytes, impatient: ProxyProcess, check_log: CheckLog) -> None:
     with RawClient(impatient.broker_port(1)) as client:
         _send_half(client, before)
         assert client.ended()
-        _check_log(impatient, client.address, "in the middle of a request")
+        check_log(impatient, client.address, "in the middle of a request")
 
 
-def test_half_a_frame_byte_by_byte(impatient: ProxyProcess) -> None:
+def test_half_a_frame_byte_by_byte(impatient: ProxyProcess, check_log: CheckLog) -> None:
     """A client that sends without a pause has no more time for its first request than others."""
     with RawClient(impatient.broker_port(1)) as client:
         client.send_bytes(struct.pack(">i", LIMIT))
@@ -140,25 +156,26 @@ def test_half_a_frame_byte_by_byte(impatient: ProxyProcess) -> None:
             return False
 
         wait_until(ended, "the end of a slow client")
-        _check_log(impatient, client.address, "in the middle of a request")
+        check_log(impatient, client.address, "in the middle of a request")
 
 
-def test_half_a_large_frame(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+def test_half_a_large_frame(kafka: EmbeddedKafka, proxy: ProxyProcess, check_log: CheckLog) -> None:
     """The proxy has forwarded the beginning of the frame to the broker, which never gets the rest."""
     large = request_frame(produce("t", batch([bytes(LIMIT - 1000)])))
     with RawClient(proxy.broker_port(1)) as client:
         client.send_bytes(large[: LIMIT // 2])
         client.shut_down()
         assert client.ended()
-        _check_log(proxy, client.address, "in the middle of a request")
+        check_log(proxy, client.address, "in the middle of a request")
 
 
 def test_a_client_that_says_nothing(impatient: ProxyProcess) -> None:
     """A port scanner or a health check: the log has no line."""
     for leaves in (False, True):
         with RawClient(impatient.broker_port(1)) as client:
-            peer = client.address
+            peer = rf"{client.address[0]}:{client.address[1]}\b"
+            before = impatient.log_lines(peer)
             if leaves:
                 client.shut_down()
             assert client.ended()
-        assert not impatient.log_lines(f"{peer[0]}:{peer[1]}")
+        assert impatient.log_lines(peer) == before
