@@ -49,12 +49,12 @@ def find() -> Java:
     executable = in_home or shutil.which("java")
     if executable is None:
         raise JavaMissing("no java was found in JAVA_HOME or on PATH")
-    answer = subprocess.run(  # noqa: S603 (the user's own java)
+    result = subprocess.run(  # noqa: S603 (the user's own java)
         [executable, "-version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
-    version = _VERSION.search(answer.stderr)
-    if answer.returncode != 0 or version is None:
-        said = (answer.stderr or answer.stdout).strip().splitlines() or ["nothing"]
+    version = _VERSION.search(result.stderr)
+    if result.returncode != 0 or version is None:
+        said = (result.stderr or result.stdout).strip().splitlines() or ["nothing"]
         raise JavaMissing(f"{executable} does not run: {said[0]}")
     if int(version[2]) < MINIMUM:
         raise JavaMissing(f"{executable} is Java {version[1]}")

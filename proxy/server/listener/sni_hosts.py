@@ -37,9 +37,9 @@ class SniHosts(BrokerPorts):
             if node_id in self.known:
                 return node_id
             raise UnknownHost(f"its TLS hello names {server_name}, but there is no broker {node_id}")
-        asked = f"its TLS hello names {server_name!r}" if server_name else "its TLS hello names no host"
+        hello = f"its TLS hello names {server_name!r}" if server_name else "its TLS hello names no host"
         raise UnknownHost(
-            f"{asked}; the hosts of this listener are {self._sni.bootstrap_host} and {self._sni.broker_host}"
+            f"{hello}; the hosts of this listener are {self._sni.bootstrap_host} and {self._sni.broker_host}"
         )
 
 

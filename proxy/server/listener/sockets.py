@@ -65,6 +65,9 @@ class ListeningSockets:
         self._tasks.start(self._accept(node_id, bound))
 
     async def _accept(self, node_id: int | None, bound: socket.socket) -> None:
+        if self._closed:
+            bound.close()
+            return
         loop = asyncio.get_running_loop()
         factory = partial(Connection, self._connections, node_id, loop, self._tls is not None)
         protocol = cast("Callable[[], asyncio.Protocol]", factory)
