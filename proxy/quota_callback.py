@@ -1,20 +1,16 @@
-"""Quotas by rules of your own, as Kafka's ClientQuotaCallback (KIP-257) with the topic-partition overload of
-KAFKA-16042. docs/quota-callback.md has an example.
+"""Quotas computed by a class of yours, as with Kafka's ClientQuotaCallback (KIP-257), with the overload for
+partitions of KAFKA-16042. docs/quota-callback.md has an example.
 """
 
 import importlib
 import inspect
-import logging
-import math
-import time
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from proxy.quota.limits.enforcement import UNLIMITED
-from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
+from proxy.quota.limits.limit_source import NO_PARTITION, LimitSource, SourcedLimit
 
-log = logging.getLogger(__name__)
 PRODUCE: Final = "PRODUCE"
 FETCH: Final = "FETCH"
 REQUEST: Final = "REQUEST"
@@ -25,15 +21,17 @@ QUOTA_TYPES: Final = {
     "request_percentage": REQUEST,
     "controller_mutation_rate": CONTROLLER_MUTATION,
 }
-"""Kafka's ClientQuotaType of each quota."""
+"""Kafka's ClientQuotaType by quota key."""
 USER_TAG: Final = "user"
 CLIENT_ID_TAG: Final = "client-id"
 CLOSED_LIMIT: Final = 1.0
-"""What a client may have per second whose limit is not known, where that is to stop it."""
+"""The limit per second of a client whose limit is unknown, with `quotas.callback_error: closed`. It stops the
+client: a limit has to be above 0."""
 FAILED_SECONDS: Final = 10.0
-"""So long after a failure an entity is not asked about again."""
+"""How long after a failure the callback is not called for the same client or partition. Callbacks run in the
+proxy's only thread: one that fails slowly on every request would stop all clients."""
 FAILED_AT_MOST: Final = 10_000
-LOG_EVERY_SECONDS: Final = 10.0
+"""How many failures are remembered. Clients choose their ids: past this many, all are forgotten."""
 
 
 class TopicPartition(NamedTuple):
@@ -44,9 +42,11 @@ class TopicPartition(NamedTuple):
 
 
 class QuotaCallback:
-    """Override what you need. Both methods are asked when a client, or its use of a partition, is first seen,
-    and again when the file's quotas have changed; never for every request. They run in the proxy's only
-    thread: be quick, and wait for nothing.
+    """The base class of callbacks: override what you need.
+
+    The proxy calls both methods when a client, or its use of a partition, is first seen, and again after a
+    change of the file's quotas, but not for every request. They run in the proxy's only thread: they have to
+    return at once, without waiting for anything.
     """
 
     def quota_metric_tags(
@@ -56,26 +56,28 @@ class QuotaCallback:
         client_id: str,
         topic_partition: TopicPartition | None = None,
     ) -> Mapping[str, str] | None:
-        """The bucket that holds for a client: those with the same tags share it. Kafka's tags are `user` and
-        `client-id`, of which an empty one is no part of it; others are shown as the user.
+        """Return the tags of the bucket that applies to a client. Clients with the same tags share a bucket.
+
+        Kafka's tags are `user` and `client-id`; an empty one counts as absent. Metrics show other tags as
+        part of the user.
 
         quota_type       PRODUCE, FETCH, REQUEST or CONTROLLER_MUTATION
-        topic_partition  where it is asked about one partition that the client uses: PRODUCE and FETCH alone,
-                         and only of callbacks that take this argument
+        topic_partition  set for the client's use of one partition: with PRODUCE and FETCH, and only if the
+                         method takes this argument
 
-        None: the configured quotas hold, and a partition has no limit. No tags at all: no limit.
+        None: the configured quotas apply, and a partition has no limit. No tags: no limit.
         """
         return None
 
     def quota_limit(self, quota_type: str, tags: Mapping[str, str]) -> float | None:
-        """The limit of the bucket with these tags, per second: bytes, percent of a thread, or mutations.
-        None: no limit.
+        """Return the limit of the bucket with these tags: bytes, percent of a thread, or mutations, per
+        second. None: no limit.
         """
         return None
 
 
 class CallbackSource(LimitSource):
-    """Asks a callback. What it raises is logged, and its clients are unlimited or stopped, as configured."""
+    """Calls a callback. If that raises, the client is unlimited or stopped, as configured, for a while."""
 
     def __init__(self, callback: QuotaCallback, on_error: Literal["open", "closed"]) -> None:
         self._takes_partitions: Final = _takes_partitions(callback)
@@ -83,25 +85,32 @@ class CallbackSource(LimitSource):
         self._callback: Final = callback
         self._on_error: Final = on_error
         self._failed: Final[dict[tuple[object, ...], float]] = {}
-        """When asking about an entity failed."""
-        self._logged_at = -math.inf
+        """By what was looked up: when the callback failed."""
+        self._failure = ""
+        """The first failure that is not logged yet."""
 
     def find(
-        self, key: str, user: str, client_id: str, topic: str = "", partition: int = -1
+        self,
+        key: str,
+        user: str,
+        client_id: str,
+        now: float,
+        topic: str = "",
+        partition: int = NO_PARTITION,
     ) -> SourcedLimit | None:
         entity = (key, user, client_id, topic, partition)
         failed_at = self._failed.get(entity)
-        if failed_at is not None and time.monotonic() - failed_at < FAILED_SECONDS:
+        if failed_at is not None and now - failed_at < FAILED_SECONDS:
             return self._unknown(user, client_id)
         try:
-            found = self._ask(QUOTA_TYPES[key], user, client_id, topic, partition)
+            found = self._call(QUOTA_TYPES[key], user, client_id, topic, partition)
         except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises
-            self._note(entity, error)
+            self._note(entity, error, now)
             return self._unknown(user, client_id)
         self._failed.pop(entity, None)
         return found
 
-    def _ask(
+    def _call(
         self, quota_type: str, user: str, client_id: str, topic: str, partition: int
     ) -> SourcedLimit | None:
         if topic:
@@ -121,25 +130,25 @@ class CallbackSource(LimitSource):
         limit = UNLIMITED if self._on_error == "open" else CLOSED_LIMIT
         return SourcedLimit(user, client_id, limit, keep=False)
 
-    def _note(self, entity: tuple[object, ...], error: Exception) -> None:
-        now = time.monotonic()
+    def _note(self, entity: tuple[object, ...], error: Exception, now: float) -> None:
         if len(self._failed) >= FAILED_AT_MOST:
             self._failed.clear()
         self._failed[entity] = now
-        if now - self._logged_at >= LOG_EVERY_SECONDS:
-            self._logged_at = now
+        if not self._failure:
             key, user, client_id, *_ = entity
-            what = "unlimited" if self._on_error == "open" else "stopped"
-            log.error(
-                "quotas.callback failed for %s of user %s, client id %r, which is %s for now: %s: %s",
-                *(key, user, client_id, what, type(error).__name__, error),
+            effect = "unlimited" if self._on_error == "open" else "stopped"
+            self._failure = (
+                f"quotas.callback failed for {key} of user {user}, client id {client_id!r}, "
+                f"which is {effect} for {FAILED_SECONDS:.0f} s: {type(error).__name__}: {error}"
             )
+
+    def take_failure(self) -> str:
+        failure, self._failure = self._failure, ""
+        return failure
 
 
 def _takes_partitions(callback: QuotaCallback) -> bool:
-    """Whether it has a method of its own that takes `topic_partition`; the base class ignores it, and older
-    callbacks do not know it.
-    """
+    """Whether the callback's own quota_metric_tags() takes `topic_partition`, which older ones lack."""
     method = type(callback).quota_metric_tags
     if method is QuotaCallback.quota_metric_tags:
         return False
@@ -148,7 +157,7 @@ def _takes_partitions(callback: QuotaCallback) -> bool:
 
 
 def _names(tags: Mapping[str, str]) -> tuple[str, str]:
-    """A bucket's user and client id, by its tags."""
+    """The user and client id that name the bucket with these tags."""
     user = str(tags.get(USER_TAG, ""))
     others = [f"{tag}={value}" for tag, value in sorted(tags.items()) if tag not in (USER_TAG, CLIENT_ID_TAG)]
     return ",".join([user, *others] if user else others), str(tags.get(CLIENT_ID_TAG, ""))
@@ -156,27 +165,25 @@ def _names(tags: Mapping[str, str]) -> tuple[str, str]:
 
 def _checked(limit: Any) -> float:
     if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0:
-        raise ValueError(f"quota_limit() gave {limit!r}; it is a number above 0, or None for no limit")
+        raise ValueError(f"quota_limit() returned {limit!r}; expected a number above 0, or None for no limit")
     return float(limit)
 
 
 def load_callback(spec: str, on_error: Literal["open", "closed"]) -> CallbackSource:
-    """A source that asks the callback `package.module:Class` about everybody anew. ValueError where there is
-    none says why.
-    """
+    """Make a source of the callback `package.module:Class`, with an empty cache. Raises ValueError."""
     return CallbackSource(_make(spec), on_error)
 
 
 @lru_cache(maxsize=4)
 def _make(spec: str) -> QuotaCallback:
-    """The callback, made once, without arguments."""
+    """Make the callback: once, also over reloads of the file."""
     module_name, colon, class_name = spec.partition(":")
     if not (module_name and colon and class_name):
         raise ValueError(f"expected package.module:Class, got {spec!r}")
     try:
         made = getattr(importlib.import_module(module_name), class_name)()
     except Exception as error:
-        raise ValueError(f"{spec} cannot be made: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{spec}: {type(error).__name__}: {error}") from error
     if not isinstance(made, QuotaCallback):
         raise ValueError(f"{spec} is not a proxy.quota_callback.QuotaCallback")
     return made

@@ -18,11 +18,11 @@ from pipeline.quota_file import QuotaSet
 from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, held_at, lay_out
 from pipeline.transforms.played import AFTER, STATE, STEP_SECONDS, SUMS, Connection, Row, intervals_of, play
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.topic_partition_bytes.buckets import topic_limit
 from proxy.quota.kinds.topic_partition_bytes.kind import KIND
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, OMIT, PRODUCER_BYTE_RATE
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigKey
+from proxy.quota.limits.topic_limits import topic_limit
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.quota import Quota
 from proxy.wire.api_keys import FETCH, PRODUCE

@@ -1,11 +1,11 @@
-"""ClusterView: what the proxy knows of a Kafka cluster at one moment; replaced whole."""
+"""ClusterView: an immutable snapshot of a Kafka cluster's metadata."""
 
 from typing import Final, final
 
 
 @final
 class Node:
-    """A broker and its own address."""
+    """A broker and the address of its own listener."""
 
     __slots__ = ("host", "node_id", "port")
 
@@ -17,13 +17,13 @@ class Node:
 
 @final
 class Partition:
-    """Where a partition's replicas are, and which of them are in sync."""
+    """A partition's leader, replicas and in-sync replicas, as node ids."""
 
     __slots__ = ("isr", "leader", "replicas")
 
     def __init__(self, leader: int, replicas: tuple[int, ...], isr: frozenset[int]) -> None:
         self.leader: Final = leader
-        """Node id; -1 where there is none."""
+        """-1 if there is none."""
         self.replicas: Final = replicas
         self.isr: Final = isr
 
@@ -44,14 +44,14 @@ class ClusterView:
         self.nodes: Final = nodes
         self._topic_names: Final = topic_names
         self.partitions: Final[dict[tuple[str, int], Partition]] = {} if partitions is None else partitions
-        """Not to be changed. Empty where nobody wanted them."""
+        """Read-only. Empty if no quota wants partitions."""
         self.has_partitions: Final = partitions is not None
-        """Whether `partitions` is the whole cluster, so that what it lacks does not exist."""
+        """Whether `partitions` has every partition of the cluster."""
         self.as_of: Final = as_of
-        """When the cluster was asked, on the clock of `now`."""
+        """When the metadata was requested, on the clock of `now`."""
 
     def topic_name(self, topic_id: bytes) -> str:
-        """The name of the topic with this id; empty where no topic has it, or none that is known yet."""
+        """The name of the topic with this id; empty if it is unknown."""
         return self._topic_names.get(topic_id, "")
 
 

@@ -1,4 +1,4 @@
-"""ConfigRules: the configs of topics and brokers that the kinds of quota have between them."""
+"""ConfigRules: which configs of topics and brokers are quotas of the proxy, under its settings."""
 
 from typing import Final, final
 
@@ -10,21 +10,24 @@ NONE: Final[frozenset[str]] = frozenset()
 
 @final
 class ConfigRules:
-    """What may be configured."""
+    """The configs of all kinds of quota, except those that the brokers keep."""
 
     def __init__(
         self,
         kinds: list[QuotaKind],
         left_to_brokers: frozenset[str] = NONE,
-        passed_on: frozenset[str] = NONE,
+        forwarded: frozenset[str] = NONE,
         unenforced: frozenset[str] = NONE,
     ) -> None:
-        """Of the kinds' configs, `left_to_brokers` are not ours; `passed_on` are ours and brokers' own;
-        `unenforced` are ours and cannot be set, since nobody would enforce them.
+        """Of the configs of the kinds:
+
+        left_to_brokers  the proxy forwards requests about them, and knows nothing of them
+        forwarded        the proxy enforces them and forwards them to the brokers, which do so too
+        unenforced       setting them is an error, because neither the proxy nor a broker would enforce them
         """
         self.left_to_brokers: Final = left_to_brokers
         self.unenforced: Final = unenforced
-        self.passed_on: Final = passed_on
+        self.forwarded: Final = forwarded
         self._keys: Final[dict[str, dict[str, ConfigKey]]] = {TOPIC: {}, BROKER: {}}
         self._conflicts: Final = [kind.conflict for kind in kinds if kind.conflict is not None]
         for kind in kinds:
@@ -34,11 +37,11 @@ class ConfigRules:
                 self._keys[key.resource][key.name] = key
 
     def keys(self, resource: str) -> dict[str, ConfigKey]:
-        """The configs of a topic or a broker, by name; not to be changed."""
+        """The configs of a type of resource, by name; read-only."""
         return self._keys[resource]
 
     def conflict(self, resources: Resources) -> str:
-        """Why these cannot be configured together, in a sentence; empty when they can."""
+        """Why these values cannot be configured together; empty if they can."""
         for conflict in self._conflicts:
             problem = conflict(resources)
             if problem:

@@ -1,21 +1,22 @@
-"""IP addresses and networks (CIDR notation), in one spelling each, and which networks an address is in."""
+"""IP addresses and networks (CIDR) in canonical spelling, and the networks that contain an address."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from typing import Final, final
 
 _IPV4_BITS: Final = 32
-_CARRIED_FROM: Final = 96
-"""Length of ::ffff:0:0/96, the IPv6 network that carries all IPv4 addresses."""
+_MAPPED_LENGTH: Final = 96
+"""The length of ::ffff:0:0/96, the IPv6 network of IPv4-mapped addresses."""
 _REMEMBERED_AT_MOST: Final = 1 << 16
+"""Addresses with a cached result, a few MiB; past this many the cache starts again, empty."""
 
 
 def canonical_address(text: str) -> str:
-    """The address in its one spelling: an IPv4 address that IPv6 carries is that address. ValueError."""
+    """The address in canonical spelling; an IPv4-mapped IPv6 address becomes the IPv4 one. Raises ValueError."""
     return str(_parse(text))
 
 
 def one_spelling(address: str) -> str:
-    """A client's address as canonical_address() has it; what is no address stays as it is."""
+    """canonical_address(), or the text unchanged if it is not an address."""
     try:
         return canonical_address(address)
     except ValueError:
@@ -23,46 +24,48 @@ def one_spelling(address: str) -> str:
 
 
 def canonical_network(text: str) -> str:
-    """The network in its one spelling, as ADDRESS/LENGTH; a single address is one too. Raises ValueError."""
+    """The network as ADDRESS/LENGTH in canonical spelling; `text` may be one address. Raises ValueError."""
     try:
         interface = ip_interface(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no IPv4 or IPv6 network") from None
+        raise ValueError(f"{text!r} is not an IPv4 or IPv6 network") from None
     network = interface.network
     if interface.ip != network.network_address:
-        raise ValueError(f"{text!r} has bits beyond its length; the network is {network}")
-    carried = _carried(interface)
-    if carried is None or network.prefixlen < _CARRIED_FROM:
+        raise ValueError(f"{text!r} has host bits set; the network is {network}")
+    mapped = _mapped(interface)
+    if mapped is None or network.prefixlen < _MAPPED_LENGTH:
         return str(network)
-    return f"{carried}/{network.prefixlen - _CARRIED_FROM}"
+    return f"{mapped}/{network.prefixlen - _MAPPED_LENGTH}"
 
 
 def _parse(text: str) -> IPv4Address | IPv6Address:
     try:
-        # An IPv6 address that a socket gives may name its link: fe80::1%eth0.
+        # A socket may return an IPv6 address with its zone: fe80::1%eth0.
         address = ip_address(text.split("%")[0])
     except ValueError:
-        raise ValueError(f"{text!r} is no IPv4 or IPv6 address") from None
-    return _carried(address) or address
+        raise ValueError(f"{text!r} is not an IPv4 or IPv6 address") from None
+    return _mapped(address) or address
 
 
-def _carried(address: IPv4Address | IPv6Address) -> IPv4Address | None:
-    """The IPv4 address in one such as ::ffff:10.0.0.1."""
+def _mapped(address: IPv4Address | IPv6Address) -> IPv4Address | None:
+    """The IPv4 address of an IPv4-mapped one, such as ::ffff:10.0.0.1."""
     return address.ipv4_mapped if isinstance(address, IPv6Address) else None
 
 
 @final
 class Networks:
-    """A set of networks. A look-up costs the same with one as with thousands of the same length."""
+    """A set of networks. The cost of a look-up depends on how many lengths they have, not on how many they
+    are.
+    """
 
     def __init__(self, cidrs: list[str]) -> None:
-        """Networks or single addresses; raises ValueError for what is neither."""
+        """`cidrs`: networks or single addresses; ValueError for anything else."""
         self._names: Final = {canonical_network(cidr) for cidr in cidrs}
         self._lengths: Final = prefix_lengths(self._names)
         self._remembered: Final[dict[str, bool]] = {}
 
     def contain(self, address: str) -> bool:
-        """Whether an address is in one of them; what is no address is in none."""
+        """Whether one of the networks contains the address; False if it is not an address."""
         if not self._names:
             return False
         known = self._remembered.get(address)
@@ -77,12 +80,12 @@ class Networks:
 
 
 def prefix_lengths(names: set[str]) -> list[int]:
-    """The lengths that networks have, each once, the longest first."""
+    """The distinct lengths of networks, the longest first."""
     return sorted({int(name.split("/")[1]) for name in names}, reverse=True)
 
 
 def networks_around(address: str, lengths: list[int]) -> list[str]:
-    """The networks of these lengths that an address is in, in the order of `lengths`; none for no address."""
+    """The networks of these lengths around an address, in the order of `lengths`; empty if it is not one."""
     try:
         parsed = _parse(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Verdict: what the quotas say about one request."""
+"""Verdict: how long the quotas make a client wait for one request, and how many bytes they allow it."""
 
 from typing import Final, final
 
@@ -9,7 +9,7 @@ NO_BOUND: Final = -1
 
 @final
 class Verdict:
-    """A wait, a bound, or both; immutable."""
+    """A wait, a bound, or both. Immutable."""
 
     __slots__ = ("bucket", "max_bytes", "throttle_seconds")
 
@@ -20,22 +20,22 @@ class Verdict:
         bucket: Bucket | None = None,
     ) -> None:
         self.throttle_seconds: Final = throttle_seconds
-        """How long the client has to wait, from the `now` of the call on."""
+        """How long the client waits, from the `now` of the call."""
         self.max_bytes: Final = max_bytes
-        """The most that the response may bring; NO_BOUND where no quota bounds it."""
+        """The most bytes that the response may have; NO_BOUND if no quota bounds it."""
         self.bucket: Final = bucket
-        """The bucket that the verdict comes from: of several, the one that makes the wait."""
+        """The bucket that the verdict comes from: of several, the one with the longest wait."""
 
 
 ALLOW: Final = Verdict()
-"""Go ahead. Every request without a limit gets this one object."""
+"""No wait and no bound. It is one object, so that the engine can test for it by identity."""
 
 
 def combine(first: Verdict, second: Verdict) -> Verdict:
-    """Both: the longest wait and its bucket, the least max_bytes.
+    """Combine two verdicts: the longest wait with its bucket, and the least max_bytes.
 
-    On a tie it is the second's bucket: Kafka counts a wait for the bandwidth only where it is longer than
-    the one for the requests, which is asked later.
+    On a tie the second one's bucket counts, as in KafkaApis: it attributes the throttle time to the bandwidth
+    quota only if that is longer than the request quota's, whose kind the engine asks later.
     """
     if second is ALLOW:
         return first

@@ -30,6 +30,7 @@ from proxy.quota.measure.bucket import BucketState
 from proxy.quota.quota import QuotaKind
 from proxy.security.tls import server_tls
 from proxy.server.admin_port import admin_guard, serve_admin_port
+from proxy.server.callback_log import CallbackLog
 from proxy.server.certificates import Certificates
 from proxy.server.garbage_collection import GarbageCollection, gc_paused
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
@@ -119,6 +120,7 @@ class Proxy:
             listeners.start_clients(quotas_loaded),
             listeners.start_replication(quotas_loaded),
             DeletedTopics(self._store, listeners.asking_clusters, time).run(),
+            CallbackLog(lambda: self._store.limits.source, time).run(),
             RejectionLog(self._engines, time).run(),
             ThrottleLog(lambda: self._replication_state(listeners), time).run(),
             self._reload.watch(),

@@ -68,7 +68,7 @@ def config_rules(settings: Settings, kinds: Sequence[QuotaKind]) -> ConfigRules:
     return ConfigRules(
         list(kinds),
         left_to_brokers=native if enforce == "broker" else frozenset(),
-        passed_on=native if enforce == "both" else frozenset(),
+        forwarded=native if enforce == "both" else frozenset(),
         # A broker would store these unknown configs, mark them sensitive, and not enforce them.
         unenforced=every - native if enforce == "broker" else frozenset(),
     )

@@ -167,7 +167,7 @@ class ResourceConfigs:
         keys = self._rules.keys(resource.type) if resource is not None else {}
         names = {*keys, EXPIRES_AT_MS} if keys else set()
         quota_ops = [op for op in requested.ops if op.name in names]
-        shared = self._rules.passed_on if requested.key != DEFAULT_TOPIC else ()
+        shared = self._rules.forwarded if requested.key != DEFAULT_TOPIC else ()
         forwarded = [op for op in requested.ops if op.name not in names or op.name in shared]
         # The broker rejects a resource that is in the request twice.
         if resource is None or (not once and requested.key != DEFAULT_TOPIC):
@@ -190,7 +190,7 @@ class ResourceConfigs:
             if value is not None and name in self._rules.unenforced:
                 problem = "cannot be enforced: the proxy has no replication listener"
                 raise RequestRejected(ErrorCode.invalid_config, f"{name} {problem}")
-            if plan.expires_at_ms is not None and name in self._rules.passed_on:
+            if plan.expires_at_ms is not None and name in self._rules.forwarded:
                 problem = "cannot be temporary: brokers enforce it too, and would not end it"
                 raise RequestRejected(ErrorCode.invalid_config, f"{name} {problem}")
 

@@ -70,7 +70,7 @@ class TopicCreations:
     def __init__(self, store: ConfigsStore, rules: ConfigRules, mutations: ControllerMutations) -> None:
         self._store: Final = store
         self._keys: Final = rules.keys(TOPIC)
-        self._proxy_only: Final = self._keys.keys() - rules.passed_on
+        self._proxy_only: Final = self._keys.keys() - rules.forwarded
         """The quota configs that are not forwarded to brokers."""
         self._mutations: Final = mutations
 

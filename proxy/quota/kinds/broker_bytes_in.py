@@ -19,11 +19,11 @@ from typing import Final, final
 
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.topic_partition_bytes.buckets import internal, topic_limit
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.enforcement import ENFORCE, UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, NO_RESOURCES, TOPIC, Resources
+from proxy.quota.limits.topic_limits import internal, topic_limit
 from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind

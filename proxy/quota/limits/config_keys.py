@@ -1,7 +1,7 @@
-"""The configs of topics and brokers that are quotas of ours. Kinds of quota name theirs in KIND.
+"""The configs of topics and brokers that are quotas of the proxy. Each kind of quota lists its own in KIND.
 
-Native brokers have those of replication too (KIP-73); a broker without KAFKA-7983 does not know its switches,
-and no broker knows the others (KAFKA-16042, and the broker-side quota).
+Every broker knows the rates and lists of replication (KIP-73). A broker without KAFKA-7983 does not know the
+two switches of replication, and no broker knows the others (KAFKA-16042, and the broker-side quota).
 """
 
 from typing import Final
@@ -19,11 +19,11 @@ from proxy.quota.limits.resources import (
 )
 
 THROTTLE: Final = "throttle"
-"""A request over the quota is done, and its client waits."""
+"""The request is forwarded, and its client is throttled."""
 REJECT: Final = "reject"
-"""Partitions over the quota are rejected with a retriable error."""
+"""Partitions over the quota are rejected with a retriable error; the rest of the request is forwarded."""
 OMIT: Final = "omit"
-"""Partitions over the quota are left out of the fetch."""
+"""Partitions over the quota are omitted from fetches."""
 ALL_REPLICAS: Final = "*"
 
 PRODUCER_BYTE_RATE: Final = ConfigKey(
@@ -95,7 +95,7 @@ TOTAL_BYTES_IN_THRESHOLD: Final = ConfigKey(
 
 
 def check_throttled_replicas(text: str) -> str:
-    """Kafka's ThrottledReplicaListValidator: elements are `partition:broker` or empty, or all is `*`."""
+    """Why a list is invalid, by the rules and in the words of Kafka's ThrottledReplicaListValidator."""
     elements = split_list(text)
     if "".join(elements) == ALL_REPLICAS or all(_is_replica(element) for element in elements):
         return ""

@@ -1,4 +1,10 @@
-"""LimitSource: rules of somebody else's before the configured ones, as Kafka's ClientQuotaCallback."""
+"""LimitSource: limits that are computed per client and take precedence over the configured ones, as those of
+Kafka's ClientQuotaCallback.
+
+The engine calls a source while it charges a request, because only the request says which partitions it
+uses. To keep the rings free of I/O, a source is an argument like any other: it is a function of what
+find() gets, the time included, and keeps what it has to report until the shell takes it (take_failure()).
+"""
 
 from typing import Final, final
 
@@ -7,7 +13,8 @@ from mypy_extensions import mypyc_attr
 SOURCED_KEYS: Final = frozenset(
     ["producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"]
 )
-"""The quotas that it may give; Kafka's callback has a quota type for each."""
+"""The quotas that a source may give: those for which Kafka has a ClientQuotaType."""
+NO_PARTITION: Final = -1
 
 
 @final
@@ -16,28 +23,42 @@ class SourcedLimit:
 
     __slots__ = ("client_id", "keep", "limit", "user")
 
-    def __init__(self, user: str, client_id: str, limit: float, keep: bool = True) -> None:
+    def __init__(self, user: str, client_id: str, limit: float, *, keep: bool = True) -> None:
         self.user: Final = user
-        """What the bucket is called; who has the same names shares it. client_id likewise."""
+        """With `client_id`, the name of the bucket: clients with the same names share it."""
         self.client_id: Final = client_id
         self.limit: Final = limit
         """Per second, in the quota's unit; UNLIMITED for none."""
         self.keep: Final = keep
-        """Whether the answer holds for good; else it is asked for again with the next request."""
+        """Whether the result may be cached; otherwise the source is called for the next request as well."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LimitSource:
-    """Asked once for each client, and each partition that a client uses, when it is first seen."""
+    """Called when a client, or a partition that a client uses, is first seen; the results are cached.
+
+    A subclass must not wait, read a clock, or log: see above.
+    """
 
     def __init__(self, by_partition: bool = False) -> None:
         self.by_partition: Final = by_partition
-        """Whether partitions are to be asked for."""
+        """Whether it is called for partitions too."""
 
     def find(
-        self, key: str, user: str, client_id: str, topic: str = "", partition: int = -1
+        self,
+        key: str,
+        user: str,
+        client_id: str,
+        now: float,
+        topic: str = "",
+        partition: int = NO_PARTITION,
     ) -> SourcedLimit | None:
-        """The limit of a client, or of one partition for it; None: what is configured holds, and a partition
-        has no limit. `key` is one of SOURCED_KEYS.
+        """The limit of a client, or of a client's use of one partition; `key` is one of SOURCED_KEYS.
+
+        None: the configured quotas apply to the client; the partition has no limit.
         """
         return None
+
+    def take_failure(self) -> str:
+        """The first failure since the last call, for the log; empty if there was none."""
+        return ""

@@ -1,4 +1,4 @@
-"""Quotas that are configs of topics and brokers: what a config takes, and a snapshot of what is set."""
+"""Quotas that are configs of topics and brokers: their definitions, and a snapshot of their values."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, final
@@ -6,22 +6,23 @@ from typing import Final, NamedTuple, final
 TOPIC: Final = "topic"
 BROKER: Final = "broker"
 DEFAULT_RESOURCE: Final = "<default>"
-"""Stands for every topic, or every broker, without a value of its own; no topic can be called so, and on the
-wire the default broker's name is empty."""
+"""The name of the default topic and of the default broker, whose values apply to those without their own. No
+topic can have this name; in requests the default broker's name is empty."""
 
 LONG: Final = "LONG"
 BOOLEAN: Final = "BOOLEAN"
 LIST: Final = "LIST"
 STRING: Final = "STRING"
-"""Kafka's types of configs, as far as there are some of ours."""
+"""The types of Kafka's ConfigDef that the proxy's configs have."""
 
 _LARGEST: Final = 2**63 - 1
 _MOST_DIGITS: Final = 100
+"""Of a number that is parsed at all: int() of a long text takes quadratic time."""
 TRUE: Final = "true"
 FALSE: Final = "false"
 
 Values = dict[str, str]
-"""A resource's configs by their keys, in the spelling of ConfigKey.canonical()."""
+"""A resource's values by config name, in the spelling of ConfigKey.canonical()."""
 
 
 class ConfigResource(NamedTuple):
@@ -38,7 +39,7 @@ class ConfigResource(NamedTuple):
 
 @final
 class ConfigKey:
-    """One config and the values that it takes, as in Kafka's ConfigDef."""
+    """One config and its valid values, as in Kafka's ConfigDef."""
 
     __slots__ = ("_check", "choices", "default", "documentation", "least", "name", "resource", "type")
 
@@ -61,15 +62,15 @@ class ConfigKey:
         """LONG, BOOLEAN, LIST or STRING."""
         self.documentation: Final = documentation
         self.default: Final = default
-        """What holds where it is not configured; None where that has no value, such as no limit."""
+        """The value if it is not configured; None if that is no value, such as no limit."""
         self.least: Final = least
         """The smallest LONG."""
         self.choices: Final = choices
-        """The values of a STRING; any where there are none."""
+        """The valid values of a STRING; empty: any."""
         self._check: Final = check
 
     def problem(self, text: str | None) -> str:
-        """Why it cannot have a value, in Kafka's words; empty when it can. None is no value."""
+        """Why a value is invalid, in the words of Kafka's ConfigException; empty if it is valid."""
         if text is None:
             return f"Null value not supported for : {self.name}"
         why = self._why_not(text.strip())
@@ -89,7 +90,7 @@ class ConfigKey:
         return "" if self._check is None else self._check(text)
 
     def canonical(self, text: str) -> str:
-        """A value without a problem, in its one spelling: that in which Kafka describes it."""
+        """The canonical spelling of a valid value: that of DescribeConfigs."""
         text = text.strip()
         if self.type == LONG:
             return str(int(text))
@@ -99,13 +100,13 @@ class ConfigKey:
 
 
 def split_list(text: str) -> list[str]:
-    """The elements of a LIST; none of an empty one."""
+    """The elements of a LIST."""
     text = text.strip()
     return [element.strip() for element in text.split(",")] if text else []
 
 
 def _whole(text: str) -> int | None:
-    """The number of a LONG; None where it is none."""
+    """The number of a LONG; None if the text is not one."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
         return None
@@ -115,12 +116,12 @@ def _whole(text: str) -> int | None:
 
 @final
 class Resources:
-    """What is configured. Immutable; a change makes another.
+    """The configured values. Immutable; a change makes another.
 
-    topics, brokers: name -> {config: value}; DEFAULT_RESOURCE is the name of both defaults, a broker's is its
-    node id in digits. Values are in the spelling of ConfigKey.canonical(), each fit for its config.
+    topics, brokers: name -> {config: value}. A broker's name is its node id in digits. Values are valid, and
+    in the spelling of ConfigKey.canonical().
 
-    The look-ups cost the same however many resources there are.
+    The cost of a look-up does not depend on the number of resources.
     """
 
     __slots__ = ("_by_key", "brokers", "topics")
@@ -135,16 +136,16 @@ class Resources:
         self._by_key: Final = {TOPIC: _by_key(self.topics), BROKER: _by_key(self.brokers)}
 
     def all(self, resource: str) -> dict[str, Values]:
-        """Every configured topic or broker, with its configs; not to be changed."""
+        """Every configured topic or broker, with its configs; read-only."""
         return self.brokers if resource == BROKER else self.topics
 
     def configured(self, resource: str, key: str) -> Values:
-        """Every resource that has this config, with its value; not to be changed."""
+        """Every resource that has this config, with its value; read-only."""
         values = self._by_key[resource].get(key)
         return _NOTHING if values is None else values
 
     def own_text(self, resource: str, name: str, key: str) -> str | None:
-        """The resource's own value; None where it has none."""
+        """The resource's own value, or None."""
         return self.configured(resource, key).get(name)
 
     def text(self, resource: str, name: str, key: str) -> str | None:
@@ -164,11 +165,11 @@ class Resources:
         return None if text is None else float(text)
 
     def flag(self, resource: str, name: str, key: str) -> bool:
-        """text() of a BOOLEAN; without a value it is false."""
+        """text() of a BOOLEAN; False without a value."""
         return self.text(resource, name, key) == TRUE
 
     def with_changes(self, resource: str, changes: Mapping[str, Mapping[str, str | None]]) -> "Resources":
-        """These but for some values of topics or brokers; None removes one."""
+        """Copy these with some values of topics or brokers changed; None removes one."""
         changed = _changed(self.all(resource), changes)
         if resource == BROKER:
             return Resources(self.topics, changed)

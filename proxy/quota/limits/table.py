@@ -1,4 +1,4 @@
-"""Table: one quota's value by entity, and what a change has made different."""
+"""Table: the values of one quota by entity, and what the last change of it changed."""
 
 from collections.abc import Mapping
 from typing import Final, final
@@ -6,21 +6,22 @@ from typing import Final, final
 from proxy.quota.identity import DEFAULT, Names
 
 _FEW: Final = 1000
+"""With more entities than this in one change, looking at each costs more than configuring all buckets."""
 
 
 @final
 class LimitChange:
-    """What differs between a table and the one that it was made from."""
+    """The entities by which a table differs from the one that it was made from."""
 
     __slots__ = ("entities", "moved")
 
     def __init__(self, entities: list[Names], moved: set[Names]) -> None:
         self.entities: Final = entities
-        """Those whose value was set or removed; each stands for itself alone, and is neither a default entity
-        nor a network.
+        """Those whose value was set or removed. Each concerns one bucket name: none is a default entity or a
+        network.
         """
         self.moved: Final = moved
-        """Those of them that had no value, or have none now."""
+        """Those of them that had no value before, or have none now: other clients may get their buckets."""
 
 
 UNCHANGED: Final = LimitChange([], set())
@@ -28,8 +29,9 @@ UNCHANGED: Final = LimitChange([], set())
 
 @final
 class Table:
-    """Immutable. A table knows what makes it differ from the one that it was made from, and holds on to
-    nothing of that one.
+    """Immutable. It remembers how it differs from the table that it was made from, without a reference to
+    that table. So a change of one entity reaches its own buckets only, instead of all: on 10,000 buckets that
+    took 20 ms per broker.
     """
 
     __slots__ = ("_change", "_made_from", "_mark", "values")
@@ -41,33 +43,33 @@ class Table:
         self._change: LimitChange | None = None
 
     def with_changes(self, changes: Mapping[Names, float | None]) -> "Table":
-        """This table but for some values; None removes one."""
+        """Copy this table with some values changed; None removes one."""
         values = dict(self.values)
         moved: set[Names] = set()
-        alone = len(changes) <= _FEW
+        single = len(changes) <= _FEW
         for entity, value in changes.items():
-            alone = alone and not _for_several(entity)
-            if alone and (value is not None) != (entity in values):
+            single = single and not _for_several(entity)
+            if single and (value is not None) != (entity in values):
                 moved.add(entity)
             if value is None:
                 values.pop(entity, None)
             else:
                 values[entity] = value
         table = Table(values)
-        if alone:
+        if single:
             table._made_from = self._mark
             table._change = LimitChange(list(changes), moved)
         return table
 
     def change_since(self, other: "Table") -> LimitChange | None:
-        """What is different from another table; None: it may be anything."""
+        """How this table differs from another; None if that is not known."""
         if other is self:
             return UNCHANGED
         return self._change if other._mark is self._made_from else None
 
 
 def _for_several(entity: Names) -> bool:
-    """Whether the entity's quota holds for several buckets."""
+    """Whether the entity's quota applies to several buckets."""
     ip = entity[2]
     return entity[0] == DEFAULT or entity[1] == DEFAULT or ip == DEFAULT or (ip is not None and "/" in ip)
 

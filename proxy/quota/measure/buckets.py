@@ -100,7 +100,7 @@ class Buckets:
             self._forget_resolved()
         source = self._limits.source
         if source is not None and not asks[2]:
-            sourced = source.find(self.key, asks[0], asks[1])
+            sourced = source.find(self.key, asks[0], asks[1], now)
             if sourced is not None:
                 return self._resolve_sourced(asks, sourced, now)
         names = self._names(asks)

@@ -28,5 +28,5 @@ KIND: Final = QuotaKind(
     conflict=too_much,
 )
 CONFIG_RULES: Final = ConfigRules([KIND])
-FORWARDED: Final = ConfigRules([KIND], passed_on=frozenset([key.name for key in KIND.configs]))
+FORWARDED: Final = ConfigRules([KIND], forwarded=frozenset([key.name for key in KIND.configs]))
 """The same, and brokers have them as well."""

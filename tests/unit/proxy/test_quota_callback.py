@@ -1,10 +1,7 @@
 """Quotas by rules of somebody's own."""
 
-import logging
-
 import pytest
 
-from proxy import quota_callback
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
@@ -12,6 +9,7 @@ from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota_callback import (
     CLOSED_LIMIT,
+    FAILED_SECONDS,
     FETCH,
     PRODUCE,
     CallbackSource,
@@ -71,8 +69,10 @@ class Failing(QuotaCallback):
 
 
 def engine_of(callback, on_error="open", quotas=None):
+    """`callback`: a callback, or the source of one."""
     engine = QuotaEngine([kind.build() for kind in load_kinds()])
-    engine.configure(Limits(quotas or {}, source=CallbackSource(callback, on_error)), 0.0)
+    source = callback if isinstance(callback, CallbackSource) else CallbackSource(callback, on_error)
+    engine.configure(Limits(quotas or {}, source=source), 0.0)
     return engine
 
 
@@ -146,33 +146,37 @@ def test_partitions_of_a_client():
     assert ("alice,partition=orders-0", 500) in {(state.user, state.limit) for state in engine.buckets(0.0)}
 
 
-def test_what_it_raises_is_logged_and_lets_clients_pass(caplog):
-    caplog.set_level(logging.ERROR)
-    engine = engine_of(Failing())
+def test_open_clients_are_unlimited_while_it_fails():
+    source = CallbackSource(Failing(), "open")
+    engine = engine_of(source)
     assert produce(engine, 5000) == 0.0
     assert produce(engine, 5000, BOB) == 0.0
-    (record,) = caplog.records
-    assert "user alice" in record.getMessage()
-    assert "unlimited for now: RuntimeError: no such thing" in record.getMessage()
+    failure = source.take_failure()
+    for part in ("alice", "unlimited", "RuntimeError: no such thing"):
+        assert part in failure
+    assert source.take_failure() == ""
 
 
 @pytest.mark.parametrize("answer", [RuntimeError("x"), "many", 0, -1, float("nan"), True])
-def test_or_stops_them(answer):
+def test_closed_clients_are_stopped_while_it_fails(answer):
     callback = Failing()
     callback.answer = answer
     engine = engine_of(callback, "closed")
     assert produce(engine, 11) == pytest.approx((11 - CLOSED_LIMIT) / CLOSED_LIMIT)
 
 
-def test_it_is_asked_again_after_a_while(monkeypatch):
+def test_it_is_called_again_a_while_after_a_failure():
     callback = Failing()
     source = CallbackSource(callback, "open")
-    assert source.find("producer_byte_rate", "alice", "app").limit == UNLIMITED
+
+    def find(user, now):
+        return source.find("producer_byte_rate", user, "app", now)
+
+    assert find("alice", 100.0).limit == UNLIMITED
     callback.answer = 70
-    assert not source.find("producer_byte_rate", "alice", "app").keep
-    assert source.find("producer_byte_rate", "bob", "app").limit == 70
-    monkeypatch.setattr(quota_callback, "FAILED_SECONDS", 0.0)
-    assert source.find("producer_byte_rate", "alice", "app").limit == 70
+    assert not find("alice", 100.0 + FAILED_SECONDS - 0.1).keep
+    assert find("bob", 100.0).limit == 70
+    assert find("alice", 100.0 + FAILED_SECONDS).limit == 70
 
 
 def test_a_partition_is_a_pair():

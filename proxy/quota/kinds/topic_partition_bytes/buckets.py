@@ -5,6 +5,7 @@ from typing import Final, final
 from proxy.quota.limits.config_keys import THROTTLE
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.resources import NO_RESOURCES, TOPIC, ConfigKey, Resources
+from proxy.quota.limits.topic_limits import topic_limit
 from proxy.quota.measure.bucket import NO_PARTITION, Bucket, RateRule
 
 PARTITIONS_AT_MOST: Final = 100_000
@@ -12,22 +13,6 @@ PARTITIONS_AT_MOST: Final = 100_000
 UNLIMITED_AT_MOST: Final = 100_000
 REST: Final = "<rest>"
 """Their bucket's topic; no Kafka topic can be called so."""
-_INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-_OUR_INTERNAL: Final = "__quota_proxy_"
-
-
-def internal(topic: str) -> bool:
-    """Whether a topic is Kafka's or the proxy's own; those are limited only by their names."""
-    return topic in _INTERNAL or topic.startswith(_OUR_INTERNAL)
-
-
-def topic_limit(resources: Resources, topic: str, key: ConfigKey) -> float:
-    """The limit of each of a topic's partitions: the topic's own, else that of the default topic."""
-    if internal(topic):
-        own = resources.own_number(TOPIC, topic, key.name)
-        return UNLIMITED if own is None else own
-    limit = resources.number(TOPIC, topic, key.name)
-    return UNLIMITED if limit is None else limit
 
 
 @final

@@ -49,7 +49,7 @@ class SourcedPartitions:
         return self._ask(self._source, asks, now)
 
     def _ask(self, source: LimitSource, asks: Asks, now: float) -> Bucket | None:
-        sourced = source.find(self._key, asks[0], asks[1], asks[2], asks[3])
+        sourced = source.find(self._key, asks[0], asks[1], now, asks[2], asks[3])
         bucket: Bucket | None = None
         if sourced is not None and sourced.limit != UNLIMITED:
             names = (sourced.user, sourced.client_id)

@@ -23,6 +23,6 @@ def test_without_kinds_there_is_nothing_to_configure():
 
 
 def test_configs_that_are_left_to_brokers_are_none_of_ours():
-    rules = ConfigRules([KIND], left_to_brokers=frozenset(["q"]), passed_on=frozenset(["p"]))
+    rules = ConfigRules([KIND], left_to_brokers=frozenset(["q"]), forwarded=frozenset(["p"]))
     assert "q" not in rules.keys(TOPIC)
-    assert (rules.left_to_brokers, rules.passed_on) == ({"q"}, {"p"})
+    assert (rules.left_to_brokers, rules.forwarded) == ({"q"}, {"p"})

@@ -115,14 +115,14 @@ def test_configs_of_topics_can_be_observed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("enforce", "ours", "passed_on"),
+    ("enforce", "ours", "forwarded"),
     [("", True, False), ("proxy", True, False), ("broker", False, False), ("both", True, True)],
 )
-def test_who_enforces_replication_quotas(tmp_path: Path, enforce: str, ours: bool, passed_on: bool) -> None:
+def test_who_enforces_replication_quotas(tmp_path: Path, enforce: str, ours: bool, forwarded: bool) -> None:
     more = f"quotas: {{replication: {{enforce: {enforce}}}}}" if enforce else ""
     rules = configuration(tmp_path, REPLICATION + more).rules
-    assert (RATE in rules.keys("broker"), RATE in rules.passed_on) == (ours, passed_on)
-    assert SWITCH not in rules.passed_on, "no broker knows it"
+    assert (RATE in rules.keys("broker"), RATE in rules.forwarded) == (ours, forwarded)
+    assert SWITCH not in rules.forwarded, "no broker knows it"
 
 
 def test_without_a_replication_listener_brokers_enforce_replication_quotas(tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ class TestIncremental:
         assert kit.log.records == []
 
     async def test_what_brokers_enforce_too(self) -> None:
-        kit = Kit(rules=ConfigRules([KIND], passed_on=frozenset([REPLICAS]), unenforced=frozenset([FLAG])))
+        kit = Kit(rules=ConfigRules([KIND], forwarded=frozenset([REPLICAS]), unenforced=frozenset([FLAG])))
         done = await kit.set((T, [(REPLICAS, SET, "*"), (RATE, SET, "5")]), (BROKER_1, [(FLAG, SET, "true")]))
         assert [code for _, code, _ in done] == [NONE, INVALID_CONFIG]
         assert FLAG in str(done[1][2])
@@ -318,7 +318,7 @@ class TestGarbage:
             await apis.describe(intercepted(request_frame(describe_request([(T, None)]))), broken)
 
 
-async def test_what_is_passed_on_is_set_here_and_at_the_broker() -> None:
+async def test_a_forwarded_config_is_set_here_and_at_the_broker() -> None:
     kit = Kit(rules=FORWARDED)
     assert await kit.set((T, [(RATE, SET, "7")])) == [(T, NONE, None)]
     assert kit.configs == {"topic t": {RATE: "7"}}

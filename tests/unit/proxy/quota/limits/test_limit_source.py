@@ -1,14 +1,13 @@
-"""The source of limits that knows none."""
-
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limit_source import SOURCED_KEYS, LimitSource
 
 
-def test_it_leaves_everything_to_what_is_configured():
+def test_by_default_the_configured_quotas_apply():
     source = LimitSource()
     assert not source.by_partition
-    assert source.find("producer_byte_rate", "alice", "app") is None
+    assert source.find("producer_byte_rate", "alice", "app", 0.0) is None
+    assert source.take_failure() == ""
 
 
-def test_it_is_asked_about_quotas_that_there_are():
+def test_the_quotas_of_sources_exist():
     assert {key.name for kind in load_kinds() for key in kind.keys if not key.for_ip} == SOURCED_KEYS

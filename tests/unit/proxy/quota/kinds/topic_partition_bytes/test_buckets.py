@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.quota.kinds.topic_partition_bytes import buckets as partition_buckets
-from proxy.quota.kinds.topic_partition_bytes.buckets import REST, PartitionBuckets, internal, topic_limit
+from proxy.quota.kinds.topic_partition_bytes.buckets import REST, PartitionBuckets
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT, THROTTLE
 from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, NO_RESOURCES, Resources
@@ -40,16 +40,6 @@ def test_a_topic_without_a_limit_has_no_bucket():
     assert made.find("others", 0, 0.0) is None
     assert made.live() == []
     assert buckets(NO_RESOURCES).any is False
-
-
-def test_the_default_is_for_topics_without_their_own_but_for_internal_ones():
-    assert topic_limit(ALL, "others", PRODUCER_BYTE_RATE) == 50
-    assert topic_limit(ALL, "orders", PRODUCER_BYTE_RATE) == 1000
-    for name in ("__consumer_offsets", "__transaction_state", "__share_group_state", "__quota_proxy_usage"):
-        assert internal(name)
-        assert topic_limit(ALL, name, PRODUCER_BYTE_RATE) == UNLIMITED
-        assert topic_limit(Resources({name: {KEY: "7"}}), name, PRODUCER_BYTE_RATE) == 7
-    assert not internal("__mine")
 
 
 def test_the_action_is_the_topics_own():

@@ -22,11 +22,11 @@ class Rules(LimitSource):
         self.keep = keep
         self.asked = 0
 
-    def find(self, key, user, client_id, topic="", partition=-1):
+    def find(self, key, user, client_id, now, topic="", partition=-1):
         self.asked += 1
         if topic != "orders":
             return None
-        return SourcedLimit(f"{user} {partition}", "", self.limit, self.keep)
+        return SourcedLimit(f"{user} {partition}", "", self.limit, keep=self.keep)
 
 
 def partitions(source):
