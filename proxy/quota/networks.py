@@ -11,7 +11,7 @@ _REMEMBERED_AT_MOST: Final = 1 << 16
 
 
 def canonical_address(text: str) -> str:
-    """The address in canonical spelling; an IPv4-mapped IPv6 address becomes the IPv4 one. Raises ValueError."""
+    """The address in canonical spelling: an IPv4-mapped IPv6 address becomes IPv4. Raises ValueError."""
     return str(_parse(text))
 
 
