@@ -104,7 +104,7 @@ class CallbackSource(LimitSource):
             return self._unknown(user, client_id)
         try:
             found = self._call(QUOTA_TYPES[key], user, client_id, topic, partition)
-        except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises
+        except Exception as error:  # noqa: BLE001 - a callback may raise anything
             self._note(entity, error, now)
             return self._unknown(user, client_id)
         self._failed.pop(entity, None)

@@ -1,4 +1,4 @@
-"""QuotaEngine: which quotas a request must ask, and one verdict out of theirs."""
+"""QuotaEngine: the quotas of one broker. QuotaEngines: those of all brokers."""
 
 from typing import Final, final
 
@@ -17,15 +17,15 @@ from proxy.quota.verdict import ALLOW, Verdict, combine
 from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED
 from proxy.wire.views import Item, RequestView, ResponseView
 
-_NOBODY: Final[list[Quota]] = []
+_NO_QUOTAS: Final[list[Quota]] = []
 ALL_BROKERS: Final = -1
-"""Stands for a node id where all brokers share a bucket."""
+"""Stands for the node id of a bucket that all brokers share."""
 NO_API: Final = -1
 
 
 @final
 class QuotaEngine:
-    """The quotas of one broker. Quotas that nobody has are not asked, and nobody is about the exempt."""
+    """Calls the active quotas for each request, and combines their verdicts. It skips exempt clients."""
 
     def __init__(self, quotas: list[Quota]) -> None:
         self._quotas: Final = quotas
@@ -37,12 +37,12 @@ class QuotaEngine:
         self._intercepted: frozenset[int] = frozenset()
         self._omitting: list[Quota] = []
         self.omits = False
-        """Whether a quota in force may hold partitions of fetches back."""
+        """Whether any quota may omit partitions of fetches."""
         self.generation = 0
-        """How often limits have come: what may_omit() has said holds for one of these."""
+        """Incremented by configure(). The results of may_omit() are valid for one generation."""
         self._rejecting: list[Quota] = []
         self.rejects = False
-        """Whether a quota in force may reject partitions of Produce requests."""
+        """Whether any quota may reject partitions of Produce requests."""
         self.rejections: Final = Rejections()
         self._by_items: list[bool] = []
         self.any_items = False
@@ -69,19 +69,19 @@ class QuotaEngine:
         self.any_items = len(self._by_items) > 0
 
     def wants_items(self, api_key: native) -> bool:
-        """Whether any quota in force has to know the items of requests and responses of this API."""
+        """Whether any quota needs the items of requests and responses of this API."""
         return api_key < len(self._by_items) and self._by_items[api_key]
 
     def covers(self, api_key: int) -> bool:
-        """Whether any quota in force wants to see requests and responses of this API."""
-        return len(self._asked(api_key)) > 0
+        """Whether any quota applies to this API."""
+        return len(self._quotas_of(api_key)) > 0
 
     def intercepts(self, api_key: int) -> bool:
-        """Whether a quota in force wants requests of this API to be answered by somebody who asks it."""
+        """Whether the proxy has to respond to requests of this API itself, for the sake of a quota."""
         return api_key in self._intercepted
 
     def connect(self, address: str, now: float) -> float:
-        """Judge a new connection: in how many seconds, from `now` on, it may be served. 0.0: at once."""
+        """Charge a new connection; return by how many seconds it is delayed from `now`."""
         if self._exemptions.exempt_address(address):
             return 0.0
         verdict = ALLOW
@@ -91,13 +91,13 @@ class QuotaEngine:
         return verdict.throttle_seconds
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
-        """Judge a request when it has been read. The wait is from `now` on."""
-        asked = self._asked(request.api_key)
-        if not asked or self._exemptions.exempt(who):
+        """Charge a request that has been read. The wait is from `now`."""
+        quotas = self._quotas_of(request.api_key)
+        if not quotas or self._exemptions.exempt(who):
             return ALLOW
         api_key = request.api_key
         verdict = ALLOW
-        for quota in asked:
+        for quota in quotas:
             verdict = combine(verdict, _enforced(quota.admit(request, who, now), now, api_key, who.usage))
         _count(verdict, 0.0, now, api_key, who.usage)
         return verdict
@@ -110,45 +110,45 @@ class QuotaEngine:
         now: float,
         throttled_until: float = 0.0,
     ) -> Verdict:
-        """Judge a response. The wait counts from `now`, and does not contain what admit() said.
+        """Charge a response. The wait is from `now`, and does not include that of admit().
 
-        `throttled_until` is the end of the wait that admit() gave the request, 0.0 for none: one that waits
-        for both counts as one throttled request, and its time once.
+        `throttled_until` is the end of the wait of admit(), 0.0 for none: a request that waits for both
+        counts as one throttled request, and overlapping time counts once.
         """
-        asked = self._asked(request.api_key)
-        if not asked or self._exemptions.exempt(who):
+        quotas = self._quotas_of(request.api_key)
+        if not quotas or self._exemptions.exempt(who):
             return ALLOW
         api_key = request.api_key
         usage = who.usage
         verdict = ALLOW
-        for quota in asked:
+        for quota in quotas:
             charged = quota.charge(request, response, who, now)
             verdict = combine(verdict, _enforced(charged, now, api_key, usage))
         _count(verdict, throttled_until, now, api_key, usage)
         return verdict
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
-        """Whether any quota may hold this partition of this client's fetches back."""
+        """Whether any quota may omit this partition from this client's fetches."""
         if not self._omitting or self._exemptions.exempt(who):
             return False
         return any(quota.may_omit(topic, partition, replica_id, who) for quota in self._omitting)
 
     def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
-        """Say what a fetch has to leave out now: whatever any quota holds back, with the least bounds."""
+        """Plan a fetch: any quota may omit a partition, and the least bound applies."""
         for quota in self._omitting:
             quota.plan_fetch(plan, who, now)
 
     def reject(self, request: RequestView, who: Identity, now: float) -> RejectedItems:
-        """Say which items of a Produce request do not go on, before the rest is admitted.
+        """Reject items of a Produce request. The caller admits the rest.
 
-        The wait is from `now` on, and has been counted.
+        The wait is from `now`, and has been counted.
         """
         if not self._rejecting or self._exemptions.exempt(who):
             return NOTHING_REJECTED
-        return self.rejections.judge(self._rejecting, request, who, self._max_throttle_seconds, now)
+        return self.rejections.reject(self._rejecting, request, who, self._max_throttle_seconds, now)
 
     def rejection_error(self, retries_throttling: bool) -> int:
-        """The error code for what is rejected: as configured, or else one that the client retries."""
+        """The error code of rejected partitions: the configured one, or one that the client retries."""
         if self._rejection_error:
             return self._rejection_error
         return THROTTLING_QUOTA_EXCEEDED if retries_throttling else NOT_ENOUGH_REPLICAS
@@ -156,26 +156,26 @@ class QuotaEngine:
     def charge_items(
         self, request: RequestView, items: list[Item], who: Identity, now: float, throttled_until: float
     ) -> Verdict:
-        """Judge items of a large frame that have come since it was judged; see Quota.pass_items().
+        """Charge items of a large frame that arrived after its head was charged; see Quota.charge_items().
 
-        `throttled_until` is the end of the wait that its client has already, 0.0 for none.
+        `throttled_until` is the end of the client's current wait, 0.0 for none.
         """
         if not self.wants_items(request.api_key) or self._exemptions.exempt(who):
             return ALLOW
         verdict = ALLOW
-        for quota in self._asked(request.api_key):
-            passed = quota.charge_items(request, items, who, now)
-            verdict = combine(verdict, _enforced(passed, now, request.api_key, who.usage))
+        for quota in self._quotas_of(request.api_key):
+            charged = quota.charge_items(request, items, who, now)
+            verdict = combine(verdict, _enforced(charged, now, request.api_key, who.usage))
         _count(verdict, throttled_until, now, request.api_key, who.usage)
         return verdict
 
-    def _asked(self, api_key: native) -> list[Quota]:
+    def _quotas_of(self, api_key: native) -> list[Quota]:
         if 0 <= api_key < len(self._by_api):
             return self._by_api[api_key]
-        return _NOBODY
+        return _NO_QUOTAS
 
     def configure(self, limits: Limits, now: float) -> None:
-        """Take new limits, all quotas at once."""
+        """Take new limits in all quotas."""
         settings = limits.settings
         self._exemptions = settings.exemptions
         self._max_throttle_seconds = settings.algorithm.max_throttle_seconds
@@ -186,35 +186,35 @@ class QuotaEngine:
 
     @property
     def wants_partitions(self) -> bool:
-        """Whether a quota in force has to know the cluster's partitions."""
+        """Whether any quota needs the cluster's partitions."""
         return any(quota.wants_partitions for quota in self._active)
 
     def see_cluster(self, view: ClusterView, now: float) -> None:
-        """Take what is known of the cluster now."""
+        """Take the cluster's metadata."""
         for quota in self._quotas:
             quota.see_cluster(view, now)
 
-    def live(self, but: list[Quota] = _NOBODY) -> list[Bucket]:
-        """Every bucket that has been used and has a limit, in the order of the quotas, `but` left out.
+    def live(self, but: list[Quota] = _NO_QUOTAS) -> list[Bucket]:
+        """Every bucket that has been used and has a limit, except those of the quotas `but`.
 
-        Quick, however many there are. To show thousands without holding up everything else, take this list
-        and ask for `state(now)` of some hundred at a time; a bucket may change or be forgotten in between.
+        This is fast also with 100,000 buckets. To show them all without a long pause, the caller takes this
+        list and calls state(now) in slices; a bucket may change or be dropped in between.
         """
         return [bucket for quota in self._active if quota not in but for bucket in quota.live()]
 
     def buckets(self, now: float) -> list[BucketState]:
-        """The state of every live bucket at this moment."""
+        """The state of every live bucket."""
         return [bucket.state(now) for bucket in self.live()]
 
     def forget_idle(self, now: float) -> None:
-        """Drop the state that nobody has used for an hour."""
+        """Drop the state that has not been used for an hour."""
         for quota in self._quotas:
             quota.forget_idle(now)
         self.rejections.forget_idle(now)
 
 
 def _enforced(verdict: Verdict, now: float, api_key: int, usage: ClientUsage | None) -> Verdict:
-    """What is left of a verdict: where its bucket is only observed, the wait is counted, and all passes."""
+    """The verdict to enforce: that of an observed bucket becomes ALLOW, and its wait is only counted."""
     if verdict is ALLOW:
         return verdict
     bucket = verdict.bucket
@@ -230,7 +230,7 @@ def _enforced(verdict: Verdict, now: float, api_key: int, usage: ClientUsage | N
 def _count(
     verdict: Verdict, throttled_until: float, now: float, api_key: int, usage: ClientUsage | None
 ) -> None:
-    """Count a wait, as far as it goes beyond one that the request has already."""
+    """Count the part of a wait that exceeds the request's current one."""
     bucket = verdict.bucket
     if bucket is None or verdict.throttle_seconds <= 0.0:
         return
@@ -245,8 +245,8 @@ def _count(
 
 @final
 class QuotaEngines:
-    """Two engines per broker, made when the broker is first heard of: one for clients, and one for its fellow
-    brokers. A PER_CLUSTER quota is in all of them.
+    """Two engines per broker: one for clients, and one for other brokers. They are made when the broker first
+    appears in the metadata. A PER_CLUSTER quota belongs to all of them.
     """
 
     def __init__(self, kinds: list[QuotaKind], limits: Limits) -> None:
@@ -255,7 +255,7 @@ class QuotaEngines:
         self._view = NOTHING_KNOWN
         self._shared: Final[dict[str, Quota]] = {}
         self._peers: Final[dict[str, list[Quota]]] = {}
-        """By kind: the quotas of which each broker has its own."""
+        """By the name of a PER_BROKER kind: its quotas."""
         self._engines: Final[dict[int, QuotaEngine]] = {}
         self._between_brokers: Final[dict[int, QuotaEngine]] = {}
 
@@ -270,7 +270,7 @@ class QuotaEngines:
         return engine
 
     def between_brokers(self, node_id: int, now: float) -> QuotaEngine:
-        """The broker's engine for its fellows, of whom nobody is exempt."""
+        """The broker's engine for other brokers. Exemptions do not apply to them."""
         engine = self._between_brokers.get(node_id)
         if engine is None:
             engine = self._make(node_id, True)
@@ -297,16 +297,16 @@ class QuotaEngines:
 
     @property
     def wants_items(self) -> bool:
-        """Whether a quota of any broker has to know the items of requests, and so the names of topics."""
+        """Whether any quota needs the items of requests, and so the names of topics."""
         return any(engine.any_items for _, engine in self._all())
 
     @property
     def wants_partitions(self) -> bool:
-        """Whether a quota of any broker has to know the cluster's partitions."""
+        """Whether any quota needs the cluster's partitions."""
         return any(engine.wants_partitions for _, engine in self._all())
 
     def see_cluster(self, view: ClusterView, now: float) -> None:
-        """Take what is known of the cluster now; each of its brokers has its engines from then on."""
+        """Take the cluster's metadata, and make the engines of new brokers."""
         self._view = view
         for node_id in view.nodes:
             self.engine(node_id, now)
@@ -315,7 +315,7 @@ class QuotaEngines:
             engine.see_cluster(view, now)
 
     def shared(self, kind: QuotaKind) -> Quota:
-        """The one quota of a PER_CLUSTER kind. It has no limits before there is an engine."""
+        """The quota of a PER_CLUSTER kind. It has no limits until there is an engine."""
         quota = self._shared.get(kind.name)
         if quota is None:
             quota = kind.build()
@@ -323,15 +323,15 @@ class QuotaEngines:
         return quota
 
     def of_kind(self, kind: QuotaKind) -> list[Quota]:
-        """The quotas of a PER_BROKER kind, one for each broker so far; not to be changed."""
-        return self._peers.get(kind.name, _NOBODY)
+        """The quotas of a PER_BROKER kind, one per broker; read-only."""
+        return self._peers.get(kind.name, _NO_QUOTAS)
 
     def engines(self) -> dict[int, QuotaEngine]:
-        """Every engine so far, by node id; not to be changed."""
+        """The engines for clients by node id; read-only."""
         return self._engines
 
     def live(self) -> list[tuple[int, Bucket]]:
-        """Every live bucket, each once, with its broker's node id; those that brokers share come first."""
+        """Every live bucket with its broker's node id, those that brokers share first."""
         shared = list(self._shared.values())
         live = [(ALL_BROKERS, bucket) for quota in shared for bucket in quota.live()]
         for node_id, engine in self._all():
@@ -339,7 +339,7 @@ class QuotaEngines:
         return live
 
     def configure(self, limits: Limits, now: float) -> None:
-        """Take new limits on every broker, and on those still to come."""
+        """Take new limits in all engines, and for those made later."""
         self._limits = limits
         for engine in self._engines.values():
             engine.configure(limits, now)
@@ -349,6 +349,6 @@ class QuotaEngines:
                 engine.configure(without_exemptions, now)
 
     def forget_idle(self, now: float) -> None:
-        """Drop the state that nobody has used for an hour, on every broker."""
+        """Drop the state that has not been used for an hour, in all engines."""
         for _, engine in self._all():
             engine.forget_idle(now)

@@ -1,4 +1,4 @@
-"""Quota: what a kind of quota does; QuotaKind: what a kind says about itself."""
+"""Quota: the state and rules of a kind of quota. QuotaKind: its description."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ LONG: Final = "LONG"
 INT: Final = "INT"
 DOUBLE: Final = "DOUBLE"
 PER_BROKER: Final = "broker"
-"""Each broker has its own state, as every quota of Kafka's."""
+"""Each broker has its own state, as with Kafka's quotas."""
 PER_CLUSTER: Final = "cluster"
 """All brokers share one state."""
 
@@ -29,93 +29,92 @@ _LARGEST: Final[dict[str, int]] = {
     DOUBLE: int(math.nextafter(math.inf, 0.0)),
 }
 _FRACTION: Final = 1e-6
-"""What Kafka overlooks in a whole number, which comes to it as a double."""
+"""By how much a LONG or INT may be above a whole number: AlterClientQuotas has doubles, and Kafka allows this
+(ClientQuotaControlManager)."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Quota:
-    """The state and rules of one kind of quota. A kind overrides what it needs; the rest passes everything.
+    """The base class of quotas: it allows everything. A kind overrides the methods that it needs.
 
-    A verdict that is not ALLOW names the bucket that it comes from: the engine drops what an observed bucket
-    says, and whoever is exempt is not asked about at all.
+    A verdict other than ALLOW has to name its bucket: if that is observed, the engine counts the wait and
+    does not enforce it. The engine does not call a quota for exempt clients.
 
-    One instance may serve several brokers (PER_CLUSTER), so configure() may come twice with the same limits.
+    A PER_CLUSTER quota belongs to several engines, so configure() may be called twice with the same limits.
     """
 
     def __init__(self, api_keys: tuple[int, ...], *, intercepts: bool = False) -> None:
         self.api_keys: Final = api_keys
-        """The APIs (Kafka's keys) whose requests and responses this quota is asked about."""
+        """The keys of the APIs for which the engine calls this quota."""
         self.intercepts: Final = intercepts
-        """Whether such a request is handed out whole, to somebody who asks the quota and answers it."""
+        """Whether the proxy responds to such requests itself; whoever does that calls the quota."""
         self.active = True
-        """Whether anybody has such a quota now, so that asking can do anything; configure() sets it."""
+        """Whether any such quota is configured. If not, the engine does not call it. configure() sets it."""
         self.wants_partitions = False
-        """Whether it has to know the cluster's partitions now; configure() sets it."""
+        """Whether it needs the cluster's partitions; configure() sets it."""
         self.node_id = -1
-        """The broker that it belongs to; -1 where brokers share it."""
+        """The broker that it belongs to; -1 if brokers share it."""
         self.omits = False
-        """Whether it may hold partitions of fetches back now: see proxy.quota.fetch_plan; configure() sets
-        it.
-        """
+        """Whether it may omit partitions of fetches: see proxy.quota.fetch_plan. configure() sets it."""
         self.rejects = False
-        """Whether it may reject partitions of Produce requests now, of which it then knows the items;
-        configure() sets it.
+        """Whether it may reject partitions of Produce requests. configure() sets it, and then adds Produce to
+        item_api_keys.
         """
         self.item_api_keys: tuple[int, ...] = ()
-        """The APIs of whose requests and responses it has to know the items now; configure() sets it. Others
-        may come without.
+        """The APIs for which it needs the items of requests and responses; configure() sets it. The relay may
+        leave the items of other APIs empty.
         """
 
     def join(self, node_id: int, peers: list["Quota"]) -> None:
-        """Become this broker's, before anything else is said; PER_BROKER only.
+        """Belong to a broker. Called first, and only for PER_BROKER kinds.
 
-        `fellows`: the quotas of the same kind of the brokers before, with whom it may share what it knows.
+        `peers`: the same kind's quotas of other brokers, so that they can share state.
         """
         self.node_id = node_id
 
     def connect(self, address: str, now: float) -> Verdict:
-        """Judge a new connection from an address; `throttle_seconds` is how late it is served."""
+        """Charge a new connection from an address; `throttle_seconds` delays its first request."""
         return ALLOW
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
-        """Judge a request when it has been read, before it goes to the broker."""
+        """Charge a request that has been read, before it is forwarded."""
         return ALLOW
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
-        """Judge a response when it has come from the broker, before it goes to the client."""
+        """Charge a response of the broker, before it is forwarded."""
         return ALLOW
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
-        """Whether it may ever hold this partition of this client back, as long as the limits are these.
+        """Whether, under the current limits, it may ever omit this partition from this client's fetches.
 
         `replica_id` is a follower's node id, -1 for consumers.
         """
         return False
 
     def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
-        """Say what a fetch has to leave out now, and how much of the rest may come.
+        """Omit partitions from a fetch, or bound their bytes.
 
-        `plan.items` are the partitions for which some quota has said may_omit(): perhaps another one.
+        `plan.items` has every partition that this or another quota may omit.
         """
 
     def reject(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
-        """Say which partitions of a Produce request do not go on, before it is admitted: by their places in
-        `items`, each with the bucket that is over. What is in `over` already is rejected by another quota.
+        """Add the partitions of a Produce request that are rejected to `over`: index in `items` -> the bucket
+        that is over its limit. Those in `over` already are rejected by another quota. Called before admit().
         """
 
     def charge_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
-        """Judge items of a large request or of the response to it, that are there only after admit() or
-        charge() has judged the frame; of a Produce request they are the request's, else the response's.
+        """Charge items of a large frame that arrive after admit() or charge() has been called for the frame:
+        items of the request for Produce, of the response for other APIs.
         """
         return ALLOW
 
     def configure(self, limits: Limits, now: float) -> None:
-        """Take new limits; what was used so far still counts."""
+        """Take new limits. The use so far still counts."""
 
     def see_cluster(self, view: ClusterView, now: float) -> None:
-        """Take what is known of the cluster now; with its partitions, every second, where they are wanted.
+        """Take the cluster's metadata: after each change, and every second if wants_partitions.
 
-        The view may be older than its brokers' latest changes, or lack the partitions at first.
+        It may be out of date, and at first it may lack the partitions.
         """
 
     def live(self) -> list[Bucket]:
@@ -123,12 +122,12 @@ class Quota:
         return []
 
     def forget_idle(self, now: float) -> None:
-        """Drop the state that nobody has used for an hour, as Kafka does."""
+        """Drop the state that has not been used for an hour, as Kafka does."""
 
 
 @final
 class QuotaKey:
-    """A quota's name and the values that it takes, as in AlterClientQuotas (KIP-546)."""
+    """The name of a quota and its valid values, as in AlterClientQuotas (KIP-546)."""
 
     __slots__ = ("for_ip", "name", "type")
 
@@ -137,17 +136,17 @@ class QuotaKey:
         self.type: Final = type
         """LONG, INT or DOUBLE, as Kafka names them."""
         self.for_ip: Final = for_ip
-        """Whether only ip entities have it; else only users and client ids do."""
+        """Whether it is a quota of ip entities, and not of users and client ids."""
 
     def misplaced(self, entity: QuotaEntity) -> str:
-        """Why an entity cannot have this quota, in a sentence; empty when it can."""
+        """Why an entity cannot have this quota; empty if it can."""
         if self.for_ip == (entity.ip is not None):
             return ""
         whose = "an ip" if self.for_ip else "users and client ids"
         return f"{self.name} is a quota of {whose}; {entity} cannot have it"
 
     def problem(self, value: object) -> str:
-        """What is wrong with a value, in a sentence; empty when it is fine."""
+        """Why a value is invalid; empty if it is valid."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return f"{self.name} is {value!r}; it must be a number greater than 0"
         if not value > 0:
@@ -161,7 +160,7 @@ class QuotaKey:
 
 @final
 class QuotaKind:
-    """What a kind of quota says about itself; settings, admin APIs, metrics and docs are made from it."""
+    """The description of a kind of quota. Configuration, admin APIs and metrics are derived from it."""
 
     def __init__(
         self,
@@ -178,20 +177,18 @@ class QuotaKind:
     ) -> None:
         self.name: Final = name
         self.keys: Final = keys
-        """The quotas of clients that can be configured, by Kafka's names."""
+        """The quotas of users, client ids and addresses of this kind."""
         self.configs: Final = configs
-        """The configs of topics and brokers that are quotas of this kind."""
+        """The configs of topics and brokers of this kind."""
         self.conflict: Final = conflict
-        """Why topics and brokers cannot have such configs together, in a sentence; empty when they can. Asked
-        before a change of them is taken.
-        """
+        """Checks a change of configs: why they contradict each other; empty if they do not."""
         self.between_brokers: Final = between_brokers
-        """Whether it is about what brokers ask of each other, and of nobody else."""
+        """Whether it applies to the requests of brokers, and not to those of clients."""
         self.api_keys: Final = api_keys
-        """The APIs that it is about; none where it is about connections."""
+        """The APIs to which it applies; none for connections."""
         self.scope: Final = scope
         """PER_BROKER or PER_CLUSTER."""
         self.build: Final = build
-        """Makes a Quota of this kind, without limits until it is configured."""
+        """Makes a Quota of this kind, without limits."""
         self.help: Final = help
-        """One sentence for people."""
+        """A sentence that defines the quota."""

@@ -1,15 +1,14 @@
-"""Usage: what each client has used since somebody took it last, by API, topic and partition.
+"""Usage: the use of each client in an interval, by API, topic and partition.
 
-What is taken adds up to what Traffic counts of the same clients. A frame's bytes are divided so:
+The sums equal those of Traffic for the same clients, because the bytes of a frame are divided:
 
-    to each partition     the record bytes that the message carries for it
-    to no partition       all the rest of the frame, and with it the request itself and its waits
+    each partition     the record bytes of the message for it
+    no partition       the rest of the frame, the request itself, and its throttle time
 
-so nothing counts twice, and a request of many partitions is one. A frame that is too large to be held counts
-by partition as it passes, and its rest at its end.
+Nothing counts twice, and a request with many partitions is one request. A frame that is too large to be
+buffered counts by partition as it is forwarded, and its rest at its end.
 
-There is one UsageLedger for a listener. Whoever counts asks it for a ClientUsage once per connection and
-client id, and keeps it.
+Each listener has one UsageLedger. A connection gets a ClientUsage from it once per client id, and keeps it.
 """
 
 from typing import Final, final
@@ -19,22 +18,23 @@ from mypy_extensions import i64 as native
 from proxy.wire.views import NO_ID, Item
 
 MAX_CLIENTS: Final = 10_000
-"""Beyond so many clients in one interval, and so many tallies, the rest is counted as one."""
+"""Clients with a count of their own in one interval. The others share one count, so that clients that invent
+client ids or topics cannot exhaust the memory; MAX_TALLIES likewise bounds the partitions."""
 MAX_TALLIES: Final = 100_000
 API_KEYS: Final = 256
 """Kafka's highest key is below 100; what a client sends above this is counted as the last."""
 MAX_TOPIC_NAME: Final = 249
-"""Kafka's own bound; what a client makes up beyond it is rest as well."""
+"""Kafka's limit for topic names. A longer name, which no topic has, counts under REST."""
 MAX_CLIENT_NAME: Final = 1024
-"""Kafka has no bound; who has a longer user name or client id is rest as well."""
+"""Of a user name or a client id. Kafka has no limit; longer names count under REST."""
 REST: Final = "<rest>"
-"""The name under which that rest is counted; no Kafka topic can be called so."""
+"""The name of everything without a count of its own. No Kafka topic can have this name."""
 NO_PARTITION: Final = -1
 
 
 @final
 class Tally:
-    """One client's use of one API, of one partition or none. Bytes towards the broker are in."""
+    """A client's use of one API, of one partition or of none. bytes_in are bytes for the broker."""
 
     __slots__ = (
         "bytes_in",
@@ -56,10 +56,10 @@ class Tally:
         self.rejected_requests = 0
         self.rejected_bytes = 0
         self.quotas: dict[str, float] | None = None
-        """By quota, the seconds that it made requests wait; one that rejects has at least an entry."""
+        """The seconds of throttling by quota key; a quota that only rejects has 0.0."""
 
     def add(self, other: "Tally") -> None:
-        """Count what another has counted."""
+        """Add another tally."""
         self.requests += other.requests
         self.bytes_in += other.bytes_in
         self.bytes_out += other.bytes_out
@@ -72,7 +72,7 @@ class Tally:
                 self.bind(quota, seconds)
 
     def bind(self, quota: str, seconds: float) -> None:
-        """A quota has held a request back, for so long or for good (0.0)."""
+        """Count that a quota throttled a request for so many seconds, or rejected it (0.0)."""
         quotas = self.quotas
         if quotas is None:
             self.quotas = {quota: seconds}
@@ -81,7 +81,7 @@ class Tally:
 
     @property
     def quota(self) -> str:
-        """The quota that bound it most; empty where none did."""
+        """The quota that throttled the longest; empty if none did."""
         most = ""
         longest = -1.0
         if self.quotas is not None:
@@ -93,13 +93,13 @@ class Tally:
 
 
 _NO_API: Final = -1 << 16
-"""Below every API key, which have 16 bits on the wire."""
+"""Below every API key: they are 16-bit integers in requests."""
 _NO_TALLY: Final = Tally()
 
 
 @final
 class Usage:
-    """A tally and what it is about."""
+    """A tally, and the client, API and partition that it counts."""
 
     __slots__ = ("api_key", "client_id", "node_id", "partition", "tally", "topic", "topic_id", "user")
 
@@ -120,21 +120,21 @@ class Usage:
         self.client_id: Final = client_id
         self.api_key: Final = api_key
         self.topic: Final = topic
-        """Empty where the topic has only an id, and where it is about no partition."""
+        """Empty if only the topic's id is known, or if it counts no partition."""
         self.topic_id: Final = topic_id
-        """NO_ID where the topic has a name, and where it is about no partition."""
+        """NO_ID if the topic's name is known, or if it counts no partition."""
         self.partition: Final = partition
-        """NO_PARTITION where it is about none, or about what has no tally of its own."""
+        """NO_PARTITION if it counts no partition, or those without a tally of their own."""
         self.tally: Final = tally
 
 
 @final
 class ClientUsage:
-    """One client's use of one broker. `user` and `client_id` are REST for those who have no own."""
+    """One client's use of one broker. The clients without a count of their own share one, named REST."""
 
     def __init__(self, ledger: "UsageLedger", node_id: int, user: str, client_id: str) -> None:
         self._last_api: native = _NO_API
-        """Clients mostly use one API again and again: its tally is found without a look-up."""
+        """The tally of the last API, without a look-up: most clients use one API all the time."""
         self._last_tally = _NO_TALLY
         self.node_id: Final = node_id
         self.user: Final = user
@@ -144,21 +144,21 @@ class ClientUsage:
         self._partitions: dict[tuple[int, str, bytes, int], Tally] = {}
 
     def count_request(self, api_key: native, size: int) -> None:
-        """A request has been read, or its head: a frame of so many bytes."""
+        """Count a request, and its frame of so many bytes."""
         tally = self._api(api_key)
         tally.requests += 1
         tally.bytes_in += size
 
     def count_in(self, api_key: native, size: int) -> None:
-        """So many bytes are from the client; below zero, they count later."""
+        """Count bytes from the client. A negative size takes back bytes that will be counted by partition."""
         self._api(api_key).bytes_in += size
 
     def count_out(self, api_key: native, size: int) -> None:
-        """So many bytes are for the client; below zero, they count later."""
+        """Count bytes for the client. A negative size takes back bytes that will be counted by partition."""
         self._api(api_key).bytes_out += size
 
     def records_in(self, api_key: native, items: list[Item]) -> int:
-        """Of bytes from the client that are not counted yet, these are partitions' records: how many."""
+        """Count the records of partitions from the client; return their bytes."""
         size = 0
         for item in items:
             if item.size > 0:
@@ -167,10 +167,10 @@ class ClientUsage:
         return size
 
     def records_out(self, api_key: native, items: list[Item]) -> int:
-        """Of bytes for the client that are not counted yet, these are partitions' records: how many."""
+        """Count the records of partitions for the client; return their bytes."""
         size = 0
         for item in items:
-            # A fetch of many partitions mostly brings records of few.
+            # Most fetches of many partitions return records of few.
             if item.size > 0:
                 self._partition(api_key, item).bytes_out += item.size
                 size += item.size
@@ -235,7 +235,7 @@ class ClientUsage:
         return tally
 
     def take(self) -> list[Usage]:
-        """All that was counted; from now on counting starts anew."""
+        """Return all counts, and start again from zero."""
         apis, self._apis = self._apis, {}
         partitions, self._partitions = self._partitions, {}
         self._last_api = _NO_API
@@ -272,23 +272,23 @@ class ClientUsage:
 
 @final
 class UsageLedger:
-    """The clients of one listener that have used anything since close_interval() was called last."""
+    """The clients of one listener, and which of them were active in the current interval."""
 
     def __init__(self) -> None:
         self.tallies = 0
-        """Made in this interval."""
+        """Tallies made in this interval."""
         self.left_out = 0
-        """Partitions in messages that were counted under REST since the start."""
+        """How many partitions of messages were counted under REST, since the process started."""
         self._clients: dict[tuple[int, str, str], ClientUsage] = {}
         self._counted: list[ClientUsage] = []
 
     @property
     def full(self) -> bool:
-        """Whether no further partition has a tally of its own in this interval."""
+        """Whether further partitions count under REST in this interval."""
         return self.tallies >= MAX_TALLIES
 
     def client(self, node_id: int, user: str, client_id: str) -> ClientUsage:
-        """Where to count a client's use of a broker; one for all the rest when there are too many."""
+        """The counter of a client's use of a broker; the shared one if there are too many clients."""
         key = (node_id, user, client_id)
         usage = self._clients.get(key)
         if usage is None:
@@ -305,14 +305,14 @@ class UsageLedger:
         return usage
 
     def enlist(self, usage: ClientUsage) -> None:
-        """A client has begun to use something in this interval."""
+        """Note a client's first use in this interval."""
         self._counted.append(usage)
 
     def close_interval(self) -> list[ClientUsage]:
-        """Everybody who has used anything: each to be asked with take().
+        """Start a new interval; return the clients that were active, whose counts take() returns.
 
-        However many they are, this is quick. What is counted before take() counts in the old interval; two
-        of them may be about the same client.
+        It takes no counts itself, so that the caller can call take() in slices. What a client uses before its
+        take() counts in the old interval. A client may be in the list twice.
         """
         counted, self._counted = self._counted, []
         self._clients = {(usage.node_id, usage.user, usage.client_id): usage for usage in counted}

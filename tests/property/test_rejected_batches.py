@@ -68,7 +68,7 @@ def test_no_gap_reaches_the_broker_and_everything_gets_through(first, sizes, dec
         batch = producer.take()
         answers += 1
         assert answers < 10_000, "some batch never gets through"
-        if batches.behind(ITEM, batch, WHO, 0.0) is not None:
+        if batches.gate_bucket(ITEM, batch, WHO, 0.0) is not None:
             producer.rejected(batch)
         elif next(decisions, False):
             batches.reject(ITEM, batch, WHO, BUCKET, 0.0)

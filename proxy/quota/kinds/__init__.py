@@ -1,4 +1,4 @@
-"""The kinds of quota, one file each. The folder is the registry: a module's KIND makes it known."""
+"""The kinds of quota, one module or package each. A kind is registered by its KIND in this folder."""
 
 import importlib
 import pkgutil
@@ -7,7 +7,7 @@ from proxy.quota.quota import QuotaKind
 
 
 def load_kinds() -> list[QuotaKind]:
-    """Every module's KIND, by name."""
+    """Every KIND in this folder, in the order of module names."""
     names = sorted([module.name for module in pkgutil.iter_modules(__path__)])
     kinds: list[QuotaKind] = []
     for name in names:

@@ -1,18 +1,17 @@
-"""Bytes of records per second into a broker, and of each topic on it: the broker-side quota, version 1.
+"""Bytes of records per second that a broker, and each topic on it, accepts: the broker-side quota, version 1.
 
-    rate        one-minute exponentially weighted moving average, ticked every five seconds (Kafka's meters),
-                of the record bytes that are admitted, per broker and per topic on the broker
-    threshold   total.bytes.in.per.sec.threshold of the broker; bytes.in.per.sec.threshold of the topic, or
-                for each topic without it an equal share:
-                (total - sum of the explicit ones) / number of topics without
+    rate        the record bytes that are admitted, per broker and per topic on the broker, as a one-minute
+                moving average that is updated every five seconds (EwmaRate, Kafka's BytesInPerSec)
+    threshold   of the broker: total.bytes.in.per.sec.threshold
+                of a topic: bytes.in.per.sec.threshold, or an equal share of the rest:
+                (total - sum of the topics' own thresholds) / number of topics without their own
 
-Produce to a topic is rejected only while the broker's rate is over its threshold and the topic's rate is over
-its own; the rest of the request goes on. What the broker then rejects by itself, such as batches that are too
-large, is taken out of the rates again, and counted as error bytes.
+Partitions of a Produce request are rejected while both the broker's and the topic's rate are over their
+thresholds; the rest of the request is forwarded. Bytes that the broker then rejects itself, such as batches
+that are too large, are taken out of the rates, and counted as error bytes.
 
-The topics on a broker are those of which it leads a partition, from the cluster's metadata; shares are worked
-out again whenever that or a config changes. Kafka's internal topics and the proxy's own have no share and are
-never rejected, unless they have a threshold of their own.
+The topics on a broker are those of which it leads a partition. Their shares are computed anew when that or a
+config changes. Internal topics have no share: they are rejected only if they have a threshold of their own.
 """
 
 from typing import Final, final
@@ -35,7 +34,8 @@ API_KEYS: Final = (PRODUCE,)
 TOTAL: Final = TOTAL_BYTES_IN_THRESHOLD.name
 SHARE: Final = BYTES_IN_THRESHOLD.name
 TOPICS_AT_MOST: Final = 100_000
-"""Clients may make topics up; past so many, what is not on the broker is counted in the total alone."""
+"""Clients may invent topics. Past this many, topics that are not on the broker count in the broker's rate
+only."""
 
 
 @final
@@ -52,9 +52,9 @@ class BrokerBytesIn(Quota):
         """The topics on the broker."""
         self._share = UNLIMITED
         self._share_of_one_more = UNLIMITED
-        """The share of a topic that is new, and not among those on the broker yet."""
+        """The share of a new topic that is not in the metadata yet."""
         self.error_bytes = 0
-        """What the broker has rejected."""
+        """The bytes that the broker itself rejected."""
         self.active = False
 
     def _bucket(self, key: str, topic: str, limit: float, now: float) -> Bucket:
@@ -88,12 +88,12 @@ class BrokerBytesIn(Quota):
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         sizes: dict[tuple[bytes, str, int], Item] = {}
-        for told in response.items:
-            if told.error_code == 0:
+        for result in response.items:
+            if result.error_code == 0:
                 continue
             if not sizes:
-                sizes = {_names(item): item for item in request.items}
-            item = sizes.get(_names(told))
+                sizes = {_key(item): item for item in request.items}
+            item = sizes.get(_key(result))
             if item is not None:
                 self._give_back(item, now)
         return ALLOW
@@ -141,7 +141,7 @@ class BrokerBytesIn(Quota):
             self._share_out(now)
 
     def _share_out(self, now: float) -> None:
-        """Work the topics' thresholds out anew."""
+        """Compute the topics' thresholds."""
         explicit = 0.0
         without = 0
         for topic in self._placed:
@@ -160,7 +160,7 @@ class BrokerBytesIn(Quota):
             bucket.configure(self._threshold(topic), self._rule, now)
 
     def live(self) -> list[Bucket]:
-        """The broker's, and those of its topics that have a threshold."""
+        """The broker's bucket, and those of its topics that have a threshold."""
         if not self.active:
             return []
         return [self._total, *[bucket for bucket in self._topics.values() if bucket.limit != UNLIMITED]]
@@ -175,13 +175,15 @@ class BrokerBytesIn(Quota):
             del self._topics[topic]
 
 
-def _names(item: Item) -> tuple[bytes, str, int]:
-    """A partition's name, alike in request and response, whenever a topic's name was found by its id."""
+def _key(item: Item) -> tuple[bytes, str, int]:
+    """A key of a partition that is the same in request and response, even if a topic's name was found in
+    between.
+    """
     return (item.topic_id, item.topic if item.topic_id == NO_ID else "", item.partition)
 
 
 def conflict(resources: Resources) -> str:
-    """Why the topics' thresholds do not fit into a broker's total; empty when they do."""
+    """Why the topics' thresholds contradict a broker's total; empty if they do not."""
     explicit = {
         topic: float(value)
         for topic, value in resources.configured(TOPIC, SHARE).items()

@@ -1,14 +1,14 @@
 """Bytes per second of a user, a client id, or both, on each broker (KIP-13, KIP-55, KIP-219).
 
-    pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q where one connection
-              uses the bucket; several get equal parts of what refills (FairShare)
-    window    wait = (rate - Q) / Q x window, Kafka's own (rate: SampledRate)
+    pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q (TokenBucket). If
+              several connections use a bucket, they get equal parts of the refill (FairShare).
+    window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime)
 
-producer_byte_rate charges a Produce request's frame, once, as it is read: a client that waits as told starts
-its next request without a debt, or with little of one where others have come meanwhile. consumer_byte_rate
-charges the response of a consumer's Fetch and of ShareFetch: four bytes and the body, as Kafka counts. A
-breach makes the client wait; nothing is rejected. A consumer's request is bounded as well, so that one
-response cannot take it seconds over. Followers' fetches pass: they have quotas of their own (KIP-73).
+producer_byte_rate charges the frame of a Produce request when it is read. consumer_byte_rate charges the
+response to a consumer's Fetch and to ShareFetch: the body and four bytes, as Kafka does. A client over its
+quota is throttled; nothing is rejected. A consumer's max_bytes is bounded too, so that one response cannot
+put the client seconds over its quota. The fetches of followers are not charged: replication quotas apply to
+them.
 """
 
 from typing import Final, final
@@ -28,9 +28,10 @@ PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
 CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
 
 _SIZE_FIELD: Final = 4
-"""Kafka's fetch quota counts a response with its four-byte length, the header left out."""
+"""Kafka's fetch quota counts a response's size field and body, but not its header."""
 _LEAST_FETCH_SECONDS: Final = 0.25
-"""What a paced consumer without tokens may still ask for: four responses a second, not a trickle."""
+"""A consumer without tokens may still fetch this many seconds of its quota. Less would mean many small
+responses, more would mean longer waits between them: this makes about four responses per second."""
 
 
 @final
@@ -70,9 +71,10 @@ class ClientBytes(Quota):
         return ALLOW if bucket is None else _use(bucket, response.body_size + _SIZE_FIELD, who, now)
 
     def _most(self, bucket: Bucket, now: float) -> int:
-        """The most that a response may bring: what the tokens allow, or Kafka's whole window (KAFKA-9677).
+        """The most bytes that a response may have: the tokens, or Kafka's whole window (KAFKA-9677).
 
-        At least 1: a broker returns one batch however small the bound, so a consumer always gets on.
+        At least 1: a broker returns one whole batch even if it exceeds max_bytes, so consumers always
+        progress.
         """
         tokens = bucket.tokens
         if tokens is None:

@@ -1,19 +1,18 @@
 """New connections per second from an address, on each broker (KIP-612).
 
-connection_creation_rate is a quota of ip entities: an address, a network (ours: Kafka has none here), or the
-default ip. Each address has its own bucket, whichever of these its limit comes from.
+connection_creation_rate is a quota of ip entities: an address, a network (an extension: Kafka has none here),
+or the default ip. Each address has its own bucket, whichever of these its limit comes from.
 
-Kafka leaves a connection that is one too many unserved for up to one window, and then closes it. The proxy
-closes none: it serves each in its turn, as late as the quota demands, so that those that are served keep to
-the quota however many there are. Connections are tokens:
+Kafka delays a connection over the quota for up to one window, and then closes it. The proxy closes none: it
+delays the first request of each connection until the quota allows it. One connection is one token:
 
-    pace      they refill at Q per second up to burst_seconds x Q; wait = -tokens / Q
-    window    the same, with a burst of all but one of Kafka's windows (10 x Q): what Kafka's sampled rate
-              takes at once from an address that was idle
+    pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q
+    window    the same, with a burst of all of Kafka's windows but one (10 x Q), which Kafka's sampled rate
+              allows an address that was idle
 
-At least one connection may always come at once. The longest wait is 30 s: clients give up then. Beyond a
-queue of that length a connection waits 30 s as well, but is not counted into the queue, so that the quota is
-exceeded for as long as more come than are served, and kept again 30 s after the storm.
+The burst is at least one connection. The longest wait is 30 s, the default request timeout of clients. The
+debt is bounded to the same 30 s: while more connections arrive than the quota allows for longer than that,
+the quota is exceeded, and 30 s after the storm it is met again.
 """
 
 from typing import Final, final
@@ -26,6 +25,7 @@ from proxy.quota.verdict import ALLOW, Verdict
 
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 MAX_WAIT_SECONDS: Final = 30.0
+"""The default request.timeout.ms of Kafka's clients: one that waits longer gives up and connects again."""
 
 
 @final

@@ -1,15 +1,16 @@
 """Partitions created and deleted per second by a user, a client id, or both, over all brokers (KIP-599).
 
     tokens refill at Q per second up to Q x samples x window; admitted while tokens >= 0; wait = -tokens / Q
+    (Kafka's TokenBucket and ControllerMutationQuotaManager)
 
 CreateTopics and CreatePartitions take a token for each new partition, DeleteTopics for each partition of the
-topic. What is admitted takes all of its tokens, so they may fall far below zero; nothing more is admitted
-until they are back. Older versions of these requests cannot say that a topic was not admitted: there every
-topic is, and the client waits (permissive recording).
+topic. An admitted topic takes all of its tokens, so they may fall far below zero; then no topic is admitted
+until they are at zero again. Older versions of these requests have no error code for this: with them every
+topic is admitted, and the client is throttled (Kafka's permissive quota).
 
-Any broker takes these requests and hands them on to the controller, so an entity has one bucket for all of
-them. Engines do not ask this quota: whoever answers the requests asks it topic by topic, since a broker may
-reject a topic, which then costs nothing.
+Any broker accepts these requests and forwards them to the controller, so an entity has one bucket for all
+brokers. Engines do not call this quota: the proxy's handlers of the requests (admin/mutations) charge it
+topic by topic, because topics that the broker rejects cost nothing.
 """
 
 from typing import Final, final
@@ -37,13 +38,13 @@ class ControllerMutation(Quota):
         self.configure(limits, 0.0)
 
     def bucket(self, who: Identity, now: float) -> Bucket | None:
-        """The bucket that holds for a client; None where no quota does."""
+        """The bucket of a client; None if it has no limit."""
         return None if self._limits.settings.exemptions.exempt(who) else self._buckets.find(who, now)
 
     def charge_strict(
         self, bucket: Bucket, permits: int, now: float, who: Identity | None = None, api_key: int = -1
     ) -> bool:
-        """Take so many tokens, unless they are below zero: then take none, and return False."""
+        """Take tokens and return True; if they are below zero, take none and return False."""
         tokens = bucket.tokens
         if tokens is not None and not bucket.observed and tokens.measure(now) < 0.0:
             bucket.last_used = now
@@ -54,17 +55,17 @@ class ControllerMutation(Quota):
     def charge_permissive(
         self, bucket: Bucket, permits: int, now: float, who: Identity | None = None, api_key: int = -1
     ) -> None:
-        """Take so many tokens. Where the bucket is only observed, the wait is counted as `who`'s too."""
+        """Take tokens. If the bucket is observed, the wait is counted, for `who` as well."""
         seconds = bucket.record(float(permits), now)
         if bucket.observed and seconds > 0.0:
             _count_usage(bucket, bucket.count_observed(seconds, now), who, api_key)
 
     def give_back(self, bucket: Bucket, permits: int, now: float) -> None:
-        """What was charged for did not come to be."""
+        """Return the tokens of partitions that were not created or deleted."""
         bucket.record(-float(permits), now)
 
     def throttle(self, bucket: Bucket, now: float, who: Identity | None = None, api_key: int = -1) -> float:
-        """How long a client waits that is made to: until the tokens are back at zero, in seconds."""
+        """Throttle a client until the tokens are at zero; return the seconds."""
         tokens = bucket.tokens
         if tokens is None or bucket.observed:
             return 0.0

@@ -1,28 +1,29 @@
-"""A share of the broker's time: percent of one thread, of a user, a client id, or both (KIP-124).
+"""The broker's time that the requests of a user, a client id, or both take, in percent of a thread (KIP-124).
 
-Kafka counts the time of its own threads, which a proxy cannot see. What it sees is how long the broker took,
-and that is what counts here:
+Kafka measures the time of its own threads, which a proxy cannot see. The proxy charges the broker's service
+time:
 
-    from    when the request was handed on whole, or when the answer before it on this connection had come,
-            whichever is later: a broker works on one request of a connection at a time
-    until   its answer came
+    from    when the whole request was forwarded, or when the previous response on the connection had arrived,
+            whichever is later: a broker processes one request of a connection at a time
+    until   the response arrived
 
-So work on other machines that the broker waits for counts as well: the followers' part in a Produce with
-acks=all, a controller's in CreateTopics. A wait that was asked for does not:
+This includes work of other machines that the broker waits for: the followers' in a Produce with acks=all, the
+controller's in CreateTopics. It excludes waits that the client requested:
 
-    Fetch, ShareFetch     an answer after max_wait_ms counts for what goes beyond it. One before that has
-                          waited for data or has not, which only the broker knows: it counts for what it
-                          took, up to 10 ms, which is more than a fetch takes of data in memory
-    JoinGroup, SyncGroup  wait for the other members: they count for what they took, up to 10 ms
+    Fetch, ShareFetch     A response after max_wait_ms costs the time beyond it. For an earlier response only
+                          the broker knows how long it waited for data: it costs its time, but at most 10 ms,
+                          which is more than a fetch of cached data takes.
+    JoinGroup, SyncGroup  The broker waits for other members: they cost their time, but at most 10 ms.
 
-Every API is charged, read by the proxy or not, on its answer: nothing for acks=0, which has none. Exempt are
-followers, brokers among themselves, and authentication, as in Kafka; and what the proxy answers itself.
+Requests of all APIs are charged when their response arrives; Produce with acks=0 has none and costs nothing.
+As in Kafka, followers, requests between brokers and authentication are exempt; so are local responses of the
+proxy.
 
-    pace      percent-seconds refill at Q per second up to burst_seconds x Q; wait = -tokens / Q
-    window    wait = (rate - Q) / Q x window, Kafka's own (rate: SampledRate)
+    pace      percent-seconds refill at Q per second up to burst_seconds x Q; wait = -tokens / Q (TokenBucket)
+    window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime)
 
-No wait is longer than one window (1 s), as in Kafka; what remains is remembered for as long as Kafka's rate
-remembers (11 s), so that one slow request does not slow its client down for minutes.
+As in Kafka, no wait is longer than one window (1 s). A debt is remembered as long as Kafka's rate remembers a
+use (11 s), so that one slow request does not slow its client down for minutes.
 """
 
 from typing import Final, final
@@ -65,12 +66,12 @@ _EXEMPT: Final = (
 API_KEYS: Final = tuple([api_key for api_key in range(END) if api_key not in _EXEMPT])
 _PERCENT: Final = 100.0
 _MAY_HAVE_WAITED_SECONDS: Final = 0.01
-"""What an answer counts for at most that may have waited for others than the broker."""
+"""The most that a response costs of which it is unknown how long the broker waited for others."""
 
 
 @final
 class RequestPercentage(Quota):
-    """The requests of one broker's clients, by the time that they take it."""
+    """The request time of one broker's clients."""
 
     def __init__(self) -> None:
         super().__init__(API_KEYS)
@@ -110,7 +111,7 @@ def _rule(limits: Limits) -> RateRule:
 
 
 def _busy_seconds(request: RequestView, seconds: float) -> float:
-    """How much of the time until the answer counts as the broker's work."""
+    """The part of the service time that is charged."""
     api_key = request.api_key
     if api_key in _FETCHES:
         asked = max(request.max_wait_ms, 0) / 1000.0

@@ -1,1 +1,1 @@
-"""Rates, and the buckets that hold clients to them."""
+"""Rates of use, and the buckets that compare them with limits."""

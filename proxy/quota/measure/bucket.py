@@ -1,4 +1,4 @@
-"""Bucket: what one entity has used of one quota, and what that made it wait."""
+"""Bucket: the use of one quota by one entity, and the throttling that it caused."""
 
 from typing import Final, final
 
@@ -10,19 +10,20 @@ from proxy.quota.measure.rates import EwmaRate, SampledRate, TokenBucket
 
 NO_PARTITION: Final = -1
 IDLE_SECONDS: Final = 3600.0
-"""Kafka forgets a quota's sensor after this long without a record; the counters then start anew."""
+"""Kafka removes a quota's sensor after this long without a record (inactive.sensor.expiration.time)."""
 
 
 @final
 class RateRule:
     """How a bucket limits.
 
-    By tokens, `burst_seconds` of the limit at most or else `least_burst`; where both are 0, by Kafka's
-    sampled rate. One use makes wait `max_throttle_seconds` at most; the rest stays as a debt, of which
-    `max_debt_seconds` are remembered.
-
-    An observed bucket makes nobody wait, so its debt would never be paid: it counts as paid at once, as if
-    the client had waited.
+    window: Kafka's samples.
+    burst_seconds, least_burst: the size of the token bucket: seconds of the limit, but at least that many
+    tokens. If both are 0, there are no tokens, and Kafka's sampled rate limits.
+    max_throttle_seconds: the longest wait for one use; the rest of the debt remains.
+    max_debt_seconds: the largest debt that is remembered.
+    mode: ENFORCE or OBSERVE. The clients of an observed bucket do not wait, so its debt would only grow: each
+    debt counts as paid at once, as if the client had waited.
     """
 
     __slots__ = (
@@ -52,10 +53,10 @@ class RateRule:
         self.max_debt_seconds: Final = 0.0 if self.observed else max_debt_seconds
         self.least_burst: Final = least_burst
         self.paced: Final = burst_seconds > 0.0 or least_burst > 0.0
-        """Whether tokens limit."""
+        """Whether tokens limit, and not the sampled rate."""
 
     def same(self, other: "RateRule") -> bool:
-        """Whether a bucket would notice no change from one to the other."""
+        """Whether both rules limit in the same way."""
         return (
             self.burst_seconds == other.burst_seconds
             and self.window.same(other.window)
@@ -79,7 +80,7 @@ def byte_rate_rule(limits: Limits, key: str) -> RateRule:
 
 @final
 class BucketState:
-    """A bucket as metrics and the admin page show it, at one moment."""
+    """The values of a bucket at one moment, for metrics and the admin API."""
 
     __slots__ = (
         "client_id",
@@ -117,33 +118,35 @@ class BucketState:
         self.quota: Final = quota
         """The quota's key, such as producer_byte_rate."""
         self.user: Final = user
-        """Empty where the bucket is shared by all users; client_id likewise."""
+        """Empty if all users share the bucket; `client_id` likewise."""
         self.client_id: Final = client_id
         self.ip: Final = ip
-        """The address, where the quota is one of addresses; else empty."""
+        """The address, for a quota of addresses; otherwise empty."""
         self.limit: Final = limit
         """Per second, in the quota's unit."""
         self.rate: Final = rate
-        """Per second now, as Bucket.measure() has it."""
+        """Bucket.measure(): per second."""
         self.throttled_until: Final = throttled_until
-        """The end of the last wait, on the clock of `now`; past or 0.0: not throttled."""
+        """The end of the last wait, on the clock of `now`. If it is past, or 0.0, the bucket is not
+        throttled.
+        """
         self.throttled_requests: Final = throttled_requests
         self.throttle_seconds: Final = throttle_seconds
-        """All waits together."""
+        """The sum of all waits."""
         self.mode: Final = mode
-        """OBSERVE: the three above say what would have been, and nobody has waited."""
+        """OBSERVE: the three above count what enforcement would have done."""
         self.tokens: Final = tokens
-        """What may be used at once, below zero for a debt; None where no tokens limit."""
+        """The tokens, below zero in debt; None if no tokens limit."""
         self.topic: Final = topic
-        """The topic, where the quota is a topic's; else empty."""
+        """The topic, for a quota of topics; otherwise empty."""
         self.partition: Final = partition
-        """The partition, where it has a bucket of its own; else NO_PARTITION."""
+        """The partition, if each has a bucket; otherwise NO_PARTITION."""
 
 
 @final
 class Bucket:
-    """One entity's use of one quota; `user`, `client_id`, `ip` and `topic` are empty where they are not part
-    of it, and `partition` is NO_PARTITION.
+    """One entity's use of one quota. The parts of a name that the entity does not have are empty, or
+    NO_PARTITION.
     """
 
     def __init__(
@@ -159,21 +162,21 @@ class Bucket:
         topic: str = "",
         partition: int = NO_PARTITION,
     ) -> None:
-        # What record() touches comes first, as in the rates.
+        # The fields that record() uses come first, so that they share cache lines.
         self.limit = limit
         self.last_used = now
         self._rule = rule
         self.sampled = SampledRate(rule.window.samples, rule.window.seconds)
-        """Kafka's rate: shown always, and the rule itself where there are no tokens."""
+        """Kafka's rate: metrics show it, and without tokens it limits."""
         self.tokens: TokenBucket | None = None
-        self._shares: FairShare | None = None
-        """Whose debt it is, while there is any that is divided."""
+        self._fair_share: FairShare | None = None
+        """Divides the debt among connections; None if there is no debt, or it is not divided."""
         self.observed = rule.observed
-        """Whether its waits are only counted."""
+        """Whether waits are only counted."""
         self._owed_until = 0.0
-        """Without tokens: the end of the longest wait that was cut short."""
+        """Without tokens: the end of the longest wait that max_throttle_seconds shortened."""
         self.average: EwmaRate | None = None
-        """In place of the two: what measures a broker-side quota, with record_average()."""
+        """Broker-side quotas have an average instead of the two, and use record_average()."""
         self.throttled_until = 0.0
         self.throttled_requests = 0
         self.throttle_seconds = 0.0
@@ -186,18 +189,17 @@ class Bucket:
         self._set_tokens(rule, now)
 
     def configure(self, limit: float, rule: RateRule, now: float) -> None:
-        """Take a new limit or rule in place: what was used so far still counts.
+        """Take a new limit or rule. The use so far still counts.
 
-        Without a limit nothing is recorded; the tokens go on refilling at the last one, for the case that it
-        comes back.
+        A bucket without a limit is not charged; its tokens refill at the last limit, in case that it returns.
         """
         old_limit = self.limit
         self.limit = limit
-        shares = self._shares
+        fair_share = self._fair_share
         if limit == UNLIMITED or rule.observed or not rule.paced:
-            self._shares = None
-        elif shares is not None:
-            shares.pay(old_limit, now)
+            self._fair_share = None
+        elif fair_share is not None:
+            fair_share.pay(old_limit, now)
         if limit == UNLIMITED:
             return
         old = self._rule
@@ -222,10 +224,10 @@ class Bucket:
             tokens.configure(self.limit, burst, now)
 
     def record(self, value: float, now: float, who: Identity | None = None) -> float:
-        """Count a use; returns how long to wait now, in seconds, 0.0 when within the limit.
+        """Count a use; return how many seconds the client has to wait, 0.0 within the limit.
 
-        With `who` (an Identity is one connection's) a debt of tokens is divided among those who made it.
-        Otherwise each waits for all of it.
+        With `who`, a debt of tokens is divided among the connections that made it (an Identity belongs to one
+        connection). Without, each connection waits for the whole debt.
         """
         self.last_used = now
         self.sampled.record(value, now)
@@ -239,13 +241,13 @@ class Bucket:
             if seconds > rule.max_debt_seconds:
                 tokens.record((rule.max_debt_seconds - seconds) * self.limit, now)
             elif seconds <= 0.0:
-                self._shares = None
+                self._fair_share = None
             elif who is not None:
                 seconds = self._share(who, min(value, seconds * self.limit), now)
         return min(seconds, rule.max_throttle_seconds)
 
     def wait(self, now: float) -> float:
-        """How many seconds it takes until the bucket is within its limit again; 0.0 when it is."""
+        """The seconds until the bucket is within its limit; 0.0 if it is."""
         if self.tokens is not None:
             return self.tokens.throttle_seconds(self.limit, now)
         if self.average is not None:
@@ -253,32 +255,34 @@ class Bucket:
         return max(self.sampled.throttle_seconds(self.limit, now), self._owed_until - now, 0.0)
 
     def record_average(self, value: float, now: float) -> None:
-        """Count a use, or take one back, in `average`; nobody waits."""
+        """Count a use in `average`; a negative value takes one back. It never makes a client wait."""
         self.last_used = now
         if self.average is not None:
             self.average.record(value, now)
 
     def measure(self, now: float) -> float:
-        """The rate per second: Kafka's sampled rate, whatever rule limits, or the average."""
+        """The rate per second: the average of a broker-side quota, otherwise Kafka's sampled rate."""
         return self.sampled.measure(now) if self.average is None else self.average.measure(now)
 
     def over(self, now: float) -> bool:
-        """Whether more has been used than the limit lets."""
+        """Whether the use is over the limit."""
         if self.tokens is not None:
             return self.tokens.measure(now) < 0.0
         return self.measure(now) > self.limit
 
     def _share(self, who: Identity, tokens: float, now: float) -> float:
-        """How long `who` waits for what it owes, these tokens included."""
-        shares = self._shares
-        if shares is None:
-            shares = FairShare(now)
-            self._shares = shares
-        return shares.owe(who, tokens, self.limit, now)
+        """Add tokens to the debt of a connection; return how long it waits."""
+        fair_share = self._fair_share
+        if fair_share is None:
+            fair_share = FairShare(now)
+            self._fair_share = fair_share
+        return fair_share.owe(who, tokens, self.limit, now)
 
     def _owed(self, seconds: float, value: float, now: float) -> float:
-        """How long to wait by Kafka's rate, which forgets within its window: a wait that is cut short is
-        remembered here, and while it lasts each use adds to it what it takes at the limit.
+        """The wait without tokens: `seconds` by Kafka's rate, or until the end of an earlier wait.
+
+        Kafka's rate forgets a use after its window. If max_throttle_seconds shortens a wait, its end is
+        remembered here, and each use until then postpones it by value / limit seconds.
         """
         rule = self._rule
         if self._owed_until > now:
@@ -289,14 +293,15 @@ class Bucket:
         return seconds
 
     def count_throttle(self, seconds: float, requests: int, until: float) -> None:
-        """Count a wait of so many seconds, by a request (1) or by one that was counted before (0)."""
+        """Count a wait. `requests`: 1, or 0 for a request that has been counted before."""
         self.throttled_requests += requests
         self.throttle_seconds += seconds
         self.throttled_until = max(self.throttled_until, until)
 
     def count_observed(self, seconds: float, now: float) -> float:
-        """Count a wait that nobody waits: as far as it goes beyond the one before, since a client that had
-        waited would have made no request in between. Returns how many seconds that is.
+        """Count a wait that is not enforced; return by how many seconds it exceeds the last one.
+
+        Only that part is added, because a client that had waited would have sent no request in between.
         """
         until = now + seconds
         more = max(until - max(self.throttled_until, now), 0.0)

@@ -1,5 +1,6 @@
-"""Buckets: one quota's buckets by user and client id (KIP-55) or by address (KIP-612), found with one look-up
-per request, or none where the same connection has asked before.
+"""Buckets: the buckets of one quota key, by user and client id (KIP-55) or by address (KIP-612).
+
+A look-up is one dict access, or none if the connection has used its bucket before.
 """
 
 from typing import Final, final
@@ -12,12 +13,12 @@ from proxy.quota.limits.table import LimitChange
 from proxy.quota.measure.bucket import Bucket, RateRule
 
 BUCKETS_AT_MOST: Final = 1 << 17
-"""Of one quota. Client ids and addresses are the client's choice: past this many buckets, those that have not
-been used for the longest time make room for new ones.
-"""
+"""Of one quota key. Clients choose their client ids and addresses, so memory has to be bounded: past this
+many, the least recently used buckets are dropped."""
 _ROOM: Final = BUCKETS_AT_MOST // 8
+"""How many buckets are dropped at once, because finding the least recently used ones sorts all."""
 _RESOLVED_AT_MOST: Final = 1 << 18
-"""Client ids are the client's choice: past this many answers the cache starts anew."""
+"""Cached look-ups; past this many, the cache starts again, empty. Clients choose their client ids."""
 
 
 @final
@@ -36,8 +37,8 @@ class _CachedBucket(CachedLookup):
 class Buckets:
     """The buckets of one quota key.
 
-    A bucket that loses its limit, or that another level of precedence shadows, keeps its history until it has
-    been idle for an hour, so going back finds it.
+    A bucket that loses its limit, or whose level of precedence no longer applies, is kept until it has been
+    idle for an hour: if the change is undone, its debt is still there.
     """
 
     def __init__(self, key: str, limits: Limits, rule: RateRule) -> None:
@@ -45,68 +46,68 @@ class Buckets:
         self._limits = limits
         self._rule = rule
         self._buckets: Final[dict[tuple[str, str, str], Bucket]] = {}
-        """By user, client id and address, as in the bucket."""
+        """By the user, client id and address that the bucket carries."""
         self._resolved: Final[dict[tuple[str, str, str], Bucket]] = {}
-        """By user, client id and address of who asks."""
+        """By the user, client id and address of the client."""
         self._unlimited: Final[set[tuple[str, str, str]]] = set()
+        """Clients without a limit, in the same form."""
         self._generation = 0
-        """How often any of those two has been forgotten; what an Identity keeps holds for one of these."""
+        """Incremented when entries of those two are removed; a look-up cached on an Identity is of one
+        generation.
+        """
         self._sourced: Final[set[tuple[str, str, str]]] = set()
-        """Buckets whose limit comes from the limits' source."""
+        """Buckets whose limit comes from the limit source."""
         self.any = self._any()
-        """Whether any entity has this quota."""
+        """Whether any client may have this quota."""
 
     def _any(self) -> bool:
         sourced = self._limits.source is not None and self.key in SOURCED_KEYS
         return sourced or len(self._limits.configured(self.key)) > 0
 
     def find(self, who: Identity, now: float) -> Bucket | None:
-        """The bucket that holds for a client; None where no quota does."""
+        """The bucket of a client; None if it has no limit."""
         if not self.any:
             return None
-        cached = self._cached(who)
-        if cached.generation == self._generation:
-            return cached.bucket
-        asks = (who.principal, who.client_id, "")
-        bucket = self._resolved.get(asks)
-        if bucket is None and asks not in self._unlimited:
-            bucket = self._resolve(asks, now)
-            if asks not in self._resolved and asks not in self._unlimited:
+        entry = who.cached
+        while entry is not None and entry.owner is not self:
+            entry = entry.next
+        if isinstance(entry, _CachedBucket):
+            cached = entry
+            if cached.generation == self._generation:
+                return cached.bucket
+        else:
+            cached = _CachedBucket(self, who.cached)
+            who.cached = cached
+        client = (who.principal, who.client_id, "")
+        bucket = self._resolved.get(client)
+        if bucket is None and client not in self._unlimited:
+            bucket = self._resolve(client, now)
+            if client not in self._resolved and client not in self._unlimited:
                 return bucket
         cached.bucket = bucket
         cached.generation = self._generation
         return bucket
 
-    def _cached(self, who: Identity) -> _CachedBucket:
-        cached = who.cached
-        while cached is not None:
-            if cached.owner is self and isinstance(cached, _CachedBucket):
-                return cached
-            cached = cached.next
-        made = _CachedBucket(self, who.cached)
-        who.cached = made
-        return made
-
     def find_ip(self, address: str, now: float) -> Bucket | None:
-        """The bucket that holds for an address, in its one spelling; None where no quota does."""
-        asks = ("", "", address)
-        if not self.any or asks in self._unlimited:
+        """The bucket of an address in canonical spelling; None if it has no limit."""
+        client = ("", "", address)
+        if not self.any or client in self._unlimited:
             return None
-        bucket = self._resolved.get(asks)
-        return self._resolve(asks, now) if bucket is None else bucket
+        bucket = self._resolved.get(client)
+        return self._resolve(client, now) if bucket is None else bucket
 
-    def _resolve(self, asks: tuple[str, str, str], now: float) -> Bucket | None:
+    def _resolve(self, client: tuple[str, str, str], now: float) -> Bucket | None:
         if len(self._resolved) + len(self._unlimited) >= _RESOLVED_AT_MOST:
             self._forget_resolved()
         source = self._limits.source
-        if source is not None and not asks[2]:
-            sourced = source.find(self.key, asks[0], asks[1], now)
+        if source is not None and not client[2]:
+            sourced = source.find(self.key, client[0], client[1], now)
             if sourced is not None:
-                return self._resolve_sourced(asks, sourced, now)
-        names = self._names(asks)
+                return self._resolve_sourced(client, sourced, now)
+        names = self._names(client)
         limit = UNLIMITED if names is None else self._limit(names)
         if names is None or limit == UNLIMITED:
-            self._unlimited.add(asks)
+            self._unlimited.add(client)
             return None
         bucket = self._buckets.get(names)
         if bucket is None:
@@ -122,15 +123,15 @@ class Buckets:
                 ip=names[2],
             )
             self._buckets[names] = bucket
-        self._resolved[asks] = bucket
+        self._resolved[client] = bucket
         return bucket
 
     def _resolve_sourced(
-        self, asks: tuple[str, str, str], sourced: SourcedLimit, now: float
+        self, client: tuple[str, str, str], sourced: SourcedLimit, now: float
     ) -> Bucket | None:
         if sourced.limit == UNLIMITED:
             if sourced.keep:
-                self._unlimited.add(asks)
+                self._unlimited.add(client)
             return None
         names = (sourced.user, sourced.client_id, "")
         self._sourced.add(names)
@@ -148,13 +149,13 @@ class Buckets:
         elif bucket.limit != sourced.limit:
             bucket.configure(sourced.limit, self._rule, now)
         if sourced.keep:
-            self._resolved[asks] = bucket
+            self._resolved[client] = bucket
         return bucket
 
-    def _names(self, asks: tuple[str, str, str]) -> tuple[str, str, str] | None:
-        if asks[2]:
-            return asks
-        names = self._limits.bucket(self.key, asks[0], asks[1])
+    def _names(self, client: tuple[str, str, str]) -> tuple[str, str, str] | None:
+        if client[2]:
+            return client
+        names = self._limits.bucket(self.key, client[0], client[1])
         return None if names is None else (names[0], names[1], "")
 
     def _limit(self, names: tuple[str, str, str]) -> float:
@@ -170,7 +171,7 @@ class Buckets:
         self._unlimited.clear()
 
     def configure(self, limits: Limits, rule: RateRule, now: float) -> None:
-        """Take new limits; every bucket whose limit changes gets its own in place."""
+        """Take new limits. A bucket whose limit changes keeps its history."""
         same_rule = rule.same(self._rule)
         same = same_rule and limits.source is self._limits.source
         change = limits.change_since(self._limits, self.key) if same else None
@@ -178,7 +179,7 @@ class Buckets:
         self._rule = rule
         self.any = self._any()
         if change is not None:
-            self._take(change, now)
+            self._apply(change, now)
             return
         self._forget_resolved()
         for names, bucket in self._buckets.items():
@@ -186,8 +187,8 @@ class Buckets:
             if limit != bucket.limit or not same_rule:
                 bucket.configure(limit, rule, now)
 
-    def _take(self, change: LimitChange, now: float) -> None:
-        """Take a change that concerns some entities alone."""
+    def _apply(self, change: LimitChange, now: float) -> None:
+        """Apply a change that is known to concern only some entities."""
         for user, client_id, ip in change.entities:
             names = (user or "", client_id or "", ip or "")
             bucket = self._buckets.get(names)
@@ -196,17 +197,19 @@ class Buckets:
         moved = change.moved
         if moved:
             self._generation += 1
-            concerned = [asks for asks in self._resolved if _concerned(asks, moved)]
-            for asks in concerned:
-                del self._resolved[asks]
-            self._unlimited.difference_update([asks for asks in self._unlimited if _concerned(asks, moved)])
+            concerned = [client for client in self._resolved if _concerned(client, moved)]
+            for client in concerned:
+                del self._resolved[client]
+            self._unlimited.difference_update(
+                [client for client in self._unlimited if _concerned(client, moved)]
+            )
 
     def live(self) -> list[Bucket]:
         """Every bucket that has a limit now."""
         return [bucket for bucket in self._buckets.values() if bucket.limit != UNLIMITED]
 
     def forget_idle(self, now: float) -> None:
-        """Drop the buckets that nobody has used for an hour."""
+        """Drop the buckets that have not been used for an hour."""
         idle = [names for names, bucket in self._buckets.items() if bucket.idle(now)]
         for names in idle:
             del self._buckets[names]
@@ -214,17 +217,17 @@ class Buckets:
         if not idle:
             return
         self._generation += 1
-        gone = [asks for asks, bucket in self._resolved.items() if bucket.idle(now)]
-        for asks in gone:
-            del self._resolved[asks]
+        gone = [client for client, bucket in self._resolved.items() if bucket.idle(now)]
+        for client in gone:
+            del self._resolved[client]
 
     def _make_room(self) -> None:
-        """Drop the buckets that nobody has used for the longest time: an eighth of them."""
+        """Drop the least recently used eighth of the buckets."""
         used = sorted([bucket.last_used for bucket in self._buckets.values()])
         before = used[_ROOM]
         idle = [names for names, bucket in self._buckets.items() if bucket.last_used < before]
         if not idle:
-            # All were used at one moment.
+            # All were used at the same time: drop any eighth.
             idle = list(self._buckets)[:_ROOM]
         for names in idle:
             del self._buckets[names]
@@ -232,9 +235,9 @@ class Buckets:
         self._resolved.clear()
 
 
-def _concerned(asks: tuple[str, str, str], moved: set[Names]) -> bool:
-    """Whether one of these entities may decide which bucket somebody gets."""
-    user, client_id, ip = asks
+def _concerned(client: tuple[str, str, str], moved: set[Names]) -> bool:
+    """Whether one of these entities, none of them a default, may decide which bucket a client gets."""
+    user, client_id, ip = client
     if ip:
         return (None, None, ip) in moved
     return (user, client_id, None) in moved or (user, None, None) in moved or (None, client_id, None) in moved

@@ -1,40 +1,44 @@
-"""FairShare: whose debt it is, where several connections have put one bucket into debt."""
+"""FairShare: how a bucket's debt is divided among the connections that made it."""
 
 from bisect import bisect_left, insort
 from typing import Final, final
 
 from proxy.quota.identity import Identity
 
-_KNOWN_AT_LEAST: Final = 1000
-"""So many whose debt is paid are remembered before they are forgotten."""
+_REMEMBERED_AT_LEAST: Final = 1000
+"""How many connections without debt are kept before they are removed. A connection that is not known waits
+for the whole debt, so removing them at once would make regular ones wait too long; this trades it for
+memory."""
 
 
 @final
 class FairShare:
-    """Divides what refills equally among those who owe, as if each had a bucket of its own (fair queueing).
+    """Divides the refill of a token bucket equally among its debtors, as processor sharing does (fair
+    queueing).
 
-    A bucket that made each connection wait until all of its debt is paid would serve them in turn, one
-    request each: the one with requests of 1 MiB would get 64 times what one with 16 KiB gets. Here a
-    connection waits until its own debt is paid, of which all get equal parts at a time. Where requests are of
-    one size, this comes to the same.
+    If every connection waited until the bucket's whole debt is paid, as in Kafka, connections would be served
+    in turn, one request each: one that sends requests of 1 MiB would get 64 times the rate of one that sends
+    16 KiB. Here a connection waits until its own debt is paid, while all debtors get equal parts of the
+    refill. With requests of equal size the result is the same as Kafka's.
 
-    Whoever comes new into a debt waits until all of it is paid, as in Kafka: so nobody gains by connecting
-    anew, and what a closed connection owes is not forgotten.
+    A connection that is new to a debt waits for all of it, as in Kafka: otherwise a client would gain by
+    reconnecting, and the debt of closed connections would be lost.
 
-    Amounts are tokens. `_paid` is what each who owes has been given since nobody did; a debt is kept as the
-    `_paid` at which it ends, so that paying all of them is one addition.
+    Amounts are tokens. `_paid` is the virtual time of processor sharing: the tokens that each debtor has got
+    since there last was none. A debt is stored as the `_paid` at which it ends, so paying all is one
+    addition.
     """
 
     def __init__(self, now: float) -> None:
         self._at = now
         self._paid = 0.0
         self._ends: Final[list[float]] = []
-        """Ascending, one for each who owes."""
+        """One for each debtor, ascending."""
         self._end_of: Final[dict[Identity, float]] = {}
-        """Those who owe, and some whose debt is paid."""
+        """Of the debtors, and of some whose debt is paid."""
 
     def pay(self, rate: float, now: float) -> None:
-        """What has refilled since the last call, at `rate` per second, goes to those who owe."""
+        """Divide what has refilled since the last call, at `rate` per second, among the debtors."""
         refilled = rate * max(now - self._at, 0.0)
         self._at = max(now, self._at)
         ends = self._ends
@@ -51,7 +55,7 @@ class FairShare:
         del ends[:paid]
 
     def owe(self, who: Identity, tokens: float, rate: float, now: float) -> float:
-        """`who` owes so many more; returns how many seconds it has to wait."""
+        """Add to the debt of a connection; return how many seconds it has to wait."""
         self.pay(rate, now)
         ends = self._ends
         end = self._paid
@@ -62,7 +66,7 @@ class FairShare:
         end += tokens
         insort(ends, end)
         self._end_of[who] = end
-        if len(self._end_of) > _KNOWN_AT_LEAST + 2 * len(ends):
+        if len(self._end_of) > _REMEMBERED_AT_LEAST + 2 * len(ends):
             self._forget_paid()
         if before is None:
             owed = sum(ends)

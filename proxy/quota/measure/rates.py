@@ -1,17 +1,17 @@
-"""Rates: the four ways in which Kafka measures a flow and says how long to wait.
+"""Rates: Kafka's four ways to measure a rate and to compute a throttle time.
 
-All have the same shape:
+All have the same methods:
 
-    record(value, now)              count a use; a negative value gives some back
-    measure(now)                    TokenBucket: its tokens; the others: the rate per second
-    throttle_seconds(limit, now)    how long to wait; 0.0 when within the limit or right at it
+    record(value, now)              count a use; a negative value takes some back
+    measure(now)                    TokenBucket: the tokens; the others: the rate per second
+    throttle_seconds(limit, now)    how long to wait; 0.0 at or within the limit
 
-`now` is in seconds on any monotonic clock. A time before the latest one seen counts as that latest one.
-Recording never rejects: a use that breaks the limit is counted whole, and the wait comes after it.
+`now` is in seconds on any monotonic clock. A time before the latest one counts as the latest one. A use that
+exceeds the limit is counted whole, and the wait follows it.
 
-Kafka's clock has whole milliseconds. SampledRate, SimpleRate and EwmaRate take `now` to the nearest
-millisecond; TokenBucket to the nearest microsecond, so that pacing is smooth, and on whole milliseconds it
-computes what Kafka does.
+Kafka's clock has milliseconds. SampledRate, SimpleRate and EwmaRate round `now` to milliseconds. TokenBucket
+rounds to microseconds, because a millisecond of a high rate is more than one request; on whole milliseconds
+it computes what Kafka computes.
 """
 
 import math
@@ -20,7 +20,7 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 _NEVER: Final = 1 << 60
-"""A time that never comes, in milliseconds or microseconds."""
+"""A time that is never reached, in milliseconds or microseconds."""
 
 
 def _milliseconds(now: float) -> native:
@@ -31,8 +31,10 @@ def _milliseconds(now: float) -> native:
 class TokenBucket:
     """Tokens that refill at `rate` per second up to `burst` (KIP-599, Kafka's TokenBucket).
 
-    It starts full: Kafka's starts empty at the epoch, which comes to the same. Tokens may go below zero
-    without end; that is a debt, and zero is none.
+        tokens = min(burst, tokens + rate x elapsed);   wait = -tokens / rate
+
+    It starts full. Kafka's starts with none at the epoch, which has the same effect. Tokens below zero are a
+    debt, which has no bound.
     """
 
     def __init__(self, rate: float, burst: float) -> None:
@@ -42,27 +44,27 @@ class TokenBucket:
         self._last: native = -_NEVER
 
     def configure(self, rate: float, burst: float, now: float) -> None:
-        """From `now` on refill at another rate. Tokens stay, but for those above the new burst."""
+        """Refill at another rate from `now` on. Tokens above the new burst are lost."""
         self._refill(now)
         self._rate = float(rate)
         self._burst = float(burst)
         self._tokens = min(self._burst, self._tokens)
 
     def record(self, value: float, now: float) -> None:
-        """Take tokens; a negative value gives some back, up to the burst."""
+        """Take tokens; a negative value returns some, up to the burst."""
         self._refill(now)
         tokens = self._tokens - value
         self._tokens = tokens if tokens < self._burst else self._burst
 
     def measure(self, now: float) -> float:
-        """The tokens at `now`: at most the burst, negative after an overdraft."""
+        """The tokens at `now`: at most the burst, below zero in debt."""
         self._refill(now)
         return self._tokens
 
     def throttle_seconds(self, limit: float, now: float) -> float:
-        """How long until the debt is refilled, unrounded.
+        """The time until the debt is refilled, unrounded.
 
-        It refills at the bucket's own rate, which is the limit; `limit` is there for the common shape.
+        It refills at the bucket's own rate, which is the limit; `limit` is unused.
         """
         self._refill(now)
         if self._tokens >= 0.0:
@@ -74,7 +76,7 @@ class TokenBucket:
         if at <= self._last:
             return
         if self._tokens < self._burst:
-            # Dividing whole numbers gives the same float for 1500000 / 1e6 as Kafka gets for 1500 ms.
+            # Division of integers, as in Kafka: 1500000 / 1e6 is the float that Kafka has for 1500 / 1e3.
             tokens = self._tokens + self._rate * (float(at - self._last) / 1e6)
             self._tokens = tokens if tokens < self._burst else self._burst
         self._last = at
@@ -82,7 +84,7 @@ class TokenBucket:
 
 @final
 class _Sample:
-    """A resting sample of a rate: two times in ms, and the sum of the uses."""
+    """A sample that is not the current one: its start, its last use, both in ms, and the sum of its uses."""
 
     __slots__ = ("last", "start", "value")
 
@@ -92,23 +94,22 @@ class _Sample:
         self.value = value
 
     def become(self, start: native, last: native, value: float) -> None:
-        """Hold another sample."""
+        """Take the values of another sample."""
         self.start = start
         self.last = last
         self.value = value
 
 
 class _Windowed:
-    """A rate over samples; what it is divided by is left to the rate (Kafka's SampledStat, 3.8 and later).
+    """A sum over samples (Kafka's SampledStat, 3.8 and later). Subclasses define what it is divided by.
 
-    There is one sample more than `samples`, for the one that overlaps the start of the window. A sample
-    starts when a use finds the current one `window_seconds` old, so samples are not aligned to anything. A
-    sample is reset when no use came to it for `samples` windows.
+    There is one sample more than `samples`, which overlaps the start of the window. A new sample starts with
+    the first use after the current one is `window_seconds` old, so samples are not aligned to the clock. A
+    sample is reset after `samples` windows without a use.
 
-    All but the current sample rest between resets: their sum, their oldest start, and when the first of them
-    is due are kept, so that measuring again and again does not walk them, and recording never does. The
-    sum is made afresh when it is asked for after another sample has become the current one, so no error adds
-    up.
+    The other samples change only when the current one is replaced or one of them is reset. Until then their
+    sum, oldest start and next reset are cached: record() never walks the samples, and measure() rarely does.
+    The sum is computed anew after each change, so that rounding errors do not add up.
     """
 
     def __init__(self, samples: int, window_seconds: float) -> None:
@@ -117,21 +118,21 @@ class _Windowed:
         window = _milliseconds(window_seconds)
         if window < 1:
             raise ValueError(f"window_seconds is {window_seconds}; it must be at least a millisecond")
-        # What record() touches comes first, and side by side: the rates of thousands of tenants are in no
-        # cache, and each line of memory costs as much as all the counting.
+        # The fields that record() uses come first, side by side. With thousands of tenants they are not in
+        # the CPU's caches, and loading one more cache line costs as much as all of record().
         self._at: native = -_NEVER
         self._start: native = -_NEVER
-        """Of the current sample, like the next two."""
+        """Of the current sample, as the next two."""
         self._last: native = -_NEVER
         self._value = 0.0
         self._window: Final[native] = window
         self._samples: Final[native] = samples
         self._expire_age: Final[native] = samples * window
         self._resting: Final[list[_Sample]] = []
-        """A ring, once there are `samples` of them."""
+        """A ring buffer, once there are `samples` of them."""
         self._oldest = 0
-        """Where in the ring the oldest is."""
-        # The resting samples; not summed up since the current one changed.
+        """The index of the oldest."""
+        # The cache of the other samples; _unsummed: it is out of date.
         self._unsummed = False
         self._rest_value = 0.0
         self._rest_start: native = _NEVER
@@ -151,7 +152,7 @@ class _Windowed:
         return (self._rest_value + self._value) / (float(self._divisor()) / 1e3)
 
     def throttle_seconds(self, limit: float, now: float) -> float:
-        """(rate - limit) / limit x window, to the millisecond (half rounds up); infinite at a limit of 0."""
+        """(rate - limit) / limit x window (QuotaUtils.throttleTime), in whole ms; infinite if limit is 0."""
         rate = self.measure(now)
         if rate <= limit:
             return 0.0
@@ -160,7 +161,7 @@ class _Windowed:
         return math.floor((rate - limit) / limit * float(self._divisor()) + 0.5) / 1e3
 
     def _divisor(self) -> native:
-        """What the sum is divided by to get a rate, in milliseconds; the samples are purged."""
+        """The milliseconds by which the sum is divided. The samples have been purged."""
         raise NotImplementedError
 
     def _elapsed(self) -> native:
@@ -172,18 +173,18 @@ class _Windowed:
         if at <= self._at:
             return self._at
         if self._at == -_NEVER:
-            # The first call starts the first sample, be it a measurement, as in Kafka.
+            # The first call starts the first sample, even if it is measure(), as in Kafka.
             self._begin(at)
         self._at = at
         return at
 
     def _begin(self, at: native) -> None:
-        """Start the current sample anew."""
+        """Start a new current sample."""
         self._start = self._last = at
         self._value = 0.0
 
     def _advance(self, at: native) -> None:
-        """The current sample comes to rest, in place of the oldest one, and another begins."""
+        """Replace the oldest of the other samples with the current one, and start a new current one."""
         resting = self._resting
         if len(resting) < self._samples:
             resting.append(_Sample(self._start, self._last, self._value))
@@ -219,9 +220,8 @@ class _Windowed:
 class SampledRate(_Windowed):
     """Kafka's Rate: produce, fetch, request and connection quotas (KIP-13).
 
-    Divided by the time since the oldest sample; where that is short of `samples` - 1 whole windows, the
-    missing ones are taken as passed and empty. A new or long idle rate therefore lets `samples` - 1 windows'
-    worth through at once.
+    The sum is divided by the time since the oldest sample began, but by no less than `samples` - 1 whole
+    windows (Rate.windowSize). So a client that was idle may use `samples` - 1 windows' worth at once.
     """
 
     def _divisor(self) -> native:
@@ -236,7 +236,8 @@ class SampledRate(_Windowed):
 class SimpleRate(_Windowed):
     """Kafka's SimpleRate: replication quotas (KIP-73).
 
-    Divided by the time since the oldest sample, one window at least, so that it rises within one window.
+    The sum is divided by the time since the oldest sample began, but by no less than one window. So the rate
+    reacts within one window.
     """
 
     def _divisor(self) -> native:
@@ -245,10 +246,12 @@ class SimpleRate(_Windowed):
 
 @final
 class EwmaRate:
-    """The moving average of Kafka's broker meters (Yammer's one-minute rate): broker-side quotas.
+    """The exponentially weighted moving average of Kafka's broker meters (Yammer's OneMinuteRate).
 
-    Every `tick_seconds` from the first call on, the average moves towards the rate since the last tick by
-    1 - exp(-tick_seconds / window_seconds); the first tick sets it. Between ticks it stands still.
+        every tick:  average += (1 - exp(-tick_seconds / window_seconds)) x (rate since last tick - average)
+
+    The first tick is `tick_seconds` after the first call, and sets the average to the rate. Between ticks the
+    average does not change.
     """
 
     def __init__(self, window_seconds: float = 60.0, tick_seconds: float = 5.0) -> None:
@@ -265,19 +268,19 @@ class EwmaRate:
         self._last_tick = -_NEVER
 
     def record(self, value: float, now: float) -> None:
-        """Count a use; the next tick brings it into the average."""
+        """Count a use; it enters the average at the next tick."""
         self._catch_up(now)
         self._uncounted += value
 
     def measure(self, now: float) -> float:
-        """The average rate per second as of the last tick; 0.0 before the first."""
+        """The average per second at the last tick; 0.0 before the first."""
         self._catch_up(now)
         return self._rate
 
     def throttle_seconds(self, limit: float, now: float) -> float:
-        """How long until the tick at which the average is back at the limit, if no more is recorded.
+        """The time until the tick at which the average is at the limit again, without further uses.
 
-        Infinite at a limit of 0, which an average never reaches.
+        Infinite at a limit of 0, which the average never reaches.
         """
         self._catch_up(now)
         if self._rate <= limit:

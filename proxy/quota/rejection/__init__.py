@@ -1,1 +1,1 @@
-"""Partitions of Produce requests that are rejected, and what follows for their producer."""
+"""Rejection of partitions of Produce requests."""

@@ -1,18 +1,20 @@
-"""RejectedBatches: no batch overtakes one that was rejected before it.
+"""RejectedBatches: keeps the order of a partition's batches after one of them has been rejected.
 
-A producer sends requests ahead of their answers. When a batch of a partition has been rejected, those behind
-it must not go on before it comes again: the broker would find a gap in an idempotent producer's sequence
-numbers (OUT_OF_ORDER_SEQUENCE_NUMBER, after which such a producer takes long to recover), and the records of
-any other would change places.
+Producers send requests without waiting for responses. When a batch is rejected, later batches of the
+partition that are already on their way must not be forwarded before it is retried. Otherwise the broker would
+find a gap in the sequence numbers of an idempotent producer (OUT_OF_ORDER_SEQUENCE_NUMBER, from which
+producers take about 20 s to recover), and the records of other producers would be reordered.
 
-    idempotent    the rejected batch is known by its base_sequence, under producer id and epoch. Once it has
-                  gone on, the next one has to be the one that follows, up to the last that was rejected. A
-                  batch from before it passes: the broker has it already. A new epoch begins anew
-    others        the rejected batch is known by its checksum; one that is as old, by its first timestamp,
-                  passes too, because some clients put a batch together anew. Clients do not send past a batch
-                  that waits for its retry, so the gate is only for what was on its way, and shuts soon
+After a rejection the partition has a gate, which rejects later batches of the producer:
 
-A producer may give up on a batch. So a gate that nobody has come to again opens after a while.
+    idempotent    The gate expects the base_sequence of the rejected batch, under the same producer id and
+                  epoch. After that batch it expects the next one, up to the last that was rejected. Earlier
+                  batches are forwarded: the broker has them already. A new epoch removes the gate.
+    others        The gate expects the checksum of the rejected batch. Batches with an equal or earlier first
+                  timestamp are forwarded, because some clients rebuild a batch for its retry. Clients send
+                  nothing while a batch waits for its retry, so the gate is needed for a short time only.
+
+A producer may give up a batch, so a gate has a deadline.
 """
 
 from typing import Final, final
@@ -23,18 +25,21 @@ from proxy.wire.producer_batch import NO_PRODUCER_ID, ProducerBatch
 from proxy.wire.views import Item
 
 IDEMPOTENT_SECONDS: Final = 30.0
-"""How long after the end of its wait a rejected batch may be gone; clients retry within seconds."""
+"""How long a gate stays after the producer's wait. Clients retry within seconds, so this is only reached if
+the producer gave the batch up."""
 OTHERS_SECONDS: Final = 1.0
+"""The same without sequence numbers, where a batch that is not recognized would be rejected for this long."""
 GATES_AT_MOST: Final = 100_000
+"""Past this many, all gates are removed: batches may then be reordered, but memory is bounded."""
 _SEQUENCES: Final = 1 << 31
 
 Producer = tuple[Identity | None, int, str, bytes, int]
-"""The connection or the producer id, and the partition."""
+"""The connection (None if the producer is idempotent), the producer id, and the partition."""
 
 
 @final
 class _Gate:
-    """A batch that was rejected, and how far the rejected ones behind it go."""
+    """The batch that has to come next, and the end of the batches rejected so far."""
 
     __slots__ = ("bucket", "checksum", "deadline", "end", "epoch", "expected", "timestamp")
 
@@ -50,18 +55,18 @@ class _Gate:
 
 @final
 class RejectedBatches:
-    """Of one broker."""
+    """The gates of one broker."""
 
     def __init__(self) -> None:
         self._gates: Final[dict[Producer, _Gate]] = {}
 
     @property
     def any(self) -> bool:
-        """Whether any batch is to come again."""
+        """Whether there is any gate."""
         return len(self._gates) > 0
 
-    def behind(self, item: Item, batch: ProducerBatch, who: Identity, now: float) -> Bucket | None:
-        """The bucket for whose sake an earlier batch is to come first; None where this one may be judged."""
+    def gate_bucket(self, item: Item, batch: ProducerBatch, who: Identity, now: float) -> Bucket | None:
+        """The bucket of the gate that rejects this batch; None if no gate does."""
         names = _producer(item, batch, who)
         gate = self._gates.get(names)
         if gate is None:
@@ -79,7 +84,7 @@ class RejectedBatches:
         return gate.bucket
 
     def reject(self, item: Item, batch: ProducerBatch, who: Identity, bucket: Bucket, until: float) -> None:
-        """A batch that is behind no other is rejected; its producer waits until then at most."""
+        """Set up a gate for a rejected batch, whose producer waits until `until` at most."""
         names = _producer(item, batch, who)
         gate = self._gates.get(names)
         if batch.producer_id == NO_PRODUCER_ID:
@@ -98,7 +103,7 @@ class RejectedBatches:
         self._gates[names] = gate
 
     def admit(self, item: Item, batch: ProducerBatch, who: Identity) -> None:
-        """A batch that is behind no other goes on."""
+        """Note that a batch is forwarded: its gate expects the next one, or is removed."""
         names = _producer(item, batch, who)
         gate = self._gates.get(names)
         if gate is None:
@@ -111,7 +116,7 @@ class RejectedBatches:
                 del self._gates[names]
 
     def forget(self, now: float) -> None:
-        """Drop the gates that are open by now."""
+        """Drop the gates whose deadline is over."""
         gone = [names for names, gate in self._gates.items() if now >= gate.deadline]
         for names in gone:
             del self._gates[names]
@@ -126,5 +131,5 @@ def _producer(item: Item, batch: ProducerBatch, who: Identity) -> Producer:
 
 
 def _before(one: int, other: int) -> bool:
-    """Whether one sequence number comes before another, 0 after 2^31 - 1 included."""
+    """Whether one sequence number precedes another. 2^31 - 1 is followed by 0."""
     return 0 < (other - one) % _SEQUENCES < _SEQUENCES // 2

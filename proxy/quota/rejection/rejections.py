@@ -1,10 +1,10 @@
-"""Rejections: which partitions of a Produce request do not go on, how long their producer waits, and what has
-been rejected so far.
+"""Rejections: rejects partitions of Produce requests, and throttles producers that retry too fast.
 
-What is rejected comes again. A producer that sends it over and over waits: what comes to be rejected, by the
-limit in question, may be as much as that limit; beyond it the client is not read for as long as it takes, or
-until it is under the limit again. The rest of its partitions has no part in this until then. What is
-rejected only because it came behind a rejected batch was on its way, and adds nothing to the wait.
+A producer retries what is rejected. So that retries do not exceed the limit many times over, each bucket also
+limits the rejected bytes, with a token bucket of the same rate: beyond it, the producer's connection is muted
+until that is paid, or until the bucket is within its limit again. Until then the producer's other partitions
+are not affected. Batches that are rejected only to keep the order (RejectedBatches) were already on their
+way: they do not add to the wait.
 """
 
 from typing import Final, final
@@ -19,23 +19,24 @@ from proxy.wire.producer_batch import read_producer_batch
 from proxy.wire.views import Item, RequestView
 
 OUT_OF_ORDER: Final = "order"
-"""The reason of what is rejected because an earlier batch of its partition was, and has not come again."""
+"""The reason of a rejection that only keeps the order of batches; other reasons are quota keys."""
 TOPICS_AT_MOST: Final = 10_000
+"""With counts of their own. Clients may invent topics: past this many, the others count as REST."""
 REST: Final = "<rest>"
-"""The topic under which the rest is counted."""
+"""No Kafka topic can have this name."""
 REJECTED_SECONDS: Final = 1.0
-"""So long after a rejection its bucket is shown as throttling."""
+"""How long after a rejection metrics show the bucket as throttled, since there is no wait to show."""
 
 
 @final
 class RejectedItems:
-    """What of a request does not go on, and for how long its client has to wait from then on."""
+    """The rejected items of a request, and how long its client waits."""
 
     __slots__ = ("items", "throttle_seconds")
 
     def __init__(self, items: list[int], throttle_seconds: float) -> None:
         self.items: Final = items
-        """Places among the request's items, ascending."""
+        """Indices in the request's items, ascending."""
         self.throttle_seconds: Final = throttle_seconds
 
 
@@ -44,7 +45,7 @@ NOTHING_REJECTED: Final = RejectedItems([], 0.0)
 
 @final
 class RejectedTopic:
-    """What has been rejected of a topic for one reason, and the latest of it."""
+    """Counts the rejections of a topic for one reason, with details of the last one."""
 
     __slots__ = ("bytes", "client_id", "limit", "principal", "rate", "requests")
 
@@ -54,13 +55,13 @@ class RejectedTopic:
         self.principal = ""
         self.client_id = ""
         self.rate = 0.0
-        """What the bucket measured at the latest."""
+        """Bucket.measure() at the last rejection."""
         self.limit = 0.0
 
 
 @final
-class _Wasted:
-    """What comes to be rejected."""
+class _RejectedBytes:
+    """The rate of rejected bytes of one bucket, limited to the bucket's own limit."""
 
     __slots__ = ("last_used", "tokens")
 
@@ -71,38 +72,38 @@ class _Wasted:
 
 @final
 class Rejections:
-    """Those of one broker."""
+    """The rejections of one broker."""
 
     def __init__(self) -> None:
         self.topics: Final[dict[tuple[str, str], RejectedTopic]] = {}
-        """By topic and reason: the key of the quota, or OUT_OF_ORDER. Not to be changed."""
+        """By topic and reason (a quota key, or OUT_OF_ORDER); read-only."""
         self._order: Final = RejectedBatches()
-        self._wasted: Final[dict[Bucket, _Wasted]] = {}
+        self._rejected_bytes: Final[dict[Bucket, _RejectedBytes]] = {}
 
-    def judge(
+    def reject(
         self, quotas: list[Quota], request: RequestView, who: Identity, max_seconds: float, now: float
     ) -> RejectedItems:
-        """The items that do not go on, and how long their client waits, `max_seconds` at most."""
+        """Reject the items that are over a limit or out of order; the client waits `max_seconds` at most."""
         over: dict[int, Bucket] = {}
         for quota in quotas:
             quota.reject(request.items, over, now)
         if not over and not self._order.any:
             return NOTHING_REJECTED
-        held: list[int] = []
+        rejected_items: list[int] = []
         wait = 0.0
         waits_for: Bucket | None = None
         counted: set[tuple[str, str]] = set()
         for index, item in enumerate(request.items):
             bucket = over.get(index)
             batch = read_producer_batch(item.head)
-            behind = None if batch is None else self._order.behind(item, batch, who, now)
-            if behind is not None:
-                held.append(index)
-                self._count(item, OUT_OF_ORDER, behind, who, counted, now)
+            gate = None if batch is None else self._order.gate_bucket(item, batch, who, now)
+            if gate is not None:
+                rejected_items.append(index)
+                self._count(item, OUT_OF_ORDER, gate, who, counted, now)
             elif bucket is not None:
-                held.append(index)
+                rejected_items.append(index)
                 self._count(item, bucket.quota, bucket, who, counted, now)
-                seconds = min(self._waste(bucket, item.size, now), bucket.wait(now), max_seconds)
+                seconds = min(self._charge_rejected(bucket, item.size, now), bucket.wait(now), max_seconds)
                 if seconds > wait:
                     wait = seconds
                     waits_for = bucket
@@ -114,17 +115,17 @@ class Rejections:
             waits_for.count_throttle(wait, 0, now + wait)
             if who.usage is not None:
                 who.usage.count_throttle(PRODUCE, waits_for.quota, wait, 0)
-        return RejectedItems(held, wait) if held else NOTHING_REJECTED
+        return RejectedItems(rejected_items, wait) if rejected_items else NOTHING_REJECTED
 
-    def _waste(self, bucket: Bucket, size: int, now: float) -> float:
-        wasted = self._wasted.get(bucket)
-        if wasted is None:
-            wasted = _Wasted(bucket.limit, now)
-            self._wasted[bucket] = wasted
-        wasted.last_used = now
-        wasted.tokens.configure(bucket.limit, bucket.limit, now)
-        wasted.tokens.record(size, now)
-        return wasted.tokens.throttle_seconds(bucket.limit, now)
+    def _charge_rejected(self, bucket: Bucket, size: int, now: float) -> float:
+        rejected = self._rejected_bytes.get(bucket)
+        if rejected is None:
+            rejected = _RejectedBytes(bucket.limit, now)
+            self._rejected_bytes[bucket] = rejected
+        rejected.last_used = now
+        rejected.tokens.configure(bucket.limit, bucket.limit, now)
+        rejected.tokens.record(size, now)
+        return rejected.tokens.throttle_seconds(bucket.limit, now)
 
     def _count(
         self,
@@ -135,7 +136,7 @@ class Rejections:
         counted: set[tuple[str, str]],
         now: float,
     ) -> None:
-        """Count an item, and its request where this is the first of its topic and reason."""
+        """Count an item, and its request once per topic and reason."""
         bucket.count_throttle(0.0, 0, now + REJECTED_SECONDS)
         names = (item.topic, reason)
         rejected = self.topics.get(names)
@@ -146,7 +147,7 @@ class Rejections:
         rejected.bytes += item.size
         first = names not in counted
         if who.usage is not None:
-            # The request counts once for a topic, as in the counters.
+            # As in `topics`, the request counts once per topic.
             who.usage.count_rejected(PRODUCE, reason, item, 1 if first else 0)
             if first:
                 who.usage.count_throttle(PRODUCE, bucket.quota, 0.0, 1)
@@ -160,13 +161,17 @@ class Rejections:
             rejected.limit = bucket.limit
 
     def clear(self) -> None:
-        """Nothing is rejected any more; what has been stays counted."""
+        """Forget gates and debts, since no quota rejects any more. The counts stay."""
         self._order.clear()
-        self._wasted.clear()
+        self._rejected_bytes.clear()
 
     def forget_idle(self, now: float) -> None:
-        """Drop the state that nobody has used for an hour."""
+        """Drop the state that has not been used for an hour."""
         self._order.forget(now)
-        gone = [bucket for bucket, wasted in self._wasted.items() if now - wasted.last_used >= IDLE_SECONDS]
-        for bucket in gone:
-            del self._wasted[bucket]
+        idle = [
+            bucket
+            for bucket, rejected in self._rejected_bytes.items()
+            if now - rejected.last_used >= IDLE_SECONDS
+        ]
+        for bucket in idle:
+            del self._rejected_bytes[bucket]

@@ -54,7 +54,7 @@ def replication_families(
     yield _by_role(GaugeMetricFamily, "replication_inbound_rate", text, sides, lambda side: side.inbound)
     text = "Whether throttled replicas cannot get in sync, because they grow faster than they are fetched."
     yield _by_role(
-        GaugeMetricFamily, "replication_throttle_too_low", text, sides, lambda side: float(side.endless)
+        GaugeMetricFamily, "replication_throttle_too_low", text, sides, lambda side: float(side.too_low)
     )
     sums = dict.fromkeys(state.view.nodes, 0)
     for node_id, messages in lags:
@@ -111,7 +111,7 @@ def shown(state: ReplicationState, now: float) -> list[dict[str, object]]:
             "replicas_behind": side.behind,
             "lag": side.lag,
             "inbound_rate": side.inbound,
-            "too_low": side.endless,
+            "too_low": side.too_low,
         }
         for side in state.report(now)
         if side.limited
@@ -123,7 +123,7 @@ def endless(state: ReplicationState, now: float) -> dict[tuple[str, int], str]:
     return {
         (side.role, side.node_id): _too_low(side, now)
         for side in state.report(now)
-        if side.endless and now - side.since >= STATED_AT_LEAST_SECONDS
+        if side.too_low and now - side.since >= STATED_AT_LEAST_SECONDS
     }
 
 

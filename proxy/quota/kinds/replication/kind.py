@@ -1,18 +1,20 @@
-"""Replication quotas: what followers may fetch of throttled replicas (KIP-73), and the whole-broker throttle
-(KAFKA-7983).
+"""Replication quotas: bytes per second that followers fetch of throttled replicas (KIP-73), and the throttle
+of whole brokers (KAFKA-7983).
 
-    held back if   throttled on the leader's side, and what the leader sends is over its rate, or
-                   throttled on the follower's side, and what the follower fetches of all leaders is over its,
-    and            the replica is not in sync
+A replica is omitted from a fetch if
 
-A replica in sync is never held back, but its bytes count (KAFKA-4313). What is held back is left out of the
-fetch, so the others on the same connection keep their speed; no answer is delayed. What comes is recorded
-after the answer. Replicas take turns: each fetch lets in as many as the limit has bytes for, in pieces of
-whole batches where their size is known, so that a move is as even as the limit, and none waits for ever. They
-begin one by one (see Waiter).
+    it is throttled on the leader's side, and the leader sends more than its rate, or
+    it is throttled on the follower's side, and the follower fetches more than its rate from all leaders,
+    and it is not in sync (ReplicaManager.shouldLeaderThrottle, ReplicaFetcherThread.shouldFollowerThrottle).
 
-A replica is in sync if the cluster's metadata says so, or it has fetched up to the high watermark that its
-leader last told it. Where nobody has said anything for two seconds, it is taken to be.
+In-sync replicas are never omitted, but their bytes are charged (KAFKA-4313). Other replicas on the same
+connection are not affected: no response is delayed. Bytes are charged when the response arrives. Each fetch
+gets as many replicas as the limit has bytes for, in round-robin order and in pieces of whole batches if their
+size is known. So the rate of a reassignment is even, and no replica starves. Replicas start one by one (see
+Waiter).
+
+A replica is in sync if it is in the ISR, or has fetched up to the last high watermark that its leader
+reported. If neither has been reported for two seconds, it counts as in sync.
 """
 
 from typing import Final, final
@@ -20,8 +22,8 @@ from typing import Final, final
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
 from proxy.quota.identity import Identity
+from proxy.quota.kinds.replication.fetch_budget import FetchBudget
 from proxy.quota.kinds.replication.replica import Replica
-from proxy.quota.kinds.replication.round import Round
 from proxy.quota.kinds.replication.state import ReplicationState, Waiter
 from proxy.quota.kinds.replication.throttle import Throttle
 from proxy.quota.limits.config_keys import (
@@ -39,13 +41,17 @@ from proxy.wire.api_keys import FETCH
 from proxy.wire.views import Item, RequestView, ResponseView
 
 PIECE_BYTES: Final = 64 << 10
-"""No replica is let in for less where there is enough for others as well."""
+"""The smallest grant of a fetch's second and later replicas. Each replica in a response costs the broker a
+read, so smaller pieces would make a fetch of many replicas slow; larger ones would make the rate less
+even."""
 FORGET_SECONDS: Final = 60.0
+"""A follower fetches each of its replicas at least every replica.fetch.wait.max.ms (0.5 s): one not seen for
+a minute is gone, or has another leader."""
 
 
 @final
 class Grants:
-    """What the fetch that is under way on one connection was granted."""
+    """The grants of a connection's fetch that is in flight."""
 
     __slots__ = ("replicas", "reserved", "since")
 
@@ -61,18 +67,18 @@ class Grants:
 
 @final
 class Replication(Quota):
-    """What one broker sends to its followers."""
+    """The fetches of one broker's followers."""
 
     def __init__(self) -> None:
         super().__init__((FETCH,))
         self._shared = ReplicationState()
         self._grants: Final[dict[Identity, Grants]] = {}
-        """By connection; one fetch is under way at a time."""
+        """By connection: a follower has one fetch in flight."""
         self.active = False
 
     @property
     def shared(self) -> ReplicationState:
-        """What it knows together with its fellows."""
+        """The state that it shares with the quotas of other brokers."""
         return self._shared
 
     def join(self, node_id: int, peers: list[Quota]) -> None:
@@ -95,7 +101,7 @@ class Replication(Quota):
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         if replica_id < 0:
             return False
-        return len(self._shared.enforced_sides(self.node_id, replica_id, topic, partition, 0.0)) > 0
+        return len(self._shared.enforced_throttles(self.node_id, replica_id, topic, partition, 0.0)) > 0
 
     def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
         before = self._take_back(who, now)
@@ -118,9 +124,9 @@ class Replication(Quota):
         if not waiting:
             return
         waiter = self._shared.waiter(who)
-        waiter.asks(now)
-        if waiter.may_begin(now):
-            _put_first_that_begins_first(items, waiting)
+        waiter.fetches(now)
+        if waiter.may_start(now):
+            _move_new_replica_first(items, waiting)
         self._share_out(plan, items, waiting, who, waiter, now)
 
     def _replica(self, item: FetchItem, now: float) -> Replica:
@@ -132,7 +138,7 @@ class Replication(Quota):
             shared.replicas[key] = replica
         if replica.leader_id != self.node_id or replica.generation != shared.generation:
             replica.leader_id, replica.generation = self.node_id, shared.generation
-            replica.throttles = shared.enforced_sides(
+            replica.throttles = shared.enforced_throttles(
                 self.node_id, item.replica_id, item.topic, item.partition, now
             )
         replica.see(item, now)
@@ -147,29 +153,29 @@ class Replication(Quota):
         waiter: Waiter,
         now: float,
     ) -> None:
-        """Let in as many replicas as there are bytes for, in their turn, and hold back the others."""
+        """Grant bytes to as many replicas as there are bytes for, in order, and omit the others."""
         grants = Grants(now)
         paced = self._shared.limits.settings.algorithm.paced
-        turn = Round(self._shared.ahead(waiter, now), now)
+        budget = FetchBudget(self._shared.ahead(waiter, now), now)
         for at, replica in enumerate(replicas):
             item = items[at]
-            begins = paced and replica.begins
-            if begins and not waiter.may_begin(now):
-                plan.omit(item, waiter.begin_at(now))
+            starts = paced and replica.starts
+            if starts and not waiter.may_start(now):
+                plan.omit(item, waiter.start_at(now))
                 replica.omit([], now)
                 continue
-            lacking = turn.lacking(replica, PIECE_BYTES if grants.replicas else 0)
+            lacking = budget.lacking(replica, PIECE_BYTES if grants.replicas else 0)
             if lacking:
-                plan.omit(item, turn.ready_at)
+                plan.omit(item, budget.ready_at)
                 replica.omit(lacking, now)
                 continue
             replica.omitted_since = 0.0
-            if begins:
-                waiter.begin(now)
-            share = max(turn.left / (len(replicas) - at), PIECE_BYTES)
-            self._grant(plan, item, replica, min(turn.left, share, item.max_bytes), grants, now)
-        waiter.throttles = list(turn.exhausted)
-        waiter.ready_at = min(turn.exhausted.values(), default=now)
+            if starts:
+                waiter.start(now)
+            share = max(budget.left / (len(replicas) - at), PIECE_BYTES)
+            self._grant(plan, item, replica, min(budget.left, share, item.max_bytes), grants, now)
+        waiter.throttles = list(budget.exhausted)
+        waiter.ready_at = min(budget.exhausted.values(), default=now)
         if grants.replicas:
             self._grants[who] = grants
             waiter.served_at = now
@@ -186,7 +192,7 @@ class Replication(Quota):
         granted = min(replica.fit(size), item.max_bytes)
         plan.bound(item, granted)
         if item.bound == NO_BOUND:
-            # It has had its turn, also with all that it wants.
+            # NO_BOUND would mean that the replica was not served: the next plan would start with it again.
             item.bound = item.max_bytes
         replica.granted = granted
         grants.replicas.append(replica)
@@ -195,9 +201,7 @@ class Replication(Quota):
             grants.reserved[throttle] = grants.reserved.get(throttle, 0) + granted
 
     def _take_back(self, who: Identity, now: float) -> Grants | None:
-        """The fetch that was under way on a connection is answered, or asked for anew: what comes counts,
-        and not what was granted.
-        """
+        """End a connection's fetch, which got its response or is planned again: release what was reserved."""
         grants = self._grants.pop(who, None)
         if grants is not None:
             for throttle, size in grants.reserved.items():
@@ -227,37 +231,37 @@ class Replication(Quota):
             if item.size > 0 and item.topic:
                 replica = shared.replicas.get((follower, item.topic, item.partition))
                 in_sync = replica is None or replica.in_sync
-                for throttle in shared.sides(self.node_id, follower, item.topic, item.partition, now):
+                for throttle in shared.throttles_of(self.node_id, follower, item.topic, item.partition, now):
                     throttle.record(item.size, in_sync, now)
                 if replica is not None:
-                    replica.came(item.size, now)
+                    replica.got(item.size, now)
 
     def forget_idle(self, now: float) -> None:
         replicas = self._shared.replicas
         for key in [key for key, replica in replicas.items() if now - replica.seen_at > FORGET_SECONDS]:
             del replicas[key]
         for who in [who for who, grants in self._grants.items() if now - grants.since > FORGET_SECONDS]:
-            # Its connection is over: nothing comes any more of what was granted.
+            # The connection is closed: no response will use what was granted.
             gone = self._take_back(who, now)
             if gone is not None:
                 gone.end()
 
 
-def _put_first_that_begins_first(items: list[FetchItem], replicas: list[Replica]) -> None:
-    """So that none waits for ever behind those that go on."""
+def _move_new_replica_first(items: list[FetchItem], replicas: list[Replica]) -> None:
+    """Move the first replica that has not started to the front, so that the others cannot starve it."""
     for at, replica in enumerate(replicas):
-        if replica.begins:
+        if replica.starts:
             items.insert(0, items.pop(at))
             replicas.insert(0, replicas.pop(at))
             return
 
 
 def _learn(grants: Grants, items: list[Item]) -> None:
-    """Of replicas from which nothing has come, though they lack messages, a larger piece is asked next."""
+    """Grant more next time to replicas that got nothing although they lack messages: a batch is larger."""
     came = {(item.topic, item.partition) for item in items if item.size > 0}
     for replica in grants.replicas:
         if replica.lag > 0 and (replica.topic, replica.partition) not in came:
-            replica.came_in_vain()
+            replica.got_nothing()
 
 
 NATIVE: Final = (
@@ -266,7 +270,7 @@ NATIVE: Final = (
     LEADER_THROTTLED_RATE,
     FOLLOWER_THROTTLED_RATE,
 )
-"""Those that every broker knows and can enforce itself."""
+"""The configs that every broker knows and can enforce."""
 CONFIGS: Final = (*NATIVE, LEADER_THROTTLED, FOLLOWER_THROTTLED)
 KIND: Final = QuotaKind(
     name="replication",

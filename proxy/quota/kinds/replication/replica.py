@@ -1,4 +1,4 @@
-"""Replica: a follower's copy of a partition that a replication quota is about, as the proxy knows it."""
+"""Replica: the state of a follower's replica of a partition, as seen in its fetches."""
 
 from typing import Final, final
 
@@ -9,37 +9,38 @@ from proxy.wire.fetch_rewrite import UNKNOWN
 ReplicaKey = tuple[int, str, int]
 """The follower's node id, topic, and partition."""
 MEASURE_SECONDS: Final = 10.0
+"""Between two measurements of the inbound rate: long enough to smooth bursts of producers."""
 
 
 @final
 class Replica:
-    """It is made when the follower first fetches the partition through the proxy."""
+    """Made when the follower first fetches the partition through the proxy."""
 
     def __init__(self, key: ReplicaKey, now: float) -> None:
         self.follower_id: Final = key[0]
         self.topic: Final = key[1]
         self.partition: Final = key[2]
         self.throttles: list[Throttle] = []
-        """The sides that hold it back: of its leader, of its follower, or both."""
+        """The throttles that may omit it: its leader's, its follower's, or both."""
         self.leader_id = -1
         self.generation = -1
-        """With which leader, and under which limits, that is so."""
+        """The leader and the generation of limits for which `throttles` is valid."""
         self.in_sync = True
         self.omitted_since = 0.0
-        """Since when it is left out of fetches; 0.0 while it is not."""
+        """Since when it is omitted from fetches; 0.0 if it is not."""
         self.behind_since = 0.0
-        """Since when it is throttled and not in sync; 0.0 while it is not."""
+        """Since when it is throttled and not in sync; 0.0 if it is not."""
         self.seen_at = now
         self.offset = 0
         self.high_watermark = UNKNOWN
-        self.told_at = -MEASURE_SECONDS
-        """When its leader has last sent something of it, and said its high watermark."""
+        self.reported_at = -MEASURE_SECONDS
+        """When its leader last sent records of it, with its high watermark."""
         self.batch_bytes = 0
-        """The size of its batches, so that none comes in part; 0 where that is not known."""
+        """The size of its batches, so that fetches end at a batch; 0 if unknown."""
         self.granted = 0
-        """How much of it may come with the fetch that is under way; 0 for none, or for all of it."""
+        """The bytes that the fetch in flight was granted; 0: none, or without a bound."""
         self.bytes = 0
-        """How much has come of it."""
+        """The bytes fetched so far."""
         self._first_offset = UNKNOWN
         self._measured_at = now
         self._measured_watermark = UNKNOWN
@@ -47,35 +48,35 @@ class Replica:
 
     @property
     def lag(self) -> int:
-        """Messages that it lacks; 0 where that is not known."""
+        """The messages that it lacks; 0 if unknown."""
         return max(self.high_watermark - self.offset, 0)
 
     @property
-    def begins(self) -> bool:
-        """Whether nothing of it has come yet."""
+    def starts(self) -> bool:
+        """Whether it has fetched nothing yet."""
         return self.bytes == 0
 
     @property
     def message_bytes(self) -> float:
-        """How large its messages are, on the average; 0.0 where none has come."""
+        """The average size of its messages; 0.0 if it has fetched none."""
         messages = self.offset - self._first_offset
         return self.bytes / messages if self._first_offset != UNKNOWN and messages > 0 else 0.0
 
     @property
     def inbound(self) -> float:
-        """Bytes per second that are produced to its partition, as far as its high watermark tells."""
+        """Bytes per second that are produced to its partition, estimated from its high watermark."""
         return self._inbound * self.message_bytes
 
     def see(self, item: FetchItem, now: float) -> None:
-        """Its follower asks for it."""
+        """Take the values of a fetch by its follower."""
         marks = item.marks
         self.seen_at = now
         if item.fetch_offset < self.offset or self._first_offset == UNKNOWN:
-            # Its log was cut off, or begun anew.
+            # Its log was truncated, or created again.
             self._first_offset = item.fetch_offset
             self.bytes = 0
         self.offset = item.fetch_offset
-        # What its leader had told it before it went away, or another leader, says nothing of now.
+        # If unknown on this connection, a value from another connection or leader would be out of date.
         self.high_watermark = marks.high_watermark
         if marks.high_watermark != UNKNOWN:
             self._measure(now)
@@ -94,7 +95,7 @@ class Replica:
         self._measured_watermark = self.high_watermark
 
     def omit(self, lacking: list[Throttle], now: float) -> None:
-        """It is left out, for want of bytes on these sides."""
+        """Omit it, because these throttles lack bytes for it."""
         for throttle in lacking:
             throttle.count_omission(now)
             if self.omitted_since == 0.0:
@@ -102,20 +103,20 @@ class Replica:
         if self.omitted_since == 0.0:
             self.omitted_since = now
 
-    def came(self, size: int, now: float) -> None:
-        """So many bytes of it have come."""
+    def got(self, size: int, now: float) -> None:
+        """Count bytes that its follower got."""
         self.bytes += size
-        self.told_at = now
-        # A broker sends one batch however small the bound.
+        self.reported_at = now
+        # A broker sends one whole batch even if it exceeds the bound: more than the grant is one batch.
         if size > self.granted > 0 or size < self.batch_bytes:
             self.batch_bytes = size
 
-    def came_in_vain(self) -> None:
-        """Nothing has come though it lacks messages: a batch is larger than what was granted."""
+    def got_nothing(self) -> None:
+        """Note that it got nothing although it lacks messages: a batch is larger than the grant."""
         self.batch_bytes = self.granted * 2
 
     def fit(self, size: float) -> int:
-        """As much of a size as whole batches fill, one at least."""
+        """Round a size down to whole batches, but to no less than one."""
         batch = self.batch_bytes
         if batch <= 0:
             return max(int(size), 1)

@@ -1,4 +1,4 @@
-"""ReplicationState: what replication quotas know of a whole cluster."""
+"""ReplicationState: the state of replication quotas of a whole cluster."""
 
 from typing import Final, final
 
@@ -14,61 +14,63 @@ from proxy.quota.limits.resources import BROKER, NO_RESOURCES
 from proxy.wire.fetch_rewrite import UNKNOWN
 
 VIEW_SECONDS: Final = 2.0
-"""For how long what the cluster has said of its partitions holds."""
-
+"""How long the metadata of partitions is valid. Replicas without valid metadata count as in sync, so the
+metadata of a cluster that does not respond throttles nothing by mistake."""
 
 SEEN_SECONDS: Final = 5.0
-"""A follower asks for each of its partitions far more often; one that has not is gone."""
+"""Metrics show a replica for this long after its last fetch: followers fetch each replica far more often."""
 GRACE_SECONDS: Final = 1.0
-"""For so long past its time a connection that waits for its turn keeps it."""
+"""How long a waiting connection keeps its place after the time at which it may fetch: it is closed if it has
+not fetched by then, and others must not wait for it."""
 MOST_PAUSE_SECONDS: Final = 0.5
-"""However long a follower took to begin a replica, the next one begins after so long."""
+"""The longest pause after a replica started: a follower with a slow disk still starts two per second."""
 
 
 @final
 class Waiter:
-    """A connection with replicas that are held back.
+    """A connection with replicas that are omitted.
 
-    The first bytes of a replica are dear to its follower: it writes the leader epoch to its disk, and syncs
-    it, while all replicas of the connection wait, those in sync too. So they begin one by one, with a pause
-    after each as long as it took.
+    When a replica starts, its follower writes the leader epoch to a checkpoint file and syncs it, in the
+    thread that fetches all replicas of the leader. Meanwhile in-sync replicas wait too, and with them produce
+    requests with acks=all: for a second, with twenty replicas at once. So replicas start one by one, with a
+    pause after each that is as long as the follower took.
     """
 
-    __slots__ = ("_began_at", "_begin_at", "ready_at", "served_at", "throttles")
+    __slots__ = ("_start_at", "_started_at", "ready_at", "served_at", "throttles")
 
     def __init__(self, served_at: float) -> None:
         self.served_at = served_at
-        """When something of it was let in last."""
+        """When its last fetch was granted bytes."""
         self.ready_at = 0.0
-        """When it asks again."""
+        """When it may fetch."""
         self.throttles: list[Throttle] = []
-        """Those that it waits for."""
-        self._began_at = 0.0
-        """When the fetch that is under way was let in with a replica that begins; 0.0 for without."""
-        self._begin_at = 0.0
+        """Those that lack bytes for it."""
+        self._started_at = 0.0
+        """When the fetch in flight was granted, if a replica starts with it; otherwise 0.0."""
+        self._start_at = 0.0
 
-    def asks(self, now: float) -> None:
-        """Its follower fetches: it has written what came last."""
-        if self._began_at > 0.0:
-            self._begin_at = now + min(now - self._began_at, MOST_PAUSE_SECONDS)
-            self._began_at = 0.0
+    def fetches(self, now: float) -> None:
+        """Note a fetch: the follower has written the last response."""
+        if self._started_at > 0.0:
+            self._start_at = now + min(now - self._started_at, MOST_PAUSE_SECONDS)
+            self._started_at = 0.0
 
-    def may_begin(self, now: float) -> bool:
-        """Whether a replica of which nothing has come may be let in."""
-        return self._began_at == 0.0 and now >= self._begin_at
+    def may_start(self, now: float) -> bool:
+        """Whether a replica may start."""
+        return self._started_at == 0.0 and now >= self._start_at
 
-    def begin(self, now: float) -> None:
-        """One is let in."""
-        self._began_at = now
+    def start(self, now: float) -> None:
+        """Note that a replica starts."""
+        self._started_at = now
 
-    def begin_at(self, now: float) -> float:
-        """When the next one may be."""
-        return max(self._begin_at, now)
+    def start_at(self, now: float) -> float:
+        """When the next replica may start."""
+        return max(self._start_at, now)
 
 
 @final
 class ThrottleState:
-    """One side of one broker at one moment, as metrics and the admin page show it."""
+    """The values of a throttle at one moment, for metrics and the admin API."""
 
     def __init__(self, throttle: Throttle, now: float) -> None:
         self.role: Final = throttle.role
@@ -81,18 +83,18 @@ class ThrottleState:
         self.omitted: Final = throttle.omitted
         self.throttled_seconds: Final = throttle.throttled_seconds
         self.inbound = throttle.in_sync_rate(now)
-        """Bytes per second that its throttled partitions grow by, as far as it has to carry them."""
+        """Bytes per second by which its throttled partitions grow."""
         self.behind = 0
-        """Replicas that are throttled and not in sync."""
+        """The number of throttled replicas that are not in sync."""
         self.omitted_replicas = 0
-        """As many of them as are left out of fetches now."""
+        """How many of them are omitted from fetches now."""
         self.lag = 0
-        """Messages that they lack."""
+        """The messages that they lack."""
         self.since = 0.0
-        """Since when any is behind; 0.0 while none is."""
+        """Since when any is behind; 0.0 if none is."""
 
     def add(self, replica: Replica) -> None:
-        """Count a replica that is throttled on this side."""
+        """Add a replica of this throttle."""
         if replica.in_sync:
             return
         self.behind += 1
@@ -107,7 +109,7 @@ class ThrottleState:
         return self.limit != UNLIMITED
 
     @property
-    def endless(self) -> bool:
+    def too_low(self) -> bool:
         """Whether its replicas never get in sync: they grow as fast as they may be fetched (KIP-73)."""
         return self.behind > 0 and self.limit <= self.inbound
 
@@ -119,7 +121,7 @@ class ReplicationState:
     def __init__(self) -> None:
         self.limits = Limits({})
         self.generation = 0
-        """How often limits have come: what is throttled on which sides holds for one of these."""
+        """Incremented by configure(): Replica.throttles is of one generation."""
         self.leaders = ThrottledReplicas(NO_RESOURCES, True)
         self.followers = ThrottledReplicas(NO_RESOURCES, False)
         self.view = NOTHING_KNOWN
@@ -141,7 +143,7 @@ class ReplicationState:
 
     @property
     def active(self) -> bool:
-        """Whether any rate is set, and any replica listed."""
+        """Whether any rate is set, and any replica is throttled."""
         resources = self.limits.resources
         rates = len(resources.configured(BROKER, LEADER_THROTTLED_RATE.name))
         rates += len(resources.configured(BROKER, FOLLOWER_THROTTLED_RATE.name))
@@ -159,8 +161,10 @@ class ReplicationState:
         limit = self.limits.resources.number(BROKER, str(throttle.node_id), throttle.key.name)
         return UNLIMITED if limit is None else limit
 
-    def sides(self, leader: int, follower: int, topic: str, partition: int, now: float) -> list[Throttle]:
-        """The sides on which a replica is throttled, and a limit set."""
+    def throttles_of(
+        self, leader: int, follower: int, topic: str, partition: int, now: float
+    ) -> list[Throttle]:
+        """The throttles of a replica that have a limit."""
         found: list[Throttle] = []
         if self.leaders.cover(topic, partition, leader):
             found.append(self.throttle(LEADER, leader, now))
@@ -168,15 +172,15 @@ class ReplicationState:
             found.append(self.throttle(FOLLOWER, follower, now))
         return [throttle for throttle in found if throttle.limit != UNLIMITED]
 
-    def enforced_sides(
+    def enforced_throttles(
         self, leader: int, follower: int, topic: str, partition: int, now: float
     ) -> list[Throttle]:
-        """As many of these sides as hold anything back."""
-        sides = self.sides(leader, follower, topic, partition, now)
+        """The throttles of a replica that have a limit and are enforced."""
+        sides = self.throttles_of(leader, follower, topic, partition, now)
         return [throttle for throttle in sides if throttle.enforced]
 
     def waiter(self, who: Identity) -> Waiter:
-        """A connection's place among those that wait."""
+        """The state of a connection that waits for bytes."""
         waiter = self._waiters.get(who)
         if waiter is None:
             waiter = Waiter(0.0)
@@ -184,7 +188,7 @@ class ReplicationState:
         return waiter
 
     def ahead(self, waiter: Waiter, now: float) -> dict[Throttle, int]:
-        """How many connections have waited for each throttle longer than this one."""
+        """The number of connections that have waited longer than this one, by throttle."""
         counts: dict[Throttle, int] = {}
         gone: list[Identity] = []
         for who, other in self._waiters.items():
@@ -200,18 +204,18 @@ class ReplicationState:
         return counts
 
     def in_sync(self, replica: Replica, now: float) -> bool:
-        told = replica.high_watermark != UNKNOWN
-        if told and replica.offset >= replica.high_watermark:
+        known = replica.high_watermark != UNKNOWN
+        if known and replica.offset >= replica.high_watermark:
             return True
         view = self.view
         partition = view.partitions.get((replica.topic, replica.partition))
         if partition is None or now - view.as_of > VIEW_SECONDS:
-            # A follower in sync has fetched up to the high watermark: one that has not is behind.
-            return not told or now - replica.told_at > VIEW_SECONDS
+            # An in-sync follower has fetched up to the high watermark, so one that has not is behind.
+            return not known or now - replica.reported_at > VIEW_SECONDS
         return replica.follower_id in partition.isr
 
     def report(self, now: float) -> list[ThrottleState]:
-        """Both sides of every broker that is known, with a limit or without."""
+        """The leader's and the follower's throttle of every broker, with a limit or without."""
         for node_id in self.view.nodes:
             self.throttle(LEADER, node_id, now)
             self.throttle(FOLLOWER, node_id, now)

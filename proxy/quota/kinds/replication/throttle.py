@@ -1,12 +1,12 @@
-"""Throttle: what one broker sends, or fetches, of throttled replicas (KIP-73), and what it may yet.
+"""Throttle: the rate of throttled replicas that one broker sends or fetches (KIP-73), and what it allows.
 
-    pace      tokens that refill at the limit, up to a second's worth: replicas are let in by pieces that the
-              tokens allow, so that every second is near the limit
-    window    Kafka's own: nothing while SimpleRate is over the limit, and all that is asked for while it is
-              not
+    pace      tokens refill at the limit, up to one second's worth. Fetches are granted pieces that the tokens
+              allow, so that the rate of every second is near the limit.
+    window    as in Kafka's ReplicationQuotaManager: nothing while the SimpleRate is over the limit, otherwise
+              everything that is fetched
 
-Bytes are recorded when they have come. Until then a piece that was granted is reserved, so that connections
-which ask at the same time do not all get it.
+Bytes are charged when they arrive. Until then granted bytes are reserved, so that connections that fetch at
+the same time do not all get them.
 """
 
 import math
@@ -18,13 +18,13 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.rates import SimpleRate, TokenBucket
 
 MOST_BURST_SECONDS: Final = 1.0
-"""What was not used is saved up for so long at the most: a move that stood still does not rush afterwards."""
-TURN_SECONDS: Final = 0.05
-"""How much has to be there before the next fetch is let in, at the limit: twenty turns in a second. Each is
-short, since replicas in sync wait while their follower writes what came with it.
+"""The largest burst, whatever burst_seconds is: a reassignment that was idle must not flood the followers."""
+STEP_SECONDS: Final = 0.05
+"""The smallest grant, in seconds of the limit: twenty fetches per second. Shorter steps cost more fetches;
+longer ones make in-sync replicas of the same connection wait while the follower writes the records.
 """
 ASK_AGAIN_SECONDS: Final = 0.5
-"""When to ask again where the limit is 0, which may change."""
+"""The longest wait until a throttle is checked again: a limit of 0 never has bytes, but may change."""
 LEADER: Final = "leader"
 FOLLOWER: Final = "follower"
 
@@ -37,17 +37,17 @@ class Throttle:
         self.role: Final = role
         self.node_id: Final = node_id
         self.key: Final = LEADER_THROTTLED_RATE if role == LEADER else FOLLOWER_THROTTLED_RATE
-        """The config with its limit."""
+        """The config that has its limit."""
         self.limit = UNLIMITED
         """Bytes per second."""
         self.enforced = True
-        """Whether it holds anything back; else it only counts."""
+        """Whether it omits replicas, and does not only count."""
         self.total_bytes = 0
-        """Bytes of throttled replicas so far, in sync or not."""
+        """The bytes of throttled replicas so far, in sync or not."""
         self.omitted = 0
-        """How many times a partition was left out of a fetch for the sake of this limit."""
+        """How many times a replica began to be omitted because of this throttle."""
         self.throttled_seconds = 0.0
-        """For how long any was."""
+        """How long any replica was omitted."""
         self._omitted_at = 0.0
         self._window = KAFKA_WINDOW
         self._rate = SimpleRate(KAFKA_WINDOW.samples, KAFKA_WINDOW.seconds)
@@ -56,7 +56,7 @@ class Throttle:
         self._burst = 0.0
 
     def configure(self, limit: float, limits: Limits, now: float) -> None:
-        """Take a limit and how it is measured; what was used so far still counts."""
+        """Take a limit and the settings of its measurement. The use so far still counts."""
         window = limits.settings.replication_window
         if not window.same(self._window):
             self._rate = SimpleRate(window.samples, window.seconds)
@@ -66,7 +66,7 @@ class Throttle:
         was_observed = not self.enforced
         self.enforced = limits.mode(self.key.name) == ENFORCE
         if was_observed and self.enforced:
-            # What went by unlimited is no debt.
+            # What was fetched without enforcement is not a debt.
             self._tokens = None
         algorithm = limits.settings.algorithm
         if limit == UNLIMITED or not algorithm.paced:
@@ -80,29 +80,29 @@ class Throttle:
         self._forgive(now)
 
     @property
-    def turn_bytes(self) -> float:
-        """What has to be there before a fetch is let in."""
-        return self.limit * TURN_SECONDS
+    def step_bytes(self) -> float:
+        """The tokens that a fetch needs."""
+        return self.limit * STEP_SECONDS
 
     def count_omission(self, now: float) -> None:
-        """A replica has to wait."""
+        """Note that a replica is omitted now."""
         self.throttled_seconds += min(now - self._omitted_at, ASK_AGAIN_SECONDS)
         self._omitted_at = now
 
     def rate(self, now: float) -> float:
-        """Bytes per second now, as Kafka's LeaderReplicationThrottledRate and its counterpart."""
+        """Bytes per second: Kafka's Leader- or FollowerReplicationThrottledRate."""
         return self._rate.measure(now)
 
     def in_sync_rate(self, now: float) -> float:
-        """As much of it as was for replicas in sync."""
+        """The part of rate() that is of in-sync replicas."""
         return self._in_sync_rate.measure(now)
 
     def over(self, now: float) -> bool:
-        """Whether replicas that are not in sync have to wait."""
+        """Whether replicas that are not in sync are omitted."""
         return self.allowance(now) <= 0.0
 
     def allowance(self, now: float) -> float:
-        """How many bytes may come now."""
+        """The bytes that may be fetched now."""
         tokens = self._tokens
         if tokens is not None:
             return tokens.measure(now)
@@ -111,8 +111,9 @@ class Throttle:
         return math.inf if self._rate.measure(now) <= self.limit and self.limit > 0.0 else 0.0
 
     def lacks(self, size: float, ahead: int, now: float) -> bool:
-        """Whether so many bytes may not come yet, with a turn left for each of those `ahead`. A size that
-        cannot be saved up may come when enough is there.
+        """Whether the tokens are too few for a size, with a step for each of the connections `ahead` left.
+
+        A size that is larger than the burst only needs a part of it, and makes a debt.
         """
         tokens = self._tokens
         if tokens is None or self.limit <= 0.0:
@@ -120,31 +121,37 @@ class Throttle:
         return tokens.measure(now) < self._least(size, ahead)
 
     def ready_at(self, size: float, ahead: int, now: float) -> float:
-        """When so many bytes may come."""
+        """When the tokens will be enough for a size."""
         tokens = self._tokens
         if self.limit <= 0.0:
             return now + ASK_AGAIN_SECONDS
         if tokens is None:
             return now + min(self._rate.throttle_seconds(self.limit, now), ASK_AGAIN_SECONDS)
-        # A microsecond more than it takes, so that rounding does not have it asked twice.
+        # TokenBucket rounds to microseconds: a little later, so that the tokens are enough at that time.
         return now + max(self._least(size, ahead) - tokens.measure(now), 0.0) / self.limit + 2e-6
 
     def _least(self, size: float, ahead: int) -> float:
-        """What has to be there: at most what can be saved up, and of that a part, so that nothing is lost."""
+        """The tokens that a size needs: at most 0.5 of the burst for itself, and 0.4 for others.
+
+        The sum is less than the burst: if a fetch waited for a full bucket, the refill between that moment
+        and the fetch would be lost, and the rate would fall below the limit. Half for the size lets replicas
+        with batches larger than the burst make progress; 0.4 keeps most of the rest for those that waited
+        longer.
+        """
         return min(size, self._burst * 0.5) + self.for_others(ahead)
 
     def for_others(self, ahead: int) -> float:
-        """What is left for those who have waited longer."""
-        return min(ahead * self.turn_bytes, self._burst * 0.4)
+        """The tokens to leave for connections that have waited longer."""
+        return min(ahead * self.step_bytes, self._burst * 0.4)
 
     def reserve(self, size: float, now: float) -> None:
-        """So many bytes have been granted; a negative size takes that back."""
+        """Reserve granted bytes; a negative size releases them."""
         tokens = self._tokens
         if tokens is not None:
             tokens.record(size, now)
 
     def record(self, size: int, in_sync: bool, now: float) -> None:
-        """So many bytes of throttled replicas have come."""
+        """Charge bytes of a throttled replica."""
         self.total_bytes += size
         self._rate.record(size, now)
         if in_sync:
@@ -155,7 +162,7 @@ class Throttle:
             self._forgive(now)
 
     def _forgive(self, now: float) -> None:
-        """What lies further back than Kafka's windows reach is forgotten, as there."""
+        """Limit the debt to what Kafka's rate remembers: the bytes of all its windows."""
         tokens = self._tokens
         if tokens is not None:
             beyond = -self.limit * self._window.total_seconds - tokens.measure(now)

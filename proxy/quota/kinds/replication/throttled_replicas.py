@@ -1,4 +1,4 @@
-"""ThrottledReplicas: which replicas are throttled on one side, as a leader's or as a follower's (KIP-73)."""
+"""ThrottledReplicas: which replicas are throttled on the leader's or on the follower's side (KIP-73)."""
 
 from typing import Final, final
 
@@ -12,14 +12,15 @@ from proxy.quota.limits.config_keys import (
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, TRUE, Resources, split_list
 
 METADATA_TOPIC: Final = "__cluster_metadata"
-"""The log of KRaft's controllers: never throttled."""
+"""The log of KRaft's controllers, which is never throttled."""
 
 
 @final
 class ThrottledReplicas:
-    """One side's lists and switches. An entry `partition:broker` counts where that broker acts on this side.
+    """The lists of topics and the switches of brokers of one side.
 
-    A broker whose switch is on (KAFKA-7983) throttles all replicas, whatever the lists say.
+    An entry `partition:broker` throttles the partition where that broker is on this side. A broker whose
+    switch is on (KAFKA-7983) throttles all replicas, whatever the lists say.
     """
 
     def __init__(self, resources: Resources, leader: bool) -> None:
@@ -29,7 +30,7 @@ class ThrottledReplicas:
         self._every_broker: Final = self._switches.get(DEFAULT_RESOURCE) == TRUE
         self._listed: Final[dict[str, set[tuple[int, int]]]] = {}
         self._whole: Final[set[str]] = set()
-        """Topics of which every replica is throttled."""
+        """Topics whose list is `*`."""
         for topic, text in resources.configured(TOPIC, replicas.name).items():
             self._listed[topic] = _pairs(text)
             if text == ALL_REPLICAS:
@@ -42,7 +43,7 @@ class ThrottledReplicas:
         """Whether any replica may be throttled."""
 
     def cover(self, topic: str, partition: int, broker: int) -> bool:
-        """Whether a replica is throttled where this broker acts."""
+        """Whether a replica is throttled with this broker on this side."""
         if topic == METADATA_TOPIC:
             return False
         if self._switches and self._switched(broker):
@@ -59,7 +60,7 @@ class ThrottledReplicas:
 
 
 def _pairs(text: str) -> set[tuple[int, int]]:
-    """A list's elements as partition and broker."""
+    """The elements of a list as (partition, broker)."""
     pairs: set[tuple[int, int]] = set()
     if text != ALL_REPLICAS:
         for element in split_list(text):

@@ -1,4 +1,4 @@
-"""PartitionBuckets: one topic config's buckets by topic and partition (KAFKA-16042)."""
+"""PartitionBuckets: the buckets of one topic config, by topic and partition (KAFKA-16042)."""
 
 from typing import Final, final
 
@@ -9,15 +9,16 @@ from proxy.quota.limits.topic_limits import topic_limit
 from proxy.quota.measure.bucket import NO_PARTITION, Bucket, RateRule
 
 PARTITIONS_AT_MOST: Final = 100_000
-"""Clients may make topics up: past so many partitions, all further ones share one bucket."""
+"""Clients may invent topics: past this many partitions, the others share one bucket."""
 UNLIMITED_AT_MOST: Final = 100_000
+"""Cached topics without a limit; past this many the cache starts again, empty."""
 REST: Final = "<rest>"
-"""Their bucket's topic; no Kafka topic can be called so."""
+"""The topic of the shared bucket. No Kafka topic can have this name."""
 
 
 @final
 class LimitedPartition:
-    """A partition's bucket, and what happens when it is over."""
+    """A partition's bucket, and its action: THROTTLE, REJECT or OMIT."""
 
     __slots__ = ("action", "bucket")
 
@@ -30,7 +31,7 @@ class LimitedPartition:
 class PartitionBuckets:
     """The buckets of one config, on one broker.
 
-    A bucket that loses its limit keeps its history until it has been idle for an hour, as those of clients.
+    A bucket that loses its limit is kept until it has been idle for an hour, as those of clients.
     """
 
     def __init__(self, key: ConfigKey, action_key: ConfigKey, rule: RateRule) -> None:
@@ -40,17 +41,17 @@ class PartitionBuckets:
         self._rule = rule
         self._partitions: Final[dict[tuple[str, int], LimitedPartition]] = {}
         self._unlimited: Final[set[str]] = set()
-        """Topics that are known to have no limit."""
+        """Topics without a limit."""
         self.any = False
         """Whether any topic has this config."""
         self.observed = rule.observed
         self.least_limit = UNLIMITED
-        """The lowest that is configured."""
+        """The lowest configured limit: that of the shared bucket."""
         self.least_throttled = UNLIMITED
-        """The lowest of those whose clients wait."""
+        """The lowest limit of the topics with the action THROTTLE."""
 
     def find(self, topic: str, partition: int, now: float) -> LimitedPartition | None:
-        """A partition's bucket; None where it has no limit."""
+        """A partition's bucket; None if it has no limit."""
         if topic in self._unlimited:
             return None
         found = self._partitions.get((topic, partition))
@@ -83,7 +84,7 @@ class PartitionBuckets:
         return self._resources.text(TOPIC, topic, self._action_key.name) or THROTTLE
 
     def configure(self, resources: Resources, rule: RateRule, now: float) -> None:
-        """Take what is configured now; every bucket gets its limit in place."""
+        """Take new configs. A bucket whose limit changes keeps its history."""
         same_rule = rule.same(self._rule)
         if same_rule and resources is self._resources:
             return
@@ -109,7 +110,7 @@ class PartitionBuckets:
         return self.any and action in configured.values()
 
     def action(self, topic: str) -> str:
-        """What happens to a topic that is over; empty where it has no limit."""
+        """The action of a topic; empty if it has no limit."""
         limited = topic_limit(self._resources, topic, self._key) != UNLIMITED
         return self._action(topic) if limited else ""
 
@@ -119,7 +120,7 @@ class PartitionBuckets:
         return [bucket for bucket in limited if bucket.limit != UNLIMITED]
 
     def forget_idle(self, now: float) -> None:
-        """Drop the buckets that nobody has used for an hour."""
+        """Drop the buckets that have not been used for an hour."""
         idle = [names for names, limited in self._partitions.items() if limited.bucket.idle(now)]
         for names in idle:
             del self._partitions[names]

@@ -1,6 +1,6 @@
-"""ConsumedLately: which limited partitions a connection's answers have brought records of.
+"""ConsumedLately: the limited partitions of which a connection got records in the last minute.
 
-A fetch in a session does not say what it asks for, so what it may bring is judged by what came before.
+An incremental fetch does not name its partitions, so its bytes are bounded by those that it got before.
 """
 
 from typing import Final, final
@@ -9,8 +9,10 @@ from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 
 LATELY_SECONDS: Final = 60.0
-"""Longer than a client waits for its quota at once, so that it still counts afterwards."""
+"""Longer than the longest wait (max_throttle_seconds, 10 s by default), so that a bucket still counts after
+it."""
 CONNECTIONS_AT_MOST: Final = 100_000
+"""Past this many, all are forgotten: consumers then begin with small fetches again."""
 
 
 @final
@@ -20,18 +22,18 @@ class _Consumer:
     def __init__(self) -> None:
         self.at = 0.0
         self.buckets: Final[dict[Bucket, float]] = {}
-        """When it last had records of each."""
+        """By bucket: when the connection last got records."""
 
 
 @final
 class ConsumedLately:
-    """By connection, which an Identity stands for."""
+    """By connection: an Identity belongs to one."""
 
     def __init__(self) -> None:
         self._consumers: Final[dict[Identity, _Consumer]] = {}
 
     def consumed(self, who: Identity, bucket: Bucket | None, now: float) -> None:
-        """An answer brought records of a partition with this bucket; None: of one without a limit."""
+        """Note that a response had records of a partition with this bucket; None: of one without a limit."""
         consumer = self._consumers.get(who)
         if consumer is None:
             if len(self._consumers) >= CONNECTIONS_AT_MOST:
@@ -43,7 +45,7 @@ class ConsumedLately:
             consumer.buckets[bucket] = now
 
     def buckets(self, who: Identity, now: float) -> list[Bucket] | None:
-        """The buckets that count for a client's next fetch; None where it has had no records lately."""
+        """The buckets that bound a client's next fetch; None if it got no records lately."""
         consumer = self._consumers.get(who)
         if consumer is None:
             return None
@@ -56,7 +58,7 @@ class ConsumedLately:
         return list(consumer.buckets)
 
     def forget(self, now: float) -> None:
-        """Drop those that have had nothing lately; their connections may be closed."""
+        """Drop connections that got nothing lately: they may be closed."""
         gone = [who for who, consumer in self._consumers.items() if consumer.at <= now - LATELY_SECONDS]
         for who in gone:
             del self._consumers[who]

@@ -1,19 +1,22 @@
 """Bytes of records per second of each partition of a topic, on each broker (KAFKA-16042, KAFKA-16043).
 
-    pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q
-    window    wait = (rate - Q) / Q x window, Kafka's own (rate: SampledRate)
+    pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q (TokenBucket)
+    window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime)
 
-The quotas are configs of topics: every partition of the topic has the rate as a limit of its own.
-producer.byte.rate charges the partition's record batches in a Produce request as it is read,
-consumer.byte.rate those in the response of a consumer's Fetch and of ShareFetch. Where a partition is over,
-the client waits, as long as the worst of its partitions asks for; client quotas hold as well, and the longest
-wait counts. A consumer's request is bounded so that one response cannot take it seconds over.
+The quotas are configs of topics; each partition of the topic has the rate as its own limit.
+producer.byte.rate charges a partition's record batches in a Produce request when it is read,
+consumer.byte.rate those in the response to a consumer's Fetch and to ShareFetch. The actions of a topic:
 
-The topic <default> gives every topic without its own a limit, but for internal topics. A topic that is named
-by an id which the proxy does not know yet passes.
+    throttle   The client waits for the partition with the longest wait. Client quotas apply too: the longest
+               wait of all counts. A consumer's max_bytes is bounded, so that one response cannot put a
+               partition seconds over its limit.
+    reject     Partitions of Produce requests that are over their limit are rejected with a retriable error;
+               the rest of the request is forwarded. The client does not wait.
+    omit       Partitions that are over their limit are omitted from consumers' fetches. The client does not
+               wait.
 
-With producer.byte.rate.action=reject nobody waits: as long as a partition is over, what comes for it is
-rejected with a retriable error, and the rest of the request goes on.
+The topic <default> has the limit of all topics without their own, except internal ones. Topics that a client
+names by an id that the proxy does not know yet are not limited.
 """
 
 from typing import Final, final
@@ -43,7 +46,8 @@ from proxy.wire.views import Item, RequestView, ResponseView
 API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
 
 _LEAST_FETCH_SECONDS: Final = 0.25
-"""What a consumer without tokens may still ask for, in seconds of its slowest partition's quota."""
+"""A consumer without tokens may still fetch this many seconds of its slowest partition's limit. Less would
+mean many small responses, more would mean longer waits between them."""
 
 
 @final
@@ -143,9 +147,9 @@ class TopicPartitionBytes(Quota):
                 plan.bound(item, int(self._allowed(limited.bucket, now)))
 
     def _bound(self, request: RequestView, who: Identity, now: float) -> Verdict:
-        """The most that a response may bring: what the slowest partition may that this client consumes.
+        """Bound a fetch by the slowest of the partitions that the client consumes.
 
-        Nobody knows what a client consumes that has not had an answer yet: it begins with little.
+        Before the first response they are unknown: the fetch is bounded by the lowest limit of any topic.
         """
         bounding = self._lately.buckets(who, now)
         if bounding is None:
@@ -165,7 +169,7 @@ class TopicPartitionBytes(Quota):
         return Verdict(max_bytes=max(int(most), 1), bucket=slowest)
 
     def _allowed(self, bucket: Bucket, now: float) -> float:
-        """What the tokens allow, or Kafka's whole window (KAFKA-9677)."""
+        """The bytes that the tokens allow, or Kafka's whole window (KAFKA-9677)."""
         tokens = bucket.tokens
         if tokens is None:
             return bucket.limit * self._window_seconds
@@ -198,7 +202,7 @@ class TopicPartitionBytes(Quota):
 
 
 def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: float) -> Verdict:
-    """Charge partitions by the rules of the limits' source; the longest wait counts."""
+    """Charge the limits of the source; the longest wait counts."""
     if not sourced.any:
         return ALLOW
     longest = 0.0
@@ -215,7 +219,7 @@ def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: floa
 
 
 def _omit(bucket: Bucket, size: int, who: Identity, now: float) -> None:
-    """Count records of a partition that stays out of fetches while it is over, and for how long it will."""
+    """Charge records of a partition with the action OMIT, and count how long it will be omitted."""
     seconds = bucket.record(size, now)
     if seconds <= 0.0:
         return

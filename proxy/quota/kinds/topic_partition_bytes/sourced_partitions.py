@@ -1,4 +1,4 @@
-"""SourcedPartitions: buckets of partitions by the rules of a LimitSource, found with one look-up per item."""
+"""SourcedPartitions: the buckets of partitions whose limits come from a LimitSource."""
 
 from typing import Final, final
 
@@ -9,29 +9,31 @@ from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.wire.views import Item
 
 _FOUND_AT_MOST: Final = 1 << 18
+"""Cached results of the source; past this many the cache starts again, empty. Clients choose their client
+ids."""
 
-Asks = tuple[str, str, str, int]
+PartitionUse = tuple[str, str, str, int]
 """Principal, client id, topic, partition."""
 
 
 @final
 class SourcedPartitions:
-    """Those of one quota, on one broker; a source that does not want to know partitions gives none."""
+    """The buckets of one quota key, on one broker."""
 
     def __init__(self, key: str) -> None:
         self._key: Final = key
         self._source: LimitSource | None = None
         self._rule = RateRule()
         self._buckets: Final[dict[tuple[str, str], Bucket]] = {}
-        self._found: Final[dict[Asks, Bucket | None]] = {}
+        self._found: Final[dict[PartitionUse, Bucket | None]] = {}
 
     @property
     def any(self) -> bool:
-        """Whether partitions are asked for."""
+        """Whether the source has limits of partitions."""
         return self._source is not None
 
     def configure(self, source: LimitSource | None, rule: RateRule, now: float) -> None:
-        """Take another source or rule; what was used so far still counts, and the source is asked anew."""
+        """Take a new source or rule, and drop the cached results. The use so far still counts."""
         self._source = source if source is not None and source.by_partition else None
         if not rule.same(self._rule):
             for bucket in self._buckets.values():
@@ -40,16 +42,16 @@ class SourcedPartitions:
         self._found.clear()
 
     def find(self, item: Item, who: Identity, now: float) -> Bucket | None:
-        """The bucket that holds for a client's records of a partition; None where there is no limit."""
+        """The bucket of a client's use of a partition; None if it has no limit."""
         if self._source is None:
             return None
-        asks = (who.principal, who.client_id, item.topic, item.partition)
-        if asks in self._found:
-            return self._found[asks]
-        return self._ask(self._source, asks, now)
+        use = (who.principal, who.client_id, item.topic, item.partition)
+        if use in self._found:
+            return self._found[use]
+        return self._look_up(self._source, use, now)
 
-    def _ask(self, source: LimitSource, asks: Asks, now: float) -> Bucket | None:
-        sourced = source.find(self._key, asks[0], asks[1], now, asks[2], asks[3])
+    def _look_up(self, source: LimitSource, use: PartitionUse, now: float) -> Bucket | None:
+        sourced = source.find(self._key, use[0], use[1], now, use[2], use[3])
         bucket: Bucket | None = None
         if sourced is not None and sourced.limit != UNLIMITED:
             names = (sourced.user, sourced.client_id)
@@ -69,14 +71,14 @@ class SourcedPartitions:
         if sourced is None or sourced.keep:
             if len(self._found) >= _FOUND_AT_MOST:
                 self._found.clear()
-            self._found[asks] = bucket
+            self._found[use] = bucket
         return bucket
 
     def live(self) -> list[Bucket]:
         return [] if self._source is None else list(self._buckets.values())
 
     def forget_idle(self, now: float) -> None:
-        """Drop the buckets that nobody has used for an hour."""
+        """Drop the buckets that have not been used for an hour."""
         idle = [names for names, bucket in self._buckets.items() if bucket.idle(now)]
         for names in idle:
             del self._buckets[names]

@@ -31,7 +31,7 @@ class Partition:
         self.batches = RejectedBatches()
 
     def judged(self, batch, over, now=0.0, who=WHO, item=ITEM):
-        if self.batches.behind(item, batch, who, now) is not None:
+        if self.batches.gate_bucket(item, batch, who, now) is not None:
             return "behind"
         if over:
             self.batches.reject(item, batch, who, BUCKET, now)
@@ -119,7 +119,7 @@ def test_what_is_over_is_forgotten_and_there_are_never_too_many():
     assert not batches.any
     for producer_id in range(rejected_batches.GATES_AT_MOST + 1):
         batches.reject(ITEM, numbered(0, producer_id=producer_id), WHO, BUCKET, 0.0)
-    assert batches.behind(ITEM, numbered(10, producer_id=0), WHO, 0.0) is None
-    assert batches.behind(ITEM, numbered(10, producer_id=producer_id), WHO, 0.0) is BUCKET
+    assert batches.gate_bucket(ITEM, numbered(10, producer_id=0), WHO, 0.0) is None
+    assert batches.gate_bucket(ITEM, numbered(10, producer_id=producer_id), WHO, 0.0) is BUCKET
     batches.clear()
     assert not batches.any

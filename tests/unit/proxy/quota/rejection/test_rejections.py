@@ -43,7 +43,7 @@ def request(*sizes, sequence=0, topic="orders"):
 
 
 def judge(rejections, quota, of, now=0.0):
-    return rejections.judge([quota], of, WHO, MAX_SECONDS, now)
+    return rejections.reject([quota], of, WHO, MAX_SECONDS, now)
 
 
 def test_only_what_is_over_is_rejected():

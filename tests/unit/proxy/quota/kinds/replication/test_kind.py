@@ -347,7 +347,7 @@ def test_what_is_shown_of_a_move():
     assert state.rate == pytest.approx(RATE, rel=0.1)
     assert state.since == pytest.approx(START, abs=0.1)
     assert state.lag == sum(copy.left for copy in fetcher.copies) // 100
-    assert not state.endless
+    assert not state.too_low
     quota.forget_idle(now + 61)
     assert quota.shared.replicas == {}
 
@@ -374,4 +374,4 @@ def test_a_limit_below_what_is_produced_never_ends():
     produce(40)
     (state,) = limited(quota, fetcher.wakes_at)
     assert state.inbound == pytest.approx(2 * RATE, rel=0.2)
-    assert state.endless
+    assert state.too_low

@@ -41,14 +41,14 @@ def test_something_is_asked_for_at_any_rate():
 def test_batches_are_learned_from_what_comes():
     replica = Replica(KEY, 0.0)
     replica.granted = 100
-    replica.came(500, 0.0)
+    replica.got(500, 0.0)
     assert replica.batch_bytes == 500, "one batch came, though it is larger than what was granted"
     replica.granted = 500
-    replica.came(400, 0.0)
+    replica.got(400, 0.0)
     assert replica.batch_bytes == 400, "a batch is no larger than what has come"
-    replica.came(500, 0.0)
+    replica.got(500, 0.0)
     assert replica.batch_bytes == 400
-    replica.came_in_vain()
+    replica.got_nothing()
     assert replica.batch_bytes == 1000
     replica.see(item(0, 10, 700), 1.0)
     assert replica.batch_bytes == 700, "the leader's own answer has told"
@@ -56,14 +56,14 @@ def test_batches_are_learned_from_what_comes():
 
 def test_what_comes_unbounded_tells_no_batch():
     replica = Replica(KEY, 0.0)
-    replica.came(500, 0.0)
+    replica.got(500, 0.0)
     assert replica.batch_bytes == 0
 
 
 def test_growth_is_measured_over_ten_seconds():
     replica = Replica(KEY, 0.0)
     replica.see(item(0, 1000), 0.0)
-    replica.came(5000, 0.0)
+    replica.got(5000, 0.0)
     replica.see(item(50, 1500), 5.0)
     assert replica.message_bytes == 100.0
     assert replica.inbound == 0.0
@@ -74,7 +74,7 @@ def test_growth_is_measured_over_ten_seconds():
 def test_a_log_that_is_cut_off_is_measured_anew():
     replica = Replica(KEY, 0.0)
     replica.see(item(0, 1000), 0.0)
-    replica.came(5000, 0.0)
+    replica.got(5000, 0.0)
     replica.see(item(50, 2000), 20.0)
     assert replica.inbound > 0.0
     replica.see(item(10, 100), 40.0)

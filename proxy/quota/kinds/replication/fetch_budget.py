@@ -1,4 +1,4 @@
-"""Round: what replication throttles have left while one fetch is planned."""
+"""FetchBudget: the bytes that replication throttles have left while a fetch is planned."""
 
 from typing import Final, final
 
@@ -8,22 +8,22 @@ from proxy.quota.limits.enforcement import UNLIMITED
 
 
 @final
-class Round:
-    """`ahead` says how many connections have waited for a throttle longer."""
+class FetchBudget:
+    """`ahead`: the number of connections that have waited longer, by throttle."""
 
     def __init__(self, ahead: dict[Throttle, int], now: float) -> None:
         self._ahead: Final = ahead
         self._now: Final = now
         self.exhausted: Final[dict[Throttle, float]] = {}
-        """When those may let something in that now lack bytes for whom they have been asked."""
+        """Throttles that lacked bytes for a replica, and when they will have them."""
         self.left = UNLIMITED
-        """Bytes that all throttles of the replica asked about last have, if they lack none."""
+        """The bytes that all throttles of the last replica have, if none lacked any."""
         self.ready_at = now
-        """When it may come, if they do."""
+        """When the last replica may be fetched, if one did."""
 
     def lacking(self, replica: Replica, least: int) -> list[Throttle]:
-        """The sides that lack the bytes for a replica: `least`, or a turn's where that is 0, and one batch
-        at any rate.
+        """The throttles that lack the bytes for a replica: `least`, or Throttle.step_bytes if that is 0, but
+        always a whole batch.
         """
         lacking: list[Throttle] = []
         self.left = UNLIMITED
@@ -32,12 +32,12 @@ class Round:
             ready = self.exhausted.get(throttle, 0.0)
             if ready == 0.0:
                 others = self._ahead.get(throttle, 0)
-                size = max(least if least > 0 else throttle.turn_bytes, replica.batch_bytes)
+                size = max(least if least > 0 else throttle.step_bytes, replica.batch_bytes)
                 if not throttle.lacks(size, others, self._now):
                     self.left = min(self.left, throttle.allowance(self._now) - throttle.for_others(others))
                     continue
-                # Nobody overtakes one that needs more: it would wait for ever.
-                ready = throttle.ready_at(max(size, throttle.turn_bytes), others, self._now)
+                # Replicas that need less must not overtake this one: it would starve.
+                ready = throttle.ready_at(max(size, throttle.step_bytes), others, self._now)
                 self.exhausted[throttle] = ready
             lacking.append(throttle)
             self.ready_at = max(self.ready_at, ready)
