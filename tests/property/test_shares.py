@@ -56,7 +56,7 @@ def test_shares_are_those_of_the_naive_model(uses):
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(1, 100), min_size=2, max_size=4))
-def test_all_who_go_on_get_the_same_whatever_the_size_of_their_requests(sizes):
+def test_active_connections_get_equal_rates_whatever_their_request_size(sizes):
     connections = [Identity("u", "c", "127.0.0.1") for _ in sizes]
     shares, got = FairShare(0.0), [0.0] * len(sizes)
     free_at = [0.0] * len(sizes)

@@ -99,7 +99,7 @@ def test_clients_with_the_same_tags_share_a_bucket():
     )
 
 
-def test_the_callback_is_asked_when_a_client_is_first_seen():
+def test_the_callback_is_called_when_a_client_is_first_seen():
     callback = ByTeam()
     engine = engine_of(callback)
     for _ in range(5):
@@ -123,7 +123,7 @@ def test_a_type_without_a_limit_is_unlimited():
     assert engine.charge(request, ResponseView(12, True, 50_000), ALICE, 0.0).throttle_seconds == 0.0
 
 
-def test_older_callbacks_are_not_asked_about_partitions():
+def test_older_callbacks_are_not_called_for_partitions():
     callback = ByTeam()
     engine = engine_of(callback)
     assert not engine.any_items

@@ -12,7 +12,7 @@ def test_every_config_of_a_kind_is_one_of_its_resource():
     assert "producer.byte.rate" in RULES.keys(TOPIC)
 
 
-def test_a_kind_says_what_cannot_be_together():
+def test_conflicts_come_from_the_kinds():
     assert RULES.conflict(Resources({"t": {"bytes.in.per.sec.threshold": "5"}}, TOTAL)) == ""
     assert RULES.conflict(Resources({"t": {"bytes.in.per.sec.threshold": "6"}}, TOTAL)) == "6 is more than 5"
 
@@ -22,7 +22,7 @@ def test_without_kinds_there_is_nothing_to_configure():
     assert ConfigRules([]).conflict(Resources({"t": {"q": "6"}})) == ""
 
 
-def test_configs_that_are_left_to_brokers_are_none_of_ours():
+def test_configs_left_to_brokers_are_not_quotas():
     rules = ConfigRules([KIND], left_to_brokers=frozenset(["q"]), forwarded=frozenset(["p"]))
     assert "q" not in rules.keys(TOPIC)
     assert (rules.left_to_brokers, rules.forwarded) == ({"q"}, {"p"})

@@ -64,13 +64,13 @@ def counted(quota):
 @pytest.mark.parametrize(
     ("api_key", "seconds"), [(0, 1.0), (1, 2.0), (3, 0.0), (78, 2.0), (79, 0.0), (1000, 0.0), (-1, 0.0)]
 )
-def test_only_the_quotas_of_an_api_are_asked(api_key, seconds):
+def test_only_the_quotas_of_an_api_are_called(api_key, seconds):
     engine = QuotaEngine([Fixed((0,), admit=1.0), Fixed((1, 78), admit=2.0)])
     assert engine.admit(request(api_key), WHO, 0.0).throttle_seconds == seconds
     assert engine.covers(api_key) == (seconds > 0)
 
 
-def test_a_quota_that_nobody_has_is_not_asked():
+def test_an_inactive_quota_is_not_called():
     idle, used = Fixed((0, 5), admit=3.0), Fixed((0,), admit=1.0)
     engine = QuotaEngine([idle, used])
     assert engine.covers(5)
@@ -92,7 +92,7 @@ def test_connections_wait_for_the_longest_and_only_its_bucket_counts_it():
     assert long.bucket.throttled_until == 12.0
 
 
-def test_the_exempt_are_not_asked_about():
+def test_exempt_clients_are_not_charged():
     quota = Fixed((0,), admit=1.0, charge=1.0, connect=1.0)
     engine = QuotaEngine([quota])
     engine.configure(Limits({}, settings=enforcement(exempt_users=["u"], exempt_cidrs=["10.0.0.0/8"])), 0.0)
@@ -104,7 +104,7 @@ def test_the_exempt_are_not_asked_about():
     assert engine.connect("127.0.0.1", 0.0) == 1.0
 
 
-def test_what_an_observed_bucket_says_is_counted_and_dropped():
+def test_a_verdict_of_an_observed_bucket_is_counted_and_not_enforced():
     observed = Fixed((0,), admit=2.0, charge=5.0, connect=3.0, mode=OBSERVE)
     enforced = Fixed((0,), admit=1.0)
     engine = QuotaEngine([observed, enforced])
@@ -149,7 +149,7 @@ def test_a_request_that_waits_twice_counts_once_and_with_the_longer_wait():
     assert late.bucket.throttled_until == 1.5
 
 
-def test_what_was_waited_before_the_answer_came_does_not_count_again():
+def test_a_wait_before_the_response_is_not_counted_twice():
     late = Fixed((0,), charge=1.5)
     engine = QuotaEngine([late])
     engine.charge(request(), RESPONSE, WHO, 10.0, 11.0)
@@ -239,7 +239,7 @@ def joining(made, scope=PER_BROKER):
     return QuotaKind(name=scope, keys=(), api_keys=(0,), scope=scope, build=build, help="")
 
 
-def test_quotas_of_brokers_know_their_broker_and_their_fellows():
+def test_quotas_join_their_broker_and_its_peers():
     made, shared = [], []
     engines = QuotaEngines([joining(made), joining(shared, PER_CLUSTER)], SOME)
     engines.engine(1, 0.0)
@@ -288,7 +288,7 @@ class Omitting(Quota):
                 plan.omit(item, now + 2.0)
 
 
-def test_fetches_are_held_by_the_quotas_that_may():
+def test_only_quotas_that_omit_plan_fetches():
     engine = QuotaEngine([Fixed((1,)), Omitting(False)])
     assert not engine.omits
     assert not engine.may_omit("t", 1, -1, WHO)
@@ -302,7 +302,7 @@ def test_fetches_are_held_by_the_quotas_that_may():
     assert ([item.omitted for item in items], plan.ask_again_at) == ([False, True], 12.0)
 
 
-def test_nothing_of_the_exempt_is_held():
+def test_partitions_of_exempt_clients_are_not_omitted():
     engine = QuotaEngine([Omitting()])
     before = engine.generation
     engine.configure(Limits({}, settings=enforcement(exempt_users=[WHO.principal])), 0.0)

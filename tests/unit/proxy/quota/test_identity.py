@@ -64,7 +64,7 @@ def test_entities_differ_in_every_part():
     assert QuotaEntity(None, None, "10.0.0.1") != QuotaEntity("10.0.0.1", None)
 
 
-def test_entities_read_well():
+def test_entities_are_shown_by_part_and_name():
     assert str(QuotaEntity("alice", DEFAULT)) == "user alice, client-id <default>"
     assert str(QuotaEntity(None, None, "10.0.0.0/8")) == "ip 10.0.0.0/8"
 

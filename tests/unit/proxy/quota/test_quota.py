@@ -44,7 +44,7 @@ def test_a_value_that_kafka_takes_is_fine(type, value):
         (DOUBLE, None, "q is None; it must be a number greater than 0"),
     ],
 )
-def test_any_other_value_gets_a_sentence(type, value, sentence):
+def test_an_invalid_value_is_rejected(type, value, sentence):
     assert QuotaKey("q", type).problem(value) == sentence
 
 
@@ -71,7 +71,7 @@ def test_a_quota_is_one_of_clients_or_one_of_addresses(for_ip, entity, sentence)
     assert QuotaKey("q", LONG, for_ip=for_ip).misplaced(entity) == sentence
 
 
-def test_a_quota_that_overrides_nothing_passes_everything():
+def test_the_base_class_allows_everything():
     quota, who = Quota((0,)), Identity("u", "c", "127.0.0.1")
     request = RequestView(0, 9, 1, "c", 100)
     quota.configure(Limits({}), 0.0)

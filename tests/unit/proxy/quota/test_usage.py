@@ -108,7 +108,7 @@ def test_connections_of_a_client_share():
     assert ledger.client(1, "u", "c") is not ledger.client(1, "u", "d")
 
 
-def test_a_wait_names_the_quota_that_bound_most():
+def test_a_tally_names_the_quota_that_throttled_longest():
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     client.count_throttle(PRODUCE, "producer_byte_rate", 0.5, 1)
@@ -144,7 +144,7 @@ def test_tallies_add_up():
     assert (one.throttle_seconds, one.quotas) == (11.0, {"q": 11.0})
 
 
-def test_what_a_client_makes_up_is_bounded():
+def test_invented_topics_are_bounded():
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     for api_key in (API_KEYS - 1, API_KEYS, 32767):

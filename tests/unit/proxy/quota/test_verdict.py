@@ -35,7 +35,7 @@ def test_combine(first, second, both):
     assert fields(combine(Verdict(*first), Verdict(*second))) == both
 
 
-def test_combining_with_pass_makes_nothing_new():
+def test_combining_with_allow_returns_the_other_verdict():
     verdict = Verdict(1.0, 5, SHORT)
     assert combine(ALLOW, verdict) is verdict
     assert combine(verdict, ALLOW) is verdict
@@ -50,5 +50,5 @@ def test_combining_changes_neither():
     assert [fields(verdict) for verdict in verdicts] == before
 
 
-def test_pass_asks_for_nothing():
+def test_allow_has_no_wait_and_no_bound():
     assert fields(ALLOW) == (0.0, NO_BOUND, None)

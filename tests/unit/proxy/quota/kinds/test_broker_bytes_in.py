@@ -112,7 +112,7 @@ def test_what_the_broker_rejects_is_taken_back():
     assert made.error_bytes == 5000
 
 
-def test_a_topic_whose_name_was_found_meanwhile_is_taken_back_all_the_same():
+def test_rejected_bytes_are_matched_by_topic_id():
     made = quota()
     topic_id = bytes(15) + b"\x01"
     request = RequestView(PRODUCE, 13, 1, "c", 10_000)
@@ -149,7 +149,7 @@ def test_a_topic_that_is_not_on_the_broker_yet_has_the_share_of_one_more():
     assert thresholds(made)["new"] == 200
 
 
-def test_the_default_topics_threshold_is_everybodys_own():
+def test_the_default_threshold_applies_to_each_topic():
     made = quota(limits("1000", {DEFAULT_RESOURCE: "150", "a": "400"}))
     assert thresholds(made) == {"": 1000, "a": 400, "b": 150, "c": 150}
 
@@ -161,7 +161,7 @@ def test_internal_topics_have_no_share_and_are_not_rejected():
     assert rejected(made, TICK, "__consumer_offsets") == {}
 
 
-def test_without_a_total_nothing_is_asked():
+def test_without_a_total_the_quota_is_inactive():
     made = quota(limits(None, {"a": "400"}))
     assert (made.active, made.rejects, made.wants_partitions, made.item_api_keys) == (False, False, False, ())
     assert made.live() == []

@@ -102,16 +102,14 @@ BOUNDS = [
 
 @pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])
 @pytest.mark.parametrize(("configured", "before", "max_bytes", "bound"), BOUNDS)
-def test_a_consumer_may_ask_for_what_its_quota_allows_and_always_for_something(
-    api_key, configured, before, max_bytes, bound
-):
+def test_a_fetch_is_bounded_by_the_tokens_and_never_to_nothing(api_key, configured, before, max_bytes, bound):
     quota = quota_of(configured)
     quota.charge(fetch(api_key), response(before - 4), WHO, 0.0)
     assert quota.admit(fetch(api_key, max_bytes), WHO, 0.0).max_bytes == bound
 
 
 @pytest.mark.parametrize("replica_id", [0, 2])
-def test_followers_are_left_alone(replica_id):
+def test_fetches_of_followers_are_not_planned(replica_id):
     quota = quota_of(limits())
     assert quota.admit(fetch(replica_id=replica_id), WHO, 0.0) is ALLOW
     assert quota.charge(fetch(replica_id=replica_id), response(MB), WHO, 0.0) is ALLOW
@@ -181,7 +179,7 @@ def producer(quota_bytes, size):
     return lambda now: engine.admit(produce(size), WHO, now).throttle_seconds
 
 
-def test_a_producer_that_waits_as_told_is_near_its_quota_in_every_second():
+def test_a_paced_producer_is_near_its_quota_in_every_second():
     sent = drive(producer(MB, 16_384), 1, 40)
     rates = second_by_second([(at, 16_384) for at, _ in sent], 40)
     assert all(rate == pytest.approx(MB, rel=0.03) for rate in rates[3:])
@@ -264,7 +262,7 @@ def test_consumers_share_a_bucket_equally_whatever_the_size_of_their_responses()
 
 
 @pytest.mark.parametrize("api_key", [3, 8, 9, 10, 11, 12, 13, 14, 18, 22, 68, 76, 79])
-def test_group_heartbeat_and_metadata_requests_are_not_asked_about(api_key):
+def test_other_apis_are_not_covered(api_key):
     engine = QuotaEngine([quota_of(limits())])
     engine.configure(limits(), 0.0)
     request = RequestView(api_key, 9, 1, "c", MB)
@@ -276,7 +274,7 @@ def test_group_heartbeat_and_metadata_requests_are_not_asked_about(api_key):
     assert not engine.covers(api_key)
 
 
-def test_a_consumer_that_asks_for_all_it_may_is_near_its_quota_in_every_second():
+def test_a_paced_consumer_is_near_its_quota_in_every_second():
     engine = QuotaEngine([quota_of(limits(consumer=MB))])
     got = []
 

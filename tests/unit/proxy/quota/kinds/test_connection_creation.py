@@ -58,7 +58,7 @@ def test_in_a_storm_connections_are_served_at_the_quota(algorithm):
     assert served[-1] == pytest.approx((250 - burst) / 10)
 
 
-def test_beyond_the_longest_queue_all_wait_alike_and_it_grows_no_longer():
+def test_the_debt_is_bounded_to_the_longest_wait():
     engine = engine_of(limits({DEFAULT: 10.0}))
     waits = [engine.connect(ADDRESS, 0.0) for _ in range(5000)]
     assert max(waits) == MAX_WAIT_SECONDS

@@ -77,7 +77,7 @@ def test_bandwidths_own_settings_do_not_matter():
     assert Mutations(2.0, algorithm=WINDOW, samples=3, window_seconds=7.0, burst_seconds=9.0).tokens() == 22.0
 
 
-def test_strict_what_crosses_is_admitted_and_the_next_is_not():
+def test_strict_admits_what_crosses_the_limit_and_rejects_the_next():
     """2 x 30 partitions at 2 per second."""
     client = Mutations(2.0)
     assert client.strict(30)
@@ -164,7 +164,7 @@ def test_a_deleted_limit_is_gone_at_once():
     assert not client.quota.active
 
 
-def test_nobody_else_is_limited():
+def test_other_entities_are_not_limited():
     quota = quota_of()
     assert quota.bucket(Identity("v", "c", "127.0.0.1"), NOW) is None
     assert ControllerMutation().bucket(WHO, NOW) is None
@@ -194,7 +194,7 @@ def test_observed_everything_is_admitted_and_what_would_have_been_a_wait_is_coun
     assert client.tokens() == 0.0, "what was only observed is no debt"
 
 
-def test_the_idle_are_forgotten():
+def test_idle_state_is_dropped():
     client = Mutations(2.0)
     client.strict(1000)
     client.quota.forget_idle(NOW + 3599.0)
@@ -208,7 +208,7 @@ def test_the_idle_are_forgotten():
     assert bucket.state(NOW + 3610.0).tokens == 22.0
 
 
-def test_the_engine_has_its_requests_intercepted_while_anybody_has_a_quota():
+def test_requests_are_intercepted_while_an_entity_has_the_quota():
     engine = QuotaEngine([ControllerMutation()])
     assert not any(engine.intercepts(key) for key in API_KEYS)
     engine.configure(limits(), NOW)

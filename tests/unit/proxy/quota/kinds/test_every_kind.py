@@ -106,7 +106,7 @@ def test_a_key_belongs_to_one_kind():
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
-def test_a_kind_says_what_it_is(kind):
+def test_a_kind_describes_itself(kind):
     assert kind.help.endswith(".")
     assert kind.scope in (PER_BROKER, PER_CLUSTER)
     assert kind.keys or kind.configs
@@ -128,7 +128,7 @@ def test_before_it_is_configured_everything_passes(kind):
 
 
 @every_kind
-def test_it_is_active_while_anybody_has_such_a_quota(kind):
+def test_it_is_active_while_an_entity_has_the_quota(kind):
     quota = kind.build()
     assert not quota.active
     for limits in (limits_of(kind), limits_of(kind, who="10.0.0.1")):
@@ -140,7 +140,7 @@ def test_it_is_active_while_anybody_has_such_a_quota(kind):
 
 @every_kind
 @every_algorithm
-def test_pass_stays_as_it_is(kind, algorithm):
+def test_combining_allow_with_allow_is_allow(kind, algorithm):
     use(kind, quota_of(kind, limits_of(kind, algorithm=algorithm)), 2000)
     assert (ALLOW.throttle_seconds, ALLOW.max_bytes, ALLOW.bucket) == (0, -1, None)
 
@@ -216,7 +216,7 @@ def test_showing_changes_nothing(kind):
 
 
 @every_kind
-def test_the_idle_are_forgotten(kind):
+def test_idle_state_is_dropped(kind):
     quota = quota_of(kind, limits_of(kind))
     use(kind, quota, 2000)
     quota.forget_idle(3599.0)
@@ -268,7 +268,7 @@ def test_an_observed_quota_bounds_no_request(kind, algorithm):
 
 
 @every_kind
-def test_what_was_only_observed_is_no_debt_when_it_is_enforced(kind):
+def test_observed_use_is_no_debt_once_enforced(kind):
     engine = engine_of(kind, limits_of(kind, mode=OBSERVE))
     for _ in range(20):
         pass_through(kind, engine, 200)
@@ -281,7 +281,7 @@ EXEMPT = [{"exempt_cidrs": ["127.0.0.0/8"]}, {"exempt_users": ["u"]}, {"exempt_c
 
 @every_kind
 @pytest.mark.parametrize("exempt", EXEMPT)
-def test_the_exempt_pass_and_leave_no_trace(kind, exempt):
+def test_exempt_clients_have_no_buckets(kind, exempt):
     if not kind.api_keys and "exempt_cidrs" not in exempt:
         return  # Nobody knows a new connection's user and client id.
     engine = engine_of(kind, limits_of(kind, **exempt))

@@ -54,7 +54,9 @@ WAITS = [
 
 
 @pytest.mark.parametrize(("algorithm", "seconds", "wait"), WAITS)
-def test_an_answer_is_charged_its_time_in_percent_and_waits_a_window_at_most(algorithm, seconds, wait):
+def test_a_response_is_charged_its_time_in_percent_with_a_wait_of_one_window_at_most(
+    algorithm, seconds, wait
+):
     quota = quota_of(limits(algorithm=algorithm))
     verdict = charge(quota, seconds)
     assert verdict.throttle_seconds == pytest.approx(wait)
@@ -62,7 +64,7 @@ def test_an_answer_is_charged_its_time_in_percent_and_waits_a_window_at_most(alg
     assert used(quota) == pytest.approx(seconds * 100)
 
 
-def test_requests_are_judged_by_their_answers_alone():
+def test_requests_are_charged_when_their_response_arrives():
     quota = quota_of(limits(0.001))
     request = RequestView(METADATA, 9, 1, "c", 100)
     charge(quota, 100.0)
@@ -100,13 +102,13 @@ COUNTED = [
 
 
 @pytest.mark.parametrize(("api_key", "max_wait_ms", "seconds", "counted"), COUNTED)
-def test_a_wait_that_was_asked_for_does_not_count(api_key, max_wait_ms, seconds, counted):
+def test_a_wait_that_the_client_requested_is_not_charged(api_key, max_wait_ms, seconds, counted):
     quota = quota_of(limits(algorithm=WINDOW))
     charge(quota, seconds, 0.0, api_key, max_wait_ms)
     assert used(quota) == pytest.approx(counted * 100)
 
 
-def test_an_idle_consumer_never_waits():
+def test_an_idle_consumer_is_not_throttled():
     """It asks again and again, and is answered when its max_wait_ms is over, or when something has come."""
     quota = quota_of(limits(5.0))
     for step in range(200):
@@ -115,7 +117,7 @@ def test_an_idle_consumer_never_waits():
 
 
 @pytest.mark.parametrize("replica_id", [0, 2])
-def test_followers_are_left_alone(replica_id):
+def test_fetches_of_followers_are_not_planned(replica_id):
     quota = quota_of(limits())
     assert charge(quota, 100.0, api_key=FETCH, replica_id=replica_id) is ALLOW
     assert quota.live() == []
@@ -140,7 +142,7 @@ def test_one_slow_request_is_forgotten_when_kafkas_rate_forgets_it(algorithm):
 
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])
 @pytest.mark.parametrize("percent", [10.0, 50.0, 150.0])
-def test_a_client_that_waits_as_told_takes_its_share_of_a_thread(algorithm, percent):
+def test_a_client_that_obeys_throttling_stays_at_its_percentage(algorithm, percent):
     """Requests of 20 ms, on so many connections that they could take twice the share."""
     engine = QuotaEngine([KIND.build()])
     engine.configure(limits(percent, algorithm), 0.0)

@@ -33,7 +33,7 @@ def test_throttled_replicas_are_a_list_or_all(value):
 @pytest.mark.parametrize(
     "value", ["*,0:1", "**", "1", "1:", ":1", "1:2:3", "a:1", "-1:2", "0:1;1:2", "\u0663:1"]
 )
-def test_and_nothing_else(value):
+def test_other_topics_are_not_limited(value):
     problem = LEADER_THROTTLED_REPLICAS.problem(value)
     assert problem.startswith(
         f"Invalid value {value} for configuration leader.replication.throttled.replicas: "

@@ -58,7 +58,7 @@ def test_a_value_that_kafka_takes_has_one_spelling(config, text, canonical):
         (key(LIST, check=lambda text: f"not {text}"), "x", "not x"),
     ],
 )
-def test_any_other_gets_kafkas_sentence(config, text, why):
+def test_an_invalid_value_gets_kafkas_message(config, text, why):
     assert config.problem(text) == f"Invalid value {text} for configuration q: {why}"
 
 
@@ -84,7 +84,7 @@ def test_a_resources_own_value_beats_the_default():
     assert resources.configured(TOPIC, "q") == {}
 
 
-def test_what_nobody_configured_has_no_value():
+def test_a_config_that_is_not_set_has_no_value():
     assert NO_RESOURCES.number(TOPIC, "t", RATE) is None
     assert NO_RESOURCES.text(BROKER, "1", RATE) is None
     assert not NO_RESOURCES.flag(BROKER, "1", FLAG)

@@ -53,7 +53,7 @@ def test_any_other_table_may_differ_in_anything():
         (None, None, "10.0.0.0/8"),
     ],
 )
-def test_what_holds_for_several_may_change_anything(entity):
+def test_a_change_of_a_default_or_a_network_may_change_any_bucket(entity):
     old = Table({})
     assert old.with_changes({ALICE: 1.0, entity: 2.0}).change_since(old) is None
 

@@ -49,7 +49,7 @@ def test_the_shown_rate_is_kafkas_whatever_limits(rule):
     assert used.state(10.0).rate == pytest.approx(50.0)
 
 
-def test_state_tells_all():
+def test_state_has_every_value():
     used = bucket()
     used.count_throttle(2.0, 1, 22.0)
     used.count_throttle(0.5, 1, 21.5)
@@ -129,7 +129,7 @@ CUT_SHORT = [(SHORT, 21_000), (SHORT_WINDOW, 30_000)]
 
 
 @pytest.mark.parametrize(("rule", "size"), CUT_SHORT)
-def test_what_was_not_waited_for_stays_as_a_debt(rule, size):
+def test_the_part_beyond_the_longest_wait_stays_as_debt(rule, size):
     used = bucket(rule)
     waited = 10.0
     for _ in range(10):
@@ -241,7 +241,7 @@ def test_each_connection_waits_for_its_own_part_of_a_debt():
     assert used.record(0, 11.0) == pytest.approx(9.2)
 
 
-def test_what_tokens_cover_is_nobodys_debt():
+def test_use_within_the_tokens_is_no_debt():
     one, other = connections(2)
     used = bucket()
     assert used.record(1500, 10.0, one) == pytest.approx(0.5)
@@ -250,7 +250,7 @@ def test_what_tokens_cover_is_nobodys_debt():
     assert used.record(500, 12.0, other) == pytest.approx(0.5)
 
 
-def test_without_a_debt_nobodys_is_left():
+def test_without_a_debt_no_share_is_left():
     """What a connection owed is forgotten with the debt, whatever rounding left of it."""
     one, other = connections(2)
     used = bucket()

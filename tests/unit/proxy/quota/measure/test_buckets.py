@@ -91,7 +91,7 @@ def test_another_level_is_another_bucket_and_going_back_finds_the_old_one():
     assert names(found) == [("u", "", 1000.0)]
 
 
-def test_a_deleted_quota_limits_nobody_and_shows_nothing():
+def test_a_deleted_quota_limits_no_client_and_has_no_bucket():
     found = buckets(EACH_USER)
     bucket = found.find(who(), 0.0)
     found.configure(Limits({}), RULE, 0.0)
@@ -108,7 +108,7 @@ def test_a_new_quota_reaches_a_client_that_had_none():
     assert found.find(who("u"), 0.0) is not None
 
 
-def test_the_idle_are_forgotten_and_the_used_are_not():
+def test_idle_buckets_are_dropped_and_used_ones_stay():
     found = buckets(EACH_USER)
     idle, used = found.find(who("u"), 0.0), found.find(who("v"), 0.0)
     used.record(1, 1000.0)
@@ -186,7 +186,7 @@ def test_addresses_have_buckets_of_their_own():
     assert names(found) == [("10.0.0.1", "", 1000.0)]
 
 
-def test_any_says_whether_anybody_has_the_quota():
+def test_any_is_set_while_an_entity_has_the_quota():
     found = buckets({})
     assert not found.any
     found.configure(Limits(EACH_USER), RULE, 0.0)

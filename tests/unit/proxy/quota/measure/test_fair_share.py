@@ -24,7 +24,7 @@ def test_equal_debts_are_paid_together():
     assert waits == pytest.approx([0.5, 1.0, 1.5, 2.0])
 
 
-def test_who_comes_new_waits_for_all_that_is_owed():
+def test_a_new_connection_waits_for_the_whole_debt():
     large, small, late = connections(3)
     shares = FairShare(10.0)
     assert shares.owe(large, 1000.0, RATE, 10.0) == pytest.approx(10.0)
@@ -52,7 +52,7 @@ def test_what_one_does_not_need_goes_to_the_others():
     assert shares.owe(small, 0.0, RATE, 0.5) == pytest.approx(0.0)
 
 
-def test_who_has_waited_as_told_owes_nothing():
+def test_a_connection_that_has_waited_owes_nothing():
     one, other = connections(2)
     shares = FairShare(0.0)
     shares.owe(one, 30.0, RATE, 0.0)

@@ -65,7 +65,7 @@ def test_the_rejected_one_may_be_rejected_again():
     assert [partition.judged(b, False), partition.judged(numbered(20), False)] == ["on", "on"]
 
 
-def test_what_the_broker_has_already_passes():
+def test_batches_before_the_rejected_one_are_forwarded():
     partition = Partition()
     assert partition.judged(numbered(10), True) == "rejected"
     assert partition.judged(numbered(0), False) == "on"
@@ -90,7 +90,7 @@ def test_producers_and_partitions_do_not_wait_for_each_other():
     assert partition.judged(numbered(20), False, who=OTHER) == "behind", "a producer may connect anew"
 
 
-def test_a_batch_that_never_comes_again_holds_nobody_up_for_ever():
+def test_a_gate_opens_at_its_deadline():
     partition = Partition()
     partition.judged(numbered(10), True)
     assert partition.judged(numbered(20), False, IDEMPOTENT_SECONDS - 0.1) == "behind"
@@ -110,7 +110,7 @@ def test_other_producers_batches_are_known_by_checksum_or_time():
     assert partition.judged(dated(200, 3), False, OTHERS_SECONDS) == "on"
 
 
-def test_what_is_over_is_forgotten_and_there_are_never_too_many():
+def test_gates_end_at_their_deadline_and_are_bounded():
     batches = RejectedBatches()
     batches.reject(ITEM, numbered(0), WHO, BUCKET, 0.0)
     batches.forget(IDEMPOTENT_SECONDS - 1)

@@ -46,26 +46,26 @@ def judge(rejections, quota, of, now=0.0):
     return rejections.reject([quota], of, WHO, MAX_SECONDS, now)
 
 
-def test_only_what_is_over_is_rejected():
+def test_only_partitions_over_the_limit_are_rejected():
     rejections = Rejections()
     assert judge(rejections, Hot(partitions=()), request(100, 100)) is NOTHING_REJECTED
     verdict = judge(rejections, Hot(partitions=(0, 2)), request(100, 100, 100))
     assert (verdict.items, verdict.throttle_seconds) == ([0, 2], 0.0)
 
 
-def test_as_much_as_the_limit_may_come_to_be_rejected_and_beyond_it_the_client_waits():
+def test_a_client_waits_once_its_rejected_bytes_exceed_the_limit():
     rejections, hot = Rejections(), Hot()
     waits = [judge(rejections, hot, request(500), now).throttle_seconds for now in (0.0, 0.0, 0.0, 0.5, 2.0)]
     assert waits == pytest.approx([0.0, 0.0, 0.5, 0.5, 0.0])
     assert hot.bucket.throttle_seconds == pytest.approx(1.0)
 
 
-def test_nobody_waits_longer_than_the_longest_wait_or_until_the_limit_is_kept_again():
+def test_a_wait_ends_at_the_maximum_or_when_the_bucket_is_within_its_limit():
     assert judge(Rejections(), Hot(), request(1_000_000)).throttle_seconds == MAX_SECONDS
     assert judge(Rejections(), Hot(used=1500), request(1_000_000)).throttle_seconds == pytest.approx(0.5)
 
 
-def test_what_was_on_its_way_adds_nothing_to_the_wait():
+def test_batches_rejected_for_their_order_add_nothing_to_the_wait():
     rejections, hot = Rejections(), Hot()
     assert judge(rejections, hot, request(1500)).throttle_seconds == pytest.approx(0.5)
     verdicts = [judge(rejections, hot, request(5000, sequence=10 * at)) for at in (1, 2, 3)]

@@ -45,7 +45,7 @@ def paced(came, rate=RATE, variation=0.15):
 
 @pytest.mark.parametrize("limits", [throttled(RATE), throttled(None, RATE), throttled(RATE, RATE)])
 @pytest.mark.parametrize("batch", [1000, 16_000, 200_000])
-def test_a_move_is_even(limits, batch):
+def test_the_rate_of_a_reassignment_is_even(limits, batch):
     fetcher = Fetcher(quotas(limits, [1])[1], 2, copies(2, 8, PLENTY, batch))
     came = run([fetcher], SECONDS)
     paced(came)
@@ -53,7 +53,7 @@ def test_a_move_is_even(limits, batch):
     assert max(copy.longest_wait for copy in fetcher.copies) < 3.0
 
 
-def test_replicas_begin_one_by_one():
+def test_replicas_start_one_by_one():
     """A follower takes long over the first bytes of each, and fetches nothing else meanwhile."""
     fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 20, PLENTY), seconds_to_begin=0.04)
     paced(run([fetcher], SECONDS))
@@ -64,7 +64,7 @@ def test_replicas_begin_one_by_one():
     assert max(copy.longest_wait for copy in fetcher.copies) < 3.0
 
 
-def test_a_replica_of_which_nothing_comes_does_not_stop_others_from_beginning():
+def test_a_replica_without_records_does_not_block_others_from_starting():
     behind = copies(2, 10, PLENTY)
     for copy in behind[:5]:
         copy.size = 0
@@ -75,7 +75,7 @@ def test_a_replica_of_which_nothing_comes_does_not_stop_others_from_beginning():
     assert all(copy.offset > 0 for copy in behind[5:])
 
 
-def test_windows_let_all_begin_at_once():
+def test_with_windows_all_replicas_start_at_once():
     fetcher = Fetcher(quotas(throttled(RATE, algorithm=WINDOW), [1])[1], 2, copies(2, 5, PLENTY))
     run([fetcher], 1)
     assert max(fetcher.began) - min(fetcher.began) < 0.01
@@ -125,7 +125,7 @@ def test_large_batches_are_not_overtaken_by_small_ones():
     assert min(copy.offset for copy in large) > 0
 
 
-def test_partitions_take_turns_whatever_the_size_of_their_batches():
+def test_partitions_get_equal_rates_whatever_their_batch_size():
     """Here each batch is all that a fetch may bring of a partition."""
     fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 8, PLENTY, 900_000, max_bytes=900_000))
     run([fetcher], SECONDS)
@@ -133,7 +133,7 @@ def test_partitions_take_turns_whatever_the_size_of_their_batches():
     assert max(shares) < 2 * min(shares)
 
 
-def test_a_move_ends_and_nothing_is_held_at_its_end():
+def test_a_reassignment_ends_and_no_replica_stays_omitted():
     fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 4, 10_000_000))
     came = run([fetcher], SECONDS)
     assert sum(size for _, size in came) == 40_000_000
@@ -149,7 +149,7 @@ def test_a_changed_limit_holds_within_a_second():
     assert statistics.mean(sizes) == pytest.approx(RATE / 4, rel=0.1)
 
 
-def test_kafkas_window_moves_in_bursts():
+def test_with_windows_a_reassignment_has_bursts():
     came = run([Fetcher(quotas(throttled(RATE, algorithm=WINDOW), [1])[1], 2, copies(2, 8, PLENTY))], 60)
     assert sum(size for _, size in came) / 60 == pytest.approx(RATE, rel=0.2)
     assert by_second(came, 60).count(0) > 10
@@ -204,27 +204,27 @@ def limited(quota, now):
     return [state for state in quota.shared.report(now) if state.limited]
 
 
-def test_what_is_not_in_sync_is_held(spent):
+def test_a_replica_that_is_not_in_sync_is_omitted(spent):
     plan = plan_of(spent, view_at=START)
     assert plan.omitted == 1
     assert plan.ask_again_at > START + 1
 
 
-def test_what_the_cluster_says_to_be_in_sync_is_not_held(spent):
+def test_a_replica_in_the_isr_is_not_omitted(spent):
     assert plan_of(spent, view_at=START, isr=frozenset([1, 2])).omitted == 0
 
 
-def test_what_has_come_to_its_high_watermark_is_not_held(spent):
+def test_a_replica_at_its_high_watermark_is_not_omitted(spent):
     assert plan_of(spent, view_at=START, offset=50, watermark=50).omitted == 0
     assert plan_of(spent, view_at=START, offset=49, watermark=50).omitted == 1
 
 
 @pytest.mark.parametrize(("age", "omitted"), [(1.9, 1), (2.1, 0)])
-def test_what_nobody_has_said_lately_is_in_sync(spent, age, omitted):
+def test_a_replica_without_recent_reports_counts_as_in_sync(spent, age, omitted):
     assert plan_of(spent, view_at=START - age).omitted == omitted
 
 
-def test_what_its_leader_has_told_lately_does_without_the_cluster(spent):
+def test_a_recent_high_watermark_needs_no_metadata(spent):
     plan_of(spent, view_at=START, offset=10, watermark=50)
     spend(spent, 1)
     assert plan_of(spent, START + 1.9, view_at=START - 10, offset=10, watermark=50).omitted == 1
@@ -232,7 +232,7 @@ def test_what_its_leader_has_told_lately_does_without_the_cluster(spent):
 
 
 @pytest.mark.parametrize(("age", "omitted"), [(0.1, 1), (2.5, 0)])
-def test_what_a_follower_was_told_before_it_went_away_does_not_count(spent, age, omitted):
+def test_a_high_watermark_from_an_earlier_connection_does_not_count(spent, age, omitted):
     """It was in sync, and has a new session; the cluster says that it is not any more, or nothing lately."""
     assert plan_of(spent, view_at=START, offset=100, watermark=100).omitted == 0
     later = START + 1
@@ -240,7 +240,7 @@ def test_what_a_follower_was_told_before_it_went_away_does_not_count(spent, age,
     assert plan_of(spent, later, view_at=later - age, offset=100).omitted == omitted
 
 
-def test_before_the_cluster_has_said_anything_all_is_in_sync(spent):
+def test_without_metadata_replicas_count_as_in_sync(spent):
     assert plan_of(spent).omitted == 0
     spent.see_cluster(ClusterView("c", {}, {}), START)
     assert plan_of(spent).omitted == 0
@@ -255,14 +255,14 @@ def test_replicas_in_sync_count_for_those_that_are_not():
     assert plan_of(quota, view_at=START, follower=3).omitted == 1
 
 
-def test_a_consumer_is_nobody_s_follower(spent):
+def test_consumers_are_not_charged(spent):
     assert not spent.may_omit(TOPIC, 0, -1, WHO)
     assert spent.may_omit(TOPIC, 0, 2, WHO)
     spend(spent, follower=-1)
     assert limited(spent, START)[0].total_bytes == 100 * MEBIBYTE
 
 
-def test_only_what_is_listed_or_switched_on_is_held():
+def test_only_listed_or_switched_replicas_are_omitted():
     limits = throttled(RATE, topics={"u": {"leader.replication.throttled.replicas": "0:1"}})
     quota = quotas(limits, [1])[1]
     assert quota.may_omit("u", 0, 2, WHO)
@@ -282,14 +282,14 @@ def test_only_what_is_listed_or_switched_on_is_held():
         Limits({}, resources=Resources({TOPIC: {"leader.replication.throttled.replicas": "*"}})),
     ],
 )
-def test_it_is_not_in_force_without_a_rate_or_without_replicas(limits):
+def test_it_is_inactive_without_a_rate_or_without_replicas(limits):
     quota = quotas(limits, [1])[1]
     assert not quota.active
     assert not quota.wants_partitions
     assert not quota.omits
 
 
-def test_what_a_broken_connection_was_granted_is_given_back():
+def test_grants_of_a_closed_connection_are_released():
     """A batch that takes this limit a quarter of an hour."""
     quota = quotas(throttled(1000), [1])[1]
     assert plan_of(quota, view_at=START, batch=MEBIBYTE).omitted == 0
@@ -325,7 +325,7 @@ def test_each_side_may_be_observed_alone():
     assert {state.total_bytes for state in limited(quota, START)} == {100 * MEBIBYTE}
 
 
-def test_what_was_only_observed_is_no_debt():
+def test_observed_use_is_no_debt():
     resources = throttled(RATE).resources
     quota = quotas(Limits({}, resources=resources, settings=enforcement(algorithm=PACE, mode=OBSERVE)), [1])[
         1
@@ -335,7 +335,7 @@ def test_what_was_only_observed_is_no_debt():
     assert plan_of(quota, view_at=START).omitted == 0
 
 
-def test_what_is_shown_of_a_move():
+def test_the_state_of_a_reassignment():
     quota = quotas(throttled(RATE), [1])[1]
     fetcher = Fetcher(quota, 2, copies(2, 4, 50 * MEBIBYTE))
     run([fetcher], 30)
@@ -359,7 +359,7 @@ def test_every_broker_is_shown_from_the_start():
     assert shown == {("leader", 1): False, ("follower", 1): True, ("leader", 2): False, ("follower", 2): True}
 
 
-def test_a_limit_below_what_is_produced_never_ends():
+def test_a_limit_below_the_inbound_rate_is_too_low():
     quota = quotas(throttled(RATE), [1])[1]
     fetcher = Fetcher(quota, 2, copies(2, 4, 50 * MEBIBYTE))
 

@@ -16,7 +16,7 @@ def item(offset, watermark=-1, batch=0):
     return made
 
 
-def test_lag_is_unknown_before_its_leader_has_spoken():
+def test_lag_is_unknown_before_the_first_high_watermark():
     replica = Replica(KEY, 0.0)
     replica.see(item(10), 0.0)
     assert replica.lag == 0
@@ -34,11 +34,11 @@ def test_a_size_is_fit_to_whole_batches(size, fits):
     assert replica.fit(size) == fits
 
 
-def test_something_is_asked_for_at_any_rate():
+def test_a_fetch_is_bounded_to_at_least_one_byte():
     assert Replica(KEY, 0.0).fit(0.3) == 1
 
 
-def test_batches_are_learned_from_what_comes():
+def test_the_batch_size_is_learned_from_responses():
     replica = Replica(KEY, 0.0)
     replica.granted = 100
     replica.got(500, 0.0)
@@ -54,7 +54,7 @@ def test_batches_are_learned_from_what_comes():
     assert replica.batch_bytes == 700, "the leader's own answer has told"
 
 
-def test_what_comes_unbounded_tells_no_batch():
+def test_an_unbounded_response_does_not_show_the_batch_size():
     replica = Replica(KEY, 0.0)
     replica.got(500, 0.0)
     assert replica.batch_bytes == 0
@@ -71,7 +71,7 @@ def test_growth_is_measured_over_ten_seconds():
     assert replica.inbound == 100.0 * 100.0
 
 
-def test_a_log_that_is_cut_off_is_measured_anew():
+def test_a_truncated_log_is_measured_again():
     replica = Replica(KEY, 0.0)
     replica.see(item(0, 1000), 0.0)
     replica.got(5000, 0.0)
@@ -81,7 +81,7 @@ def test_a_log_that_is_cut_off_is_measured_anew():
     assert (replica.message_bytes, replica.inbound) == (0.0, 0.0)
 
 
-def test_each_time_that_it_is_left_out_counts_once():
+def test_each_omission_counts_once():
     throttle = Throttle(LEADER, 1)
     replica = Replica(KEY, 0.0)
     replica.omit([throttle], 1.0)

@@ -27,14 +27,14 @@ def test_a_second_may_come_at_once_and_then_the_limit():
     assert not one.lacks(100.0, 0, ready_at)
 
 
-def test_what_is_more_than_can_be_saved_up_comes_when_half_of_that_is_there():
+def test_a_batch_larger_than_the_burst_needs_half_of_the_burst():
     one = throttle()
     one.record(1000, False, 0.0)
     assert one.lacks(1e6, 0, 0.49)
     assert not one.lacks(1e6, 0, 0.5)
 
 
-def test_a_turn_is_left_for_those_who_have_waited_longer():
+def test_a_step_is_left_for_connections_that_have_waited_longer():
     one = throttle()
     one.record(850, False, 0.0)
     assert not one.lacks(100.0, 1, 0.0)
@@ -43,7 +43,7 @@ def test_a_turn_is_left_for_those_who_have_waited_longer():
     assert one.for_others(100) == 400.0, "somebody who waits for ever does not stop the others"
 
 
-def test_what_is_reserved_counts_until_it_is_given_back():
+def test_a_reservation_counts_until_it_is_released():
     one = throttle()
     one.reserve(1000, 0.0)
     assert one.over(0.0)
@@ -93,7 +93,7 @@ def test_no_limit():
     assert not one.lacks(1e9, 5, 0.0)
 
 
-def test_kafkas_window_lets_all_in_until_it_is_over():
+def test_a_window_allows_everything_until_it_is_over_the_limit():
     one = throttle(algorithm=WINDOW)
     assert one.allowance(0.0) == math.inf
     one.record(4000, False, 0.0)
@@ -110,7 +110,7 @@ def test_other_windows():
     assert not one.over(4.0), "forgotten after two windows of two seconds"
 
 
-def test_held_time_is_counted_while_somebody_asks():
+def test_throttled_seconds_are_counted_while_a_follower_fetches():
     one = throttle(now=100.0)
     for at in (100.0, 100.1, 100.2):
         one.count_omission(at)

@@ -26,7 +26,7 @@ def test_each_side_has_its_own_lists():
     assert ThrottledReplicas(resources, leader=False).cover("t", 0, 2)
 
 
-def test_a_star_is_all_of_the_topic():
+def test_a_star_throttles_the_whole_topic():
     replicas = of_leaders({"t": {LEADER: "*"}})
     assert replicas.cover("t", 7, 9)
     assert not replicas.cover("u", 7, 9)

@@ -87,7 +87,7 @@ def test_the_lowest_limit_is_known():
     assert buckets(NO_RESOURCES).least_limit == UNLIMITED
 
 
-def test_made_up_partitions_share_a_bucket_in_the_end():
+def test_too_many_partitions_share_one_bucket():
     made = buckets(ALL)
     for partition in range(partition_buckets.PARTITIONS_AT_MOST):
         made.find("orders", partition, 0.0)
@@ -98,7 +98,7 @@ def test_made_up_partitions_share_a_bucket_in_the_end():
     assert one.bucket.limit == 1000
 
 
-def test_the_idle_are_forgotten():
+def test_idle_state_is_dropped():
     made = buckets()
     made.find("orders", 0, 0.0)
     made.find("orders", 1, 10.0)

@@ -12,7 +12,7 @@ A, B = (
 )
 
 
-def test_a_connection_that_has_had_nothing_is_not_known():
+def test_a_connection_without_records_is_unknown():
     lately = ConsumedLately()
     lately.consumed(WHO, A, 0.0)
     assert lately.buckets(OTHER, 0.0) is None
@@ -25,7 +25,7 @@ def test_unlimited_partitions_bound_nothing():
     assert lately.buckets(WHO, 0.0) == []
 
 
-def test_what_was_long_ago_does_not_count():
+def test_use_before_the_window_does_not_count():
     lately = ConsumedLately()
     lately.consumed(WHO, A, 0.0)
     lately.consumed(WHO, B, 10.0)

@@ -88,7 +88,7 @@ def test_other_topics_and_topics_of_unknown_name_pass():
 
 
 @pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])
-def test_a_consumer_waits_for_what_its_answer_brought(api_key):
+def test_a_consumer_is_charged_the_records_of_its_response(api_key):
     made = quota()
     verdict = answer(made, 3000, 1000, api_key=api_key)
     assert verdict.throttle_seconds == pytest.approx(2.0)
@@ -111,7 +111,7 @@ def test_followers_pass():
     assert made.charge_items(request, items(99_000), WHO, 0.0) is ALLOW
 
 
-def test_a_fetch_may_bring_what_the_slowest_partition_may_that_was_consumed():
+def test_a_fetch_is_bounded_by_its_slowest_partition():
     made = quota(limits(topics={"orders": {OUT: "1000"}, "others": {OUT: "50"}}))
     assert fetch(made).max_bytes == 12, "nothing is known yet"
     answer(made, 600)
@@ -139,13 +139,13 @@ def test_a_fetch_that_asks_for_less_stays_as_it_is():
     assert made.admit(request, WHO, 0.0) is ALLOW
 
 
-def test_with_windows_an_answer_may_bring_a_whole_window():
+def test_with_windows_a_response_may_have_a_whole_window():
     made = quota(limits(WINDOW))
     answer(made, 1)
     assert fetch(made).max_bytes == 10_000
 
 
-def test_partitions_that_are_left_out_make_nobody_wait():
+def test_omitted_partitions_throttle_no_client():
     topics = {"orders": {OUT: "1000", CONSUMER_BYTE_RATE_ACTION.name: OMIT}}
     made = quota(limits(topics=topics))
     assert answer(made, 5000) is ALLOW
@@ -178,11 +178,11 @@ def plan(of, *partitions, now=0.0, topic="orders", replica_id=-1):
         ({"<default>": OMITTING["orders"]}, "__consumer_offsets", -1, False),
     ],
 )
-def test_partitions_of_which_topics_may_stay_out(topics, topic, replica_id, may):
+def test_topics_with_the_action_omit_may_be_omitted(topics, topic, replica_id, may):
     assert quota(limits(topics=topics)).may_omit(topic, 0, replica_id, WHO) is may
 
 
-def test_a_partition_that_is_over_stays_out_until_its_debt_is_paid():
+def test_a_partition_over_its_limit_is_omitted_until_its_debt_is_paid():
     made = quota(limits(topics=OMITTING))
     assert made.omits
     answer(made, 3000, 500)
@@ -196,7 +196,7 @@ def test_a_partition_that_is_over_stays_out_until_its_debt_is_paid():
     assert plan(made, 0, replica_id=1).omitted == 0
 
 
-def test_by_kafkas_window_a_partition_stays_out_as_long_as_its_client_would_wait():
+def test_with_windows_a_partition_is_omitted_as_long_as_its_client_would_wait():
     made = quota(limits(WINDOW, OMITTING))
     answer(made, 11_000)
     made_plan = plan(made, 0)
@@ -204,7 +204,7 @@ def test_by_kafkas_window_a_partition_stays_out_as_long_as_its_client_would_wait
     assert plan(made, 1).items[0].bound == 10_000
 
 
-def test_what_stays_out_is_counted_once():
+def test_an_omitted_partition_is_counted_once():
     made = quota(limits(topics=OMITTING))
     answer(made, 3000)
     answer(made, 1000, now=1.0)
@@ -212,12 +212,12 @@ def test_what_stays_out_is_counted_once():
     assert (bucket.throttled_requests, bucket.throttle_seconds) == (2, pytest.approx(3.0))
 
 
-def test_share_groups_have_no_fetch_to_stay_out_of_and_wait():
+def test_share_fetches_are_throttled_instead_of_omitted():
     made = quota(limits(topics=OMITTING))
     assert answer(made, 3000, api_key=SHARE_FETCH).throttle_seconds == pytest.approx(2.0)
 
 
-def test_consumers_whose_partitions_stay_out_may_fetch_as_much_as_they_want():
+def test_omitted_partitions_do_not_bound_a_fetch():
     made = quota(limits(topics=OMITTING))
     assert fetch(made) is ALLOW
     answer(made, 3000)
@@ -226,7 +226,7 @@ def test_consumers_whose_partitions_stay_out_may_fetch_as_much_as_they_want():
     assert fetch(both).max_bytes == 1000
 
 
-def test_observed_nothing_stays_out():
+def test_an_observed_quota_omits_nothing():
     made = quota(limits(topics=OMITTING, modes={OUT: OBSERVE}))
     assert not made.omits
     answer(made, 3000)
@@ -234,7 +234,7 @@ def test_observed_nothing_stays_out():
     assert bucket.throttle_seconds == pytest.approx(2.0)
 
 
-def test_what_comes_later_of_a_large_frame_counts():
+def test_later_items_of_a_large_frame_are_charged():
     made = quota()
     assert produce(made, 1000) is ALLOW
     request = RequestView(PRODUCE, 9, 1, "c", 5 << 20)
@@ -261,7 +261,7 @@ def test_observed_it_bounds_nothing_and_nobody_waits():
     assert [state.throttle_seconds for state in engine.buckets(0.0)] == [2.0, 2.0]
 
 
-def test_the_idle_are_forgotten():
+def test_idle_state_is_dropped():
     made = quota()
     produce(made, 10)
     answer(made, 10)

@@ -39,7 +39,7 @@ def item(topic="orders", partition=0):
     return Item(topic, NO_ID, partition, 10)
 
 
-def test_it_is_asked_once():
+def test_the_source_is_called_once():
     source = Rules()
     made = partitions(source)
     bucket = made.find(item(), WHO, 0.0)
@@ -50,7 +50,7 @@ def test_it_is_asked_once():
     assert (bucket.user, bucket.limit) == ("alice 0", 1000.0)
 
 
-def test_what_does_not_hold_for_good_is_asked_for_again():
+def test_a_result_that_is_not_kept_is_looked_up_again():
     source = Rules(keep=False)
     made = partitions(source)
     bucket = made.find(item(), WHO, 0.0)
@@ -64,7 +64,7 @@ def test_no_limit_is_no_bucket():
 
 
 @pytest.mark.parametrize("source", [None, Rules(by_partition=False)])
-def test_sources_that_do_not_want_to_know_partitions(source):
+def test_a_source_without_partitions_gives_none(source):
     made = partitions(source)
     assert not made.any
     assert made.find(item(), WHO, 0.0) is None
@@ -81,7 +81,7 @@ def test_a_new_source_keeps_the_history():
     assert made.live() == [bucket]
 
 
-def test_the_idle_are_forgotten():
+def test_idle_state_is_dropped():
     source = Rules()
     made = partitions(source)
     made.find(item(), WHO, 0.0)
