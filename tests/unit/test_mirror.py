@@ -24,7 +24,6 @@ TESTED_BY: Final[Mapping[str, str]] = {
     "proxy/admin/messages/fields.py": "tests/property/test_config_messages.py",
     "proxy/admin/mutations/permit_charge.py": "tests/unit/proxy/admin/mutations/test_permits.py",
     "proxy/quota/cluster_view.py": "tests/unit/proxy/upstream/test_refresh.py",
-    "proxy/quota/kinds/replication/round.py": "tests/unit/proxy/quota/kinds/replication/test_kind.py",
     "proxy/quota/kinds/replication/state.py": "tests/unit/proxy/quota/kinds/replication/test_kind.py",
     "proxy/relay/fetch/session.py": "tests/property/test_fetch_sessions.py",
     "proxy/relay/fetch/sessions.py": "tests/relay/test_fetch_sessions.py",
