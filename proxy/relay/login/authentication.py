@@ -83,7 +83,7 @@ class Authentication:
         self._in_flight: Final = in_flight
         self._address: Final = address
         self._waiting: Exchange | None = None
-        """The message of a login that awaits its answer."""
+        """The message of a login that awaits its response."""
         self._mechanism = ""
         self._claimed = UNREADABLE
         """What the login says of the client's name, until the broker has accepted or rejected it."""
@@ -153,15 +153,15 @@ class Authentication:
         elif self._stage == FIRST_MESSAGE or single_message(self._mechanism):
             self._claimed = claimed(self._mechanism, token)
 
-    # What the broker answers
+    # What the broker responds
 
     def takes_response(self, frame: Frame) -> bool:
-        """Whether a frame is the answer to a message of a login."""
+        """Whether a frame is the response to a message of a login."""
         waiting = self._waiting
         if waiting is None or waiting is not self._in_flight.first:
             return False
         if not frame.complete:
-            raise Malformed(f"the answer to a message of a login has {frame.size} bytes")
+            raise Malformed(f"the response to a message of a login has {frame.size} bytes")
         self._waiting = None
         self._in_flight.take_login_response()
         client = waiting.client

@@ -34,7 +34,7 @@ OAUTH_FIRST: Final = re.compile(
 BEARER: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(?P<token>[-_~+/.a-zA-Z0-9]++=*)")
 JWT: Final = re.compile(r"[^.]*\.(?P<payload>[-_a-zA-Z0-9]+)\.[^.]*")
 MAX_PAYLOAD: Final = 64 << 10
-"""Characters. Tokens that travel in HTTP headers, as most do, have at most a few thousand."""
+"""Characters of base64, 48 KiB. Tokens that travel in HTTP headers, as most do, have a few thousand."""
 DELEGATED: Final = ",tokenauth="
 AUTH: Final = "\x01auth="
 
