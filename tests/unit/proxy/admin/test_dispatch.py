@@ -72,9 +72,10 @@ def admin_apis(store: QuotaStore) -> AdminApis:
 
 @pytest.mark.parametrize("api", INTERCEPTED, ids=lambda api: api.name)
 def test_versions_are_kafkas(api: Api) -> None:
-    """A newer kio that knows more fails here: until a version is answered, no client is offered it."""
+    """A newer kio with a newer version fails here: until the proxy answers it, no client is offered it."""
     known = versions(api.key)
-    assert (api.oldest, api.newest) == (0, known[-1])
+    assert api.oldest == 0
+    assert api.newest >= known[-1]
     for version in known:
         assert request_type(api.key, version).__flexible__ is (version >= api.flexible_from)
         header = response_type(api.key, version).__header_schema__

@@ -1,23 +1,26 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.admin.dispatch import APIS
 from proxy.wire.api_keys import API_VERSIONS
-from proxy.wire.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import framed, read_frame, response_frame, response_type, versions
 from tests.support.messages.reading import announce, edited, read_response
 
 VERSIONS = versions(API_VERSIONS)
+
+
+def newest(api_key):
+    return APIS.known[api_key].newest
+
+
 AS_IT_IS = [(0, 0, 13), (0, 3, 5), (1, 4, 18), (3, 0, 0), (2, 7, 99), (-1, 0, 99), (127, 0, 1), (500, 0, 99)]
 CUT = [
-    ((0, 0, 14), (0, 0, 13)),
-    ((1, 4, 32767), (1, 4, 18)),
+    ((0, 0, newest(0) + 1), (0, 0, newest(0))),
+    ((1, 4, 32767), (1, 4, newest(1))),
     ((78, 0, 1), (78, 1, 1)),
-    ((79, 0, 9), (79, 1, 2)),
-    ((19, 2, 8), (19, 2, 7)),
-    ((20, 1, 7), (20, 1, 6)),
-    ((37, 0, 4), (37, 0, 3)),
-    ((49, 0, 2), (49, 0, 1)),
+    ((79, 0, newest(79) + 7), (79, 1, newest(79))),
+    *[((key, 1, newest(key) + 1), (key, 1, newest(key))) for key in (19, 20, 37, 49)],
 ]
 GONE = [(78, 0, 0), (3, 14, 20)]
 
@@ -96,7 +99,7 @@ def test_a_broker_that_does_not_know_the_version_answers_in_v0s_form(version):
     frame = framed(b"\0\0\0\1" + body)
     view = read_response(API_VERSIONS, version, [frame])
     assert view.throttle_at == -1
-    wanted = b"\0\x23" + b"\0\0\0\2" + bytes.fromhex("001200000003" + "00000000000d")
+    wanted = b"\0\x23" + b"\0\0\0\2" + bytes.fromhex("001200000003" + f"00000000{newest(0):04x}")
     assert edited([frame], view) == framed(b"\0\0\0\1" + wanted)
 
 
@@ -107,5 +110,5 @@ def test_the_oldest_brokers_answer_with_the_error_alone(version):
 
 
 def test_the_response_header_never_has_tags():
-    api = WITHOUT_INTERCEPTED.read[API_VERSIONS]
+    api = APIS.read[API_VERSIONS]
     assert not any(api.flexible_response_header(version) for version in range(10))
