@@ -1,1 +1,1 @@
-"""Requests that the proxy answers in the brokers' place."""
+"""Intercepted requests, which the proxy answers in place of the brokers."""

@@ -91,7 +91,7 @@ class Rights(Protocol):
 
 
 class ClientRights(Rights):
-    """The rights that the broker gives; those of the configuration if the broker cannot tell."""
+    """The rights that the broker gives; those of the configuration if the broker cannot decide."""
 
     def __init__(
         self, authority: Authority, ask: Ask, who: Identity, correlation_id: int, *, known_to_broker: bool
@@ -113,8 +113,8 @@ class ClientRights(Rights):
             return decided
         component = ComponentData(entity_type=USER, match_type=i8(0), match=PROBE)
         request = DescribeClientQuotasRequest(components=(component,), strict=True)
-        answer = await self._ask(request, DescribeClientQuotasResponse)
-        return answer.error_code != ErrorCode.cluster_authorization_failed
+        response = await self._ask(request, DescribeClientQuotasResponse)
+        return response.error_code != ErrorCode.cluster_authorization_failed
 
     async def may_alter(self) -> bool:
         decided = await self._decided()
@@ -125,8 +125,8 @@ class ClientRights(Rights):
             ops=(OpData(key="producer_byte_rate", value=f64(1.0), remove=False),),
         )
         request = AlterClientQuotasRequest(entries=(entry,), validate_only=True)
-        answer = await self._ask(request, AlterClientQuotasResponse)
-        return all(one.error_code != ErrorCode.cluster_authorization_failed for one in answer.entries)
+        response = await self._ask(request, AlterClientQuotasResponse)
+        return all(one.error_code != ErrorCode.cluster_authorization_failed for one in response.entries)
 
     async def may_as_judged(self) -> bool:
         decided = await self._decided()
@@ -136,17 +136,17 @@ class ClientRights(Rights):
         """Return what the configuration decides; None if the broker decides."""
         if not self._known_to_broker:
             return self._authority.named(self._who)
-        answer = await self._ask(any_acl(), DescribeAclsResponse)
-        if answer.error_code == ErrorCode.security_disabled:
+        response = await self._ask(any_acl(), DescribeAclsResponse)
+        if response.error_code == ErrorCode.security_disabled:
             return self._authority.without_authorizer(self._who)
         return None
 
-    async def _ask(self, request: RequestPayload, answer: type[Response]) -> Response:
+    async def _ask(self, request: RequestPayload, schema: type[Response]) -> Response:
         payload = await self._ask_broker(request_frame(request, self._correlation_id, self._who.client_id))
         try:
-            _, at = entity_reader(answer.__header_schema__)(payload, 0)
-            response, _ = entity_reader(answer)(payload, at)
+            _, at = entity_reader(schema.__header_schema__)(payload, 0)
+            response, _ = entity_reader(schema)(payload, at)
         except (SerialError, ValueError) as error:
-            what = f"{answer.__name__} v{answer.__version__} does not parse: {error}"
+            what = f"{schema.__name__} v{schema.__version__} does not parse: {error}"
             raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
         return response

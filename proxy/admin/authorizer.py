@@ -15,12 +15,12 @@ from proxy.upstream.refresh import ClusterRefresh
 
 log = logging.getLogger(__name__)
 ASK_EVERY_SECONDS: Final = 300.0
-"""An authorizer is added by restarting the brokers, so the answer changes rarely."""
+"""An authorizer is added by restarting the brokers, so this rarely changes."""
 RETRY_SECONDS: Final = 1.0
 
 
 class AuthorizerWatch:
-    """Keeps the answer of a cluster."""
+    """Knows whether one cluster has an authorizer."""
 
     def __init__(
         self, name: str, cluster: ClusterRefresh, access: Access, seconds: float, authority: Authority
@@ -66,7 +66,7 @@ class AuthorizerWatch:
         async with asyncio.timeout(self._seconds):
             broker = await BrokerConnection.open(node.host, node.port, self._access)
             try:
-                answer = await broker.ask(any_acl(), DescribeAclsResponse)
+                response = await broker.ask(any_acl(), DescribeAclsResponse)
             finally:
                 broker.close()
-        return answer.error_code == ErrorCode.security_disabled
+        return response.error_code == ErrorCode.security_disabled

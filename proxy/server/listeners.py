@@ -107,7 +107,7 @@ class Listeners:
             with suppress(TimeoutError):
                 async with asyncio.timeout(REPLICATION_WAITS_SECONDS):
                     await quotas_loaded()
-                    await self._cluster.answered.wait()
+                    await self._cluster.responded.wait()
         for gateway in self.replication:
             gateway.start()
 

@@ -109,7 +109,7 @@ class PartitionCounts:
         return found
 
     async def topic_ids(self, node_id: int, names: Sequence[str]) -> dict[str, bytes | None]:
-        """Return each topic's id, None for one that does not exist; leave out topics with other errors.
+        """Return each topic's id, None for one that does not exist; omit topics with other errors.
 
         Raises UpstreamUnavailable.
         """

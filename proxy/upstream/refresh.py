@@ -60,7 +60,7 @@ class ClusterRefresh:
         self._want_all_names = False
         self.want_topics = False
         """Whether views have the names of all topics. Views with partitions always have them."""
-        self.answered: Final = asyncio.Event()
+        self.responded: Final = asyncio.Event()
         """Set after the first response, when `seen` has returned."""
         self._requested: Final = asyncio.Event()
         self._broker: BrokerConnection | None = None
@@ -176,7 +176,7 @@ class ClusterRefresh:
         if _addresses(before) != _addresses(self.view):
             self._changed(self.view)
         self._seen(self.view)
-        self.answered.set()
+        self.responded.set()
 
     async def _connected(self) -> BrokerConnection:
         if self._broker is not None:

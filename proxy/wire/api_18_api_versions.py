@@ -1,8 +1,8 @@
-"""ApiVersions: v0-4. Its answer is cut to the versions that the proxy knows.
+"""ApiVersions: v0-4. The response is cut to the versions that the proxy supports.
 
 v1 throttle_time_ms, after the keys; v3 flexible body, but the response header never is (KIP-511: the client
-must be able to read it before it knows the version). A broker that does not know the version answers in v0's
-form with error 35.
+must be able to read it before it knows the version). A broker that does not support the version responds in
+v0's form with error 35.
 """
 
 from typing import Final, final
@@ -26,7 +26,7 @@ class ApiVersions(Api):
 
     def __init__(self, apis: list[Api | None]) -> None:
         self._apis: Final = apis
-        """By key: the APIs that the proxy reads or answers itself."""
+        """By key: the APIs that the proxy reads or intercepts."""
 
     def flexible_response_header(self, api_version: int) -> bool:
         return False
@@ -38,7 +38,7 @@ class ApiVersions(Api):
         try:
             view.client_software = f"{reader.string(True)} {reader.string(True)}"
         except ProtocolError:
-            # The broker says what is wrong with it.
+            # The broker rejects the request.
             return
 
     def read_response(

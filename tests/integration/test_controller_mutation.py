@@ -212,7 +212,7 @@ def test_a_change_is_in_force_at_once(proxy: ProxyProcess) -> None:
     assert _codes(_ask(proxy.broker_port(1), "changing", ten)) == [THROTTLED, THROTTLED]
 
 
-def test_the_brokers_own_quota_is_forwarded(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+def test_rejection_by_the_brokers_quota_is_forwarded(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
     topics = _two("native", 20)
     _set_rate(kafka.port(1), "rich", 1.0)
     try:

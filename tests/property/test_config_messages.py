@@ -1,5 +1,5 @@
-"""Requests about configs, and their answers, taken apart and put together again: nothing is lost, whatever is
-in them, in any version; and what is no message is rejected as such.
+"""Config requests and responses of any content and version are read and written again without a loss; damaged
+ones raise ProtocolError.
 """
 
 from contextlib import suppress
@@ -71,7 +71,7 @@ def create_request(frame: bytes):
 @each_altering
 @FEW
 @given(st.data())
-def test_requests_to_alter(key, version, data):
+def test_alter_request_round_trip(key, version, data):
     message = data.draw(messages(request_type(key, version)))
     frame = request_frame(message)
     request = alter_request(frame)
@@ -90,39 +90,39 @@ def test_requests_to_alter(key, version, data):
 @each_altering
 @FEW
 @given(st.data())
-def test_answers_to_who_alters(key, version, data):
+def test_alter_response_round_trip(key, version, data):
     message = data.draw(messages(response_type(key, version)))
     frame = response_frame(message)
     request = alter_request(request_frame(data.draw(messages(request_type(key, version)))))
-    answer = to_end(read_alter_response(request, frame[LENGTH:], Yielder()))
-    assert [result.error_code for result in answer.results] == [
+    reply = to_end(read_alter_response(request, frame[LENGTH:], Yielder()))
+    assert [result.error_code for result in reply.results] == [
         int(response.error_code) for response in message.responses
     ]
     asked = replace(
-        request, resources=tuple(AlteredResource(result.key, (), b"", b"") for result in answer.results)
+        request, resources=tuple(AlteredResource(result.key, (), b"", b"") for result in reply.results)
     )
-    assert write_alter_response(asked, answer.results, answer.throttle_time_ms) == frame
+    assert write_alter_response(asked, reply.results, reply.throttle_time_ms) == frame
 
 
 @each_describing
 @FEW
 @given(st.data())
-def test_describing(version, data):
+def test_describe_round_trip(version, data):
     message = data.draw(messages(request_type(DESCRIBE, version)))
     frame = request_frame(message)
     request = describe_request(frame)
     assert request.frame(request.resources) == frame
     some = read_frame(request_type(DESCRIBE, version), request.frame(request.resources[1:]))
     assert some.resources == message.resources[1:]
-    answer = response_frame(data.draw(messages(response_type(DESCRIBE, version))))
-    results, throttle_time_ms = to_end(read_describe_response(request, answer[LENGTH:], Yielder()))
-    assert write_describe_response(request, results, throttle_time_ms) == answer
+    reply = response_frame(data.draw(messages(response_type(DESCRIBE, version))))
+    results, throttle_time_ms = to_end(read_describe_response(request, reply[LENGTH:], Yielder()))
+    assert write_describe_response(request, results, throttle_time_ms) == reply
 
 
 @each_creating
 @FEW
 @given(st.data())
-def test_creating(version, data):
+def test_create_topics_round_trip(version, data):
     message = data.draw(messages(request_type(CREATE, version)))
     frame = request_frame(message)
     request = create_request(frame)
@@ -135,10 +135,10 @@ def test_creating(version, data):
     assert [replace(topic, configs=()) for topic in message.topics] == list(without.topics)
     for (taken, _), topic in zip(halves, message.topics, strict=True):
         assert [(op.name, op.value) for op in taken] == [(c.name, c.value) for c in topic.configs]
-    answer = response_frame(data.draw(messages(response_type(CREATE, version))))
-    parts = to_end(read_topics_response(request, answer[LENGTH:], Yielder()))
+    reply = response_frame(data.draw(messages(response_type(CREATE, version))))
+    parts = to_end(read_topics_response(request, reply[LENGTH:], Yielder()))
     topics = [to_end(add_configs(request, topic, [], Yielder())) for topic in parts.topics]
-    assert write_topics_response(request, TopicsResponse(topics, parts.throttle_time_ms)) == answer
+    assert write_topics_response(request, TopicsResponse(topics, parts.throttle_time_ms)) == reply
 
 
 READERS = {
@@ -151,7 +151,7 @@ READERS = {
 @pytest.mark.parametrize("key", READERS)
 @FEW
 @given(st.data())
-def test_what_is_no_message(key, data):
+def test_damaged_message_raises_protocol_error(key, data):
     version = data.draw(st.sampled_from(versions(key)))
     read, read_reply = READERS[key]
     request = request_frame(data.draw(messages(request_type(key, version))))

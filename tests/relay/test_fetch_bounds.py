@@ -71,7 +71,7 @@ WHOLE = record_batch(100) + record_batch(300)
 
 @pytest.mark.parametrize("version", [4, 11, 12, 18])
 @pytest.mark.parametrize("part", [1, 11, 12, 13, 299])
-def test_the_part_of_a_batch_at_the_end_is_neither_passed_on_nor_charged(version, part):
+def test_the_part_of_a_batch_at_the_end_is_neither_forwarded_nor_charged(version, part):
     """A client throws it away: 900 bytes a second of which 400 are of use would be no quota of 1000."""
     records = WHOLE + record_batch(300)[:part]
     whole = fetched_records(version, [WHOLE])

@@ -35,7 +35,7 @@ class Brokers(Protocol):
         """Return the node ids of the known brokers."""
 
     async def topic_ids(self, node_id: int, names: Sequence[str]) -> Mapping[str, bytes | None]:
-        """Return each topic's id, None for one that does not exist; leave out topics with other errors.
+        """Return each topic's id, None for one that does not exist; omit topics with other errors.
 
         Raises UpstreamUnavailable.
         """
@@ -86,7 +86,7 @@ class DeletedTopics:
         return list(dict.fromkeys([*suspects, *others]))
 
     async def _ask(self, names: Sequence[str], everyone: bool) -> dict[str, frozenset[str]]:
-        """Return the topic ids of each name in all clusters; leave out names that not all answers are clear
+        """Return the topic ids of each name in all clusters; omit names that not all responses are clear
         about.
         """
         found: dict[str, set[str]] = {name: set() for name in names}

@@ -57,11 +57,11 @@ def describe_request(*components: tuple[str, int, str | None], strict: bool = Fa
     )
 
 
-def described(answer: Any) -> Quotas:
+def described(response: Any) -> Quotas:
     """The entries of a DescribeClientQuotas response."""
     return {
         frozenset((named.entity_type, named.entity_name) for named in entry.entity): {
             value.key: value.value for value in entry.values
         }
-        for entry in answer.entries
+        for entry in response.entries
     }

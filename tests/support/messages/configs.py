@@ -98,18 +98,18 @@ def describe_request(
     return build(schema, resources=asked, include_synonyms=synonyms, include_documentation=documentation)
 
 
-def results(answer: Any) -> Results:
+def results(response: Any) -> Results:
     """What became of each resource of a request to alter."""
     return [
         ((int(result.resource_type), result.resource_name), result.error_code, result.error_message)
-        for result in answer.responses
+        for result in response.responses
     ]
 
 
-def described(answer: Any) -> dict[Resource, dict[str, Shown] | ErrorCode]:
+def described(response: Any) -> dict[Resource, dict[str, Shown] | ErrorCode]:
     """Of each resource its configs, or the error."""
     shown: dict[Resource, dict[str, Shown] | ErrorCode] = {}
-    for result in answer.results:
+    for result in response.results:
         key = (int(result.resource_type), result.resource_name)
         if result.error_code != ErrorCode.none:
             shown[key] = result.error_code

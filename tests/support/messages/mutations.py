@@ -105,11 +105,11 @@ def create_partitions(topics: Mapping[str, int], version: int = 3, *, validate_o
     return build(schema, topics=grown, timeout=SECONDS_30, validate_only=validate_only)
 
 
-Answers = Mapping[str, int]
+Codes = Mapping[str, int]
 """By topic the error code."""
 
 
-def created(answers: Answers, version: int = 7, *, partitions: Mapping[str, int] | None = None) -> Any:
+def created(codes: Codes, version: int = 7, *, partitions: Mapping[str, int] | None = None) -> Any:
     """A CreateTopicsResponse; `partitions` says of how many it tells, where the version can."""
     schema = response_type(CREATE, version)
     topics = tuple(
@@ -124,12 +124,12 @@ def created(answers: Answers, version: int = 7, *, partitions: Mapping[str, int]
             replication_factor=-1,
             configs=(),
         )
-        for name, code in answers.items()
+        for name, code in codes.items()
     )
     return build(schema, topics=topics, throttle_time=NO_TIME)
 
 
-def deleted(answers: Answers, version: int = 6) -> Any:
+def deleted(codes: Codes, version: int = 6) -> Any:
     """A DeleteTopicsResponse; from v6 on with names and ids, whichever was asked for."""
     schema = response_type(DELETE, version)
     topics = tuple(
@@ -140,28 +140,28 @@ def deleted(answers: Answers, version: int = 6) -> Any:
             topic_id=topic_id(name),
             error_code=ErrorCode(code),
         )
-        for name, code in answers.items()
+        for name, code in codes.items()
     )
     return build(schema, responses=topics, throttle_time=NO_TIME)
 
 
-def grown(answers: Answers, version: int = 3) -> Any:
+def grown(codes: Codes, version: int = 3) -> Any:
     """A CreatePartitionsResponse."""
     schema = response_type(GROW, version)
     topics = tuple(
         part(schema, "CreatePartitionsTopicResult", name=name, error_code=ErrorCode(code), error_message=None)
-        for name, code in answers.items()
+        for name, code in codes.items()
     )
     return build(schema, results=topics, throttle_time=NO_TIME)
 
 
 def topic_id(name: str) -> UUID:
-    """The id that topics of this name have in made up answers."""
+    """The id that topics of this name have in made up responses."""
     return UUID(bytes=name.encode()[:16].ljust(16, b"\1"))
 
 
 def results(message: Any) -> list[tuple[str | None, int]]:
-    """Names and error codes of an answer to any of the three, in its order."""
+    """Names and error codes of a response to any of the three, in its order."""
     found = next(
         getattr(message, name) for name in ("topics", "responses", "results") if hasattr(message, name)
     )
@@ -190,10 +190,10 @@ def old_delete_topics(names: Sequence[str], correlation_id: int = 1, client_id: 
     return request(DELETE, 0, correlation_id, client_id, body)
 
 
-def old_answer(answers: Answers, messages: bool = False, correlation_id: int = 1) -> bytes:
+def old_response(codes: Codes, messages: bool = False, correlation_id: int = 1) -> bytes:
     """A CreateTopicsResponse v0 (v1 with `messages`) or DeleteTopicsResponse v0 as a frame."""
     message = number(-1, 2) if messages else b""
-    topics = array([string(name) + number(code, 2) + message for name, code in answers.items()])
+    topics = array([string(name) + number(code, 2) + message for name, code in codes.items()])
     return framed(number(correlation_id, 4) + topics)
 
 
@@ -203,5 +203,5 @@ def frame_of(message: Any, correlation_id: int = 1, client_id: str = "client") -
 
 
 def payload_of(message: Any, correlation_id: int = 1) -> bytes:
-    """An answer's header and body."""
+    """A response's header and body."""
     return response_frame(message, correlation_id)[LENGTH_SIZE:]

@@ -1,4 +1,4 @@
-"""A broker, for tests of the proxy's part in APIs about configs: what it was asked, and what it answers."""
+"""A broker for tests of intercepted config APIs: records requests, and responds to them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ from tests.support.messages.mutations import NO_TIME, payload_of, topic_id
 from tests.support.messages.requests import build, part
 from tests.support.stories.rights import FixedRights
 
-Answer = Callable[[Any], Any]
+Respond = Callable[[Any], Any]
 
 
 class Counts(PartitionCounts):
@@ -40,7 +40,7 @@ class FakeBroker:
         self.asked: list[Any] = []
         """Requests, as kio reads them."""
         self.frames: list[bytes] = []
-        self.answer: Answer | None = None
+        self.respond: Respond | None = None
         self._rejects: Final = rejects or {}
 
     def broker(self) -> Broker:
@@ -52,7 +52,7 @@ class FakeBroker:
         self.asked.append(request)
         self.frames.append(frame)
         made = (
-            self.answer
+            self.respond
             or {DESCRIBE: self._described, ALTER: self._altered, INCREMENTAL: self._altered}[header.api_key]
         )
         return payload_of(made(request), header.correlation_id)

@@ -1,4 +1,4 @@
-"""The proxy's part in APIs about configs before a broker that is none; and what such tests ask about."""
+"""The intercepted config APIs in front of a fake broker, and the resources of their tests."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ REJECTED = ErrorCode.topic_authorization_failed
 
 
 class Kit:
-    """The proxy's part before a broker, with a store in memory."""
+    """The config APIs in front of a broker, with a store in memory."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Kit:
         return results(read_frame(response_type(int(request.__api_key__), int(request.__version__)), frame))
 
     async def describe(self, request: Any) -> Any:
-        """The answer to DescribeConfigs."""
+        """Return the response to DescribeConfigs."""
         frame = await self._apis.describe(intercepted(request_frame(request)), self.broker.broker())
         return read_frame(response_type(DESCRIBE, int(request.__version__)), frame)
 

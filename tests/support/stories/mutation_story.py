@@ -1,4 +1,6 @@
-"""A client, the controller mutation quota and a broker that does as it is told; the clock is a number."""
+"""A client, the controller mutation quota and a broker that accepts what `rejects` does not name; the clock
+is a number.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -80,8 +82,8 @@ class Story:
         self.throttle_ms = 0
         self.asked: list[Any] = []
         """The requests that the broker has had."""
-        self.answers: list[bytes] = []
-        """Its answers where they are not to be made up; header and body each."""
+        self.responses: list[bytes] = []
+        """Its next responses, if they are not made up; header and body each."""
         self.reply: Reply | None = None
         self._broker = Broker(CLUSTER, NODE_ID, self.counts, self._ask, FixedRights())
         self._mutations = ControllerMutations(self.quota, self._time)
@@ -90,47 +92,47 @@ class Story:
         return self.now
 
     def send(self, message: Any, user: str = USER) -> Any:
-        """A request, and its answer by kio."""
+        """Send a request; return its response, read by kio."""
         frame = self.send_frame(request_frame(message), user)
         return read_frame(response_type(message.__api_key__, message.__version__), frame)
 
     def send_frame(self, frame: bytes, user: str = USER) -> bytes:
-        """The same with frames."""
+        """Send a frame; return the response's frame."""
         self.reply = to_end(self._mutations.answer(intercepted(frame, user, self.usage), self._broker))
         return self.reply.frame
 
     def codes(self, message: Any, user: str = USER) -> list[tuple[str | None, int]]:
-        """A request, and name and error code of each topic in its answer."""
+        """Send a request; return the name and error code of each topic in its response."""
         return results(self.send(message, user))
 
     async def _ask(self, frame: bytes) -> bytes:
-        if self.answers:
+        if self.responses:
             self.asked.append(frame)
-            return self.answers.pop(0)
+            return self.responses.pop(0)
         header = read_request_header(Reader([frame], LENGTH_SIZE))
         request = read_frame(request_type(header.api_key, header.api_version), frame)
         self.asked.append(request)
-        return payload_of(self._answer(request), header.correlation_id)
+        return payload_of(self._respond(request), header.correlation_id)
 
-    def _answer(self, request: Any) -> Any:
+    def _respond(self, request: Any) -> Any:
         version = request.__version__
         names = self._names(request)
         codes = {name: self.rejects.get(name, 0) for name in names}
         if request.__api_key__ == CREATE:
-            told = {t.name: len(t.assignments) or t.num_partitions for t in request.topics}
-            told = {
+            counts = {t.name: len(t.assignments) or t.num_partitions for t in request.topics}
+            counts = {
                 name: self.counts.num_partitions if count == -1 else count
-                for name, count in told.items()
+                for name, count in counts.items()
                 if codes[name] == 0
             }
-            answer = created(codes, version, partitions=told)
+            response = created(codes, version, partitions=counts)
         elif request.__api_key__ == DELETE:
-            answer = deleted(codes, version)
+            response = deleted(codes, version)
         else:
-            answer = grown(codes, version)
+            response = grown(codes, version)
         if self.throttle_ms:
-            answer = replace(answer, throttle_time=timedelta(milliseconds=self.throttle_ms))
-        return answer
+            response = replace(response, throttle_time=timedelta(milliseconds=self.throttle_ms))
+        return response
 
     def _names(self, request: Any) -> Mapping[str, None]:
         """The topics of a request, each once, by name."""
@@ -156,13 +158,13 @@ class Story:
 
     @property
     def wait(self) -> tuple[float, bool]:
-        """The last answer's wait, and whether the answer waits as well."""
+        """The throttle of the last response, and whether the response is delayed."""
         assert self.reply is not None
         return self.reply.throttle_seconds, self.reply.hold
 
 
-def throttle_ms(answer: Any) -> int:
-    return int(answer.throttle_time / timedelta(milliseconds=1))
+def throttle_ms(response: Any) -> int:
+    return int(response.throttle_time / timedelta(milliseconds=1))
 
 
 NOT_THERE: Final = ErrorCode.unknown_topic_or_partition.value

@@ -58,12 +58,7 @@ RETIRED: Final = (
     Retired(r"who\s+(is|are)\s+over", "a client over its quota", "Who is over waits"),
     Retired(r"hears?\s+nothing", "is not forwarded", "the broker hears nothing"),
     Retired(r"pass_by|pass_items", "forward, charge_items", "relay.pass_by(5)"),
-    Retired(
-        r"passed_on",
-        "forwarded",
-        "is_passed_on",
-        ("tests",),
-    ),
+    Retired(r"passed_on", "forwarded", "is_passed_on"),
     Retired(r"fellows?", "peers", "its fellows", ("tests",)),
     Retired(r"greet\w*", "first_request_seen", "_greet(client)", ("tests",)),
     Retired(r"look(s|ed)?[_\s]+after", "close_idle", "look_after()"),

@@ -1,4 +1,4 @@
-"""Who may read and change quotas, by what the broker answers and by what the configuration says."""
+"""Who may read and change quotas, according to the broker and to the configuration."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ NONE, REJECTED, NO_AUTHORIZER = (
 
 
 class Broker:
-    """Answers each API with an error code."""
+    """Responds to each API with an error code."""
 
     def __init__(self, acls: ErrorCode = REJECTED, quotas: ErrorCode = NONE) -> None:
         self.asked: list[Any] = []
@@ -36,10 +36,10 @@ class Broker:
         assert (header.correlation_id, header.raw_client_id) == (7, b"tool")
         request = read_frame(request_type(header.api_key, header.api_version), frame)
         self.asked.append(request)
-        answer = self._answer(header.api_key, header.api_version, request)
-        return response_frame(answer, 7)[LENGTH_SIZE:]
+        response = self._respond(header.api_key, header.api_version, request)
+        return response_frame(response, 7)[LENGTH_SIZE:]
 
-    def _answer(self, api_key: int, version: int, request: Any) -> Any:
+    def _respond(self, api_key: int, version: int, request: Any) -> Any:
         schema = response_type(api_key, version)
         code = self._codes[api_key]
         if api_key == ACLS:
@@ -59,7 +59,7 @@ def rights(
     return ClientRights(authority, broker.ask, who, 7, known_to_broker=known)
 
 
-def answers(found: Rights) -> tuple[bool, bool, bool, bool]:
+def granted(found: Rights) -> tuple[bool, bool, bool, bool]:
     async def ask() -> tuple[bool, bool, bool, bool]:
         return (
             await found.may_describe(),
@@ -73,17 +73,17 @@ def answers(found: Rights) -> tuple[bool, bool, bool, bool]:
 
 @pytest.mark.parametrize("acls", [NONE, REJECTED])
 def test_the_broker_decides(acls: ErrorCode) -> None:
-    assert answers(rights(Broker(acls, NONE))) == (True, True, True, True)
-    assert answers(rights(Broker(acls, REJECTED))) == (False, False, True, True)
+    assert granted(rights(Broker(acls, NONE))) == (True, True, True, True)
+    assert granted(rights(Broker(acls, REJECTED))) == (False, False, True, True)
 
 
 def test_the_configuration_does_not_overrule_the_broker() -> None:
     more = {"admins": ("alice",), "without_authorizer": "everybody"}
-    assert answers(rights(Broker(REJECTED, REJECTED), **more)) == (False, False, True, True)
+    assert granted(rights(Broker(REJECTED, REJECTED), **more)) == (False, False, True, True)
 
 
-def test_a_request_that_the_broker_finds_wrong_is_not_rejected_for_who_sends_it() -> None:
-    assert answers(rights(Broker(REJECTED, ErrorCode.invalid_request)))[:2] == (True, True)
+def test_other_errors_do_not_deny_rights() -> None:
+    assert granted(rights(Broker(REJECTED, ErrorCode.invalid_request)))[:2] == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -102,18 +102,18 @@ def test_a_request_that_the_broker_finds_wrong_is_not_rejected_for_who_sends_it(
 )
 def test_without_an_authorizer(settings: dict[str, Any], user: str, address: str, may: bool) -> None:
     broker = Broker(NO_AUTHORIZER)
-    assert answers(rights(broker, user=user, address=address, **settings))[:3] == (may, may, may)
+    assert granted(rights(broker, user=user, address=address, **settings))[:3] == (may, may, may)
 
 
 @pytest.mark.parametrize(("admins", "may"), [((), False), (("bob",), False), (("alice",), True)])
-def test_a_client_whom_the_broker_does_not_know(admins: tuple[str, ...], may: bool) -> None:
+def test_client_whose_principal_the_broker_does_not_see(admins: tuple[str, ...], may: bool) -> None:
     broker = Broker(NONE, NONE)
     found = rights(broker, known=False, address="127.0.0.1", admins=admins, without_authorizer="everybody")
-    assert answers(found) == (may, may, may, may)
+    assert granted(found) == (may, may, may, may)
     assert broker.asked == []
 
 
-def test_a_change_of_the_settings_holds_at_once() -> None:
+def test_changed_settings_apply_at_once() -> None:
     authority = Authority(Changes())
     found = ClientRights(authority, Broker().ask, Identity("alice", "", "::1"), 7, known_to_broker=False)
     assert not found.sees_configs
@@ -121,7 +121,7 @@ def test_a_change_of_the_settings_holds_at_once() -> None:
     assert found.sees_configs
 
 
-def test_an_answer_that_is_none() -> None:
+def test_malformed_response() -> None:
     async def ask(frame: bytes) -> bytes:
         return b"\0\0\0\7\0"
 

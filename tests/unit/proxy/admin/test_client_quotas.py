@@ -38,7 +38,7 @@ Ops = Sequence[tuple[str, float | None]]
 
 
 class Kit:
-    """Both APIs over a store in memory; a request's answer is read with kio."""
+    """Both APIs over a store in memory; a request's response is read with kio."""
 
     def __init__(self, version: int = 1) -> None:
         self.wall = Wall(time.time_ns() // 1_000_000)
@@ -64,13 +64,13 @@ class Kit:
 
     async def described(self, *components: tuple[str, int, str | None], strict: bool = False) -> Any:
         """{entity: {key: value}}, entities as tuples of (type, name)."""
-        answer = await self.describe(*components, strict=strict)
-        assert answer.error_code == ErrorCode.none
+        response = await self.describe(*components, strict=strict)
+        assert response.error_code == ErrorCode.none
         return {
             tuple((part.entity_type, part.entity_name) for part in entry.entity): {
                 value.key: value.value for value in entry.values
             }
-            for entry in answer.entries
+            for entry in response.entries
         }
 
 
@@ -90,7 +90,7 @@ def kit(request: pytest.FixtureRequest) -> Kit:
         ([("user", "a"), ("client-id", "c")], QuotaEntity("a", "c")),
     ],
 )
-async def test_set_and_shown(kit: Kit, parts: Parts, entity: QuotaEntity) -> None:
+async def test_alter_and_describe(kit: Kit, parts: Parts, entity: QuotaEntity) -> None:
     [result] = await kit.alter((parts, [(RATE, 1024.0)]))
     assert result.error_code == ErrorCode.none
     assert result.error_message is None
@@ -104,7 +104,7 @@ async def test_set_and_shown(kit: Kit, parts: Parts, entity: QuotaEntity) -> Non
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "::1", "localhost", None, "10.0.0.0/8"])
-async def test_ip(kit: Kit, name: str | None) -> None:
+async def test_ip_entities(kit: Kit, name: str | None) -> None:
     [result] = await kit.alter(([("ip", name)], [("connection_creation_rate", 3.0)]))
     assert (result.error_code, result.error_message) == (ErrorCode.none, None)
     assert result.entity[0].entity_name == name
@@ -158,7 +158,7 @@ async def test_ip(kit: Kit, name: str | None) -> None:
     ],
 )
 @pytest.mark.parametrize("validate_only", [False, True])
-async def test_checks(kit: Kit, parts: Parts, ops: Ops, named: str, validate_only: bool) -> None:
+async def test_invalid_entries(kit: Kit, parts: Parts, ops: Ops, named: str, validate_only: bool) -> None:
     """Each is rejected with 42, whole, and the entity comes back as it was sent."""
     [result] = await kit.alter((parts, ops), validate_only=validate_only)
     assert result.error_code == INVALID
@@ -177,14 +177,14 @@ async def test_checks(kit: Kit, parts: Parts, ops: Ops, named: str, validate_onl
         ([("user", "a")], [(EXPIRES_AT_MS, REMOVE)]),
     ],
 )
-async def test_done_without_a_change(kit: Kit, parts: Parts, ops: Ops) -> None:
+async def test_entry_without_effect(kit: Kit, parts: Parts, ops: Ops) -> None:
     [result] = await kit.alter((parts, ops))
     assert result.error_code == ErrorCode.none
     assert kit.log.records == []
 
 
 @pytest.mark.parametrize("value", [1.0, 1024.0000001, 2.0**53])
-async def test_values_that_pass(kit: Kit, value: float) -> None:
+async def test_valid_values(kit: Kit, value: float) -> None:
     assert [result.error_code for result in await kit.alter(([("user", "a")], [(RATE, value)]))] == [0]
     assert kit.store.effective == {QuotaEntity("a", None): {RATE: value}}
 
@@ -194,7 +194,7 @@ async def test_fractions_of_a_percentage(kit: Kit) -> None:
     assert kit.store.effective == {QuotaEntity("a", None): {"request_percentage": 0.5}}
 
 
-async def test_entries_are_judged_one_by_one(kit: Kit) -> None:
+async def test_entries_are_checked_one_by_one(kit: Kit) -> None:
     results = await kit.alter(
         ([("user", "a")], [(RATE, 1.0)]), ([("user", "b")], [(RATE, -1.0)]), ([("user", "c")], [(RATE, 3.0)])
     )
@@ -202,7 +202,7 @@ async def test_entries_are_judged_one_by_one(kit: Kit) -> None:
     assert set(kit.store.effective) == {QuotaEntity("a", None), QuotaEntity("c", None)}
 
 
-async def test_an_entity_twice_in_a_request(kit: Kit) -> None:
+async def test_duplicate_entity(kit: Kit) -> None:
     """As in Kafka: the first is done, and the one result says 42."""
     results = await kit.alter(([("user", "a")], [(RATE, 1.0)]), ([("user", "a")], [(RATE, 2.0)]))
     assert [result.error_code for result in results] == [INVALID]
@@ -240,7 +240,7 @@ def raw(api_key: int, body: bytes) -> Intercepted:
     return intercepted(framed(payload))
 
 
-async def test_nulls_that_kafka_has_no_place_for() -> None:
+async def test_null_in_fields_that_are_not_nullable() -> None:
     """Kafka 4.3 closes the connection; here they are mistakes like others (v1: type, name, key are null)."""
     kit = Kit()
     apis = ClientQuotas(kit.store, KEYS)
@@ -260,7 +260,7 @@ async def test_nulls_that_kafka_has_no_place_for() -> None:
     assert read_frame(response_type(DESCRIBE_CLIENT_QUOTAS, 1), frame).error_code == INVALID
 
 
-async def test_store_that_cannot_be_reached(kit: Kit) -> None:
+async def test_unavailable_store(kit: Kit) -> None:
     kit.log.failure = StoreUnavailable("the topic is away")
     results = await kit.alter(([("user", "a")], [(RATE, 1.0)]), ([("user", "b")], [(RATE, -1.0)]))
     assert [result.error_code for result in results] == [ErrorCode.request_timed_out, INVALID]
@@ -272,7 +272,7 @@ async def test_store_that_cannot_be_reached(kit: Kit) -> None:
     ] == [0]
 
 
-async def test_store_that_is_not_there(kit: Kit) -> None:
+async def test_without_a_store(kit: Kit) -> None:
     kit.store.log = None
     [result] = await kit.alter(([("user", "a")], [(RATE, 1.0)]))
     assert result.error_code == ErrorCode.policy_violation
@@ -280,7 +280,7 @@ async def test_store_that_is_not_there(kit: Kit) -> None:
 
 
 class TestTemporary:
-    async def test_set_shown_and_over(self, kit: Kit) -> None:
+    async def test_temporary_quota_ends(self, kit: Kit) -> None:
         until = kit.wall.ms + 60_000
         await kit.alter(([("user", "a")], [(RATE, 9.0)]))
         [result] = await kit.alter(([("user", "a")], [(RATE, 1.0), (EXPIRES_AT_MS, float(until))]))
@@ -291,7 +291,7 @@ class TestTemporary:
         assert await kit.described() == {(("user", "a"),): {RATE: 9.0}}
         kit.store.close()
 
-    async def test_what_lasts(self, kit: Kit) -> None:
+    async def test_lasting_quotas(self, kit: Kit) -> None:
         until = float(kit.wall.ms + 60_000)
         await kit.alter(([("user", "a")], [(RATE, 9.0)]), ([("user", "b")], [(RATE, 7.0)]))
         await kit.alter(([("user", "a")], [(RATE, 1.0), (EXPIRES_AT_MS, until)]))
@@ -303,11 +303,11 @@ class TestTemporary:
         assert await kit.described(lasting, ("user", EXACT, "guest")) == {}
         await kit.alter(([("user", "b")], [(RATE, REMOVE)]))
         assert await kit.described(lasting) == a
-        answer = await kit.describe(("lasting", EXACT, "x"))
-        assert answer.error_code == ErrorCode.unsupported_version
+        response = await kit.describe(("lasting", EXACT, "x"))
+        assert response.error_code == ErrorCode.unsupported_version
         kit.store.close()
 
-    async def test_lifted_for_a_time(self, kit: Kit) -> None:
+    async def test_quota_is_removed_for_a_time(self, kit: Kit) -> None:
         await kit.alter(([("user", "a")], [(RATE, 9.0)]))
         await kit.alter(([("user", "a")], [(RATE, REMOVE), (EXPIRES_AT_MS, float(SOON))]))
         assert kit.store.effective == {}
@@ -386,7 +386,7 @@ async def test_filters(kit: Kit, components: Any, strict: bool, found: list[str]
     ],
 )
 async def test_invalid_filters(kit: Kit, components: Any, code: ErrorCode, named: str) -> None:
-    answer = await kit.describe(*components)
-    assert answer.error_code == code
-    assert named in answer.error_message
-    assert answer.entries is None
+    response = await kit.describe(*components)
+    assert response.error_code == code
+    assert named in response.error_message
+    assert response.entries is None

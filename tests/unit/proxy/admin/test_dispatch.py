@@ -1,4 +1,4 @@
-"""Dispatch: a request's frame, as the relay hands it out, becomes the answer's."""
+"""Dispatch: from the frame of an intercepted request to the frame of its response."""
 
 import sys
 
@@ -88,7 +88,7 @@ def test_intercepted_apis_limit_what_clients_are_offered() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_quotas_of_clients(version: int) -> None:
+async def test_client_quotas(version: int) -> None:
     store, log = memory_store({})
     apis = admin_apis(store)
     assert apis.api_keys == {19, 32, 33, 44, 48, 49}
@@ -100,18 +100,18 @@ async def test_quotas_of_clients(version: int) -> None:
     )
     request = alter(entries=(entry,), validate_only=False)
     reply = await apis.answer(intercepted(request_frame(request)), BROKER)
-    answer = read_frame(response_type(49, version), reply.frame)
-    assert [result.error_code for result in answer.entries] == [ErrorCode.none]
+    response = read_frame(response_type(49, version), reply.frame)
+    assert [result.error_code for result in response.entries] == [ErrorCode.none]
     assert store.effective == {ALICE: {RATE: 5.0}}
     [(_, setting)] = log.records
     assert (setting.by, setting.client_id, setting.origin) == ("bob", "client", "10.0.0.1")
     describe = request_type(48, version)(components=(), strict=False)
     reply = await apis.answer(intercepted(request_frame(describe)), BROKER)
-    answer = read_frame(response_type(48, version), reply.frame)
-    assert [value.value for entry in answer.entries for value in entry.values] == [5.0]
+    response = read_frame(response_type(48, version), reply.frame)
+    assert [value.value for entry in response.entries for value in entry.values] == [5.0]
 
 
-async def test_configs_of_topics_and_brokers() -> None:
+async def test_configs() -> None:
     store, _ = memory_store({})
     apis = admin_apis(store)
     topic = (TOPIC, "t")
@@ -120,16 +120,16 @@ async def test_configs_of_topics_and_brokers() -> None:
         alter_request([(topic, {"producer.byte.rate": "6"})]),
     ):
         reply = await apis.answer(intercepted(request_frame(request)), BROKER)
-        answer = read_frame(response_type(int(request.__api_key__), int(request.__version__)), reply.frame)
-        assert [code for _, code, _ in results(answer)] == [ErrorCode.none]
+        response = read_frame(response_type(int(request.__api_key__), int(request.__version__)), reply.frame)
+        assert [code for _, code, _ in results(response)] == [ErrorCode.none]
     request = describe_request([(topic, ["producer.byte.rate"])])
     reply = await apis.answer(intercepted(request_frame(request)), BROKER)
-    answer = read_frame(response_type(32, 4), reply.frame)
-    assert [config.value for config in answer.results[0].configs] == ["6"]
+    response = read_frame(response_type(32, 4), reply.frame)
+    assert [config.value for config in response.results[0].configs] == ["6"]
 
 
 @pytest.mark.parametrize("api_key", [48, 49])
-async def test_versions_that_are_not_offered(api_key: int) -> None:
+async def test_unsupported_version_is_rejected(api_key: int) -> None:
     """A broker closes the connection; the gateway does for this error."""
     apis = admin_apis(memory_store({})[0])
     fields = {48: {"components": (), "strict": True}, 49: {"entries": (), "validate_only": True}}
@@ -139,7 +139,7 @@ async def test_versions_that_are_not_offered(api_key: int) -> None:
         await apis.answer(intercepted(bytes(frame)), BROKER)
 
 
-async def test_a_body_that_does_not_parse() -> None:
+async def test_malformed_body() -> None:
     apis = admin_apis(memory_store({})[0])
     frame = request_frame(request_type(49, 1)(entries=(), validate_only=True))
     with pytest.raises(Malformed):

@@ -1,4 +1,4 @@
-"""Why nothing came of a connection, in words."""
+"""Errors of connections to brokers."""
 
 import asyncio
 import socket
@@ -29,17 +29,17 @@ from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, e
         (OSError(), "OSError"),
     ],
 )
-def test_reasons(error: Exception, says: str) -> None:
+def test_explain(error: Exception, says: str) -> None:
     assert explain(error, 5.0) == says
 
 
-async def test_every_address_has_its_reason() -> None:
+async def test_error_has_the_reason_of_every_address() -> None:
     with pytest.raises(UpstreamUnavailable) as caught:
         await connect_to_any([("127.0.0.1", 1), ("::1", 1)], PLAINTEXT, 5.0)
     assert str(caught.value).startswith("127.0.0.1:1: Connection refused; ::1:1: ")
 
 
-async def test_one_that_fails_its_check_is_closed_and_the_next_is_asked() -> None:
+async def test_broker_that_fails_the_check_is_closed_and_the_next_tried() -> None:
     checked = 0
 
     async def check(broker: object) -> None:
@@ -58,17 +58,17 @@ async def test_one_that_fails_its_check_is_closed_and_the_next_is_asked() -> Non
 
 
 @pytest.mark.parametrize(
-    ("answer", "says"),
+    ("data", "says"),
     [
         (b"HTTP/1.1 400 Bad Request", "speaks HTTP"),
         (b"\x15\x03\x03\0\2\2\x0a", "speaks TLS"),
         (b"\0\0\0\0", "invalid response size 0"),
     ],
 )
-async def test_who_speaks_something_else(answer: bytes, says: str) -> None:
+async def test_response_in_another_protocol(data: bytes, says: str) -> None:
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
-        writer.write(answer)
+        writer.write(data)
         writer.close()
 
     async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:

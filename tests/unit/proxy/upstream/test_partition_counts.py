@@ -1,4 +1,4 @@
-"""The proxy's own questions, put to a broker that is a socket with some answers."""
+"""Requests of the proxy's own, to a fake broker on a socket."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -53,13 +53,13 @@ class Broker:
                     break
                 if self.silent:
                     continue
-                writer.write(self.answer(frame))
+                writer.write(self.respond(frame))
         except asyncio.IncompleteReadError:
             pass
         finally:
             writer.close()
 
-    def answer(self, frame):
+    def respond(self, frame):
         header = read_request_header(Reader([frame], 4))
         request = read_frame(request_type(header.api_key, header.api_version), frame)
         self.questions.append(request)
@@ -174,7 +174,7 @@ async def test_ids_by_name():
         assert await counts.topic_ids(1, ["a", "gone"]) == {"a": topic_id("a").bytes}
 
 
-async def test_no_topics_are_no_question():
+async def test_no_topics_send_no_request():
     """To ask for none would be to ask for all."""
     broker = Broker()
     async with counting(broker) as counts:
@@ -182,7 +182,7 @@ async def test_no_topics_are_no_question():
     assert broker.questions == []
 
 
-async def test_many_topics_are_several_questions():
+async def test_many_topics_are_several_requests():
     broker = Broker()
     names = [f"topic-{number}" for number in range(TOPICS_AT_A_TIME)]
     async with counting(broker) as counts:
@@ -190,7 +190,7 @@ async def test_many_topics_are_several_questions():
     assert [len(question.topics) for question in broker.questions] == [TOPICS_AT_A_TIME, 1]
 
 
-async def test_the_default_is_asked_for_once_in_a_while():
+async def test_default_is_cached():
     broker = Broker()
     async with counting(broker) as counts:
         assert await counts.default(1, 100.0) == 6
@@ -199,7 +199,7 @@ async def test_the_default_is_asked_for_once_in_a_while():
         assert await counts.default(1, 100.0 + DEFAULT_SECONDS) == 9
 
 
-async def test_a_default_that_is_not_told_is_kafkas(caplog):
+async def test_kafka_default_if_the_broker_does_not_describe_it(caplog):
     broker = Broker()
     broker.num_partitions = ""
     async with counting(broker) as counts:
@@ -209,13 +209,13 @@ async def test_a_default_that_is_not_told_is_kafkas(caplog):
     assert "cluster_authorization_failed" in record.message
 
 
-async def test_a_broker_that_is_not_known_cannot_be_asked():
+async def test_unknown_broker():
     async with counting(Broker()) as counts:
         with pytest.raises(UpstreamUnavailable, match="broker 2 is not known"):
             await counts.topics(2, ["a"])
 
 
-async def test_a_broker_that_has_moved_is_asked_where_it_is():
+async def test_moved_broker_is_connected_at_its_new_address():
     old, new = Broker(), Broker()
     new.topics = {"a": 99}
     async with served(old) as before, served(new) as after:
@@ -227,7 +227,7 @@ async def test_a_broker_that_has_moved_is_asked_where_it_is():
         counts.close()
 
 
-async def test_one_connection_serves_many_questions_one_at_a_time():
+async def test_one_connection_serves_many_requests():
     broker = Broker()
     async with counting(broker) as counts:
         found = await asyncio.gather(*[counts.topics(1, ["a"]) for _ in range(10)])
@@ -239,7 +239,7 @@ async def ask(line):
     return await line.ask(metadata(["a"]), response_type(METADATA, 12))
 
 
-async def test_a_connection_that_has_ended_is_opened_again():
+async def test_ended_connection_is_opened_again():
     broker = Broker()
     async with served(broker) as address:
         line = KeptConnection(*address, SECONDS)
@@ -250,7 +250,7 @@ async def test_a_connection_that_has_ended_is_opened_again():
     assert broker.connections == 2
 
 
-async def test_a_broker_that_always_ends_the_connection_cannot_be_asked():
+async def test_broker_that_always_closes_the_connection():
     broker = Broker()
     async with served(broker) as address:
         line = KeptConnection(*address, SECONDS)
@@ -264,14 +264,14 @@ async def test_a_broker_that_always_ends_the_connection_cannot_be_asked():
         line.close()
 
 
-async def test_nobody_is_there():
+async def test_unreachable_broker():
     async with served(Broker()) as address:
         pass
     with pytest.raises(UpstreamUnavailable):
         await ask(KeptConnection(*address, SECONDS))
 
 
-async def test_a_silent_broker_is_given_up_and_its_late_answer_is_nobodys():
+async def test_late_response_is_discarded():
     broker = Broker()
     broker.silent = True
     async with served(broker) as address:
@@ -285,7 +285,7 @@ async def test_a_silent_broker_is_given_up_and_its_late_answer_is_nobodys():
     assert broker.connections == 2
 
 
-async def test_a_question_that_is_given_up_leaves_no_answer_behind():
+async def test_cancelled_request_closes_the_connection():
     broker = Broker()
     async with served(broker) as address:
         line = KeptConnection(*address, SECONDS)

@@ -4,31 +4,31 @@ from proxy.wire.views import NO_ID
 ONE, OTHER = b"1" * 16, b"2" * 16
 
 
-def test_of_a_topic_that_is_to_go_the_larger_count_is_charged():
+def test_deleting_takes_the_larger_count():
     assert to_delete([Partitions(3, ONE), Partitions(5, ONE)]) == 5
     assert to_delete([Partitions(3, ONE), Partitions(5, OTHER)]) == 5
     assert to_delete([Partitions(3), None]) == 3
     assert to_delete([None, None]) == 0
 
 
-def test_of_a_topic_that_is_to_grow_the_newer_count_is_taken():
+def test_growing_takes_the_newer_count():
     """A topic never loses partitions, so the larger count of one topic is the newer."""
     assert to_grow([Partitions(3, ONE), Partitions(5, ONE)]) == 5
     assert to_grow([None, Partitions(5, ONE)]) == 5
     assert to_grow([None, Partitions(5)]) == 5
 
 
-def test_where_it_may_be_another_topic_of_that_name_the_smaller_count_is_taken():
+def test_growing_takes_the_smaller_count_if_ids_differ():
     assert to_grow([Partitions(3, ONE), Partitions(5, OTHER)]) == 3
     assert to_grow([Partitions(5, ONE), Partitions(3, NO_ID)]) == 3
     assert to_grow([Partitions(5), Partitions(3)]) == 3
 
 
-def test_nobody_knows_the_topic():
+def test_unknown_topic():
     assert to_grow([None, None]) is None
 
 
-def test_what_passed_is_remembered_for_a_while():
+def test_mutations_are_remembered_for_a_while():
     remembered = RecentMutations(seconds=10.0)
     remembered.note("a", Partitions(3, ONE), 100.0)
     assert remembered.recall("a", 109.9) == Partitions(3, ONE)
@@ -38,7 +38,7 @@ def test_what_passed_is_remembered_for_a_while():
     assert remembered.name(OTHER) is None
 
 
-def test_the_newest_word_counts():
+def test_newest_mutation_replaces_older_ones():
     remembered = RecentMutations()
     remembered.note("a", Partitions(3, ONE), 100.0)
     remembered.note("a", Partitions(2, OTHER), 101.0)
@@ -46,7 +46,7 @@ def test_the_newest_word_counts():
     assert (remembered.name(ONE), remembered.name(OTHER)) == (None, "a")
 
 
-def test_a_topic_that_is_gone_is_forgotten():
+def test_deleted_topic_is_not_remembered():
     remembered = RecentMutations()
     remembered.note("a", Partitions(3, ONE), 100.0)
     remembered.forget("a")
@@ -55,7 +55,7 @@ def test_a_topic_that_is_gone_is_forgotten():
     assert remembered.name(ONE) is None
 
 
-def test_the_oldest_make_room():
+def test_oldest_mutations_are_dropped():
     remembered = RecentMutations(seconds=10.0, at_most=2)
     for number, name in enumerate("abc"):
         remembered.note(name, Partitions(1, name.encode() * 16), 100.0 + number)

@@ -1,4 +1,4 @@
-"""ClusterRefresh: what it asks a broker for, how often, and what its views hold."""
+"""ClusterRefresh: its requests, how often it sends them, and its views."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -51,7 +51,7 @@ async def watch(broker: MetadataBroker, monkeypatch: pytest.MonkeyPatch) -> Asyn
 async def test_partitions_are_not_asked_for_unless_wanted(broker: MetadataBroker, watch: Watch) -> None:
     assert not watch.refresh.answered.is_set()
     view = await watch.next()
-    assert watch.refresh.answered.is_set()
+    assert watch.refresh.responded.is_set()
     assert [asked.topics for asked in broker.asked] == [()]
     assert not view.has_partitions
     assert view.partitions == {}
@@ -134,7 +134,7 @@ async def test_a_name_is_asked_for_by_id(broker: MetadataBroker, watch: Watch) -
     assert view.topic_name(ORDERS.bytes) == "orders"
 
 
-def test_a_partition_says_where_it_is() -> None:
+def test_view_has_partitions() -> None:
     partition = Partition(1, (1, 2, 3), frozenset([1, 3]))
     view = ClusterView("c", {}, {}, {("orders", 0): partition}, 5.0)
     assert view.partitions["orders", 0] is partition

@@ -1,4 +1,4 @@
-"""Names of topics, asked for when a client sends an id that is not known."""
+"""Topic names, requested when a client sends an unknown id."""
 
 from proxy.quota.cluster_view import ClusterView
 from proxy.upstream import topic_names
@@ -19,7 +19,7 @@ class Cluster:
         self.wanted.extend(topic_ids)
 
 
-def test_an_unknown_id_is_asked_for_at_once_and_not_over_and_over():
+def test_unknown_id_is_requested_once_a_second():
     cluster, now = Cluster(), [10.0]
     names = ClusterTopicNames(cluster, lambda: now[0])
     assert [names.name(ID), names.name(ID)] == ["", ""]
@@ -31,7 +31,7 @@ def test_an_unknown_id_is_asked_for_at_once_and_not_over_and_over():
     assert names.name(ID) == "orders"
 
 
-def test_many_made_up_ids_are_not_all_asked_for():
+def test_number_of_requested_ids_is_bounded():
     cluster = Cluster()
     names = ClusterTopicNames(cluster, lambda: 0.0)
     for number in range(topic_names.ASKED_AT_MOST + 500):

@@ -1,4 +1,4 @@
-"""Requests that alter configs of topics and brokers: ours, the broker's, and the one answer to both."""
+"""AlterConfigs and IncrementalAlterConfigs: quota configs, Kafka configs, and one response to both."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ every_incremental = pytest.mark.parametrize("version", versions(INCREMENTAL))
 
 class TestIncremental:
     @every_incremental
-    async def test_ours_are_stored_and_theirs_go_to_the_broker(self, version: int) -> None:
+    async def test_quota_configs_are_stored_and_kafka_configs_forwarded(self, version: int) -> None:
         kit = Kit()
         ops = [(RATE, SET, " 05"), (THEIRS, SET, "60000"), (ACTION, SET, "reject")]
         done = await kit.set((T, ops), (BROKER_1, [(FLAG, SET, "TRUE")]), version=version)
@@ -68,7 +68,7 @@ class TestIncremental:
         assert kit.asked() == [(T, {THEIRS: "60000"}), (BROKER_1, {})]
         assert [setting.topic_id for _, setting in kit.log.records] == [topic_id("t").hex] * 2 + [None]
 
-    async def test_what_is_not_ours_goes_on_as_it_came(self) -> None:
+    async def test_request_without_quota_configs_is_forwarded_unchanged(self) -> None:
         kit = Kit()
         resources = [(T, [(THEIRS, SET, "5"), ("x", APPEND, "y")]), (LOGGER, [(RATE, SET, "y")])]
         request = incremental_request(resources, validate_only=True)
@@ -77,13 +77,13 @@ class TestIncremental:
         assert kit.broker.frames == [frame]
         assert kit.configs == {}
 
-    async def test_deleting_is_fine_whether_there_is_a_value_or_not(self) -> None:
+    async def test_delete_with_and_without_a_value(self) -> None:
         kit = Kit()
         await kit.set((T, [(RATE, SET, "5")]))
         assert await kit.set((T, [(RATE, DELETE, None), (PART, DELETE, "x")])) == [(T, NONE, None)]
         assert kit.configs == {}
 
-    async def test_lists_grow_and_shrink(self) -> None:
+    async def test_append_and_subtract(self) -> None:
         kit = Kit()
         assert await kit.set((T, [(REPLICAS, APPEND, "0:1, 1:2")])) == [(T, NONE, None)]
         await kit.set((T, [(REPLICAS, APPEND, "1:2,2:3")]))
@@ -121,7 +121,7 @@ class TestIncremental:
             ([(RATE, 9, "5")], INVALID_REQUEST, "operation type 9 for producer.byte.rate"),
         ],
     )
-    async def test_what_kafka_would_reject(
+    async def test_invalid_config_rejects_the_whole_resource(
         self, version: int, ops: list[tuple[str, int, str | None]], code: ErrorCode, message: str
     ) -> None:
         kit = Kit({ConfigResource(TOPIC_RESOURCE, "t"): {REPLICAS: "0:1"}})
@@ -134,13 +134,13 @@ class TestIncremental:
         assert kit.asked() == [(U, {})], "a resource that is rejected is rejected whole"
         assert kit.configs == {"topic t": {REPLICAS: "0:1"}, "topic u": {RATE: "6"}}
 
-    async def test_what_the_broker_rejects_is_not_stored(self) -> None:
+    async def test_resource_rejected_by_the_broker_is_not_stored(self) -> None:
         kit = Kit(rejects={T: REJECTED})
         done = await kit.set((U, [(RATE, SET, "5")]), (T, [(RATE, SET, "5"), (THEIRS, SET, "5")]))
         assert done == [(U, NONE, None), (T, REJECTED, "because")]
         assert kit.configs == {"topic u": {RATE: "5"}}
 
-    async def test_who_may_not_change_quotas_changes_nothing(self) -> None:
+    async def test_unauthorized_client_changes_nothing(self) -> None:
         kit = Kit()
         kit.broker.rights = FixedRights(may=False)
         done = await kit.set(
@@ -158,13 +158,13 @@ class TestIncremental:
         assert kit.asked() == [(U, {THEIRS: "5"})]
         assert kit.configs == {}
 
-    async def test_a_resource_that_is_there_twice_is_the_brokers_to_reject(self) -> None:
+    async def test_duplicate_resource_is_left_to_the_broker(self) -> None:
         kit = Kit(rejects={T: INVALID_REQUEST})
         done = await kit.set((T, [(RATE, SET, "5")]), (U, [(RATE, SET, "5")]), (T, [(THEIRS, SET, "5")]))
         assert done == [(T, INVALID_REQUEST, "because"), (U, NONE, None), (T, INVALID_REQUEST, "because")]
         assert kit.configs == {"topic u": {RATE: "5"}}
 
-    async def test_the_default_topic_is_no_brokers(self) -> None:
+    async def test_default_topic_is_not_forwarded(self) -> None:
         kit = Kit()
         assert await kit.set((DEFAULT_TOPIC, [(RATE, SET, "5")])) == [(DEFAULT_TOPIC, NONE, None)]
         assert kit.broker.asked == []
@@ -182,7 +182,7 @@ class TestIncremental:
         assert kit.broker.asked[-1].validate_only
         assert kit.log.records == []
 
-    async def test_brokers_are_named_by_number_and_the_default_is_empty(self) -> None:
+    async def test_broker_names(self) -> None:
         kit = Kit(rejects={(BROKER, "x"): INVALID_REQUEST})
         done = await kit.set(
             (DEFAULT_BROKER, [(FLAG, SET, "true")]),
@@ -192,7 +192,7 @@ class TestIncremental:
         assert [code for _, code, _ in done] == [NONE, NONE, INVALID_REQUEST]
         assert kit.configs == {"broker <default>": {FLAG: "true"}, "broker 1": {FLAG: "true"}}
 
-    async def test_what_cannot_be_together(self) -> None:
+    async def test_conflicting_configs_are_rejected(self) -> None:
         kit = Kit()
         done = await kit.set(
             (DEFAULT_BROKER, [(TOTAL, SET, "10")]),
@@ -208,7 +208,7 @@ class TestIncremental:
         assert (await kit.set((DEFAULT_BROKER, [(TOTAL, SET, "5")])))[0][1] == INVALID_CONFIG
         assert kit.configs == {"broker <default>": {TOTAL: "10"}, "topic t": {PART: "6"}}
 
-    async def test_while_the_store_is_away(self) -> None:
+    async def test_unavailable_store(self) -> None:
         kit = Kit(rejects={(TOPIC, "v"): REJECTED})
         kit.log.failure = StoreUnavailable("it is away; try again")
         done = await kit.set(
@@ -242,7 +242,7 @@ class TestIncremental:
         assert await kit.set((T, [(RATE, SET, "5")])) == [(T, NONE, None)], "it is so"
         assert await kit.replace((T, {THEIRS: "5"})) == [(T, NONE, None)], "nothing of the file's is erased"
 
-    async def test_for_a_time(self) -> None:
+    async def test_temporary_configs(self) -> None:
         kit = Kit({ConfigResource(TOPIC_RESOURCE, "t"): {RATE: "5"}})
         until = (EXPIRES, SET, str(WALL_MS + 100))
         assert await kit.set((T, [(RATE, SET, "50"), until]), (BROKER_1, [(FLAG, SET, "true"), until])) == [
@@ -270,7 +270,7 @@ class TestIncremental:
             ([(RATE, SET, "5"), (EXPIRES, DELETE, None), (EXPIRES, DELETE, None)], INVALID_REQUEST),
         ],
     )
-    async def test_for_no_time(self, ops: list[tuple[str, int, str | None]], code: ErrorCode) -> None:
+    async def test_invalid_expiry(self, ops: list[tuple[str, int, str | None]], code: ErrorCode) -> None:
         kit = Kit()
         [(_, rejected, message)] = await kit.set((T, ops))
         assert rejected == code
@@ -279,7 +279,7 @@ class TestIncremental:
         assert rejected == INVALID_CONFIG
         assert kit.log.records == []
 
-    async def test_what_brokers_enforce_too(self) -> None:
+    async def test_configs_that_brokers_enforce_too(self) -> None:
         kit = Kit(rules=ConfigRules([KIND], forwarded=frozenset([REPLICAS]), unenforced=frozenset([FLAG])))
         done = await kit.set((T, [(REPLICAS, SET, "*"), (RATE, SET, "5")]), (BROKER_1, [(FLAG, SET, "true")]))
         assert [code for _, code, _ in done] == [NONE, INVALID_CONFIG]
@@ -291,20 +291,20 @@ class TestIncremental:
         assert [code for _, code, _ in done] == [INVALID_CONFIG, NONE]
         assert REPLICAS in str(done[0][2])
 
-    async def test_no_resource_at_all(self) -> None:
+    async def test_request_without_resources(self) -> None:
         assert await Kit().set() == []
 
 
-class TestGarbage:
+class TestMalformed:
     @pytest.mark.parametrize(
         "request_", [alter_request([(T, {RATE: "5"})]), incremental_request([(T, [(RATE, SET, "5")])])]
     )
-    async def test_a_request_that_does_not_parse(self, request_: Any) -> None:
+    async def test_malformed_request(self, request_: Any) -> None:
         apis = ResourceConfigs(ConfigsStore(memory_store({})[0]), CONFIG_RULES)
         with pytest.raises(Malformed):
             await apis.alter(intercepted(request_frame(request_)[:-3]), FakeBroker().broker())
 
-    async def test_an_answer_that_does_not_parse(self) -> None:
+    async def test_malformed_response(self) -> None:
         apis = ResourceConfigs(ConfigsStore(memory_store({})[0]), CONFIG_RULES)
         broker = FakeBroker().broker()
 
@@ -318,7 +318,7 @@ class TestGarbage:
             await apis.describe(intercepted(request_frame(describe_request([(T, None)]))), broken)
 
 
-async def test_a_forwarded_config_is_set_here_and_at_the_broker() -> None:
+async def test_forwarded_configs_are_set_here_and_at_the_broker() -> None:
     kit = Kit(rules=FORWARDED)
     assert await kit.set((T, [(RATE, SET, "7")])) == [(T, NONE, None)]
     assert kit.configs == {"topic t": {RATE: "7"}}

@@ -1,4 +1,4 @@
-"""DescribeConfigs: our configs of topics and brokers beside the broker's."""
+"""DescribeConfigs: quota configs in the response of the broker."""
 
 import pytest
 
@@ -35,7 +35,7 @@ every_describe = pytest.mark.parametrize("version", versions(DESCRIBE))
 
 class TestDescribing:
     @every_describe
-    async def test_ours_are_beside_the_brokers(self, version: int) -> None:
+    async def test_quota_configs_are_added_to_the_brokers(self, version: int) -> None:
         kit = Kit({ConfigResource(TOPIC_RESOURCE, DEFAULT_RESOURCE): {RATE: "7", PART: "8"}})
         await kit.set((T, [(RATE, SET, "5"), (REPLICAS, SET, "0:1")]), (BROKER_1, [(FLAG, SET, "true")]))
         configs = await kit.shown(T, version=version)
@@ -61,14 +61,14 @@ class TestDescribing:
         await kit.set((T, [(RATE, SET, "5")]), (BROKER_1, [(FLAG, SET, "true")]))
         for wanted in (True, False):
             asked = [(T, [RATE, REPLICAS, ACTION]), (BROKER_1, [FLAG])]
-            answer = await kit.describe(describe_request(asked, documentation=wanted))
-            configs = [config for result in answer.results for config in result.configs]
+            response = await kit.describe(describe_request(asked, documentation=wanted))
+            configs = [config for result in response.results for config in result.configs]
             types = {config.name: config.config_type for config in configs}
             assert types == {RATE: 5, REPLICAS: 7, ACTION: 2, FLAG: 1}
             assert all(bool(config.documentation) == wanted for config in configs if config.name != REPLICAS)
             assert not any(config.read_only or config.is_sensitive for config in configs)
 
-    async def test_only_what_is_asked_for(self) -> None:
+    async def test_only_requested_configs(self) -> None:
         kit = Kit()
         await kit.set((T, [(RATE, SET, "5")]))
         assert set(await kit.shown(T, THEIRS)) == {THEIRS}
@@ -76,17 +76,17 @@ class TestDescribing:
         assert await kit.shown(T, PART) == {PART: Shown(None, 5)}, "no value, shown to who asks for it"
         assert PART not in await kit.shown(T)
 
-    async def test_the_request_goes_on_as_it_came(self) -> None:
+    async def test_request_is_forwarded_unchanged(self) -> None:
         kit = Kit()
         request = describe_request([(T, [RATE]), (LOGGER, None)])
         await kit.describe(request)
         assert kit.broker.frames == [request_frame(request)]
 
-    async def test_the_default_topic_is_ours_alone(self) -> None:
+    async def test_default_topic_is_not_forwarded(self) -> None:
         kit = Kit()
         await kit.set((DEFAULT_TOPIC, [(RATE, SET, "5")]))
-        answer = await kit.describe(describe_request([(T, None), (DEFAULT_TOPIC, None), (U, None)]))
-        shown = described(answer)
+        response = await kit.describe(describe_request([(T, None), (DEFAULT_TOPIC, None), (U, None)]))
+        shown = described(response)
         assert list(shown) == [T, DEFAULT_TOPIC, U]
         assert [resource.resource_name for resource in kit.broker.asked[-1].resources] == ["t", "u"]
         assert shown[DEFAULT_TOPIC][RATE] == Shown("5", 1, (("5", 1),))  # type: ignore[index]
@@ -95,7 +95,7 @@ class TestDescribing:
         assert RATE in await kit.shown(DEFAULT_TOPIC)
         assert len(kit.broker.asked) == before
 
-    async def test_of_the_default_broker_only_what_is_set(self) -> None:
+    async def test_default_broker_has_only_configs_that_are_set(self) -> None:
         kit = Kit()
         assert set(await kit.shown(DEFAULT_BROKER, FLAG, TOTAL)) == {FLAG, TOTAL}
         assert FLAG not in await kit.shown(DEFAULT_BROKER)
@@ -103,13 +103,13 @@ class TestDescribing:
         assert (await kit.shown(DEFAULT_BROKER))[FLAG] == Shown("true", 3, (("true", 3),))
         assert (await kit.shown(BROKER_1))[FLAG] == Shown("true", 3, (("true", 3), ("false", 5)))
 
-    async def test_what_the_broker_rejects_is_not_shown(self) -> None:
+    async def test_resource_rejected_by_the_broker_has_no_configs(self) -> None:
         kit = Kit(rejects={T: REJECTED})
         await kit.set((U, [(RATE, SET, "5")]))
         assert described(await kit.describe(describe_request([(T, None)]))) == {T: REJECTED}
 
-    async def test_other_resources_have_none_of_ours(self) -> None:
+    async def test_other_resources_have_no_quota_configs(self) -> None:
         assert set(await Kit().shown(LOGGER)) == {THEIRS, REPLICAS}
 
-    async def test_nothing_asked_for(self) -> None:
+    async def test_request_without_resources(self) -> None:
         assert described(await Kit().describe(describe_request([]))) == {}

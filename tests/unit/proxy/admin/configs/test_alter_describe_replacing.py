@@ -1,4 +1,4 @@
-"""AlterConfigs, which replaces all configs of a resource: ours and the broker's."""
+"""AlterConfigs, which replaces all configs of a resource."""
 
 import pytest
 
@@ -32,7 +32,7 @@ every_alter = pytest.mark.parametrize("version", versions(ALTER))
 
 class TestReplacing:
     @every_alter
-    async def test_what_is_not_named_is_erased_ours_as_kafkas(self, version: int) -> None:
+    async def test_unnamed_configs_are_removed(self, version: int) -> None:
         file = {ConfigResource(TOPIC_RESOURCE, "t"): {PART: "3"}}
         kit = Kit(file)
         await kit.set((T, [(RATE, SET, "5"), (REPLICAS, SET, "*")]), (U, [(RATE, SET, "5")]))
@@ -44,7 +44,7 @@ class TestReplacing:
         assert kit.asked() == [(T, {})]
         assert kit.configs == {"topic u": {RATE: "5"}}
 
-    async def test_ours_need_not_be_named_where_there_are_none(self) -> None:
+    async def test_resource_without_quota_configs_stores_nothing(self) -> None:
         kit = Kit()
         request = alter_request([(T, {THEIRS: "5"}), (BROKER_1, {"x": "y"})])
         await kit.alter(request)
@@ -52,13 +52,13 @@ class TestReplacing:
         assert kit.log.records == []
 
     @every_alter
-    async def test_what_kafka_would_reject(self, version: int) -> None:
+    async def test_invalid_config_is_rejected(self, version: int) -> None:
         kit = Kit()
         done = await kit.replace((T, {RATE: None}), (BROKER_1, {FLAG: "maybe"}), version=version)
         assert [code for _, code, _ in done] == [INVALID_REQUEST, INVALID_CONFIG]
         assert kit.broker.asked == []
 
-    async def test_what_an_old_tool_has_read_it_may_write_back(self) -> None:
+    async def test_unchanged_temporary_value_stays_temporary(self) -> None:
         """kafka-configs up to 3.9 does with brokers: no temporary value becomes a lasting one by it."""
         kit = Kit()
         resource = ConfigResource(TOPIC_RESOURCE, "t")
@@ -67,7 +67,7 @@ class TestReplacing:
         assert await kit.replace((T, {RATE: "5", THEIRS: "1"})) == [(T, NONE, None)]
         assert kit.log.records == []
 
-    async def test_rejected_by_the_broker(self) -> None:
+    async def test_resource_rejected_by_the_broker_is_not_stored(self) -> None:
         kit = Kit(rejects={T: REJECTED})
         await kit.set((U, [(RATE, SET, "5")]))
         assert await kit.replace((T, {RATE: "5"}), (U, {})) == [(T, REJECTED, "because"), (U, NONE, None)]

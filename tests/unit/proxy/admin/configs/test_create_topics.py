@@ -1,4 +1,4 @@
-"""CreateTopics with configs of ours: the broker makes the topics, and the proxy keeps their quotas."""
+"""CreateTopics with quota configs: the broker creates the topics, and the proxy stores their quotas."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,7 +30,7 @@ from tests.support.messages.mutations import (
     NO_TIME,
     SECONDS_30,
     intercepted,
-    old_answer,
+    old_response,
     topic_id,
 )
 from tests.support.messages.requests import build, part
@@ -82,7 +82,7 @@ class Kit:
     ) -> None:
         self.store, self.log = memory_store({}, configs=file)
         self.broker = FakeBroker()
-        self.broker.answer = self._created
+        self.broker.respond = self._created
         self.hidden = False
         self._rejects = rejects or {}
         quota = ControllerMutation()
@@ -126,13 +126,13 @@ class Kit:
         return build(schema, throttle_time=NO_TIME, topics=tuple(topics))
 
     async def send(self, request: Any) -> Any:
-        """The answer."""
+        """The response."""
         reply = await self.creations.answer(intercepted(request_frame(request)), self.broker.broker())
         return read_frame(response_type(CREATE, int(request.__version__)), reply.frame)
 
     async def codes(self, topics: Topics, version: int = 7, **more: Any) -> list[tuple[str, ErrorCode]]:
-        answer = await self.send(create(topics, version, **more))
-        return [(topic.name, topic.error_code) for topic in answer.topics]
+        response = await self.send(create(topics, version, **more))
+        return [(topic.name, topic.error_code) for topic in response.topics]
 
     @property
     def configs(self) -> dict[str, dict[str, str]]:
@@ -147,7 +147,7 @@ class Kit:
 
 
 @every_version
-async def test_ours_are_stored_and_theirs_go_to_the_broker(version: int) -> None:
+async def test_quota_configs_are_stored_and_kafka_configs_forwarded(version: int) -> None:
     kit = Kit()
     topics: Topics = {"t": {THEIRS: "60000", RATE: " 5", REPLICAS: "*"}, "u": {THEIRS: "7"}}
     assert await kit.codes(topics, version) == [("t", ErrorCode.none), ("u", ErrorCode.none)]
@@ -157,7 +157,7 @@ async def test_ours_are_stored_and_theirs_go_to_the_broker(version: int) -> None
     assert {setting.topic_id for _, setting in kit.log.records} == {topic_id("t").hex}
 
 
-async def test_without_ours_the_request_goes_on_as_it_came() -> None:
+async def test_request_without_quota_configs_is_forwarded_unchanged() -> None:
     kit = Kit()
     request = create({"t": {THEIRS: "60000"}, "u": {}})
     await kit.send(request)
@@ -166,7 +166,7 @@ async def test_without_ours_the_request_goes_on_as_it_came() -> None:
 
 
 @pytest.mark.parametrize("version", [5, 6, 7])
-async def test_the_answer_shows_ours(version: int) -> None:
+async def test_response_has_quota_configs(version: int) -> None:
     kit = Kit({ConfigResource(TOPIC, DEFAULT_RESOURCE): {PART: "8"}})
     for validate_only in (True, False):
         request = create({"t": {RATE: "5", REPLICAS: "*"}}, version, validate_only=validate_only)
@@ -195,7 +195,7 @@ async def test_the_answer_shows_ours(version: int) -> None:
         ([(RATE, "5"), (RATE, "5")], ErrorCode.invalid_request),
     ],
 )
-async def test_what_kafka_would_reject(version: int, configs: Any, code: ErrorCode) -> None:
+async def test_invalid_config_rejects_the_topic(version: int, configs: Any, code: ErrorCode) -> None:
     kit = Kit()
     codes = await kit.codes({"a": {}, "t": [(THEIRS, "5"), *configs], "u": {RATE: "5"}}, version)
     assert codes == [("a", ErrorCode.none), ("t", code), ("u", ErrorCode.none)]
@@ -206,19 +206,19 @@ async def test_what_kafka_would_reject(version: int, configs: Any, code: ErrorCo
     assert len(kit.broker.asked) == before
 
 
-async def test_what_cannot_be_together() -> None:
+async def test_conflicting_configs_are_rejected() -> None:
     kit = Kit({ConfigResource("broker", DEFAULT_RESOURCE): {"total.bytes.in.per.sec.threshold": "10"}})
-    answer = await kit.send(create({"t": {PART: "6"}, "u": {PART: "5"}, "v": {PART: "4"}}))
-    assert [(topic.name, topic.error_code.value) for topic in answer.topics] == [
+    response = await kit.send(create({"t": {PART: "6"}, "u": {PART: "5"}, "v": {PART: "4"}}))
+    assert [(topic.name, topic.error_code.value) for topic in response.topics] == [
         ("t", 0),
         ("u", 40),
         ("v", 0),
     ]
-    assert answer.topics[1].error_message == "11 is more than 10"
+    assert response.topics[1].error_message == "11 is more than 10"
     assert kit.configs["v"] == {PART: "4"}
 
 
-async def test_what_the_broker_rejects_is_not_stored() -> None:
+async def test_topic_rejected_by_the_broker_is_not_stored() -> None:
     kit = Kit(rejects={"t": EXISTS})
     await kit.store.alter_configs(
         [ConfigChange(T, {RATE: "9"})], intercepted(request_frame(create({}))).exchange.client
@@ -228,7 +228,7 @@ async def test_what_the_broker_rejects_is_not_stored() -> None:
 
 
 @pytest.mark.parametrize("ours", [{}, {ACTION: "reject"}])
-async def test_a_topic_made_again_starts_without_what_was_set(ours: dict[str, str]) -> None:
+async def test_recreated_topic_starts_without_earlier_configs(ours: dict[str, str]) -> None:
     kit = Kit({T: {PART: "3", RATE: "4"}})
     who = intercepted(request_frame(create({}))).exchange.client
     await kit.store.alter_configs([ConfigChange(T, {RATE: "5", PART: None, REPLICAS: "*"})], who)
@@ -240,18 +240,18 @@ async def test_a_topic_made_again_starts_without_what_was_set(ours: dict[str, st
     kit.store.close()
 
 
-async def test_while_the_store_is_away() -> None:
+async def test_unavailable_store() -> None:
     kit = Kit()
     kit.log.problem = "no broker answers"
-    answer = await kit.send(create({"t": {RATE: "5"}, "u": {}}))
-    assert [(topic.name, topic.error_code.value) for topic in answer.topics] == [("t", 7), ("u", 0)]
-    assert "no broker answers" in answer.topics[0].error_message
+    response = await kit.send(create({"t": {RATE: "5"}, "u": {}}))
+    assert [(topic.name, topic.error_code.value) for topic in response.topics] == [("t", 7), ("u", 0)]
+    assert "no broker answers" in response.topics[0].error_message
     assert list(kit.asked()) == ["u"]
     kit.log.problem = ""
     kit.log.failure = StoreUnavailable("it went away")
-    answer = await kit.send(create({"t": {RATE: "5"}}))
-    assert answer.topics[0].error_code == ErrorCode.request_timed_out
-    assert "was created" in answer.topics[0].error_message, "half of it is done"
+    response = await kit.send(create({"t": {RATE: "5"}}))
+    assert response.topics[0].error_code == ErrorCode.request_timed_out
+    assert "was created" in response.topics[0].error_message, "half of it is done"
     kit.store.log = None
     assert await kit.codes({"t": {RATE: "5"}, "u": {}}) == [
         ("t", ErrorCode.policy_violation),
@@ -263,8 +263,8 @@ async def test_with_a_controller_mutation_quota() -> None:
     kit = Kit(mutation_rate=0.1)
     request = create({"t": {RATE: "5"}, "u": {RATE: "0"}, "v": {RATE: "7"}, "w": {}})
     reply = await kit.creations.answer(intercepted(request_frame(request)), kit.broker.broker())
-    answer = read_frame(response_type(CREATE, 7), reply.frame)
-    codes = {topic.name: topic.error_code.value for topic in answer.topics}
+    response = read_frame(response_type(CREATE, 7), reply.frame)
+    codes = {topic.name: topic.error_code.value for topic in response.topics}
     assert codes == {"t": 0, "u": 40, "v": 0, "w": 89}
     assert list(codes) == ["t", "u", "v", "w"]
     assert kit.configs == {"t": {RATE: "5"}, "v": {RATE: "7"}}
@@ -289,26 +289,26 @@ async def test_the_oldest_versions(version: int) -> None:
 
     async def ask(request: bytes) -> bytes:
         asked.append(request)
-        return old_answer({"t": 0}, version == 1)[LENGTH:]
+        return old_response({"t": 0}, version == 1)[LENGTH:]
 
     broker = kit.broker.broker()
     broker = type(broker)(broker.cluster_id, 1, Counts({"t": 1}), ask, broker.rights)
     reply = await kit.creations.answer(intercepted(frame(configs)), broker)
-    assert (reply.frame, reply.throttle_seconds) == (old_answer({"t": 0}, version == 1), 0.0)
+    assert (reply.frame, reply.throttle_seconds) == (old_response({"t": 0}, version == 1), 0.0)
     assert asked == [frame([(THEIRS, "6")])]
     assert kit.configs == {"t": {RATE: "5"}}
     reply = await kit.creations.answer(intercepted(frame([(RATE, "x")])), broker)
     assert b"\0\x28" in reply.frame
 
 
-async def test_a_very_large_request_is_not_taken_apart() -> None:
+async def test_request_over_the_limit_is_forwarded_unchanged() -> None:
     kit = Kit()
     request = create({"t": {THEIRS: "x" * MAX_REQUEST_BYTES}})
     await kit.send(request)
     assert kit.broker.frames == [request_frame(request)]
 
 
-async def test_garbage() -> None:
+async def test_malformed_request_and_response() -> None:
     kit = Kit()
     frame = request_frame(create({"t": {RATE: "5"}}))
     with pytest.raises(Malformed):

@@ -1,4 +1,4 @@
-"""Configs of topics that are gone: forgotten when every broker says so for a while, and in no other case."""
+"""Configs of deleted topics are removed if every broker agrees for a while, and in no other case."""
 
 from collections.abc import Mapping, Sequence
 
@@ -64,7 +64,7 @@ class Kit:
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["with its id", "without"])
-async def test_a_deleted_topic_takes_its_configs_along(known: bool) -> None:
+async def test_configs_of_a_deleted_topic_are_removed(known: bool) -> None:
     file = {T: {RATE: "9"}}
     kit = Kit(Cluster({}, {}), Cluster({}), file=file)
     await kit.set(OLD if known else None, **{ACTION: None})
@@ -83,7 +83,7 @@ def file_configs(file: File) -> dict[str, dict[str, str]]:
     return {resource.name: values for resource, values in file.items()}
 
 
-async def test_a_topic_that_is_there_keeps_its_own() -> None:
+async def test_existing_topic_keeps_its_configs() -> None:
     for topic_id in (OLD, None):
         kit = Kit(Cluster({"t": OLD}))
         await kit.set(topic_id)
@@ -91,7 +91,7 @@ async def test_a_topic_that_is_there_keeps_its_own() -> None:
         assert kit.configs == {"t": {RATE: "5"}}
 
 
-async def test_another_topic_of_its_name_starts_without() -> None:
+async def test_new_topic_of_the_same_name_starts_without_configs() -> None:
     kit = Kit(Cluster({"t": NEW}))
     await kit.set(OLD, **{ACTION: "reject"})
     await kit.store.alter_configs([ConfigChange(T, {ACTION: "throttle"}, topic_id=NEW.hex())], WHO)
@@ -110,7 +110,7 @@ async def test_another_topic_of_its_name_starts_without() -> None:
     ],
     ids=["one has it", "one has the other", "one may not say", "none may say", "no broker is known"],
 )
-async def test_where_one_broker_does_not_say_so_all_is_kept(cluster: Cluster) -> None:
+async def test_configs_are_kept_unless_every_broker_agrees(cluster: Cluster) -> None:
     kit = Kit(cluster)
     await kit.set()
     for _ in range(6):
@@ -118,7 +118,7 @@ async def test_where_one_broker_does_not_say_so_all_is_kept(cluster: Cluster) ->
     assert kit.configs == {"t": {RATE: "5"}}
 
 
-async def test_where_one_broker_cannot_be_asked_all_is_kept() -> None:
+async def test_configs_are_kept_if_a_broker_is_unavailable() -> None:
     away = Cluster({}, {})
     away.away = {1}
     for clusters in ((away,), (Cluster({}), away), (Cluster({}), Cluster({"t": OLD}))):
@@ -129,7 +129,7 @@ async def test_where_one_broker_cannot_be_asked_all_is_kept() -> None:
         assert kit.configs == {"t": {RATE: "5"}}
 
 
-async def test_without_a_cluster_to_ask_all_is_kept() -> None:
+async def test_configs_are_kept_without_a_cluster() -> None:
     kit = Kit()
     await kit.set()
     for _ in range(6):
@@ -137,7 +137,7 @@ async def test_without_a_cluster_to_ask_all_is_kept() -> None:
     assert kit.configs == {"t": {RATE: "5"}}
 
 
-async def test_a_topic_that_was_away_for_a_moment_begins_anew() -> None:
+async def test_reappearing_topic_is_no_longer_suspected() -> None:
     cluster = Cluster({})
     kit = Kit(cluster)
     await kit.set()
@@ -149,7 +149,7 @@ async def test_a_topic_that_was_away_for_a_moment_begins_anew() -> None:
     assert kit.configs == {"t": {RATE: "5"}}
 
 
-async def test_only_topics_with_configs_of_the_tools_are_asked_about() -> None:
+async def test_only_topics_with_configs_set_by_tools_are_looked_up() -> None:
     cluster = Cluster({})
     kit = Kit(cluster, file={ConfigResource(TOPIC, "f"): {RATE: "5"}})
     await kit.set(None, ConfigResource(TOPIC, DEFAULT_RESOURCE))
@@ -178,7 +178,7 @@ async def test_many_topics_take_turns() -> None:
     assert len(kit.configs) == 1199
 
 
-async def test_while_the_store_is_away() -> None:
+async def test_unavailable_store() -> None:
     kit = Kit(Cluster({}))
     await kit.set()
     kit.log.failure = StoreUnavailable("away")

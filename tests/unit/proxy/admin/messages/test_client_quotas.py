@@ -1,4 +1,4 @@
-"""Both APIs' messages, against kio's reading and writing of the same at every version."""
+"""Messages of both APIs, compared with kio at every version."""
 
 import random
 import sys
@@ -152,7 +152,7 @@ def test_alter_response(version: int) -> None:
     )
 
 
-def test_null_where_kafka_has_none_is_read() -> None:
+def test_null_in_a_field_that_is_not_nullable_is_read() -> None:
     """v1: one entry with one part of null type and name, one op with a null key."""
     body = bytes([2, 2, 0, 0, 0, 2, 0]) + bytes(8) + bytes([0, 0, 0, 1, 0])
     reader = Reader([body])
@@ -169,7 +169,7 @@ def test_null_type_is_written_as_empty() -> None:
 
 
 @pytest.mark.parametrize("flexible", [False, True])
-def test_garbage_is_malformed(flexible: bool) -> None:
+def test_damaged_body_is_malformed(flexible: bool) -> None:
     choice = random.Random(3)
     for _ in range(2000):
         body = choice.randbytes(choice.randrange(1, 40))
@@ -181,6 +181,6 @@ def test_garbage_is_malformed(flexible: bool) -> None:
                 read(Reader([body]))
 
 
-def test_a_count_of_more_than_is_there_ends_at_once() -> None:
+def test_count_beyond_the_body_ends_at_once() -> None:
     with pytest.raises(Short):
         list(read_alterations(Reader([b"\x7f\xff\xff\xff"]), False))

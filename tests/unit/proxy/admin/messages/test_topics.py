@@ -1,4 +1,4 @@
-"""Messages taken apart and put together again say what they said; kio judges, where it has the version."""
+"""Topic messages, read and written again; compared with kio in the versions that it has."""
 
 import asyncio
 from dataclasses import replace
@@ -37,9 +37,9 @@ from tests.support.messages.mutations import (
     created,
     frame_of,
     intercepted,
-    old_answer,
     old_create_topics,
     old_delete_topics,
+    old_response,
     payload_of,
     to_end,
 )
@@ -58,7 +58,7 @@ def taken(frame):
     return to_end(read_topics_request(api, given_out.header, given_out.frame, Yielder()))
 
 
-def answer(request, frame):
+def read_response(request, frame):
     return to_end(read_topics_response(request, frame[LENGTH:], Yielder()))
 
 
@@ -90,7 +90,7 @@ def with_topics(message, places):
 @each_version
 @FEW
 @given(data=st.data())
-def test_requests(api_key, version, data):
+def test_request_round_trip(api_key, version, data):
     message = data.draw(messages(request_type(api_key, version)))
     frame = request_frame(message, 7)
     request = taken(frame)
@@ -107,10 +107,10 @@ def test_requests(api_key, version, data):
 @each_version
 @FEW
 @given(data=st.data())
-def test_answers(api_key, version, data):
+def test_response_round_trip(api_key, version, data):
     message = data.draw(messages(response_type(api_key, version)))
     request = request_of(api_key, version)
-    read = answer(request, response_frame(message, 1))
+    read = read_response(request, response_frame(message, 1))
     native = getattr(message, TOPICS[api_key])
     assert [(t.fields.name, t.fields.error_code) for t in read.topics] == [
         (topic.name, topic.error_code.value) for topic in native
@@ -119,11 +119,11 @@ def test_answers(api_key, version, data):
         own_id = getattr(same, "topic_id", None)
         assert topic.fields.topic_id == (own_id.bytes if own_id else NO_ID)
         assert topic.fields.partitions == getattr(same, "num_partitions", NO_COUNT)
-    told = getattr(message, "throttle_time", None)
-    assert read.throttle_time_ms == (told // milliseconds(1) if told is not None else 0)
+    throttle_time = getattr(message, "throttle_time", None)
+    assert read.throttle_time_ms == (throttle_time // milliseconds(1) if throttle_time is not None else 0)
     again = write_topics_response(request, TopicsResponse(read.topics[::-1], 1234))
     changed = {TOPICS[api_key]: native[::-1]}
-    if told is not None:
+    if throttle_time is not None:
         changed["throttle_time"] = milliseconds(1234)
     assert again == response_frame(replace(message, **changed), 1)
 
@@ -131,9 +131,9 @@ def test_answers(api_key, version, data):
 @pytest.mark.parametrize(
     ("api_key", "version"), [(key, v) for key, v in EACH if v >= TOPIC_APIS[key].strict_from], ids=str
 )
-def test_a_rejection_is_what_brokers_say(api_key, version):
+def test_rejection_is_kafkas(api_key, version):
     request = request_of(api_key, version)
-    [topic] = answer(request, response_frame(some_answer(api_key, version))).topics
+    [topic] = read_response(request, response_frame(some_response(api_key, version))).topics
     frame = write_topics_response(request, TopicsResponse([request.reject(topic, 89)], 1500))
     message = read_frame(response_type(api_key, version), frame)
     [rejected] = getattr(message, TOPICS[api_key])
@@ -145,7 +145,7 @@ def test_a_rejection_is_what_brokers_say(api_key, version):
         assert getattr(rejected, "topic_id", None) is None
 
 
-def some_answer(api_key, version):
+def some_response(api_key, version):
     schema = response_type(api_key, version)
     kind = schema.__annotations__[TOPICS[api_key]].__args__[0]
     fields = {"topic_id": None} if hasattr(kind, "topic_id") else {}
@@ -155,11 +155,11 @@ def some_answer(api_key, version):
     return schema(throttle_time=created({}).throttle_time, **{TOPICS[api_key]: (topic,)})
 
 
-def test_a_topic_that_goes_by_its_id_is_rejected_without_a_name():
+def test_topic_requested_by_id_is_rejected_without_a_name():
     request = request_of(DELETE, 6)
     frame = write_topics_response(request, TopicsResponse([], 0))
     assert read_frame(response_type(DELETE, 6), frame).responses == ()
-    named = answer(request, response_frame(some_answer(DELETE, 6))).topics[0]
+    named = read_response(request, response_frame(some_response(DELETE, 6))).topics[0]
     unnamed = replace(named, fields=replace(named.fields, name=None, topic_id=b"i" * 16))
     frame = write_topics_response(request, TopicsResponse([request.reject(unnamed, 89)], 0))
     [rejected] = read_frame(response_type(DELETE, 6), frame).responses
@@ -167,26 +167,26 @@ def test_a_topic_that_goes_by_its_id_is_rejected_without_a_name():
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_the_oldest_creations(version):
+def test_create_topics_versions_that_kio_lacks(version):
     frame = old_create_topics({"a": 3, "b": -1}, version, 5)
     request = taken(frame)
     assert [(t.key, t.fields.partitions) for t in request.topics] == [("a", 3), ("b", -1)]
     assert (request.strict, request.has_throttle_time, request.validate_only) == (False, False, False)
     assert request.frame(request.topics) == frame
     assert request.frame(request.topics[1:]) == old_create_topics({"b": -1}, version, 5)
-    read = answer(request, old_answer({"a": 0, "b": 36}, messages=version == 1))
+    read = read_response(request, old_response({"a": 0, "b": 36}, messages=version == 1))
     assert [(t.key, t.fields.error_code) for t in read.topics] == [("a", 0), ("b", 36)]
     again = write_topics_response(request, TopicsResponse(read.topics, 1234))
-    assert again == old_answer({"a": 0, "b": 36}, messages=version == 1, correlation_id=5)
+    assert again == old_response({"a": 0, "b": 36}, messages=version == 1, correlation_id=5)
 
 
-def test_the_oldest_deletions():
+def test_delete_topics_version_that_kio_lacks():
     frame = old_delete_topics(["a", "b"])
     request = taken(frame)
     assert [topic.key for topic in request.topics] == ["a", "b"]
     assert request.frame(request.topics[:1]) == old_delete_topics(["a"])
-    read = answer(request, old_answer({"a": 0, "b": 3}))
-    assert write_topics_response(request, TopicsResponse(read.topics, 1234)) == old_answer({"a": 0, "b": 3})
+    read = read_response(request, old_response({"a": 0, "b": 3}))
+    assert write_topics_response(request, TopicsResponse(read.topics, 1234)) == old_response({"a": 0, "b": 3})
 
 
 @pytest.mark.parametrize("api", TOPIC_APIS.values(), ids=lambda api: api.versions.name)
@@ -200,7 +200,7 @@ def test_versions_are_kafkas(api):
         assert (version >= api.validate_only_from) is hasattr(request, "validate_only")
 
 
-def test_what_is_not_known_is_kept():
+def test_unknown_tagged_fields_are_kept():
     """Unknown tagged fields, of a topic and of the request, go with them."""
     frame = frame_of(create_topics({"a": 1, "b": 2}))
     # The last bytes: topic b's tags, timeout, validate_only, the request's tags.
@@ -214,21 +214,21 @@ def test_what_is_not_known_is_kept():
 
 
 @pytest.mark.parametrize("size", [*range(10, 56, 5)])
-def test_what_ends_early_is_malformed(size):
+def test_truncated_request_is_malformed(size):
     whole = frame_of(create_topics({"a": 1, "b": [[1], [1, 2]]}))
     given_out = intercepted(whole)
     with pytest.raises(Malformed):
         to_end(read_topics_request(TOPIC_APIS[CREATE], given_out.header, given_out.frame[:size], Yielder()))
 
 
-def test_an_answer_that_ends_early_is_malformed():
+def test_truncated_response_is_malformed():
     request = taken(frame_of(create_topics({"a": 1})))
     whole = payload_of(created({"a": 0}))
     with pytest.raises(Malformed):
         to_end(read_topics_response(request, whole[:-4], Yielder()))
 
 
-async def test_others_have_their_turn_while_a_long_request_is_read():
+async def test_reading_a_long_request_gives_the_event_loop_turns():
     given_out = intercepted(frame_of(create_topics({f"topic-{n}": 1 for n in range(STEPS)})))
     turns = 0
 

@@ -1,4 +1,4 @@
-"""The controller mutation quota between a client and a broker: who is rejected, charged, and made to wait."""
+"""The controller mutation quota between a client and a broker: what is rejected, charged and throttled."""
 
 import pytest
 
@@ -12,9 +12,9 @@ from tests.support.messages.mutations import (
     create_topics,
     created,
     delete_topics,
-    old_answer,
     old_create_topics,
     old_delete_topics,
+    old_response,
     payload_of,
     topic_id,
 )
@@ -45,32 +45,32 @@ def three_ways():
 
 
 @pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
-def test_strict_one_is_done_and_one_rejected(way):
+def test_strict_rejects_a_topic_over_the_quota(way):
     story, strict, _ = list(three_ways())[way]
-    answer = story.send(strict)
+    response = story.send(strict)
     assert story.sent_on == [["a"]]
     assert story.tokens == -8.0
-    assert throttle_ms(answer) == 4000
+    assert throttle_ms(response) == 4000
     assert story.wait == (4.0, False)
 
 
 @pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
-def test_strict_answers_name_both_in_order(way):
+def test_strict_response_keeps_the_order(way):
     story, strict, _ = list(three_ways())[way]
     assert story.codes(strict) == [("a", 0), ("b", THROTTLED)]
 
 
 @pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
-def test_permissive_both_are_done_and_the_client_waits(way):
+def test_permissive_admits_both_and_throttles(way):
     story, _, permissive = list(three_ways())[way]
-    answer = story.send(permissive)
+    response = story.send(permissive)
     assert story.sent_on == [["a", "b"]]
     assert story.tokens == -38.0
-    assert throttle_ms(answer) == 19_000
+    assert throttle_ms(response) == 19_000
     assert story.wait == (19.0, False)
 
 
-def test_after_the_wait_the_rest_is_done():
+def test_rejected_topic_is_admitted_after_the_throttle():
     story = Story()
     story.codes(create_topics(TWO))
     story.now += 3.999
@@ -80,14 +80,14 @@ def test_after_the_wait_the_rest_is_done():
     assert story.wait == (0.0, False), "what crosses is done, and nobody waits before the next"
 
 
-def test_all_rejected_is_answered_without_the_broker():
+def test_nothing_is_forwarded_if_all_topics_are_rejected():
     story = Story()
     story.send(create_topics({"a": 30}))
     assert story.codes(create_topics({"b": 1, "c": 1})) == [("b", THROTTLED), ("c", THROTTLED)]
     assert story.sent_on == [["a"]]
 
 
-def test_partial_batches_keep_the_clients_order():
+def test_partial_forwards_keep_the_order_of_the_request():
     """Topics are looked at one by one: a cheap one that the broker rejects anyway makes no difference."""
     story = Story()
     story.rejects = {"c": EXISTS}
@@ -96,7 +96,7 @@ def test_partial_batches_keep_the_clients_order():
     assert story.codes(create_topics(sizes)) == wanted
 
 
-def test_what_costs_nothing_goes_on_and_keeps_its_place():
+def test_topic_without_cost_is_forwarded_and_keeps_its_place():
     story = Story()
     story.counts.known = dict(TWO)
     story.rejects = {"never": NOT_THERE}
@@ -105,17 +105,17 @@ def test_what_costs_nothing_goes_on_and_keeps_its_place():
     assert story.sent_on == [["a", "never"]]
 
 
-def test_what_the_broker_answers_in_one_piece_is_as_it_was():
+def test_single_response_is_forwarded_unchanged():
     story = Story(100.0)
     request = create_topics(TWO, 7)
-    answer = created({"b": 0, "a": EXISTS}, partitions={"b": 30})
-    story.answers = [payload_of(answer)]
-    assert story.send_frame(request_frame(request)) == response_frame(answer)
+    response = created({"b": 0, "a": EXISTS}, partitions={"b": 30})
+    story.responses = [payload_of(response)]
+    assert story.send_frame(request_frame(request)) == response_frame(response)
     assert story.asked == [request_frame(request)]
     assert story.tokens == 1100.0 - 30
 
 
-def test_what_the_broker_rejects_gets_its_tokens_back():
+def test_topic_rejected_by_the_broker_gets_its_tokens_back():
     story = Story(100.0)
     story.counts.known = {"c": 10, "d": 10}
     story.rejects = dict.fromkeys("acd", FORBIDDEN)
@@ -127,7 +127,7 @@ def test_what_the_broker_rejects_gets_its_tokens_back():
     assert story.tokens == 1070.0
 
 
-def test_what_is_given_back_makes_room_for_those_that_were_rejected():
+def test_returned_tokens_admit_rejected_topics():
     story = Story()
     story.rejects = {"a": EXISTS, "b": EXISTS}
     sizes = {"a": 30, "b": 30, "c": 30, "d": 30}
@@ -136,19 +136,19 @@ def test_what_is_given_back_makes_room_for_those_that_were_rejected():
     assert story.wait == (4.0, False)
 
 
-def test_what_may_have_been_done_stays_charged():
+def test_timed_out_topic_stays_charged():
     story = Story()
     story.rejects = {"a": TIMED_OUT}
     assert story.codes(create_topics({"a": 30, "b": 1})) == [("a", TIMED_OUT), ("b", THROTTLED)]
     assert story.tokens == -8.0
 
 
-def test_permissive_without_any_success_nobody_waits():
+def test_permissive_without_success_is_not_throttled():
     story = Story()
     story.send(create_topics({"a": 30}, 5))
     story.rejects = {"b": EXISTS}
-    answer = story.send(create_topics({"b": 30}, 5))
-    assert throttle_ms(answer) == 0
+    response = story.send(create_topics({"b": 30}, 5))
+    assert throttle_ms(response) == 0
     assert story.wait == (0.0, False)
 
 
@@ -160,47 +160,47 @@ def test_validate_only_is_charged_as_the_controller_does():
     assert story.codes(create_partitions({"a": 11}, validate_only=True)) == [("a", THROTTLED)]
 
 
-def test_the_longer_of_two_waits_is_told():
+def test_response_has_the_longer_throttle_time():
     story = Story()
     story.throttle_ms = 9000
-    answer = story.send(create_topics(TWO))
-    assert throttle_ms(answer) == 9000
+    response = story.send(create_topics(TWO))
+    assert throttle_ms(response) == 9000
     assert story.wait == (4.0, False)
     story.throttle_ms = 10
     story.now += 100.0
     assert throttle_ms(story.send(create_topics(TWO))) == 4000
 
 
-def test_the_brokers_own_quota_is_passed_on_and_costs_nothing():
+def test_rejection_by_the_brokers_quota_is_forwarded_and_costs_nothing():
     story = Story(100.0)
     story.rejects = {"b": THROTTLED}
     story.throttle_ms = 700
-    answer = story.send(create_topics(TWO))
-    assert [topic.error_code.value for topic in answer.topics] == [0, THROTTLED]
-    assert throttle_ms(answer) == 700
+    response = story.send(create_topics(TWO))
+    assert [topic.error_code.value for topic in response.topics] == [0, THROTTLED]
+    assert throttle_ms(response) == 700
     assert story.tokens == 1070.0
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_the_oldest_clients_get_the_answer_after_the_wait(version):
+def test_response_without_throttle_time_is_delayed(version):
     story = Story()
-    story.answers = [old_answer({"a": 0, "b": 0}, messages=version == 1)[4:]]
+    story.responses = [old_response({"a": 0, "b": 0}, messages=version == 1)[4:]]
     frame = old_create_topics(TWO, version)
-    assert story.send_frame(frame) == old_answer({"a": 0, "b": 0}, messages=version == 1)
+    assert story.send_frame(frame) == old_response({"a": 0, "b": 0}, messages=version == 1)
     assert story.asked == [frame]
     assert story.wait == (19.0, True)
 
 
-def test_the_oldest_deletions():
+def test_delete_topics_version_that_kio_lacks():
     story = Story()
     story.counts.known = dict(TWO)
-    story.answers = [old_answer({"a": 0, "b": NOT_THERE})[4:]]
-    assert story.send_frame(old_delete_topics(["a", "b"])) == old_answer({"a": 0, "b": NOT_THERE})
+    story.responses = [old_response({"a": 0, "b": NOT_THERE})[4:]]
+    assert story.send_frame(old_delete_topics(["a", "b"])) == old_response({"a": 0, "b": NOT_THERE})
     assert story.wait == (4.0, True)
 
 
-def test_a_topic_that_is_twice_in_a_request_costs_nothing():
-    """Brokers reject it before they ask the quota, and answer it once."""
+def test_duplicate_topic_costs_nothing():
+    """Brokers reject it before they ask the quota, and response it once."""
     story = Story()
     request = create_topics({"a": 30})
     request = type(request)(
@@ -213,14 +213,14 @@ def test_a_topic_that_is_twice_in_a_request_costs_nothing():
     assert story.tokens == -8.0
 
 
-def test_a_request_without_topics_goes_to_the_broker():
+def test_request_without_topics_is_forwarded():
     story = Story()
     assert story.codes(create_topics({})) == []
     assert story.codes(delete_topics([])) == []
     assert story.sent_on == [[], []]
 
 
-def test_of_clients_without_a_quota_nothing_is_asked_or_charged():
+def test_client_without_a_quota_is_not_charged():
     story = Story()
     story.counts.known = {"c": 1}
     assert story.codes(create_topics(TWO), user="v") == [("a", 0), ("b", 0)]
@@ -229,7 +229,7 @@ def test_of_clients_without_a_quota_nothing_is_asked_or_charged():
     assert story.quota.live() == []
 
 
-def test_observed_all_is_done():
+def test_observe_mode_admits_all():
     story = Story(mode=OBSERVE)
     assert story.codes(create_topics(TWO)) == [("a", 0), ("b", 0)]
     assert story.wait == (0.0, False)
@@ -237,15 +237,15 @@ def test_observed_all_is_done():
     assert story.wait == (0.0, False)
 
 
-def test_by_topic_id():
+def test_topics_by_id():
     story = Story()
     story.counts.known = dict(TWO)
-    answer = story.send(delete_topics(ids=[topic_id("b"), topic_id("a")]))
-    assert [(topic.topic_id, topic.error_code.value) for topic in answer.responses] == [
+    response = story.send(delete_topics(ids=[topic_id("b"), topic_id("a")]))
+    assert [(topic.topic_id, topic.error_code.value) for topic in response.responses] == [
         (topic_id("b"), 0),
         (topic_id("a"), THROTTLED),
     ]
-    assert answer.responses[1].name is None
+    assert response.responses[1].name is None
     assert story.sent_on == [["b"]]
     assert story.tokens == -8.0
 
@@ -257,21 +257,21 @@ def test_unsupported_version_is_rejected(api):
         Story().send_frame(framed(header + bytes(30)))
 
 
-def test_a_request_that_is_too_large_is_rejected():
+def test_request_over_the_limit_is_rejected():
     frame = request_frame(delete_topics(["a"]))
     with pytest.raises(Malformed, match="DeleteTopics"):
         Story().send_frame(framed(frame[4:] + bytes(MAX_REQUEST_BYTES)))
 
 
-def test_a_request_that_does_not_parse_is_the_clients_fault():
+def test_malformed_request_is_a_protocol_error_of_the_client():
     frame = request_frame(create_topics(TWO))
     with pytest.raises(Malformed):
         Story().send_frame(frame[:-20])
 
 
-def test_an_answer_that_does_not_parse_is_the_brokers_fault():
+def test_malformed_response_is_a_protocol_error_of_the_broker():
     story = Story()
-    story.answers = [payload_of(created({"a": 0}))[:-4]]
+    story.responses = [payload_of(created({"a": 0}))[:-4]]
     with pytest.raises(RelayError, match="CreateTopics v7") as caught:
         story.send(create_topics({"a": 1}))
     assert caught.value.reason == BROKER_PROTOCOL_ERROR
@@ -279,7 +279,7 @@ def test_an_answer_that_does_not_parse_is_the_brokers_fault():
 
 
 @pytest.mark.parametrize("mode", ["enforce", OBSERVE])
-def test_a_wait_is_in_the_clients_usage(mode):
+def test_throttle_is_in_the_clients_usage(mode):
     story = Story(mode=mode)
     story.send(create_topics({"a": 30, "b": 30}, 5))
     [bucket] = story.quota.live()

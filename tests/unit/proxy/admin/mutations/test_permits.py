@@ -1,4 +1,4 @@
-"""What topics cost: seen in the tokens that requests leave."""
+"""The permits that topics cost, measured as the tokens that requests take."""
 
 import pytest
 
@@ -24,14 +24,14 @@ def cost(story, message, user="u"):
     return before - story.tokens
 
 
-def test_creations(story):
+def test_create_topics_costs_its_partitions(story):
     story.counts.num_partitions = 6
     assert cost(story, create_topics({"a": 3})) == 3
     assert cost(story, create_topics({"b": [[1], [1, 2]]})) == 2
     assert cost(story, create_topics({"c": -1, "d": 1})) == 7
 
 
-def test_a_default_that_the_broker_told_wrong_is_set_right(story):
+def test_wrong_default_is_corrected_by_the_response(story):
     story.counts.num_partitions = 6
 
     async def assumed(node_id, now):
@@ -42,26 +42,26 @@ def test_a_default_that_the_broker_told_wrong_is_set_right(story):
 
 
 @pytest.mark.parametrize("partitions", [0, -2, -(2**31)])
-def test_a_number_that_is_none_costs_nothing(story, partitions):
+def test_invalid_partition_count_costs_nothing(story, partitions):
     story.rejects = {"a": 37}
     assert cost(story, create_topics({"a": 1, "b": 1})) == 1
     assert cost(story, create_topics({"a": partitions})) == 0
 
 
-def test_a_number_out_of_reach_is_no_debt_for_years():
+def test_charge_before_forwarding_is_bounded():
     story = Story(2.0)
-    story.answers = [b"the client is gone before the answer comes"]
+    story.responses = [b"the client disconnects before the response"]
     with pytest.raises(Exception, match="CreateTopics"):
         story.send(create_topics({"a": 2**31 - 1}))
     assert story.tokens == 22.0 - MOST_PARTITIONS
 
 
-def test_growth(story):
+def test_create_partitions_costs_the_difference(story):
     story.counts.known = {"a": 10}
     assert cost(story, create_partitions({"a": 14})) == 4
 
 
-def test_a_count_that_does_not_grow_costs_nothing(story):
+def test_total_that_is_not_larger_costs_nothing(story):
     story.counts.known = {"a": 10}
     story.rejects = {"a": 37}
     assert cost(story, create_topics({"warm-up": 1})) == 1
@@ -69,51 +69,51 @@ def test_a_count_that_does_not_grow_costs_nothing(story):
     assert cost(story, create_partitions({"a": 3})) == 0
 
 
-def test_deletions(story):
+def test_delete_topics_costs_its_partitions(story):
     story.counts.known = {"a": 10, "b": 5}
     assert cost(story, delete_topics(["a"])) == 10
     assert cost(story, delete_topics(ids=[topic_id("b")])) == 5
 
 
-def test_topics_that_nobody_knows_cost_nothing(story):
+def test_unknown_topic_costs_nothing(story):
     story.rejects = {"a": NOT_THERE}
     assert cost(story, create_topics({"warm-up": 1})) == 1
     assert cost(story, delete_topics(["a"])) == 0
     assert cost(story, create_partitions({"a": 5})) == 0
 
 
-def test_a_topic_that_was_there_after_all_is_charged_afterwards(story):
+def test_unknown_topic_that_exists_is_charged_afterwards(story):
     """The broker's Metadata was behind, and nothing of the topic has passed here."""
     assert cost(story, delete_topics(["a"])) == 1
     assert cost(story, create_partitions({"b": 5})) == 4
 
 
 @pytest.mark.parametrize("version", [2, 5, 7])
-def test_what_was_just_created_has_its_partitions_though_metadata_is_behind(story, version):
+def test_created_topic_is_remembered_while_metadata_is_behind(story, version):
     assert cost(story, create_topics({"a": 30}, version)) == 30
     assert cost(story, create_partitions({"a": 35})) == 5
     assert cost(story, delete_topics(["a"])) == 35
 
 
-def test_what_others_just_created_as_well(story):
+def test_topic_created_by_another_client_is_remembered(story):
     story.send(create_topics({"a": 30, "b": -1}), user="without a quota")
     assert cost(story, delete_topics(["a"])) == 30
 
 
-def test_what_just_grew_has_its_new_partitions_though_metadata_is_behind(story):
+def test_grown_topic_is_remembered_while_metadata_is_behind(story):
     story.counts.known = {"a": 10}
     assert cost(story, create_partitions({"a": 20})) == 10
     assert cost(story, create_partitions({"a": 25})) == 5
     assert cost(story, delete_topics(["a"])) == 25
 
 
-def test_by_id_what_just_grew_as_well(story):
+def test_grown_topic_is_remembered_by_id(story):
     assert cost(story, create_topics({"a": 30})) == 30
     story.counts.known = {"a": 10}
     assert cost(story, delete_topics(ids=[topic_id("a")])) == 30
 
 
-def test_of_a_topic_of_the_same_name_what_charges_more_counts(story):
+def test_larger_charge_counts_if_ids_differ_or_are_missing(story):
     """Which of the two there is now, the ids do not tell."""
     story.counts.known = {"a": 10}
     story.recent.note("a", Partitions(5, b"another topic's "), story.now)
@@ -122,20 +122,20 @@ def test_of_a_topic_of_the_same_name_what_charges_more_counts(story):
     assert cost(story, delete_topics(["a"])) == 10
 
 
-def test_what_was_only_validated_is_not_remembered(story):
+def test_validate_only_is_not_remembered(story):
     story.send(create_topics({"a": 30}, validate_only=True))
     story.rejects = {"a": NOT_THERE}
     assert cost(story, delete_topics(["a"])) == 0
 
 
-def test_what_failed_is_not_remembered(story):
+def test_failure_is_not_remembered(story):
     story.rejects = {"a": EXISTS}
     story.send(create_topics({"warm-up": 1, "a": 30}))
     story.rejects = {"a": NOT_THERE}
     assert cost(story, delete_topics(["a"])) == 0
 
 
-def test_what_is_deleted_is_forgotten(story):
+def test_deleted_topic_is_not_remembered(story):
     story.send(create_topics({"a": 30}))
     story.send(delete_topics(["a"]))
     assert story.recent.recall("a", story.now) is None
@@ -145,7 +145,7 @@ def test_what_is_deleted_is_forgotten(story):
     assert story.recent.recall("b", story.now) is None
 
 
-def test_metadata_is_not_asked_about_topics_that_brokers_reject(story):
+def test_invalid_topics_are_not_looked_up(story):
     request = delete_topics(["a", "b"])
     story.rejects = {"a": 42}
     story.counts.known = {"a": 3, "b": 3}
@@ -154,7 +154,7 @@ def test_metadata_is_not_asked_about_topics_that_brokers_reject(story):
     assert story.counts.questions == [["b"]]
 
 
-def test_while_the_broker_cannot_be_asked_topics_pass(story, caplog):
+def test_topics_are_not_charged_while_the_broker_is_unavailable(story, caplog):
     story.counts.unreachable = True
     story.rejects = {"a": NOT_THERE}
     assert cost(story, create_topics({"warm-up": 1})) == 1
