@@ -155,17 +155,6 @@ def some_response(api_key, version):
     return schema(throttle_time=created({}).throttle_time, **{TOPICS[api_key]: (topic,)})
 
 
-def test_topic_requested_by_id_is_rejected_without_a_name():
-    request = request_of(DELETE, 6)
-    frame = write_topics_response(request, TopicsResponse([], 0))
-    assert read_frame(response_type(DELETE, 6), frame).responses == ()
-    named = read_response(request, response_frame(some_response(DELETE, 6))).topics[0]
-    unnamed = replace(named, fields=replace(named.fields, name=None, topic_id=b"i" * 16))
-    frame = write_topics_response(request, TopicsResponse([request.reject(unnamed, 89)], 0))
-    [rejected] = read_frame(response_type(DELETE, 6), frame).responses
-    assert (rejected.name, rejected.topic_id.bytes) == (None, b"i" * 16)
-
-
 @pytest.mark.parametrize("version", [0, 1])
 def test_create_topics_versions_that_kio_lacks(version):
     frame = old_create_topics({"a": 3, "b": -1}, version, 5)

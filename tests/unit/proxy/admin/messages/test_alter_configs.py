@@ -1,0 +1,44 @@
+import pytest
+
+from proxy.admin.messages.alter_configs import read_alter_request, write_alter_response, write_result
+from proxy.admin.yielder import Yielder
+from tests.support.messages.configs import DELETE, SET, TOPIC, alter_request, incremental_request, results
+from tests.support.messages.kio_messages import read_frame, request_frame, response_type
+from tests.support.messages.mutations import intercepted, to_end
+
+T, U = (TOPIC, "t"), (TOPIC, "u")
+
+
+def read(message):
+    given = intercepted(request_frame(message))
+    return to_end(read_alter_request(given.header, given.frame, Yielder()))
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_incremental_request_has_operations(version):
+    request = read(incremental_request([(T, [("a", SET, "5"), ("b", DELETE, None)])], version))
+    [resource] = request.resources
+    assert [(op.name, op.operation, op.value) for op in resource.ops] == [
+        ("a", SET, "5"),
+        ("b", DELETE, None),
+    ]
+    assert not request.replaces
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_alter_configs_sets_all(version):
+    request = read(alter_request([(T, {"a": "5"})], version, validate_only=True))
+    assert [(op.name, op.operation) for op in request.resources[0].ops] == [("a", SET)]
+    assert request.replaces
+    assert request.validate_only
+
+
+def test_results_have_the_order_of_the_request():
+    request = read(incremental_request([(T, []), (U, []), (T, [])]))
+    mixed = [
+        write_result(request, U, 0, None),
+        write_result(request, T, 40, "x"),
+        write_result(request, T, 0, None),
+    ]
+    response = read_frame(response_type(44, 1), write_alter_response(request, mixed, 0))
+    assert [(resource, int(code)) for resource, code, _ in results(response)] == [(T, 40), (U, 0), (T, 0)]
