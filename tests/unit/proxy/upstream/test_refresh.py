@@ -49,7 +49,7 @@ async def watch(broker: MetadataBroker, monkeypatch: pytest.MonkeyPatch) -> Asyn
 
 
 async def test_partitions_are_not_asked_for_unless_wanted(broker: MetadataBroker, watch: Watch) -> None:
-    assert not watch.refresh.answered.is_set()
+    assert not watch.refresh.responded.is_set()
     view = await watch.next()
     assert watch.refresh.responded.is_set()
     assert [asked.topics for asked in broker.asked] == [()]
