@@ -9,15 +9,19 @@ from proxy.quota.engine import QuotaEngines
 from proxy.quota.kinds import broker_bytes_in
 from proxy.quota.kinds.broker_bytes_in import SHARE, BrokerBytesIn
 from proxy.quota.rejection.rejections import RejectedTopic
+from proxy.server.log_limit import LogLimit
 
 log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 1.0
 """A rejection is logged a second later at most, close to the producer's own error."""
 LOG_EVERY_SECONDS: Final = 30.0
-"""For each broker, topic and reason: producers retry several times a second."""
+"""For each broker, topic and reason: producers retry several times a second. LogLimit bounds the lines of all
+topics together; a topic that it leaves out is logged by a later check."""
 
 RejectionKey = tuple[int, str, str]
 """Broker, topic, reason."""
+
+NEVER_LOGGED: Final = (float("-inf"), 0, 0)
 
 
 class RejectionLog:
@@ -26,6 +30,7 @@ class RejectionLog:
     def __init__(self, engines: QuotaEngines, time: Callable[[], float]) -> None:
         self._engines: Final = engines
         self._time: Final = time
+        self._lines: Final = LogLimit(log, "rejected Produce requests")
         self._logged: Final[dict[RejectionKey, tuple[float, int, int]]] = {}
         """The time of the last line, and the requests and bytes until then."""
 
@@ -38,13 +43,19 @@ class RejectionLog:
     def check(self) -> None:
         """Log what is due."""
         now = self._time()
+        due: list[tuple[float, RejectionKey, RejectedTopic]] = []
         for node_id, engine in self._engines.engines().items():
             for (topic, reason), rejected in engine.rejections.topics.items():
                 key = (node_id, topic, reason)
-                at, requests, size = self._logged.get(key, (float("-inf"), 0, 0))
+                at, requests, _ = self._logged.get(key, NEVER_LOGGED)
                 if rejected.requests > requests and now - at >= LOG_EVERY_SECONDS:
-                    self._log(key, rejected, rejected.requests - requests, rejected.bytes - size, now)
-                    self._logged[key] = (now, rejected.requests, rejected.bytes)
+                    due.append((at, key, rejected))
+        # The longest unlogged first, so that no topic is left out for good.
+        for _, key, rejected in sorted(due, key=lambda topic: topic[0]):
+            if self._lines.allows(key[2], now):
+                _, requests, size = self._logged.get(key, NEVER_LOGGED)
+                self._log(key, rejected, rejected.requests - requests, rejected.bytes - size, now)
+                self._logged[key] = (now, rejected.requests, rejected.bytes)
 
     def _log(self, key: RejectionKey, rejected: RejectedTopic, requests: int, size: int, now: float) -> None:
         node_id, topic, reason = key

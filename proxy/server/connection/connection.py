@@ -6,7 +6,6 @@ bounded. The broker is connected when there is something to send to it.
 """
 
 import asyncio
-import logging
 import ssl
 from typing import Final, cast, final
 
@@ -18,7 +17,6 @@ from proxy.relay.close_reasons import (
     CLIENT_PROTOCOL_ERROR,
     DRAIN_TIMEOUT,
     DRAINED,
-    PRODUCE_REJECTED,
     RelayError,
 )
 from proxy.relay.intercepted import Intercepted
@@ -38,8 +36,6 @@ from proxy.server.connection.pauses import (
     UNSERVED,
     Pauses,
 )
-
-log = logging.getLogger(__name__)
 
 
 @final
@@ -353,19 +349,14 @@ class Connection(BrokerEvents):
             self.close(reason)
 
     def fail(self, error: RelayError) -> None:
-        """End the connection, and say in the log why."""
+        """End the connection, and have it logged why."""
         if self._over:
             return
-        # The log of rejections tells of these by topic, and not each time.
-        level = logging.DEBUG if error.reason == PRODUCE_REJECTED else logging.WARNING
-        log.log(level, "%s -> %s: connection closed: %s", self.peer, self._behind(), error)
+        self._host.failed(self, error)
         # Responses that came before the error still leave, as does the one that tells the client of it.
         if self._relay is not None and self._client is not None:
             self._client.writelines(self._relay.take_to_client())
         self.close(error.reason)
-
-    def _behind(self) -> str:
-        return "bootstrap" if self.node_id is None else f"broker {self.node_id}"
 
     def close(self, reason: str) -> None:
         """End both sides once what has been written to them has left; later calls do nothing."""

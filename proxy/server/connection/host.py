@@ -3,6 +3,7 @@
 import asyncio
 from typing import Protocol, TypeVar
 
+from proxy.relay.close_reasons import RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 
@@ -18,6 +19,9 @@ class ConnectionHost(Protocol[C]):
 
     async def connect(self, connection: C, broker: asyncio.Protocol) -> None:
         """Connect to the broker; UpstreamUnavailable says why not."""
+
+    def failed(self, connection: C, error: RelayError) -> None:
+        """The connection is about to end with this error, which is to be logged."""
 
     def ended(self, connection: C, reason: str) -> None:
         """The connection is over; `reason` is the metric's label. Its sockets may still have data to send."""

@@ -148,7 +148,7 @@ def client_listener(
         sockets=sockets,
         discovery=discovery,
         watch=watch,
-        sweep=Sweep(connections=connections, ports=ports, watch=watch, limits=limits),
+        sweep=Sweep(connections=connections, ports=ports, watch=watch, closed=closed, limits=limits),
         topic_names=names,
         tasks=tasks,
     )

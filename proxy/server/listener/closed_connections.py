@@ -1,14 +1,14 @@
-"""ClosedConnections: counts why connections ended, and logs the clients that were not served."""
+"""ClosedConnections: counts why connections ended, and logs those that ended with an error."""
 
 import logging
 import time
 from collections.abc import Callable
 from typing import Final
 
+from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
+from proxy.server.log_limit import LogLimit
+
 log = logging.getLogger(__name__)
-LOG_EVERY_SECONDS: Final = 10.0
-"""Rejected clients reconnect at once, often many at a time: one log line per reason in this time is enough.
-"""
 
 
 class ClosedConnections:
@@ -19,16 +19,32 @@ class ClosedConnections:
         """Counts by the metric's label `reason`."""
         self._listener: Final = listener
         self._clock: Final = clock
-        self._logged_at: Final[dict[str, float]] = {}
+        self._lines: Final = LogLimit(log, listener)
 
     def count(self, reason: str) -> None:
         """Count a connection that has ended."""
         self.by_reason[reason] = self.by_reason.get(reason, 0) + 1
 
     def reject(self, reason: str, peer: str, why: str) -> None:
-        """Count a client that is not served, and log it unless the reason was logged a moment ago."""
+        """Count a client that is not served, and log it."""
         self.count(reason)
-        now = self._clock()
-        if now - self._logged_at.get(reason, float("-inf")) >= LOG_EVERY_SECONDS:
-            self._logged_at[reason] = now
-            log.warning("%s: connection from %s rejected: %s", self._listener, peer, why)
+        self._warn(reason, "%s: connection from %s rejected: %s", self._listener, peer, why)
+
+    def failed(self, peer: str, broker: str, error: RelayError) -> None:
+        """Log a connection that ends with an error; count() counts it when it has ended."""
+        if error.reason == PRODUCE_REJECTED:
+            # RejectionLog logs these by topic.
+            log.debug("%s -> %s: connection closed: %s", peer, broker, error)
+        else:
+            self._warn(error.reason, "%s -> %s: connection closed: %s", peer, broker, error)
+
+    def accept_failed(self, error: OSError) -> None:
+        """Log that a port cannot accept connections."""
+        self._warn("accept", "%s: cannot accept connections: %s", self._listener, error)
+
+    def flush_log(self) -> None:
+        """Log how many lines were omitted. Call this every second."""
+        self._lines.flush(self._clock())
+
+    def _warn(self, cause: str, message: str, *args: object) -> None:
+        self._lines.warn(cause, self._clock(), message, *args)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from proxy.relay.close_reasons import TOO_MANY_CONNECTIONS
+from proxy.relay.close_reasons import TOO_MANY_CONNECTIONS, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
@@ -66,6 +66,9 @@ class ListenerConnections:
         if why:
             self._closed.reject(TLS_HANDSHAKE_FAILED, peer, why)
 
+    def accept_failed(self, error: OSError) -> None:
+        self._closed.accept_failed(error)
+
     # ConnectionHost
 
     def opened(self, connection: Connection, address: str) -> Relay | None:
@@ -98,6 +101,10 @@ class ListenerConnections:
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
         assert self._local_responses is not None, "some API is intercepted"
         self._tasks.start(self._local_responses.respond(connection, request))
+
+    def failed(self, connection: Connection, error: RelayError) -> None:
+        broker = "bootstrap" if connection.node_id is None else f"broker {connection.node_id}"
+        self._closed.failed(connection.peer, broker, error)
 
     def ended(self, connection: Connection, reason: str) -> None:
         self.open.discard(connection)

@@ -107,3 +107,4 @@ class Gateway:
     def close(self) -> None:
         """Close the proxy's own connections to the brokers."""
         self._discovery.close()
+        self._closed.flush_log()

@@ -92,7 +92,7 @@ def replication_gateway(
         sockets=sockets,
         discovery=ConfiguredBrokers(listener=listener.name, brokers=listener.upstream.brokers, ports=ports),
         watch=watch,
-        sweep=Sweep(connections=connections, ports=ports, watch=watch, limits=limits),
+        sweep=Sweep(connections=connections, ports=ports, watch=watch, closed=closed, limits=limits),
         topic_names=cluster,
         tasks=tasks,
     )

@@ -5,6 +5,7 @@ from typing import Final
 
 from proxy.config.settings import ConnectionLimits
 from proxy.relay.close_reasons import HANDSHAKE_TIMEOUT, IDLE
+from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.connections import ListenerConnections
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.traffic_watch import TrafficWatch
@@ -22,11 +23,13 @@ class Sweep:
         connections: ListenerConnections,
         ports: BrokerPorts,
         watch: TrafficWatch,
+        closed: ClosedConnections,
         limits: ConnectionLimits,
     ) -> None:
         self._connections: Final = connections
         self._ports: Final = ports
         self._watch: Final = watch
+        self._closed: Final = closed
         self._limits: Final = limits
 
     async def run(self) -> None:
@@ -40,6 +43,7 @@ class Sweep:
         self._ports.retry()
         self._watch.check(now)
         self._close_idle(now)
+        self._closed.flush_log()
 
     def _close_idle(self, now: float) -> None:
         for connection in list(self._connections.open):

@@ -6,7 +6,6 @@ change.
 """
 
 import asyncio
-import logging
 import socket
 import ssl
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from proxy.security.tls import TlsFiles
 from proxy.tasks import Tasks
 from proxy.wire.not_kafka import looks_like
 
-log = logging.getLogger(__name__)
 TLS_HANDSHAKE_FAILED: Final = "tls_handshake_failed"
 HANDSHAKE: Final = 0x16
 """The content type of the TLS record that has the client's hello."""
@@ -35,6 +33,9 @@ class TlsAdmission(Protocol):
 
     def handshake_failed(self, address: str, peer: str, why: str) -> None:
         """Count an admitted client no longer; `why` is empty if it only closed the connection."""
+
+    def accept_failed(self, error: OSError) -> None:
+        """The port could not accept a connection, and goes on trying."""
 
 
 class TlsServer:
@@ -74,7 +75,7 @@ class TlsServer:
             try:
                 client, address = await self._loop.sock_accept(self._bound)
             except OSError as error:
-                log.error("cannot accept connections: %s", error)
+                self._admission.accept_failed(error)
                 await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                 continue
             self._tasks.start(self._serve_client(node_id, make, client, address))

@@ -5,7 +5,9 @@ import logging
 import pytest
 
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD
+from proxy.quota.rejection.rejections import RejectedTopic
 from proxy.server import rejection_log
+from proxy.server.log_limit import LINES
 from proxy.server.rejection_log import RejectionLog
 from proxy.wire.views import NO_ID, Item, RequestView
 from tests.unit.proxy.telemetry.metrics.test_rejections import WHO, rejecting
@@ -37,3 +39,23 @@ def test_a_line_now_and_then_with_what_was_rejected_since(caplog: pytest.LogCapt
     now[0] += rejection_log.LOG_EVERY_SECONDS
     made.check()
     assert len(caplog.records) == 1
+
+
+def test_many_topics_share_the_lines_of_a_second_and_each_is_logged_in_the_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    engines, now = rejecting(), [5.0]
+    made = RejectionLog(engines, lambda: now[0])
+    topics = {f"t{number}" for number in range(4 * LINES)}
+    counts = engines.engine(1, now[0]).rejections.topics
+    for topic in topics:
+        counts[topic, BYTES_IN_THRESHOLD.name] = rejected = RejectedTopic()
+        rejected.requests = 1
+    for _ in range(len(topics) // LINES + 1):
+        caplog.clear()
+        made.check()
+        assert len(caplog.records) <= LINES
+        topics -= {str(record.args[1]) for record in caplog.records if isinstance(record.args, tuple)}
+        now[0] += rejection_log.CHECK_SECONDS
+    assert topics == set()

@@ -11,6 +11,7 @@ import pytest
 import uvloop
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.close_reasons import RelayError
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.server.connection import broker_stream
@@ -64,6 +65,9 @@ class ConnectionHost:
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         await asyncio.get_running_loop().create_connection(lambda: broker, "127.0.0.1", self._broker_port)
+
+    def failed(self, connection: Connection, error: RelayError) -> None:
+        pass
 
     def ended(self, connection: Connection, reason: str) -> None:
         self.ended_with.append(reason)

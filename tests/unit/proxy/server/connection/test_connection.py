@@ -11,6 +11,7 @@ import pytest
 import uvloop
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.close_reasons import RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
@@ -59,6 +60,9 @@ class ConnectionHost:
 
     def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
         raise AssertionError("no broker is asked")
+
+    def failed(self, connection: Connection, error: RelayError) -> None:
+        pass
 
     def ended(self, connection: Connection, reason: str) -> None:
         self.ended_with.append(reason)

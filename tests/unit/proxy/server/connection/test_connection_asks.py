@@ -55,6 +55,9 @@ class ConnectionHost:
         loop = asyncio.get_running_loop()
         self.broker, _ = await loop.create_connection(lambda: broker, "127.0.0.1", self._broker_port)
 
+    def failed(self, connection: Connection, error: RelayError) -> None:
+        pass
+
     def ended(self, connection: Connection, reason: str) -> None:
         self.ended_with.append(reason)
 

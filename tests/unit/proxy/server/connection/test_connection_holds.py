@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 import uvloop
 
+from proxy.relay.close_reasons import RelayError
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import TOPIC
@@ -65,6 +66,9 @@ class ConnectionHost:
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         await self._loop.create_connection(lambda: broker, "127.0.0.1", self._port)
+
+    def failed(self, connection: Connection, error: RelayError) -> None:
+        pass
 
     def ended(self, connection: Connection, reason: str) -> None:
         pass

@@ -10,7 +10,7 @@ from proxy.quota.engine import QuotaEngines
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
-from proxy.relay.close_reasons import TOO_MANY_CONNECTIONS
+from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, TOO_MANY_CONNECTIONS, RelayError
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.security.access import PLAINTEXT
@@ -123,6 +123,16 @@ def test_a_connection_too_many_is_rejected_until_one_ends() -> None:
     assert kit.closed.by_reason == {TOO_MANY_CONNECTIONS: 1}
     kit.end(first, "idle")
     assert kit.open(Client()) is not None
+
+
+@pytest.mark.parametrize(("node_id", "broker"), [(3, "broker 3"), (None, "bootstrap")])
+def test_a_connection_that_fails_is_logged_with_its_client_and_broker(
+    node_id: int | None, broker: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client: Any = Client(node_id=node_id)
+    error = RelayError(CLIENT_PROTOCOL_ERROR, "a reason")
+    Kit().connections.failed(client, error)
+    assert [record.args for record in caplog.records] == [(client.peer, broker, error)]
 
 
 def test_a_client_that_is_not_identified_does_not_count() -> None:

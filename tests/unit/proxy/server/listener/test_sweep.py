@@ -8,6 +8,7 @@ import pytest
 
 from proxy.config.settings import ConnectionLimits, Listener, Upstream
 from proxy.relay.close_reasons import HANDSHAKE_TIMEOUT, IDLE
+from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.sweep import Sweep
 
@@ -37,12 +38,13 @@ class Watch:
         return []
 
 
-def sweep_of(*clients: Client, ports: Any = None, watch: Any = None) -> Sweep:
+def sweep_of(*clients: Client, ports: Any = None, watch: Any = None, closed: Any = None) -> Sweep:
     connections: Any = SimpleNamespace(open=set(clients))
     return Sweep(
         connections=connections,
         ports=ports or SimpleNamespace(retry=lambda: None),
         watch=watch or Watch(),
+        closed=closed or ClosedConnections("clients"),
         limits=LIMITS,
     )
 
@@ -66,6 +68,12 @@ def test_counters_are_checked() -> None:
     watch = Watch()
     sweep_of(watch=watch).sweep(100.0)
     assert watch.checked == [100.0]
+
+
+def test_omitted_log_lines_are_counted() -> None:
+    flushed: list[bool] = []
+    sweep_of(closed=SimpleNamespace(flush_log=lambda: flushed.append(True))).sweep(100.0)
+    assert flushed == [True]
 
 
 def test_a_port_that_was_in_use_is_bound_once_it_is_free() -> None:

@@ -13,6 +13,7 @@ import pytest
 import uvloop
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.close_reasons import RelayError
 from proxy.relay.relay import Relay
 from proxy.relay.requests import Intercepted
 from proxy.relay.traffic import Traffic
@@ -66,6 +67,12 @@ class Gateway:
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
         connection.answer(request, ANSWER)
+
+    def failed(self, connection: Connection, error: RelayError) -> None:
+        pass
+
+    def accept_failed(self, error: OSError) -> None:
+        pass
 
     def ended(self, connection: Connection, reason: str) -> None:
         self.inside -= 1
