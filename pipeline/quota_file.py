@@ -26,6 +26,7 @@ from proxy.quota.limits.config_keys import (
 from proxy.quota.limits.enforcement import EnforcementSettings, Exemptions, RateAlgorithm, RateWindow
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
+from proxy.quota.limits.topic_limits import SHARES_TOPIC, STORE_TOPIC, USAGE_TOPIC
 
 ENTITY: Final = "entity"
 EXPIRES: Final = "expires"
@@ -37,6 +38,8 @@ _REPLAYED: Final = (
     CONSUMER_BYTE_RATE,
     CONSUMER_BYTE_RATE_ACTION,
 )
+_PROXY_TOPICS: Final = frozenset([STORE_TOPIC, USAGE_TOPIC, SHARES_TOPIC])
+"""By their default names: a quota file does not tell others."""
 Above0 = Annotated[float, Meta(gt=0)]
 
 
@@ -83,7 +86,7 @@ class QuotaSet:
         settings = self.settings
         return Limits(
             self.clients,
-            resources=Resources(self.topics, self.brokers),
+            resources=Resources(self.topics, self.brokers, proxy_topics=_PROXY_TOPICS),
             settings=EnforcementSettings(
                 algorithm=RateAlgorithm(
                     name=settings.algorithm,

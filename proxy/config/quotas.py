@@ -5,13 +5,14 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from proxy.config.usage import TOPIC_NAME
+from proxy.quota.limits.topic_limits import STORE_TOPIC
 from proxy.security.settings import Changes, Text
 
 
 class StoreTopic(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """A compacted topic on the cluster of the first client listener that the proxy can log in to."""
 
-    topic: Annotated[str, Meta(pattern=TOPIC_NAME)] = "__quota_proxy_config"
+    topic: Annotated[str, Meta(pattern=TOPIC_NAME)] = STORE_TOPIC
     """Topic for the quotas that are set with Kafka's tools. The proxy creates it if it is missing; the
     proxies of a cluster share it. `store: none` instead of this mapping: the only quotas are those of this
     file, and the proxy rejects changes with tools."""

@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 
 from proxy.config.quotas import Quotas
 from proxy.config.usage import UsageSettings
+from proxy.quota.limits.topic_limits import SHARES_TOPIC
 from proxy.security.settings import Principal, Sni, Text, Tls, UpstreamSasl, UpstreamTls
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -168,6 +169,13 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     def client_listeners(self) -> tuple[Listener, ...]:
         """The listeners that are not for replication."""
         return tuple(listener for listener in self.listeners if not listener.replication)
+
+    @property
+    def proxy_topics(self) -> frozenset[str]:
+        """The names of the topics that the proxy itself writes; the shares' topic is reserved."""
+        store = () if self.quotas.store == "none" else (self.quotas.store.topic,)
+        usage = () if self.usage is None or self.usage.kafka is None else (self.usage.kafka.topic,)
+        return frozenset([*store, *usage, SHARES_TOPIC])
 
     @property
     def replication_enforced_by(self) -> str:

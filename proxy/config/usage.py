@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from proxy.errors import KeyPath, SettingsError
+from proxy.quota.limits.topic_limits import USAGE_TOPIC
 from proxy.security.settings import Text
 
 TOPIC_NAME: Final = r"^[a-zA-Z0-9._-]{1,249}$"
@@ -15,7 +16,7 @@ TOPIC_NAME: Final = r"^[a-zA-Z0-9._-]{1,249}$"
 class UsageTopic(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """A topic on the cluster of the first client listener."""
 
-    topic: Annotated[str, Meta(pattern=TOPIC_NAME)] = "__quota_proxy_usage"
+    topic: Annotated[str, Meta(pattern=TOPIC_NAME)] = USAGE_TOPIC
     """Topic for usage events. The proxy creates it if it is missing."""
 
 

@@ -92,9 +92,11 @@ class Reload:
         quotas = _with_fixed(loaded.settings.quotas, self._running.quotas)
         settings = msgspec.structs.replace(self._running, quotas=quotas)
         in_file = loaded.settings
-        if quotas == in_file.quotas and settings.replication_enforced_by == in_file.replication_enforced_by:
+        same_rules = settings.replication_enforced_by == in_file.replication_enforced_by
+        if quotas == in_file.quotas and same_rules and settings.proxy_topics == in_file.proxy_topics:
             return in_file, Configuration(settings, loaded.rules, loaded.quotas)
-        # A key that needs a restart also decides which configs are quotas: read them by the running value.
+        # Keys that need a restart also decide which configs are quotas, and which topics take no default:
+        # read the quotas by the running values.
         with located_in(self._path):
             return in_file, configuration(settings, self._kinds)
 

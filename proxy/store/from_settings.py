@@ -26,6 +26,7 @@ from proxy.quota.limits.enforcement import (
 )
 from proxy.quota.limits.limit_source import LimitSource
 from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import Resources
 from proxy.quota.networks import Networks
 from proxy.quota.quota import QuotaKind
 from proxy.quota_callback import load_callback
@@ -57,7 +58,7 @@ def load_configuration(path: Path, kinds: Sequence[QuotaKind]) -> Configuration:
 def configuration(settings: Settings, kinds: Sequence[QuotaKind]) -> Configuration:
     """Build the quotas of the settings. Raises SettingsError with the key."""
     rules = config_rules(settings, kinds)
-    return Configuration(settings, rules, _file_quotas(settings.quotas, rules, kinds))
+    return Configuration(settings, rules, _file_quotas(settings, rules, kinds))
 
 
 def config_rules(settings: Settings, kinds: Sequence[QuotaKind]) -> ConfigRules:
@@ -74,11 +75,12 @@ def config_rules(settings: Settings, kinds: Sequence[QuotaKind]) -> ConfigRules:
     )
 
 
-def _file_quotas(quotas: Quotas, rules: ConfigRules, kinds: Sequence[QuotaKind]) -> FileQuotas:
+def _file_quotas(settings: Settings, rules: ConfigRules, kinds: Sequence[QuotaKind]) -> FileQuotas:
+    quotas = settings.quotas
     source = _callback_source(quotas)
     keys = {key.name: key for kind in kinds for key in kind.keys}
     file = FileQuotas(
-        partial(_limits, quotas, source),
+        partial(_limits, quotas, settings.proxy_topics, source),
         replace(quotas, clients=(), topics={}, brokers={}),
         read_clients(quotas.clients, keys, ("quotas", "clients")),
         read_resources(quotas.topics, quotas.brokers, rules, ("quotas",)),
@@ -98,10 +100,14 @@ def _callback_source(quotas: Quotas) -> LimitSource | None:
 
 
 def _limits(
-    settings: Quotas, source: LimitSource | None, quotas: Mapping[QuotaEntity, Mapping[str, float]]
+    settings: Quotas,
+    proxy_topics: frozenset[str],
+    source: LimitSource | None,
+    quotas: Mapping[QuotaEntity, Mapping[str, float]],
 ) -> Limits:
     """The snapshot for the quota engine, of these quotas under the file's settings."""
-    return Limits(quotas, settings=_enforcement(settings), source=source)
+    resources = Resources(proxy_topics=proxy_topics)
+    return Limits(quotas, resources=resources, settings=_enforcement(settings), source=source)
 
 
 def _enforcement(settings: Quotas) -> EnforcementSettings:

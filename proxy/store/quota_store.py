@@ -15,7 +15,7 @@ from proxy.errors import QuotaProxyError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
-from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource, Resources
+from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.store.layers import SLICE, ClientLayer, ConfigLayer, Quotas
 from proxy.store.records import Place, Setting
@@ -327,8 +327,10 @@ class QuotaStore:
 
     def _rebuild(self) -> Limits:
         limits = self._build({self._enforced(entity): values for entity, values in self.effective.items()})
-        by_type = _by_type(self.configs)
-        return limits.with_resources(Resources(by_type[TOPIC], by_type[BROKER]))
+        resources = limits.resources
+        for type, values in _by_type(self.configs).items():
+            resources = resources.with_changes(type, values)
+        return limits.with_resources(resources)
 
     def _enforced(self, entity: QuotaEntity) -> QuotaEntity:
         """The entity as Limits has it: an ip in canonical form, a host name replaced by its address."""

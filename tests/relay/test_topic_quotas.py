@@ -4,7 +4,7 @@ import uuid
 from dataclasses import replace
 
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
-from proxy.quota.limits.resources import Resources
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.relay.traffic import Traffic
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import NO_ID
@@ -46,7 +46,7 @@ def story(resources=THOUSAND, **more):
     return Playbook(new_relay(resources=resources, **more))
 
 
-def producing(sizes, version=9, correlation_id=1):
+def producing(sizes, version=9, correlation_id=1, topic=TOPIC):
     """A request with so many bytes of records for the partitions from 0 on."""
     template = produce(correlation_id, version=min(version, 12), size=200)
     request = read_frame(request_type(0, min(version, 12)), template)
@@ -55,8 +55,8 @@ def producing(sizes, version=9, correlation_id=1):
         replace(partition, index=index, records=bytes(size)) for index, size in enumerate(sizes)
     )
     if version < 13:
-        topic = replace(request.topic_data[0], partition_data=partitions)
-        return request_frame(replace(request, topic_data=(topic,)), correlation_id)
+        data = replace(request.topic_data[0], name=topic, partition_data=partitions)
+        return request_frame(replace(request, topic_data=(data,)), correlation_id)
     schema = request_type(0, version)
     of = schema.__annotations__["topic_data"].__args__[0]
     data = of.__annotations__["partition_data"].__args__[0]
@@ -146,3 +146,13 @@ def test_a_large_answer_is_charged_as_it_passes():
 def test_without_a_limit_answers_pass():
     told = story(Resources({"another": {OUT: "1000"}})).client(fetch(1, max_bytes=10))
     told.broker(fetched(1, size=5000)).to_client(fetched(1, size=5000)).unmuted()
+
+
+def test_a_topic_that_is_named_like_an_internal_one_has_the_default_limit():
+    everywhere = Resources({DEFAULT_RESOURCE: {IN: "1000"}}, proxy_topics=frozenset(["__quota_proxy_usage"]))
+    for topic in ("__quota_proxy_mine", "__consumer_offsets2"):
+        request = producing([3500], topic=topic)
+        story(everywhere).client(request).to_broker(request).muted(2.5)
+    for topic in ("__quota_proxy_usage", "__consumer_offsets"):
+        request = producing([3500], topic=topic)
+        story(everywhere).client(request).to_broker(request).unmuted()

@@ -114,7 +114,7 @@ class BrokerBytesIn(Quota):
 
     def _threshold(self, topic: str) -> float:
         own = topic_limit(self._resources, topic, BYTES_IN_THRESHOLD)
-        if own != UNLIMITED or internal(topic):
+        if own != UNLIMITED or internal(self._resources, topic):
             return own
         return self._share if topic in self._placed else self._share_of_one_more
 
@@ -148,7 +148,7 @@ class BrokerBytesIn(Quota):
             own = topic_limit(self._resources, topic, BYTES_IN_THRESHOLD)
             if own != UNLIMITED:
                 explicit += own
-            elif not internal(topic):
+            elif not internal(self._resources, topic):
                 without += 1
         left = max(self._total.limit - explicit, 0.0)
         self._share = left / max(without, 1)

@@ -21,6 +21,8 @@ _MOST_DIGITS: Final = 100
 TRUE: Final = "true"
 FALSE: Final = "false"
 
+_NO_NAMES: Final[frozenset[str]] = frozenset()
+
 Values = dict[str, str]
 """A resource's values by config name, in the spelling of ConfigKey.canonical()."""
 
@@ -120,19 +122,23 @@ class Resources:
 
     topics, brokers: name -> {config: value}. A broker's name is its node id in digits. Values are valid, and
     in the spelling of ConfigKey.canonical().
+    proxy_topics: the names of the topics that the proxy itself writes, to which no default value applies.
 
     The cost of a look-up does not depend on the number of resources.
     """
 
-    __slots__ = ("_by_key", "brokers", "topics")
+    __slots__ = ("_by_key", "brokers", "proxy_topics", "topics")
 
     def __init__(
         self,
         topics: Mapping[str, Mapping[str, str]] | None = None,
         brokers: Mapping[str, Mapping[str, str]] | None = None,
+        *,
+        proxy_topics: frozenset[str] = _NO_NAMES,
     ) -> None:
         self.topics: Final = _copy(topics)
         self.brokers: Final = _copy(brokers)
+        self.proxy_topics: Final = proxy_topics
         self._by_key: Final = {TOPIC: _by_key(self.topics), BROKER: _by_key(self.brokers)}
 
     def all(self, resource: str) -> dict[str, Values]:
@@ -172,8 +178,8 @@ class Resources:
         """Copy these with some values of topics or brokers changed; None removes one."""
         changed = _changed(self.all(resource), changes)
         if resource == BROKER:
-            return Resources(self.topics, changed)
-        return Resources(changed, self.brokers)
+            return Resources(self.topics, changed, proxy_topics=self.proxy_topics)
+        return Resources(changed, self.brokers, proxy_topics=self.proxy_topics)
 
 
 _NOTHING: Final[Values] = {}

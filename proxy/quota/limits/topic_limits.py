@@ -5,13 +5,20 @@ from typing import Final
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.resources import TOPIC, ConfigKey, Resources
 
-_KAFKA_INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-_PROXY_PREFIX: Final = "__quota_proxy_"
+STORE_TOPIC: Final = "__quota_proxy_config"
+USAGE_TOPIC: Final = "__quota_proxy_usage"
+"""The default names of the store's topic and of the topic for usage events."""
+SHARES_TOPIC: Final = "__quota_proxy_shares"
+"""Reserved: the topic in which proxies will agree on their shares of a limit."""
+_KAFKA_INTERNAL: Final = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
 
 
-def internal(topic: str) -> bool:
-    """Whether a topic is one of Kafka's internal topics (Topic.isInternal) or of the proxy's own."""
-    return topic in _KAFKA_INTERNAL or topic.startswith(_PROXY_PREFIX)
+def internal(resources: Resources, topic: str) -> bool:
+    """Whether a topic is one of Kafka's internal topics (Topic.isInternal) or of the proxy's own.
+
+    Names are compared as a whole: a client may choose any name that only begins like one of these.
+    """
+    return topic in _KAFKA_INTERNAL or topic in resources.proxy_topics
 
 
 def topic_limit(resources: Resources, topic: str, key: ConfigKey) -> float:
@@ -20,7 +27,7 @@ def topic_limit(resources: Resources, topic: str, key: ConfigKey) -> float:
     The default does not apply to internal topics: it would stop consumer groups, transactions and the
     proxy's own store along with the traffic that it is meant for.
     """
-    if internal(topic):
+    if internal(resources, topic):
         own = resources.own_number(TOPIC, topic, key.name)
         return UNLIMITED if own is None else own
     limit = resources.number(TOPIC, topic, key.name)

@@ -22,6 +22,15 @@ def test_smallest_file_gets_safe_defaults(tmp_path: Path) -> None:
     assert settings.quotas.clients == ()
 
 
+def test_the_proxys_topics_are_those_that_the_file_names(tmp_path: Path) -> None:
+    shares = "__quota_proxy_shares"
+    assert read(tmp_path, SMALLEST).proxy_topics == {"__quota_proxy_config", shares}
+    named = "quotas: {store: {topic: q}}\nusage: {kafka: {topic: u}}\n"
+    assert read(tmp_path, SMALLEST + named).proxy_topics == {"q", "u", shares}
+    nothing = "quotas: {store: none}\nusage: {files: {folder: f}}\n"
+    assert read(tmp_path, SMALLEST + nothing).proxy_topics == {shares}
+
+
 def test_advertised_host_follows_bind(tmp_path: Path) -> None:
     text = "listeners: [{bind: 10.0.0.7, upstream: {bootstrap: [k:9092]}}]"
     assert read(tmp_path, text).listeners[0].advertised_host == "10.0.0.7"

@@ -14,6 +14,7 @@ from proxy.server.reload import Reload
 from proxy.store import from_settings
 from proxy.store.from_settings import Configuration, load_configuration
 from proxy.store.layers import ClientLayer
+from proxy.store.quota_store import FileQuotas
 from proxy.store.yaml_file import read_clients
 from tests.support.process.settings import KINDS
 
@@ -33,10 +34,13 @@ class Kit:
         self.path = path
         path.write_text(text())
         self.applied: list[object] = []
+        self.quotas: list[FileQuotas] = []
         self._something = asyncio.Event()
-        self.reload = Reload(path, load_configuration(path, KINDS).settings, KINDS, self._apply)
+        self.settings = load_configuration(path, KINDS).settings
+        self.reload = Reload(path, self.settings, KINDS, self._apply)
 
     async def _apply(self, configuration: Configuration) -> None:
+        self.quotas.append(configuration.quotas)
         self.applied.append(configuration.quotas.layer.lasting[ALICE]["producer_byte_rate"])
         self._something.set()
 
@@ -172,6 +176,14 @@ async def test_configs_are_read_by_the_running_enforcement(kit: Kit) -> None:
     kit.path.write_text(listeners + QUOTA.format(rate=9, more=""))
     await kit.watched(lambda: None, 9)
     assert kit.reload.problem == ""
+
+
+async def test_the_running_usage_topic_keeps_its_exception_from_the_default(kit: Kit) -> None:
+    everywhere = ", topics: {<default>: {producer.byte.rate: 5}}"
+    kit.path.write_text(text(8, everywhere, "usage: {kafka: {topic: new}}\n"))
+    await kit.reload.reload("SIGHUP")
+    [quotas] = kit.quotas
+    assert quotas.build({}).resources.proxy_topics == kit.settings.proxy_topics
 
 
 async def test_quotas_are_read_once(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,12 @@ from textwrap import dedent
 import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
-from proxy.quota.limits.enforcement import OBSERVE
+from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
+from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.topic_limits import topic_limit
 from proxy.store.from_settings import load_configuration
+from proxy.store.quota_store import QuotaStore
 from tests.support.process.settings import KINDS, SMALLEST, configuration, rejected_key, rejection
 
 CONFIG = Path(__file__).parents[4] / "config"
@@ -129,3 +132,10 @@ def test_without_a_replication_listener_brokers_enforce_replication_quotas(tmp_p
     assert RATE not in configuration(tmp_path, SMALLEST).rules.keys("broker")
     quotas = f"quotas: {{brokers: {{1: {{{RATE}: 5}}}}}}"
     assert rejected_key(tmp_path, SMALLEST + quotas) == ("quotas", "brokers", "1", RATE)
+
+
+def test_limits_know_the_proxys_topics_after_every_change(tmp_path: Path) -> None:
+    text = SMALLEST + "quotas: {store: {topic: q}, topics: {<default>: {producer.byte.rate: 5}}}\n"
+    store = QuotaStore(configuration(tmp_path, text).quotas, lambda limits: None)
+    assert topic_limit(store.limits.resources, "q", PRODUCER_BYTE_RATE) == UNLIMITED
+    assert topic_limit(store.limits.resources, "__quota_proxy_config", PRODUCER_BYTE_RATE) == 5
