@@ -96,5 +96,10 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Quotas of topics, by name, or `<default>` for all others: see below."""
     brokers: dict[str | int, object] = {}
     """Quotas of brokers, by node id, or `<default>` for all others: see below."""
+    deleted_topic_configs: Literal["delete", "retain"] = "delete"
+    """What happens to quotas that were set with tools for a topic when the topic is deleted. `delete`: they
+    are deleted, as Kafka's own configs of topics. `retain`: they apply to the next topic of the same name, so
+    that nobody removes a limit by deleting the topic and creating it again. Quotas of this file always
+    apply."""
     replication: ReplicationSettings = ReplicationSettings()
     """The measurement and enforcement of replication quotas."""

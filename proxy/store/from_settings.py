@@ -84,6 +84,7 @@ def _file_quotas(settings: Settings, rules: ConfigRules, kinds: Sequence[QuotaKi
         replace(quotas, clients=(), topics={}, brokers={}),
         read_clients(quotas.clients, keys, ("quotas", "clients")),
         read_resources(quotas.topics, quotas.brokers, rules, ("quotas",)),
+        retains_deleted=quotas.deleted_topic_configs == "retain",
     )
     _check_modes(quotas, [*keys, *(key.name for kind in kinds for key in kind.configs)])
     _check_exempt_addresses(quotas)

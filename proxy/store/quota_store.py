@@ -69,6 +69,8 @@ class FileQuotas:
     """The settings that `build` applies. Two files with equal settings build equal limits of equal quotas."""
     layer: ClientLayer = field(default_factory=ClientLayer)
     configs: ConfigLayer = field(default_factory=ConfigLayer)
+    retains_deleted: bool = False
+    """Whether the configs of a deleted topic apply to the next topic of its name."""
 
 
 class QuotaStore:
@@ -89,6 +91,8 @@ class QuotaStore:
         self._rules: Final = rules or ConfigRules([])
         self._build = file.build
         self._settings = file.settings
+        self.retains_deleted = file.retains_deleted
+        """Whether the configs of a deleted topic apply to the next topic of its name."""
         self._clients: Final = Sources(file.layer, wall_ms())
         self._configs: Final = Sources(file.configs, wall_ms())
         self._topic_ids: Final[dict[str, dict[str, str]]] = {}
@@ -129,6 +133,7 @@ class QuotaStore:
         """
         same_settings, self._settings = file.settings == self._settings, file.settings
         self._build = file.build
+        self.retains_deleted = file.retains_deleted
         now_ms = self._wall_ms()
         layers = self._clients.layers
         before, entities = layers.use_file(file.layer)

@@ -10,7 +10,7 @@ value of their own, exists in the proxy alone and is not forwarded.
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -273,19 +273,28 @@ class ResourceConfigs:
 async def _allowed(
     request: AlterRequest, planned: list[_PlannedResource], rights: Rights
 ) -> list[_PlannedResource]:
-    """Reject the resources whose quotas the client may not change."""
-    changing = [resource for resource in planned if resource.change is not None]
-    forwarded = any(not resource.local for resource in changing) and await rights.may_as_judged()
-    local = any(resource.local for resource in changing) and await rights.may_alter()
+    """Reject the resources whose quotas the client may not change.
+
+    A broker lets a client alter a topic that has the right on that topic. This is not sufficient for the
+    topic's quotas: whoever owns a topic could lift its limit.
+    """
+    kinds = {resource.requested.key[0] for resource in planned if resource.change is not None}
+    of_topics = TOPIC_TYPE in kinds and await rights.may_alter()
+    of_brokers = BROKER_TYPE in kinds and await rights.may_as_judged()
     allowed: list[_PlannedResource] = []
     for resource in planned:
-        if resource.change is not None and not (local if resource.local else forwarded):
-            of_topic = resource.requested.key[0] == TOPIC_TYPE
+        of_topic = resource.requested.key[0] == TOPIC_TYPE
+        if resource.change is None or (of_topics if of_topic else of_brokers):
+            allowed.append(resource)
+        elif of_topic and request.replaces and not any(resource.change.values.values()):
+            # AlterConfigs removes what it does not name. A client that may not change quotas does not mean
+            # them by that.
+            allowed.append(replace(resource, change=None))
+        else:
             code = (
                 ErrorCode.topic_authorization_failed if of_topic else ErrorCode.cluster_authorization_failed
             )
-            resource = _rejected(request, resource, code, MAY_NOT)
-        allowed.append(resource)
+            allowed.append(_rejected(request, resource, code, MAY_NOT))
     return allowed
 
 

@@ -2,7 +2,8 @@
 
 The quota configs are taken out of the request and checked. The rest of the request is forwarded, through the
 controller mutation quota if there is one. The configs of the topics that the broker creates are stored;
-configs that an earlier topic of the same name had are removed.
+configs that an earlier topic of the same name had are removed, unless quotas.deleted_topic_configs retains
+them.
 """
 
 from collections import Counter
@@ -112,10 +113,11 @@ class TopicCreations:
             name = topic.fields.name or ""
             # The broker rejects a topic that is in the request twice.
             if configs and times[topic.fields.name] == 1:
-                allowed = await rights.may_as_judged() if allowed is None else allowed
+                # The right to create a topic is not sufficient: its limit would be the creator's choice.
+                allowed = await rights.may_alter() if allowed is None else allowed
                 try:
                     if not allowed:
-                        raise RequestRejected(ErrorCode.topic_authorization_failed, MAY_NOT)
+                        raise RequestRejected(ErrorCode.cluster_authorization_failed, MAY_NOT)
                     values = changes_of(configs, self._keys, {}, False)
                     self._store.check_open()
                     split.configs[name] = {key: value for key, value in values.items() if value is not None}
@@ -147,7 +149,8 @@ class TopicCreations:
 
     def _change(self, name: str, values: dict[str, str], topic_id: bytes = NO_ID) -> ConfigChange:
         known_id = None if topic_id == NO_ID else topic_id.hex()
-        return ConfigChange(ConfigResource(TOPIC, name), values, topic_id=known_id, anew=True)
+        anew = not self._store.retains_deleted
+        return ConfigChange(ConfigResource(TOPIC, name), values, topic_id=known_id, anew=anew)
 
     async def _forward(
         self, split: _SplitRequest, who: Identity, broker: Broker, yielder: Yielder
@@ -183,7 +186,8 @@ class TopicCreations:
         changes = []
         for topic in created:
             name = topic.fields.name or ""
-            if name in split.configs or self._store.has_set(ConfigResource(TOPIC, name)):
+            stale = not self._store.retains_deleted and self._store.has_set(ConfigResource(TOPIC, name))
+            if name in split.configs or stale:
                 changes.append(self._change(name, split.configs.get(name, {}), topic.fields.topic_id))
         if not changes:
             return {}
@@ -198,8 +202,9 @@ class TopicCreations:
         resource = ConfigResource(TOPIC, name)
         configs = self._store.configs
         if split.whole.validate_only:
+            retained = configs.get(resource, {}) if self._store.retains_deleted else {}
             configs = {
-                resource: split.configs.get(name, {}),
+                resource: {**retained, **split.configs.get(name, {})},
                 DEFAULT_TOPIC: configs.get(DEFAULT_TOPIC, {}),
             }
         entries = entries_of(resource, self._keys, configs, None)

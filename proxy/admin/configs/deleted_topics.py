@@ -3,7 +3,8 @@
 The proxy asks brokers for the topics by name: UNKNOWN_TOPIC_OR_PARTITION says that a topic does not exist,
 while a list of all topics lacks those that the proxy may not describe. A broker may be behind. So configs
 are removed only if a broker has said for some seconds that the topic does not exist, or has another id, and
-then every broker of every cluster says the same. If a broker cannot be asked, all configs are kept.
+then every broker of every cluster says the same. If a broker cannot be asked, all configs are kept. So are
+they while quotas.deleted_topic_configs is `retain`.
 """
 
 import asyncio
@@ -60,6 +61,9 @@ class DeletedTopics:
 
     async def look(self) -> None:
         """Ask for the topics whose turn it is; remove the configs of those that are certainly deleted."""
+        if self._store.retains_deleted:
+            self._suspects.clear()
+            return
         names = self._due()
         if not names or not self._clusters:
             return

@@ -34,6 +34,11 @@ class ConfigsStore:
         """Why configs cannot be changed in this configuration; empty if they can."""
         return self._store.off
 
+    @property
+    def retains_deleted(self) -> bool:
+        """Whether the configs of a deleted topic apply to the next topic of its name."""
+        return self._store.retains_deleted
+
     def has_set(self, resource: ConfigResource) -> bool:
         """Whether a tool has set or removed any config of a topic or a broker."""
         return self._store.has_set(resource)

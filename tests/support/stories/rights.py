@@ -4,10 +4,11 @@ from proxy.admin.authority import Rights
 
 
 class FixedRights(Rights):
-    """May everything, or nothing."""
+    """May everything, or nothing. `as_judged`: what the broker lets it alter; by default the same."""
 
-    def __init__(self, may: bool = True) -> None:
+    def __init__(self, may: bool = True, *, as_judged: bool | None = None) -> None:
         self._may = may
+        self._as_judged = may if as_judged is None else as_judged
 
     @property
     def sees_configs(self) -> bool:
@@ -20,4 +21,4 @@ class FixedRights(Rights):
         return self._may
 
     async def may_as_judged(self) -> bool:
-        return self._may
+        return self._as_judged

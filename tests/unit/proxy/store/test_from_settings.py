@@ -139,3 +139,12 @@ def test_limits_know_the_proxys_topics_after_every_change(tmp_path: Path) -> Non
     store = QuotaStore(configuration(tmp_path, text).quotas, lambda limits: None)
     assert topic_limit(store.limits.resources, "q", PRODUCER_BYTE_RATE) == UNLIMITED
     assert topic_limit(store.limits.resources, "__quota_proxy_config", PRODUCER_BYTE_RATE) == 5
+
+
+async def test_the_store_takes_a_changed_fate_of_deleted_topics(tmp_path: Path) -> None:
+    store = QuotaStore(configuration(tmp_path, SMALLEST).quotas, lambda limits: None)
+    assert not store.retains_deleted
+    retain = SMALLEST + "quotas: {deleted_topic_configs: retain}\n"
+    await store.use_file(configuration(tmp_path, retain).quotas)
+    assert store.retains_deleted
+    store.close()

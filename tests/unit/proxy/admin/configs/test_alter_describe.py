@@ -158,6 +158,15 @@ class TestIncremental:
         assert kit.asked() == [(U, {THEIRS: "5"})]
         assert kit.configs == {}
 
+    async def test_who_owns_a_topic_does_not_change_its_limit(self) -> None:
+        kit = Kit({ConfigResource(TOPIC_RESOURCE, "t"): {RATE: "5"}})
+        kit.broker.rights = FixedRights(may=False, as_judged=True)
+        for ops in ([(RATE, SET, "1000000")], [(RATE, DELETE, None)], [(ACTION, SET, "reject")]):
+            [(_, code, _)] = await kit.set((T, ops))
+            assert code == ErrorCode.topic_authorization_failed
+        assert kit.configs == {"topic t": {RATE: "5"}}
+        assert await kit.set((T, [(THEIRS, SET, "5")])) == [(T, NONE, None)]
+
     async def test_duplicate_resource_is_left_to_the_broker(self) -> None:
         kit = Kit(rejects={T: INVALID_REQUEST})
         done = await kit.set((T, [(RATE, SET, "5")]), (U, [(RATE, SET, "5")]), (T, [(THEIRS, SET, "5")]))

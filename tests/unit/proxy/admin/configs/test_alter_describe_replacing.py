@@ -1,6 +1,7 @@
 """AlterConfigs, which replaces all configs of a resource."""
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
 from proxy.quota.limits.resources import ConfigResource
@@ -26,6 +27,7 @@ from tests.support.stories.configs_kit import (
     T,
     U,
 )
+from tests.support.stories.rights import FixedRights
 
 every_alter = pytest.mark.parametrize("version", versions(ALTER))
 
@@ -66,6 +68,17 @@ class TestReplacing:
         kit.store._configs.layers.refresh(resource, RATE, 0)
         assert await kit.replace((T, {RATE: "5", THEIRS: "1"})) == [(T, NONE, None)]
         assert kit.log.records == []
+
+    @every_alter
+    async def test_who_may_not_change_quotas_keeps_those_that_it_does_not_name(self, version: int) -> None:
+        kit = Kit()
+        await kit.set((T, [(RATE, SET, "5")]))
+        kit.broker.rights = FixedRights(may=False, as_judged=True)
+        assert await kit.replace((T, {THEIRS: "1"}), version=version) == [(T, NONE, None)]
+        assert kit.asked() == [(T, {THEIRS: "1"})]
+        [(_, code, _)] = await kit.replace((T, {RATE: "1000000"}), version=version)
+        assert code == ErrorCode.topic_authorization_failed
+        assert kit.configs == {"topic t": {RATE: "5"}}
 
     async def test_resource_rejected_by_the_broker_is_not_stored(self) -> None:
         kit = Kit(rejects={T: REJECTED})

@@ -37,6 +37,7 @@ from tests.support.messages.requests import build, part
 from tests.support.stories.config_rules import CONFIG_RULES
 from tests.support.stories.configs_broker import Counts, FakeBroker
 from tests.support.stories.memory_store import memory_store
+from tests.support.stories.rights import FixedRights
 
 RATE, ACTION, REPLICAS = (
     "producer.byte.rate",
@@ -238,6 +239,31 @@ async def test_recreated_topic_starts_without_earlier_configs(ours: dict[str, st
     await kit.codes({"t": ours})
     assert kit.configs == {"t": {PART: "3", RATE: "4", **ours}}, "the file's hold again"
     kit.store.close()
+
+
+@every_version
+async def test_who_creates_a_topic_does_not_choose_its_limit(version: int) -> None:
+    kit = Kit({ConfigResource(TOPIC, DEFAULT_RESOURCE): {RATE: "1000"}})
+    kit.broker.rights = FixedRights(may=False, as_judged=True)
+    codes = await kit.codes({"t": {RATE: "64000", THEIRS: "5"}, "u": {THEIRS: "7"}}, version)
+    assert codes == [("t", ErrorCode.cluster_authorization_failed), ("u", ErrorCode.none)]
+    assert kit.asked() == {"u": {THEIRS: "7"}}
+    assert kit.configs == {DEFAULT_RESOURCE: {RATE: "1000"}}
+
+
+async def test_limits_may_outlive_their_topics() -> None:
+    kit = Kit()
+    kit.store.retains_deleted = True
+    who = intercepted(request_frame(create({}))).exchange.client
+    await kit.store.alter_configs([ConfigChange(T, {RATE: "5"}, topic_id=topic_id("t").hex)], who)
+    kit.broker.rights = FixedRights(may=False, as_judged=True)
+    [topic] = (await kit.send(create({"t": {}}, validate_only=True))).topics
+    assert {config.name: config.value for config in topic.configs}[RATE] == "5"
+    assert await kit.codes({"t": {}}) == [("t", ErrorCode.none)]
+    assert kit.configs == {"t": {RATE: "5"}}
+    kit.broker.rights = FixedRights()
+    await kit.codes({"t": {ACTION: "reject"}})
+    assert kit.configs == {"t": {RATE: "5", ACTION: "reject"}}
 
 
 async def test_unavailable_store() -> None:

@@ -91,6 +91,18 @@ async def test_existing_topic_keeps_its_configs() -> None:
         assert kit.configs == {"t": {RATE: "5"}}
 
 
+async def test_configs_may_outlive_their_topic() -> None:
+    kit = Kit(Cluster({}))
+    await kit.set()
+    kit.store.retains_deleted = True
+    await kit.look_for()
+    assert kit.configs == {"t": {RATE: "5"}}
+    kit.store.retains_deleted = False
+    await kit.look_for()
+    assert kit.configs == {}
+    kit.store.close()
+
+
 async def test_new_topic_of_the_same_name_starts_without_configs() -> None:
     kit = Kit(Cluster({"t": NEW}))
     await kit.set(OLD, **{ACTION: "reject"})
