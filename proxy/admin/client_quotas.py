@@ -20,6 +20,7 @@ from proxy.admin.authority import MAY_NOT, Rights
 from proxy.admin.messages.client_quotas import (
     ALTER_CLIENT_QUOTAS,
     DESCRIBE_CLIENT_QUOTAS,
+    MAX_CHANGES,
     Component,
     Part,
     QuotaAlteration,
@@ -34,12 +35,13 @@ from proxy.admin.messages.client_quotas import (
 )
 from proxy.admin.messages.fields import open_request
 from proxy.admin.rejected import RequestRejected
+from proxy.admin.yielder import Yielder
 from proxy.errors import suggestion
 from proxy.quota.identity import CLIENT_ID, DEFAULT, IP, USER, Identity, QuotaEntity
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.quota import QuotaKey
 from proxy.relay.intercepted import Intercepted
-from proxy.store.quota_store import YIELD_EVERY, ClientQuotaAlteration, QuotaStore, StoreOff, StoreUnavailable
+from proxy.store.quota_store import ClientQuotaAlteration, QuotaStore, StoreOff, StoreUnavailable
 
 EXPIRES_AT_MS: Final = "expires_at_ms"
 LAST_TIME_MS: Final = 253_402_300_799_000
@@ -55,6 +57,7 @@ ANY_LASTING: Final = Component("lasting", ANY_NAME, None)
 """Kafka rejects it as an unknown entity type (UNSUPPORTED_VERSION), so a client can tell a broker from
 the proxy.
 """
+TOO_MANY_CHANGES: Final = f"A request changes {MAX_CHANGES} quotas at most; send several requests"
 
 Entity = tuple[Part, ...]
 """As the request names it."""
@@ -84,17 +87,19 @@ class ClientQuotas:
         others = [component for component in components if component != ANY_LASTING]
         lasting = len(others) < len(components)
         try:
+            if len(components) - len(others) > 1:
+                raise _duplicate("lasting")
             wanted = _filter(others)
         except RequestRejected as rejected:
             return describe_response(correlation_id, flexible, rejected.code, str(rejected), None)
         entries: list[bytes] = []
-        for number, entity in enumerate(self._candidates(wanted, strict, lasting), 1):
+        yielder = Yielder()
+        for entity in self._candidates(wanted, strict, lasting):
             quotas = self._store.lasting(entity) if lasting else self._store.effective.get(entity, {})
             values = list(quotas.items())
             if values and _matches(entity, wanted, strict):
                 entries.append(write_described(_parts(entity), values, flexible))
-            if number % YIELD_EVERY == 0:
-                await asyncio.sleep(0)
+            await yielder.step()
         return describe_response(correlation_id, flexible, ErrorCode.none, None, entries)
 
     def _candidates(self, wanted: Mapping[str, str | None], strict: bool, lasting: bool) -> list[QuotaEntity]:
@@ -111,30 +116,35 @@ class ClientQuotas:
         header = request.header
         flexible = header.api_version >= ALTER_CLIENT_QUOTAS.flexible_from
         reader = open_request(header, request.frame, flexible)
-        entries: list[QuotaAlteration] = []
-        for number, entry in enumerate(read_alterations(reader, flexible), 1):
-            entries.append(entry)
-            if number % YIELD_EVERY == 0:
-                await asyncio.sleep(0)
+        yielder = Yielder()
+        entries, too_many = await read_alterations(reader, flexible, yielder)
         validate_only = read_validate_only(reader, flexible)
-        results, changes = await self._check_all(entries, allowed)
+        error = None
+        if not allowed:
+            error = (ErrorCode.cluster_authorization_failed, MAY_NOT)
+        elif too_many:
+            error = (ErrorCode.policy_violation, TOO_MANY_CHANGES)
+        results, changes = await self._check_all(entries, error, yielder)
         failure = await self._store_all(list(changes.values()), request.exchange.client, validate_only)
         if failure is not None:
             results |= dict.fromkeys(changes, failure)
         altered: list[bytes] = []
         for parts, (code, message) in results.items():
             altered.append(write_altered(parts, code, message, flexible))
-            if len(altered) % YIELD_EVERY == 0:
-                await asyncio.sleep(0)
+            await yielder.step()
         return alter_response(header.correlation_id, flexible, altered)
 
     async def _check_all(
-        self, entries: list[QuotaAlteration], allowed: bool
+        self, entries: list[QuotaAlteration], error: Result | None, yielder: Yielder
     ) -> tuple[dict[Entity, Result], dict[Entity, ClientQuotaAlteration]]:
-        """Return each entity's result so far, and the changes of the valid entries."""
+        """Return each entity's result so far, and the changes of the valid entries.
+
+        `error` is the result of every entity, if no change may be made.
+        """
         results: dict[Entity, Result] = {}
         changes: dict[Entity, ClientQuotaAlteration] = {}
-        for number, entry in enumerate(entries, 1):
+        for entry in entries:
+            await yielder.step()
             # Kafka reads the parts into a map, so the last name of a type counts.
             parts = tuple(dict(entry.parts).items())
             if parts in results:
@@ -143,16 +153,14 @@ class ClientQuotas:
                     "The entity appears more than once in the request",
                 )
                 continue
-            if not allowed:
-                results[parts] = (ErrorCode.cluster_authorization_failed, MAY_NOT)
+            if error is not None:
+                results[parts] = error
                 continue
             try:
                 changes[parts] = await self._check(parts, entry.ops)
                 results[parts] = SUCCESS
             except RequestRejected as rejected:
                 results[parts] = (rejected.code, str(rejected))
-            if number % YIELD_EVERY == 0:
-                await asyncio.sleep(0)
         return results, changes
 
     async def _store_all(
@@ -257,7 +265,7 @@ def _filter(components: Iterable[Component]) -> dict[str, str | None]:
         if not kind:
             raise _invalid("Invalid empty entity type")
         if kind in wanted:
-            raise _invalid(f"Entity type {kind} cannot appear more than once in the filter")
+            raise _duplicate(kind)
         if kind not in TYPES:
             raise RequestRejected(ErrorCode.unsupported_version, f"Unsupported entity type {kind}")
         if component.match_type == EXACT:
@@ -277,6 +285,10 @@ def _filter(components: Iterable[Component]) -> dict[str, str | None]:
     if IP in wanted and len(wanted) > 1:
         raise _invalid("Invalid entity filter component combination: ip excludes user and client-id")
     return wanted
+
+
+def _duplicate(kind: str) -> RequestRejected:
+    return _invalid(f"Entity type {kind} cannot appear more than once in the filter")
 
 
 def _matches(entity: QuotaEntity, wanted: Mapping[str, str | None], strict: bool) -> bool:

@@ -11,7 +11,8 @@ its bytes, so that what nobody here knows survives; only partition_max_bytes is 
 from typing import Final, final
 
 from proxy.wire.edit import count, i16, i32, uvarint
-from proxy.wire.reader import Reader
+from proxy.wire.errors import Malformed
+from proxy.wire.reader import MAX_TAGS, Reader
 
 SESSIONS_FROM: Final = 7
 FLEXIBLE_FROM: Final = 12
@@ -147,6 +148,8 @@ def _read_forgotten(reader: Reader, request: FetchRequest, version: int, flexibl
 
 def _read_tags(reader: Reader, request: FetchRequest, version: int) -> None:
     left = reader.uvarint()
+    if left > MAX_TAGS:
+        raise Malformed(f"{left} tagged fields in a fetch; at most {MAX_TAGS} are read")
     while left > 0:
         tag = reader.uvarint()
         size = reader.uvarint()

@@ -14,6 +14,8 @@ from mypy_extensions import i64 as native
 from proxy.wire.errors import Malformed, Short
 
 MAX_LENGTH: Final = 2**31 - 1
+MAX_TAGS: Final = 64
+"""Tagged fields of one structure. Kafka's have ten at most; a client may send millions, of two bytes each."""
 NOTHING: Final[list[bytes]] = []
 """No pieces; never changed."""
 
@@ -270,6 +272,8 @@ class Reader:
     def skip_tags(self) -> None:
         """Step over a tagged-field section."""
         count = self.uvarint()
+        if count > MAX_TAGS:
+            raise Malformed(f"{count} tagged fields before offset {self.offset}; at most {MAX_TAGS} are read")
         while count > 0:
             self.uvarint()
             self.skip(self.uvarint())

@@ -1,23 +1,34 @@
 """DescribeClientQuotas (48) and AlterClientQuotas (49), v0-1; v1 flexible (KIP-546).
 
-Read and written entry by entry, so that the caller can give the event loop turns: a message may have
-thousands of entities. Strings that are not nullable in Kafka's schema are read as nullable: the answer to
+Read and written entry by entry, and reading gives way to other connections: a message may have thousands of
+entities. Strings that are not nullable in Kafka's schema are read as nullable: the answer to
 null is an error.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from proxy.admin.messages.fields import frame, read_nullable, skip_tags, write_nullable, write_tags
+from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
 from proxy.wire.edit import count, i16, i32, string
+from proxy.wire.errors import Malformed
 from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 
 DESCRIBE_CLIENT_QUOTAS: Final = InterceptedApi(api_keys.DESCRIBE_CLIENT_QUOTAS, newest=1, flexible_from=1)
 ALTER_CLIENT_QUOTAS: Final = InterceptedApi(api_keys.ALTER_CLIENT_QUOTAS, newest=1, flexible_from=1)
+
+MAX_COMPONENTS: Final = 4
+"""Components that a filter can have: one for each type of entity, and one for `lasting`. Two of a type are an
+error, so a longer filter is one in any case.
+"""
+MAX_CHANGES: Final = 10_000
+"""Ops of one request: as many records as KRaft writes for one request (MAX_RECORDS_PER_USER_OP)."""
+MAX_MESSAGE_CHARACTERS: Final = 1000
+"""Of an error message: it may name what the client has sent, which may be longer than a string can be."""
 
 Part = tuple[str | None, str | None]
 """Type and name of a part of an entity; the name is None for the default entity."""
@@ -50,28 +61,59 @@ class QuotaAlteration:
 
 
 def read_describe(reader: Reader, flexible: bool) -> tuple[list[Component], bool]:
-    """Read a DescribeClientQuotas request from its body: the filter, and `strict`. Raises Malformed."""
+    """Read a DescribeClientQuotas request from its body: the filter, and `strict`. Raises Malformed.
+
+    Of a filter with more than MAX_COMPONENTS, read only so much that its error is known.
+    """
     components: list[Component] = []
-    for _ in range(reader.count(flexible)):
+    number = reader.count(flexible)
+    for _ in range(min(number, MAX_COMPONENTS + 1)):
         kind = read_nullable(reader, flexible)
         match_type = reader.u8()
         components.append(Component(kind, match_type, read_nullable(reader, flexible)))
         skip_tags(reader, flexible)
+    if number > MAX_COMPONENTS:
+        return components, False
     strict = reader.u8() != 0
     skip_tags(reader, flexible)
     return components, strict
 
 
-def read_alterations(reader: Reader, flexible: bool) -> Iterator[QuotaAlteration]:
-    """Read the entries of an AlterClientQuotas request from its body. Raises Malformed.
+async def read_alterations(
+    reader: Reader, flexible: bool, yielder: Yielder
+) -> tuple[list[QuotaAlteration], bool]:
+    """Read the entries of an AlterClientQuotas request from its body, and whether they have too many ops.
 
-    read_validate_only() reads the rest.
+    If they have, entries lack ops. Raises Malformed, also if there are more than MAX_CHANGES entries or parts
+    of entities. read_validate_only() reads the rest.
     """
-    for _ in range(reader.count(flexible)):
-        parts = tuple(_read_part(reader, flexible) for _ in range(reader.count(flexible)))
-        ops = tuple(_read_op(reader, flexible) for _ in range(reader.count(flexible)))
+    number = reader.count(flexible)
+    _check_number(number, "entries")
+    entries: list[QuotaAlteration] = []
+    all_parts = all_ops = 0
+    for _ in range(number):
+        number = reader.count(flexible)
+        all_parts += number
+        _check_number(all_parts, "parts of entities")
+        parts = tuple(_read_part(reader, flexible) for _ in range(number))
+        number = reader.count(flexible)
+        all_ops += number
+        ops: list[QuotaOp] = []
+        for _ in range(number):
+            if all_ops > MAX_CHANGES:
+                _skip_op(reader, flexible)
+            else:
+                ops.append(_read_op(reader, flexible))
+            await yielder.step()
         skip_tags(reader, flexible)
-        yield QuotaAlteration(parts, ops)
+        entries.append(QuotaAlteration(parts, tuple(ops)))
+        await yielder.step()
+    return entries, all_ops > MAX_CHANGES
+
+
+def _check_number(number: int, what: str) -> None:
+    if number > MAX_CHANGES:
+        raise Malformed(f"an AlterClientQuotas request has {number} {what}; the proxy takes {MAX_CHANGES}")
 
 
 def read_validate_only(reader: Reader, flexible: bool) -> bool:
@@ -96,6 +138,12 @@ def _read_op(reader: Reader, flexible: bool) -> QuotaOp:
     return op
 
 
+def _skip_op(reader: Reader, flexible: bool) -> None:
+    reader.skip_string(flexible)
+    reader.take(9)  # value, remove
+    skip_tags(reader, flexible)
+
+
 def write_described(parts: Sequence[Part], values: Sequence[tuple[str, float]], flexible: bool) -> bytes:
     """Encode an entry of a DescribeClientQuotas response."""
     pieces = [_write_parts(parts, flexible), count(len(values), flexible)]
@@ -113,14 +161,14 @@ def describe_response(
     entries: list[bytes] | None,
 ) -> bytes:
     """Return the frame of a DescribeClientQuotas response; `entries` is None if there is an error."""
-    head = _head(correlation_id, flexible) + i16(error_code) + write_nullable(error_message, flexible)
+    head = _head(correlation_id, flexible) + i16(error_code) + _write_message(error_message, flexible)
     number = count(-1 if entries is None else len(entries), flexible)
     return frame([head, number, *(entries or []), write_tags(flexible)])
 
 
 def write_altered(parts: Sequence[Part], error_code: int, error_message: str | None, flexible: bool) -> bytes:
     """Encode an entry of an AlterClientQuotas response."""
-    result = i16(error_code) + write_nullable(error_message, flexible)
+    result = i16(error_code) + _write_message(error_message, flexible)
     return result + _write_parts(parts, flexible) + write_tags(flexible)
 
 
@@ -133,6 +181,10 @@ def alter_response(correlation_id: int, flexible: bool, entries: list[bytes]) ->
 def _head(correlation_id: int, flexible: bool) -> bytes:
     """Encode the header, and throttle_time_ms: no quota throttles these requests."""
     return i32(correlation_id) + write_tags(flexible) + i32(0)
+
+
+def _write_message(message: str | None, flexible: bool) -> bytes:
+    return write_nullable(None if message is None else message[:MAX_MESSAGE_CHARACTERS], flexible)
 
 
 def _write_parts(parts: Sequence[Part], flexible: bool) -> bytes:

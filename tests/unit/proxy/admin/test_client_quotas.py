@@ -9,6 +9,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.client_quotas import EXPIRES_AT_MS, ClientQuotas
+from proxy.admin.messages.client_quotas import MAX_CHANGES
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.quota import DOUBLE, INT, LONG, QuotaKey
 from proxy.relay.intercepted import Intercepted
@@ -226,6 +227,20 @@ async def test_unchanged_value_writes_nothing(kit: Kit) -> None:
     for _ in range(2):
         await kit.alter(([("user", "a")], [(RATE, 1.0)]))
     assert len(kit.log.records) == 1
+
+
+async def test_more_changes_than_kafka_makes_at_once_are_rejected(kit: Kit) -> None:
+    many = [(f"key-{number}", 1.0) for number in range(MAX_CHANGES)]
+    results = await kit.alter(([("user", "a")], many), ([("user", "b")], [(RATE, 1.0)]))
+    assert [result.error_code for result in results] == [ErrorCode.policy_violation] * 2
+    assert kit.store.effective == {}
+
+
+@pytest.mark.parametrize("kind", ["user", "lasting"])
+async def test_a_filter_with_very_many_components_is_rejected(kit: Kit, kind: str) -> None:
+    response = await kit.describe(*[(kind, ANY, None)] * 100_000)
+    assert response.error_code == INVALID
+    assert kind in response.error_message
 
 
 async def test_removal(kit: Kit) -> None:

@@ -1,5 +1,6 @@
 """Messages of both APIs, compared with kio at every version."""
 
+import asyncio
 import random
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import f64, i8
 
 from proxy.admin.messages.client_quotas import (
+    MAX_CHANGES,
+    MAX_COMPONENTS,
+    MAX_MESSAGE_CHARACTERS,
     Component,
     QuotaAlteration,
     QuotaOp,
@@ -23,7 +27,9 @@ from proxy.admin.messages.client_quotas import (
     write_altered,
     write_described,
 )
+from proxy.admin.yielder import STEPS, Yielder
 from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
+from proxy.wire.edit import count, i32
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader
 from tests.support.messages.kio_messages import encode, read_frame, request_type, response_type, versions
@@ -57,7 +63,7 @@ def test_kio_has_no_further_versions() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("seed", range(8))
-def test_alter_request(version: int, seed: int) -> None:
+async def test_alter_request(version: int, seed: int) -> None:
     message = request_type(ALTER_CLIENT_QUOTAS, version)
     kio = module_of(message)
     wanted = list(entries(seed))
@@ -77,9 +83,8 @@ def test_alter_request(version: int, seed: int) -> None:
     )
     reader = Reader([body])
     flexible = version >= FLEXIBLE_FROM
-    assert list(read_alterations(reader, flexible)) == [
-        QuotaAlteration(tuple(parts), tuple(QuotaOp(*op) for op in ops)) for parts, ops in wanted
-    ]
+    entries_read = [QuotaAlteration(tuple(parts), tuple(QuotaOp(*op) for op in ops)) for parts, ops in wanted]
+    assert await read_alterations(reader, flexible, Yielder()) == (entries_read, False)
     assert read_validate_only(reader, flexible) is (seed % 2 == 0)
     assert reader.offset == len(body)
 
@@ -152,13 +157,12 @@ def test_alter_response(version: int) -> None:
     )
 
 
-def test_null_in_a_field_that_is_not_nullable_is_read() -> None:
+async def test_null_in_a_field_that_is_not_nullable_is_read() -> None:
     """v1: one entry with one part of null type and name, one op with a null key."""
     body = bytes([2, 2, 0, 0, 0, 2, 0]) + bytes(8) + bytes([0, 0, 0, 1, 0])
     reader = Reader([body])
-    assert list(read_alterations(reader, True)) == [
-        QuotaAlteration(((None, None),), (QuotaOp(None, 0.0, False),))
-    ]
+    entry = QuotaAlteration(((None, None),), (QuotaOp(None, 0.0, False),))
+    assert await read_alterations(reader, True, Yielder()) == ([entry], False)
     assert read_validate_only(reader, True)
 
 
@@ -169,18 +173,82 @@ def test_null_type_is_written_as_empty() -> None:
 
 
 @pytest.mark.parametrize("flexible", [False, True])
-def test_damaged_body_is_malformed(flexible: bool) -> None:
+async def test_damaged_body_is_malformed(flexible: bool) -> None:
     choice = random.Random(3)
     for _ in range(2000):
         body = choice.randbytes(choice.randrange(1, 40))
-        for read in (
-            lambda reader: list(read_alterations(reader, flexible)),
-            lambda reader: read_describe(reader, flexible),
-        ):
-            with suppress(Malformed):
-                read(Reader([body]))
+        with suppress(Malformed):
+            await read_alterations(Reader([body]), flexible, Yielder())
+        with suppress(Malformed):
+            read_describe(Reader([body]), flexible)
 
 
-def test_count_beyond_the_body_ends_at_once() -> None:
+async def test_count_beyond_the_body_ends_at_once() -> None:
+    for number in (b"\x7f\xff\xff\xff", b"\x00\x00\x00\x09"):
+        with pytest.raises(Malformed):
+            await read_alterations(Reader([number]), False, Yielder())
     with pytest.raises(Short):
-        list(read_alterations(Reader([b"\x7f\xff\xff\xff"]), False))
+        read_describe(Reader([b"\x7f\xff\xff\xff"]), False)
+
+
+@pytest.mark.parametrize("flexible", [False, True])
+def test_a_filter_that_is_too_long_is_not_read_to_its_end(flexible: bool) -> None:
+    number = 1_000_000
+    component = bytes([2, 97, 2, 0, 0]) if flexible else bytes([0, 1, 97, 2, 255, 255])
+    head = count(number, flexible)
+    reader = Reader([head + component * number])
+    components, _ = read_describe(reader, flexible)
+    assert len(components) == MAX_COMPONENTS + 1
+    assert reader.offset == len(head) + (MAX_COMPONENTS + 1) * len(component)
+
+
+OP = bytes([0, 1, 97]) + bytes(9)
+
+
+@pytest.mark.parametrize(("number", "too_many"), [(MAX_CHANGES, False), (MAX_CHANGES + 1, True)])
+async def test_ops_beyond_the_bound_are_skipped(number: int, too_many: bool) -> None:
+    """Two entries without parts: one with most of the ops, and one with the last."""
+    first, last = i32(0) + i32(number - 1) + OP * (number - 1), i32(0) + i32(1) + OP
+    reader = Reader([i32(2) + first + last + b"\1"])
+    entries_read, beyond = await read_alterations(reader, False, Yielder())
+    assert beyond is too_many
+    assert [len(entry.ops) for entry in entries_read] == [number - 1, 0 if too_many else 1]
+    assert read_validate_only(reader, False)
+
+
+async def test_reading_many_ops_gives_way() -> None:
+    turns = 0
+
+    async def tick() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    ticking = asyncio.get_running_loop().create_task(tick())
+    number = 100 * STEPS
+    await read_alterations(Reader([i32(1) + i32(0) + i32(number) + OP * number]), False, Yielder())
+    ticking.cancel()
+    assert turns >= 100
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(i32(MAX_CHANGES + 1) + bytes(8) * (MAX_CHANGES + 1), id="entries"),
+        pytest.param(i32(1) + i32(MAX_CHANGES + 1) + b"\xff" * 4 * (MAX_CHANGES + 1) + bytes(4), id="parts"),
+    ],
+)
+async def test_more_entities_than_a_request_can_change_are_malformed(body: bytes) -> None:
+    with pytest.raises(Malformed, match=str(MAX_CHANGES)):
+        await read_alterations(Reader([body]), False, Yielder())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_long_error_messages_are_cut(version: int) -> None:
+    message = response_type(DESCRIBE_CLIENT_QUOTAS, version)
+    flexible = version >= FLEXIBLE_FROM
+    response = read_frame(message, describe_response(7, flexible, 42, "x" * 100_000, None))
+    assert response.error_message == "x" * MAX_MESSAGE_CHARACTERS
+    altered = alter_response(7, flexible, [write_altered([], 42, "x" * 100_000, flexible)])
+    assert read_frame(response_type(ALTER_CLIENT_QUOTAS, version), altered).entries[0].error_code == 42
