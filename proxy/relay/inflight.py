@@ -5,9 +5,9 @@ client.
 from typing import Final, final
 
 from proxy.relay.exchange import Exchange
+from proxy.relay.output import RelayOutput
 from proxy.relay.traffic import Bytes
 from proxy.wire.errors import Malformed
-from proxy.wire.reader import NOTHING
 
 MAX_IN_FLIGHT: Final = 1024
 """Requests of one connection that await their responses. Each costs memory, and a client may pipeline without
@@ -22,9 +22,10 @@ class InFlight:
     Times are the relay's `now`; 0.0 is no time. Others only read the attributes without underscore.
     """
 
-    def __init__(self, total: Bytes) -> None:
+    def __init__(self, total: Bytes, output: RelayOutput) -> None:
         """`total` counts all bytes for clients; local responses are added to it here."""
         self._total: Final = total
+        self._output: Final = output
         self.muted_until = 0.0
         """No further request is read before this time."""
         self.delayed_until = 0.0
@@ -43,7 +44,6 @@ class InFlight:
         """The exchange whose response is due next; the others follow by `next`, down to the last."""
         self._last: Exchange | None = None
         self._count = 0
-        self._to_client = NOTHING
         self._delayed: list[bytes] = []
 
     @property
@@ -160,16 +160,8 @@ class InFlight:
         """Send bytes to the client in their turn; the list is no longer the caller's."""
         if self.delayed_until > 0.0:
             self._delayed.extend(pieces)
-        elif self._to_client:
-            self._to_client.extend(pieces)
         else:
-            self._to_client = pieces
-
-    def take(self) -> list[bytes]:
-        """Return what may leave for the client now."""
-        taken = self._to_client
-        self._to_client = NOTHING
-        return taken
+            self._output.send_to_client(pieces)
 
     # Throttling
 

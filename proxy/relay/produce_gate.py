@@ -35,8 +35,8 @@ class ProduceGate:
         self._names: Final = names
         self._retries_throttling = False
         """Whether the client is known to retry THROTTLING_QUOTA_EXCEEDED."""
-        self.ending = ""
-        """Why the connection ends when its client's wait is over; empty when it does not."""
+        self.closing = ""
+        """Why the connection ends as soon as its client is no longer muted; empty if it does not."""
 
     def client_is(self, software: str) -> None:
         """The client has said what library it uses: RequestView.client_software."""
@@ -47,8 +47,7 @@ class ProduceGate:
 
         The frame is whole, its body begins at `body_at`, and the view has the items with their heads.
         """
-        if view.items and not view.items[0].topic:
-            self._names.fill(view.items)
+        self._names.fill(view.items)
         verdict = self._engine.reject(view, exchange.client, now)
         held = verdict.items
         if not held:
@@ -58,7 +57,7 @@ class ProduceGate:
             self._in_flight.mute(exchange.throttled_until)
         rejected = [view.items[place] for place in held]
         if view.acks == 0:
-            self.ending = f"a producer with acks=0 is over a quota: {len(rejected)} batches were dropped"
+            self.closing = f"a producer with acks=0 is over a quota: {len(rejected)} batches were dropped"
             self._in_flight.mute(now + UNANSWERED_SECONDS)
         error_code = self._engine.rejection_error(self._retries_throttling)
         exchange.rejection = Rejection(rejected, error_code, REJECTED_MESSAGE)

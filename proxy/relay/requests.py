@@ -2,18 +2,30 @@
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.relay.bounds import lower_max_bytes
 from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
 from proxy.relay.cut_through import CutThrough
+from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.exchange import Client, Exchange, local_exchange, new_client
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES, FrameBuffer
 from proxy.relay.inflight import InFlight
-from proxy.relay.intercepted import Intercepted, Interception
+from proxy.relay.intercepted import MAX_INTERCEPTED_REQUEST_BYTES, Intercepted
 from proxy.relay.login.authentication import Authentication
-from proxy.relay.passing_bytes import count_items, count_later, count_rest
+from proxy.relay.modes import (
+    BUFFERING,
+    CLOSING,
+    CUTTING_THROUGH,
+    FETCH_WAITING,
+    READING,
+    REQUEST_TRANSITIONS,
+    change,
+)
+from proxy.relay.output import RelayOutput
 from proxy.relay.produce_gate import ProduceGate
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import reject_version
@@ -31,142 +43,136 @@ from proxy.wire.walk import HEAD
 
 @final
 class Requests:
-    """Raises ProtocolError, the client's fault."""
+    """Raises ProtocolError, which is the client's fault."""
 
     def __init__(
         self,
         engine: QuotaEngine,
         traffic: Traffic,
         in_flight: InFlight,
-        who: Identity,
+        output: RelayOutput,
+        client: Client,
+        *,
+        names: TopicNames,
         max_frame_bytes: int,
         intercepted_api_keys: frozenset[int],
-        names: TopicNames,
         between_brokers: bool = False,
         node_id: int = -1,
         apis: ApiTable = WITHOUT_INTERCEPTED,
+        authentication: Authentication | None = None,
     ) -> None:
-        self._node_id: Final = node_id
         self._engine: Final = engine
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
-        self._intercepted_api_keys: Final = intercepted_api_keys
+        self._output: Final = output
+        self._client = client
         self._names: Final = names
+        self._intercepted_api_keys: Final = intercepted_api_keys
         self._between_brokers: Final = between_brokers
         self._apis: Final = apis.read_between_brokers if between_brokers else apis.read
+        self._node_id: Final = node_id
+        self._authentication: Final = authentication
         self._splitter: Final = FrameSplitter(max_frame_bytes)
-        self._client = new_client(who, b"", traffic, node_id)
-        self._passing: CutThrough | None = None
         self._reader: Final = Reader(NOTHING)
-        """Reads every request that comes whole, one after the other."""
-        self._to_broker = NOTHING
-        self._interception: Final = Interception(in_flight)
-        self._rejecting: Final = ProduceGate(engine, in_flight, names)
-        self._whole: Final = FrameBuffer()
-        self._held: Final = FetchGate(engine, in_flight, names, between_brokers)
-        self.authentication: Authentication | None = None
+        """Reads every request that is there as a whole, one after the other."""
+        self._mode: native = READING
+        self._cut: CutThrough | None = None
+        """The request that is cut through, while the mode is CUTTING_THROUGH."""
+        self._buffer: Final = FrameBuffer()
+        self._usage: Final = CutThroughUsage(traffic, inbound=True)
+        self._produce_gate: Final = ProduceGate(engine, in_flight, names)
+        self._fetch_gate: Final = FetchGate(engine, in_flight, names, between_brokers)
         self.first_request_seen = False
         """Whether a request has been read."""
 
     @property
     def may_read(self) -> bool:
-        """Whether the next request may be read; a frame that is half through always goes on."""
+        """Whether the next frame may be read. The rest of a frame may be read at any time."""
+        mode = self._mode
         in_flight = self._in_flight
         may = (
             in_flight.muted_until == 0.0
             and not in_flight.awaiting_response
             and not in_flight.full
-            and not self._held.waiting
+            and mode != FETCH_WAITING
         )
-        return may or self._splitter.in_frame
+        return may or mode in (BUFFERING, CUTTING_THROUGH)
 
     @property
     def waiting(self) -> bool:
-        """Whether a request has been read that is neither answered nor on its way to the broker."""
-        return self._held.waiting
+        """Whether a fetch has been read that is neither answered nor forwarded."""
+        return self._mode == FETCH_WAITING
 
     @property
     def wake_at(self) -> float:
         """When wake() is due; 0.0 for never."""
-        return self._held.wake_at
+        return self._fetch_gate.wake_at if self._mode == FETCH_WAITING else 0.0
 
     @property
     def follower(self) -> tuple[int, int] | None:
         """The node id of the follower that the client is, and how many messages it lacks."""
-        return self._held.follower
+        return self._fetch_gate.follower
 
     @property
     def unfinished(self) -> bool:
-        """Whether bytes of a request are there, and not yet all of them on their way to the broker."""
+        """Whether bytes of a request are there that have not been forwarded."""
         return self._splitter.buffered > 0 or self._splitter.in_frame
 
-    def take(self) -> list[bytes]:
-        """What may leave for the broker now."""
-        taken = self._to_broker
-        self._to_broker = NOTHING
-        return taken
-
-    def _send(self, pieces: list[bytes]) -> None:
-        """Bytes for the broker; the list is no longer the caller's."""
-        if self._to_broker:
-            self._to_broker.extend(pieces)
-        else:
-            self._to_broker = pieces
-
-    def take_intercepted(self) -> list[Intercepted]:
-        return self._interception.take()
+    def _change(self, mode: int) -> None:
+        self._mode = change(REQUEST_TRANSITIONS, self._mode, mode)
 
     def ask(self, exchange: Exchange, frame: bytes, now: float) -> None:
-        """Send the broker a request of the proxy's own, for the sake of an intercepted one."""
+        """Send the broker a request of the proxy's own, for an intercepted one."""
         exchange.sent_at = now
-        self._send([frame])
+        self._output.send_to_broker([frame])
         self._in_flight.ask(exchange)
 
     def feed(self, data: bytes) -> None:
+        """Take bytes from the client."""
         self._traffic.total.bytes_in += len(data)
         self._splitter.feed(data)
 
     def read(self, now: float) -> None:
-        """Read what has come, as far as it may be read."""
-        if self._rejecting.ending and self.may_read:
-            raise RelayError(PRODUCE_REJECTED, self._rejecting.ending)
+        """Read what the client has sent, as far as it may be read."""
+        if self._mode == CLOSING and self.may_read:
+            raise RelayError(PRODUCE_REJECTED, self._produce_gate.closing)
         while self.may_read:
             frame = self._splitter.next()
             if frame is None:
                 return
-            passing = self._passing
-            if self._interception.open:
-                self._interception.go_on(frame)
-            elif passing is not None:
-                self._pass(passing, frame, now)
-            elif frame.complete and not self._whole.open:
-                self._read_request(frame, now)
+            if self._mode == CUTTING_THROUGH:
+                self._cut_through(frame, now)
+            elif self._mode == BUFFERING:
+                self._read_buffered(frame, now)
+            elif not frame.complete and self._is_buffered(frame):
+                self._change(BUFFERING)
+                self._buffer.add(frame)
             else:
-                self._read_large(frame, now)
+                self._read_request(frame, now)
 
-    def _read_large(self, frame: Frame, now: float) -> None:
-        """Read a request of which only the beginning is there, or hold it until it is whole."""
-        if self._whole.open:
-            whole = self._whole.go_on(frame)
-            if whole is not None:
-                self._read_request(whole, now)
-        elif self._is_held_whole(frame):
-            self._whole.begin(frame)
-        else:
+    def _is_buffered(self, part: Frame) -> bool:
+        """Whether a large request is read only when it is whole: one that the proxy answers, or out of which
+        a quota may take partitions.
+        """
+        authentication = self._authentication
+        if part.size > MAX_BUFFERED_FRAME_BYTES or (authentication is not None and authentication.raw):
+            return False
+        api_key = Reader(part.pieces, LENGTH_SIZE).i16()
+        if api_key == PRODUCE:
+            return self._engine.rejects
+        if api_key == FETCH:
+            return self._fetch_gate.reads
+        return self._is_intercepted(api_key)
+
+    def _read_buffered(self, part: Frame, now: float) -> None:
+        frame = self._buffer.add(part)
+        if frame is not None:
+            self._change(READING)
             self._read_request(frame, now)
 
-    def _is_held_whole(self, frame: Frame) -> bool:
-        """Whether a quota may take something out of it: a fetch, or a Produce request."""
-        rejects = self._engine.rejects
-        holds = self._held.reads
-        if not (rejects or holds) or frame.size > MAX_BUFFERED_FRAME_BYTES:
-            return False
-        api_key = Reader(frame.pieces, LENGTH_SIZE).i16()
-        return rejects if api_key == PRODUCE else holds and api_key == FETCH
-
     def _read_request(self, frame: Frame, now: float) -> None:
-        if self.authentication is not None and self.authentication.takes_bare(frame, self._client):
-            self._send(frame.pieces)
+        if self._authentication is not None and self._authentication.takes_bare(frame, self._client):
+            self._output.send_to_broker(frame.pieces)
             return
         self._dispatch(frame, start_reading(frame, self._reader), now)
         self._reader.stop()
@@ -184,31 +190,41 @@ class Requests:
         api = self._api(header)
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
-                self._reject_version(frame, header, api)
+                response = reject_version(frame, header, api)
+                self._in_flight.add(local_exchange(header.correlation_id, client, header.api_key, response))
             else:
                 self._read_body(frame, reader, header, client, api, now)
-        elif self.authentication is not None and self.authentication.takes(frame, header, reader, client):
-            self._send(frame.pieces)
-        elif self._answers(header.api_key):
-            request = self._unread(frame, header, client)
-            exchange = Exchange(
-                header.correlation_id, client, api_key=header.api_key, request=request, local=True
-            )
-            self._interception.begin(exchange, header, frame)
+        elif self._authentication is not None and self._authentication.takes(frame, header, reader, client):
+            self._output.send_to_broker(frame.pieces)
+        elif self._is_intercepted(header.api_key):
+            self._intercept(frame, header, client)
         else:
             request = self._unread(frame, header, client)
             exchange = Exchange(header.correlation_id, client, api_key=header.api_key, request=request)
             self._in_flight.add(exchange)
             self._forward(frame, exchange, reader, None, now)
 
-    def _answers(self, api_key: int) -> bool:
-        """Whether the proxy answers requests of this API itself; never before a broker would."""
-        if self.authentication is not None and not self.authentication.done:
+    def _is_intercepted(self, api_key: int) -> bool:
+        """Whether the proxy answers requests of this API; never before the client has logged in."""
+        if self._authentication is not None and not self._authentication.done:
             return False
         return api_key in self._intercepted_api_keys or self._engine.intercepts(api_key)
 
+    def _intercept(self, frame: Frame, header: RequestHeader, client: Client) -> None:
+        if not frame.complete or frame.size > MAX_INTERCEPTED_REQUEST_BYTES:
+            raise Malformed(
+                f"a request of API {header.api_key} has {frame.size} bytes; "
+                f"the proxy answers it itself and takes {MAX_INTERCEPTED_REQUEST_BYTES} at most"
+            )
+        request = self._unread(frame, header, client)
+        exchange = Exchange(
+            header.correlation_id, client, api_key=header.api_key, request=request, local=True
+        )
+        self._output.intercept(Intercepted(exchange, header, b"".join(frame.pieces)[LENGTH_SIZE:]))
+        self._in_flight.add(exchange)
+
     def _api(self, header: RequestHeader) -> Api | None:
-        """How to read a request; None for not at all."""
+        """How to read a request; None if the proxy does not read it."""
         if header.api_key >= len(self._apis):
             return None
         api = self._apis[header.api_key]
@@ -218,7 +234,7 @@ class Requests:
         return None
 
     def _unread(self, frame: Frame, header: RequestHeader, client: Client) -> RequestView | None:
-        """What the quotas see of a request that nobody reads; None where none of them asks."""
+        """What the quotas see of a request whose body is not read; None if no quota asks for it."""
         if not self._engine.covers(header.api_key):
             return None
         size = frame.size - LENGTH_SIZE
@@ -234,10 +250,6 @@ class Requests:
         if self._client.principal != principal:
             who = Identity(principal, "", self._client.address)
             self._client = new_client(who, self._client.raw_client_id, self._traffic, self._node_id)
-
-    def _reject_version(self, frame: Frame, header: RequestHeader, api: Api) -> None:
-        response = reject_version(frame, header, api)
-        self._in_flight.add(local_exchange(header.correlation_id, self._client, header.api_key, response))
 
     def _read_body(
         self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float
@@ -266,19 +278,34 @@ class Requests:
             if frame.complete or view.phase == HEAD:
                 raise
         if view.client_software:
-            self._rejecting.client_is(view.client_software)
+            self._produce_gate.client_is(view.client_software)
         exchange = Exchange(header.correlation_id, client, api_key=header.api_key, api=api, request=view)
-        if rejectable and frame.complete and self._rejecting.reject(frame, exchange, view, body_at, now):
+        if rejectable and frame.complete and self._reject(frame, exchange, view, body_at, now):
             return
         self._admit(exchange, view, now)
-        if header.api_key == FETCH and self._held.reads and not self._held.passes(frame, exchange, view, now):
+        if header.api_key == FETCH and self._is_omitted(frame, exchange, view, now):
             return
-        self._pass_on(frame, exchange, reader, view, now)
+        self._forward_read(frame, exchange, reader, view, now)
 
-    def _pass_on(
+    def _reject(self, frame: Frame, exchange: Exchange, view: RequestView, body_at: int, now: float) -> bool:
+        """Take the partitions out that quotas reject; returns whether none is left to be forwarded."""
+        none_left = self._produce_gate.reject(frame, exchange, view, body_at, now)
+        if self._produce_gate.closing:
+            self._change(CLOSING)
+        return none_left
+
+    def _is_omitted(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
+        """Whether a fetch is not forwarded, because nothing is left of it: it waits, or has been answered."""
+        gate = self._fetch_gate
+        if not gate.reads or gate.forwards(frame, exchange, view, now):
+            return False
+        if gate.waiting:
+            self._change(FETCH_WAITING)
+        return True
+
+    def _forward_read(
         self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView, now: float
     ) -> None:
-        """Nothing keeps the request from the broker."""
         if view.api_key == FETCH:
             exchange.streams = not view.bounded and not view.want_items and view.fetch_rewrite is None
         if view.acks != 0:
@@ -286,18 +313,21 @@ class Requests:
         self._forward(frame, exchange, reader, view, now)
 
     def wake(self, now: float) -> None:
-        """Something may be left by now of the fetch that waits."""
-        fetch = self._held.wake(now)
+        """Ask again what is left of the fetch that waits."""
+        fetch = self._fetch_gate.wake(now)
+        if not self._fetch_gate.waiting:
+            self._change(READING)
         if fetch is not None:
-            self._pass_on(fetch.frame, fetch.exchange, self._reader, fetch.view, now)
+            self._forward_read(fetch.frame, fetch.exchange, self._reader, fetch.view, now)
 
     def give_up_waiting(self, now: float) -> None:
-        """Answer the fetch that waits."""
-        self._held.give_up(now)
+        """Answer the fetch that waits, if there is one."""
+        if self._mode == FETCH_WAITING:
+            self._fetch_gate.give_up(now)
+            self._change(READING)
 
     def _admit(self, exchange: Exchange, view: RequestView, now: float) -> None:
-        if view.items and not view.items[0].topic:
-            self._names.fill(view.items)
+        self._names.fill(view.items)
         verdict = self._engine.admit(view, exchange.client, now)
         if verdict.max_bytes >= 0:
             lower_max_bytes(view, verdict.max_bytes)
@@ -309,56 +339,64 @@ class Requests:
         self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float
     ) -> None:
         if not frame.complete:
-            self._passing = CutThrough(frame, exchange, reader, view)
-            self._send(self._passing.take())
-            if view is not None:
-                count_later(self._passing)
-                count_items(self._traffic, self._passing, view)
+            self._start_cut_through(CutThrough(frame, exchange, reader, view))
             return
         exchange.sent_at = now
         if view is None or not view.edited:
-            self._send(frame.pieces)
+            self._output.send_to_broker(frame.pieces)
         else:
-            self._send(apply(frame.pieces, with_length(view.edits, frame.size - LENGTH_SIZE)))
+            edits = with_length(view.edits, frame.size - LENGTH_SIZE)
+            self._output.send_to_broker(apply(frame.pieces, edits))
         if view is not None and self._traffic.want_items:
             self._traffic.count_in(view.items)
             usage = exchange.client.usage
             if usage is not None:
                 usage.divide_in(exchange.api_key, view.items)
 
-    def end(self) -> None:
-        """The connection is over."""
-        if self._passing is not None:
-            count_rest(self._passing)
+    def _start_cut_through(self, cut: CutThrough) -> None:
+        self._change(CUTTING_THROUGH)
+        self._cut = cut
+        self._output.send_to_broker(cut.take())
+        if cut.view is not None:
+            self._usage.begin(cut)
+            self._usage.count_items(cut, cut.view)
 
-    def _judge_more(self, exchange: Exchange, view: RequestView, now: float) -> None:
-        """Have the quotas judge items of a large frame that have come after it was admitted."""
-        if not view.items[0].topic:
-            self._names.fill(view.items)
+    def _cut_through(self, part: Frame, now: float) -> None:
+        """Read the next part of a request that is cut through, and forward what may leave."""
+        cut = self._cut
+        assert cut is not None, "set in this mode"
+        cut.feed(part.pieces)
+        view = cut.exchange.request
+        api = cut.exchange.api
+        if view is not None and api is not None and not view.done:
+            try:
+                api.read_request(cut.reader, view)
+            except Short:
+                if part.complete:
+                    raise
+        self._output.send_to_broker(cut.take())
+        if view is not None:
+            if cut.waiting > CUT_THROUGH_BYTES:
+                raise Malformed(f"a field of the request is longer than {CUT_THROUGH_BYTES} bytes")
+            if view.items:
+                self._charge_items(cut.exchange, view, now)
+                self._usage.count_items(cut, view)
+        if part.complete:
+            cut.exchange.sent_at = now
+            self._usage.end(cut)
+            self._cut = None
+            self._change(READING)
+
+    def _charge_items(self, exchange: Exchange, view: RequestView, now: float) -> None:
+        """Charge items of a large request that have come after it was admitted."""
+        self._names.fill(view.items)
         until = exchange.throttled_until
         verdict = self._engine.charge_items(view, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = max(until, now + verdict.throttle_seconds)
             self._in_flight.mute(exchange.throttled_until)
 
-    def _pass(self, passing: CutThrough, frame: Frame, now: float) -> None:
-        passing.feed(frame.pieces)
-        view = passing.exchange.request
-        api = passing.exchange.api
-        if view is not None and api is not None and not view.done:
-            try:
-                api.read_request(passing.reader, view)
-            except Short:
-                if frame.complete:
-                    raise
-        self._send(passing.take())
-        if view is not None:
-            if passing.waiting > CUT_THROUGH_BYTES:
-                raise Malformed(f"a field of the request is longer than {CUT_THROUGH_BYTES} bytes")
-            if view.items:
-                self._judge_more(passing.exchange, view, now)
-                count_items(self._traffic, passing, view)
-        if frame.complete:
-            passing.exchange.sent_at = now
-            count_rest(passing)
-            self._passing = None
+    def end(self) -> None:
+        """The connection is over."""
+        if self._cut is not None:
+            self._usage.end(self._cut)

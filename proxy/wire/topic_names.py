@@ -29,7 +29,11 @@ class TopicNames:
         return name
 
     def fill(self, items: list[Item]) -> None:
-        """Give the items their topics' names, as far as these are known."""
+        """Give the items of one message their topics' names, as far as these are known. Whether a message
+        names topics by id depends on its version, so the first item tells whether there is anything to do.
+        """
+        if not items or items[0].topic:
+            return
         for item in items:
             if not item.topic and item.topic_id != NO_ID:
                 item.topic = self.name(item.topic_id)

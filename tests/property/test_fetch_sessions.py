@@ -129,7 +129,7 @@ class World:
                 self.now += seconds
                 relay.receive_from_broker(answer, self.now)
             else:
-                due = relay.next_timer()
+                due = relay.next_timer
                 assert due >= self.now, "nothing happens any more"
                 self.now = due
                 relay.handle_timer(due)

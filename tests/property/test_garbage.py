@@ -165,7 +165,7 @@ def happen(relay, kind, data, now):
         elif kind == "drain":
             relay.drain(now)
         else:
-            relay.handle_timer(max(now, relay.next_timer()))
+            relay.handle_timer(max(now, relay.next_timer))
     except RelayError as error:
         return error.reason if str(error) else "no text"
     return ""

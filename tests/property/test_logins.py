@@ -19,7 +19,7 @@ from tests.support.messages.exchanges import answered, opaque
 from tests.support.messages.kio_messages import Ports, framed
 from tests.support.messages.login_messages import oauthbearer, plain, scram
 from tests.support.messages.logins import RAW, handshake, handshaken, message, replied
-from tests.support.stories.playbook import START
+from tests.support.stories.playbook import START, RelayDriver, drive
 
 TOKENS = {
     "PLAIN": lambda user: (f"\0{user}\0secret".encode(),),
@@ -44,11 +44,18 @@ ANSWERS = [
 ]
 
 
-def relay_of(traffic: Traffic) -> Relay:
-    return Relay(QuotaEngine([]), Ports(), traffic, "ANONYMOUS", "::1", 1 << 20, login=Login("sub", "x"))
+def relay_of(traffic: Traffic) -> RelayDriver:
+    return drive(
+        QuotaEngine([]),
+        Ports(),
+        traffic,
+        client_address="::1",
+        max_frame_bytes=1 << 20,
+        login=Login("sub", "x"),
+    )
 
 
-def attempt(relay: Relay, mechanism: str, user: str, outcome: ErrorCode, pipelined: bytes) -> None:
+def attempt(relay: RelayDriver, mechanism: str, user: str, outcome: ErrorCode, pipelined: bytes) -> None:
     """A login, with what its client sends along with the last message."""
     relay.receive_from_client(handshake(1, mechanism), START)
     relay.receive_from_broker(handshaken(1), START)

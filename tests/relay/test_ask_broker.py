@@ -4,11 +4,10 @@ import pytest
 
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import RelayError
-from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.edit import i16, i32
-from tests.support.stories.playbook import EVERYONE, engine
+from tests.support.stories.playbook import EVERYONE, RelayDriver, drive, engine
 
 OWN: int = 49
 OTHER: int = 36
@@ -24,11 +23,11 @@ def answer(correlation_id: int, body: bytes = b"") -> bytes:
 
 
 @pytest.fixture
-def relay() -> Relay:
-    return Relay(QuotaEngine([]), Addresses(), Traffic(), "ANONYMOUS", "::1", 1 << 20, frozenset({OWN}))
+def relay() -> RelayDriver:
+    return drive(QuotaEngine([]), Addresses(), Traffic(), intercepted_api_keys=frozenset({OWN}))
 
 
-def test_the_answer_comes_to_the_proxy_and_not_to_the_client(relay: Relay) -> None:
+def test_the_answer_comes_to_the_proxy_and_not_to_the_client(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.0)
@@ -41,7 +40,7 @@ def test_the_answer_comes_to_the_proxy_and_not_to_the_client(relay: Relay) -> No
     assert relay.idle
 
 
-def test_requests_before_and_after_keep_their_turns(relay: Relay) -> None:
+def test_requests_before_and_after_keep_their_turns(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OTHER, 1) + request(OWN, 2) + request(OTHER, 3), 1.0)
     assert b"".join(relay.take_to_broker()) == request(OTHER, 1)
     [intercepted] = relay.take_intercepted()
@@ -55,7 +54,7 @@ def test_requests_before_and_after_keep_their_turns(relay: Relay) -> None:
     assert b"".join(relay.take_to_broker()) == request(OTHER, 3)
 
 
-def test_a_large_answer_is_collected_whole(relay: Relay) -> None:
+def test_a_large_answer_is_collected_whole(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.0)
@@ -67,37 +66,37 @@ def test_a_large_answer_is_collected_whole(relay: Relay) -> None:
     assert relay.take_to_client() == []
 
 
-def test_an_answer_that_was_not_asked_for_is_an_error(relay: Relay) -> None:
+def test_an_answer_that_was_not_asked_for_is_an_error(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     with pytest.raises(RelayError, match="to no request"):
         relay.receive_from_broker(answer(5), 1.1)
 
 
-def test_a_throttled_answer_mutes_the_client(relay: Relay) -> None:
+def test_a_throttled_answer_mutes_the_client(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5) + request(OTHER, 6), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.answer(intercepted.exchange, answer(5), 2.0, throttle_seconds=3.0)
     assert relay.take_to_client() == [answer(5)]
     assert relay.take_to_broker() == []
     assert relay.client_muted
-    relay.handle_timer(relay.next_timer())
-    assert relay.next_timer() == 0.0
+    relay.handle_timer(relay.next_timer)
+    assert relay.next_timer == 0.0
     assert b"".join(relay.take_to_broker()) == request(OTHER, 6)
 
 
-def test_a_client_that_cannot_be_told_gets_the_answer_after_the_wait(relay: Relay) -> None:
+def test_a_client_that_cannot_be_told_gets_the_answer_after_the_wait(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
-    relay.answer(intercepted.exchange, answer(5), 2.0, throttle_seconds=3.0, hold=True)
+    relay.answer(intercepted.exchange, answer(5), 2.0, throttle_seconds=3.0, delayed=True)
     assert relay.take_to_client() == []
     relay.handle_timer(5.0)
     assert relay.take_to_client() == [answer(5)]
 
 
-def test_earlier_answers_do_not_wait_with_it(relay: Relay) -> None:
+def test_earlier_answers_do_not_wait_with_it(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OTHER, 1) + request(OWN, 2), 1.0)
     [intercepted] = relay.take_intercepted()
-    relay.answer(intercepted.exchange, answer(2), 2.0, throttle_seconds=3.0, hold=True)
+    relay.answer(intercepted.exchange, answer(2), 2.0, throttle_seconds=3.0, delayed=True)
     relay.receive_from_broker(answer(1), 2.5)
     assert relay.take_to_client() == [answer(1)]
     relay.handle_timer(5.0)
@@ -106,7 +105,7 @@ def test_earlier_answers_do_not_wait_with_it(relay: Relay) -> None:
 
 def test_bytes_that_are_for_the_proxy_are_not_counted_as_the_clients() -> None:
     traffic = Traffic()
-    relay = Relay(QuotaEngine([]), Addresses(), traffic, "ANONYMOUS", "::1", 1 << 20, frozenset({OWN}))
+    relay = drive(QuotaEngine([]), Addresses(), traffic, intercepted_api_keys=frozenset({OWN}))
     relay.receive_from_client(request(OTHER, 1) + request(OWN, 2), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.ask_broker(intercepted.exchange, request(OWN, 2), 1.0)
@@ -120,7 +119,7 @@ def test_bytes_that_are_for_the_proxy_are_not_counted_as_the_clients() -> None:
 def test_the_brokers_time_is_the_clients() -> None:
     """A tenth of a second at once, then a tenth of the time."""
     quotas = engine({EVERYONE: {"request_percentage": 10.0}})
-    relay = Relay(quotas, Addresses(), Traffic(), "ANONYMOUS", "::1", 1 << 20, frozenset({OWN}))
+    relay = drive(quotas, Addresses(), Traffic(), intercepted_api_keys=frozenset({OWN}))
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.05)
@@ -128,6 +127,6 @@ def test_the_brokers_time_is_the_clients() -> None:
     relay.answer(intercepted.exchange, answer(5), 1.21)
     assert b"".join(relay.take_to_client()) == answer(5)
     assert relay.client_muted
-    assert relay.next_timer() == pytest.approx(1.7)
+    assert relay.next_timer == pytest.approx(1.7)
     relay.handle_timer(1.7)
     assert not relay.client_muted

@@ -9,12 +9,11 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, NO_PRINCIPAL
 from proxy.relay.login.authentication import Login
-from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from tests.support.messages.exchanges import answered, opaque
 from tests.support.messages.kio_messages import Ports, framed, read_frame, response_frame, response_type
 from tests.support.messages.logins import AUTHENTICATE, RAW, handshake, handshaken, message, replied
-from tests.support.stories.playbook import Playbook
+from tests.support.stories.playbook import Playbook, drive
 
 VERSIONS = [0, 1, 2, RAW]
 LATER = pytest.mark.parametrize("version", VERSIONS)
@@ -37,8 +36,14 @@ def traffic():
 @pytest.fixture
 def story(traffic):
     login = Login("sub", "somebody")
-    relay = Relay(
-        QuotaEngine([]), Ports(), traffic, "ANONYMOUS", "::1", 2 << 20, frozenset([OWN]), login=login
+    relay = drive(
+        QuotaEngine([]),
+        Ports(),
+        traffic,
+        client_address="::1",
+        intercepted_api_keys=frozenset([OWN]),
+        max_frame_bytes=2 << 20,
+        login=login,
     )
     return Playbook(relay)
 
@@ -47,7 +52,9 @@ def story(traffic):
 def strict(traffic):
     """A listener without a principal for logins that name nobody, as is the default."""
     login = Login("sub", "")
-    return Playbook(Relay(QuotaEngine([]), Ports(), traffic, "ANONYMOUS", "::1", 2 << 20, login=login))
+    return Playbook(
+        drive(QuotaEngine([]), Ports(), traffic, client_address="::1", max_frame_bytes=2 << 20, login=login)
+    )
 
 
 def users(traffic):
@@ -238,7 +245,9 @@ def test_a_version_that_nobody_knows(story):
 @pytest.mark.parametrize(("user", "served"), [("alice", True), ("bob", False)])
 def test_where_only_some_are_served(traffic, user, served):
     login = Login("sub", "somebody", frozenset(["alice"]))
-    relay = Relay(QuotaEngine([]), Ports(), traffic, "ANONYMOUS", "::1", 2 << 20, login=login)
+    relay = drive(
+        QuotaEngine([]), Ports(), traffic, client_address="::1", max_frame_bytes=2 << 20, login=login
+    )
     story = Playbook(relay)
     begin(story, "PLAIN")
     story.client(message(2, f"\0{user}\0secret".encode()))
@@ -250,7 +259,7 @@ def test_where_only_some_are_served(traffic, user, served):
 
 
 def test_where_logins_are_not_watched_they_pass(traffic):
-    relay = Relay(QuotaEngine([]), Ports(), traffic, "ANONYMOUS", "::1", 2 << 20)
+    relay = drive(QuotaEngine([]), Ports(), traffic, client_address="::1", max_frame_bytes=2 << 20)
     story = Playbook(relay)
     begin(story, "PLAIN")
     step(story, 2, ALICE, b"")
@@ -366,7 +375,9 @@ def test_a_delegation_token_where_there_is_a_principal_for_it(story, traffic):
 
 def test_a_name_that_is_too_long_to_tell(traffic):
     login = Login("sub", "", frozenset(["alice"]))
-    story = Playbook(Relay(QuotaEngine([]), Ports(), traffic, "ANONYMOUS", "::1", 2 << 20, login=login))
+    story = Playbook(
+        drive(QuotaEngine([]), Ports(), traffic, client_address="::1", max_frame_bytes=2 << 20, login=login)
+    )
     begin(story, "PLAIN", 0)
     story.client(message(2, b"\0" + "李".encode() * 50_000 + b"\0secret", 0))
     story.broker_fails(replied(2, b"", 0), reason="not_a_broker", says="李李")

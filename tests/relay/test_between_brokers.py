@@ -3,24 +3,21 @@
 import pytest
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Unchanged
 from proxy.wire.api_keys import FETCH, METADATA, UPDATE_METADATA
 from tests.support.messages.exchanges import answered, api_versions, fetch, fetch_response, opaque, produce
 from tests.support.messages.kio_messages import BROKER_HOST, response_frame, response_type
-from tests.support.stories.playbook import MAX_FRAME_BYTES, Playbook
+from tests.support.stories.playbook import Playbook, drive
 
 
 def story(traffic=None):
     return Playbook(
-        Relay(
+        drive(
             QuotaEngine([]),
             Unchanged(),
             traffic or Traffic(),
-            "u",
-            "127.0.0.1",
-            MAX_FRAME_BYTES,
+            principal="u",
             between_brokers=True,
         )
     )

@@ -12,7 +12,6 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.kinds.replication.throttled_replicas import METADATA_TOPIC
 from proxy.quota.verdict import ALLOW
 from proxy.relay.fetch.sessions import MAX_SESSIONS, SESSION_MASK
-from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Unchanged
 from tests.support.messages.exchanges import milliseconds, record_batch
@@ -27,7 +26,7 @@ from tests.support.messages.requests import build, part
 from tests.support.stories.fetching import BATCH, COLD, HOT, Omitting, Story, fetch, fetched
 from tests.support.stories.move import START as LIMITED_AT
 from tests.support.stories.move import quotas, throttled
-from tests.support.stories.playbook import MAX_FRAME_BYTES, Playbook
+from tests.support.stories.playbook import Playbook, drive
 
 ASKED = {(HOT, 0): 10}
 TOLD = {(HOT, 0): (70, record_batch(100))}
@@ -301,8 +300,6 @@ def test_the_metadata_log_passes_as_it_is(version):
     quota = quotas(throttled(0, 0, topics={}, brokers={"1": switched, "3": switched}), [1])[1]
     engine = QuotaEngine([quota])
     engine.configure(quota.shared.limits, LIMITED_AT)
-    relay = Relay(
-        engine, Unchanged(), Traffic(), "u", "127.0.0.1", MAX_FRAME_BYTES, between_brokers=True, node_id=1
-    )
+    relay = drive(engine, Unchanged(), Traffic(), principal="u", between_brokers=True, node_id=1)
     asked, told = metadata_log(version)
     Playbook(relay).client(asked).to_broker(asked).broker(told).to_client(told).idle()

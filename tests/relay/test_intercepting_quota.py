@@ -6,11 +6,10 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
-from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from tests.support.messages.exchanges import answered, opaque
-from tests.support.stories.playbook import START, Playbook
+from tests.support.stories.playbook import START, Playbook, drive
 
 MUTATED = Limits({QuotaEntity("somebody else", None): {"controller_mutation_rate": 1.0}})
 NOBODY = Limits({})
@@ -23,7 +22,7 @@ def engine():
 
 @pytest.fixture
 def story(engine):
-    return Playbook(Relay(engine, Addresses(), Traffic(), "ANONYMOUS", "::1", 1 << 20))
+    return Playbook(drive(engine, Addresses(), Traffic(), client_address="::1", max_frame_bytes=1 << 20))
 
 
 @pytest.mark.parametrize("api_key", [19, 20, 37])

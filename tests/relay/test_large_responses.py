@@ -10,7 +10,6 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.quota import Quota
 from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
-from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import (
@@ -45,7 +44,7 @@ from tests.support.messages.large_responses import (
 )
 from tests.support.messages.old_messages import fetch_request as old_fetch
 from tests.support.messages.old_messages import fetch_response as old_fetched
-from tests.support.stories.playbook import EVERYONE, MAX_FRAME_BYTES, Playbook, new_relay
+from tests.support.stories.playbook import EVERYONE, Playbook, drive, new_relay
 
 MIB = 1 << 20
 SLOW = {EVERYONE: {"producer_byte_rate": MIB, "consumer_byte_rate": MIB}}
@@ -110,7 +109,7 @@ class Waiting(Quota):
 
 def waiting(seconds):
     engine = QuotaEngine([Waiting(seconds)])
-    return Playbook(Relay(engine, Ports(), Traffic(), "ANONYMOUS", "127.0.0.1", MAX_FRAME_BYTES))
+    return Playbook(drive(engine, Ports(), Traffic()))
 
 
 def asked(response):

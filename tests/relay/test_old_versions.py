@@ -83,7 +83,7 @@ def test_an_answer_that_comes_as_the_hold_ends_stays_behind_what_is_held():
     story.broker(fetched(1, size=3000)).to_client()
     relay = story.relay
     # The shell's timer is late: the broker's bytes are there first.
-    relay.receive_from_broker(answered(2), relay.next_timer())
+    relay.receive_from_broker(answered(2), relay.next_timer)
     story.to_client().at(2.0).to_client(fetched(1, size=3000), answered(2)).idle()
 
 

@@ -3,11 +3,17 @@
 import pytest
 
 from proxy.quota.limits.limits import Limits
-from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from tests.support.messages.exchanges import answered, fetch, fetched, opaque, produce, produced
 from tests.support.messages.kio_messages import Ports
-from tests.support.stories.playbook import EVERYONE, MAX_FRAME_BYTES, START, Playbook, engine, new_relay
+from tests.support.stories.playbook import (
+    EVERYONE,
+    START,
+    Playbook,
+    drive,
+    engine,
+    new_relay,
+)
 
 TENTH = {EVERYONE: {"request_percentage": 10.0}}
 """One tenth of a second at once, then a tenth of the time."""
@@ -123,7 +129,7 @@ def test_the_longest_of_all_waits_is_announced():
 
 def test_the_quota_applies_from_the_next_request_on():
     quotas = engine({})
-    relay = Relay(quotas, Ports(), Traffic(), "ANONYMOUS", "127.0.0.1", MAX_FRAME_BYTES)
+    relay = drive(quotas, Ports(), Traffic())
     told = Playbook(relay).client(opaque(1)).to_broker(opaque(1))
     quotas.configure(Limits(TENTH), START)
     told.at(5).broker(answered(1)).to_client(answered(1)).unmuted()

@@ -7,12 +7,11 @@ from proxy.quota.identity import QuotaEntity
 from proxy.quota.limits.enforcement import WINDOW
 from proxy.quota.quota import Quota
 from proxy.quota.verdict import Verdict
-from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
 from tests.support.messages.kio_messages import Ports
-from tests.support.stories.playbook import EACH_CLIENT, EVERYONE, Playbook, new_relay
+from tests.support.stories.playbook import EACH_CLIENT, EVERYONE, Playbook, drive, new_relay
 
 KILOBYTE_IN = {EVERYONE: {"producer_byte_rate": 1000.0}}
 KILOBYTE_OUT = {EVERYONE: {"consumer_byte_rate": 1000.0}}
@@ -205,6 +204,6 @@ class Both(Quota):
 )
 def test_the_longer_wait_of_request_and_response_holds(admitted, charged, told, until):
     engine = QuotaEngine([Both(admitted, charged)])
-    story = Playbook(Relay(engine, Ports(), Traffic(), "ANONYMOUS", "127.0.0.1", 1 << 20))
+    story = Playbook(drive(engine, Ports(), Traffic()))
     story.client(produce(1)).to_broker(produce(1)).at(0.5)
     story.broker(produced(1)).to_client(produced(1, throttle_ms=told)).muted(until)

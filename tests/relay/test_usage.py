@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from proxy.quota.limits.resources import NO_RESOURCES
 from proxy.quota.usage import NO_PARTITION, UsageLedger
-from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from tests.relay.test_rejecting import COLD, HOT, REJECTING, over, request, response
 from tests.relay.test_streams import pass_on
@@ -26,7 +25,7 @@ from tests.support.messages.exchanges import (
     produced,
 )
 from tests.support.messages.kio_messages import Ports, response_frame
-from tests.support.stories.playbook import EVERYONE, MAX_FRAME_BYTES, Playbook, RelayError, engine
+from tests.support.stories.playbook import EVERYONE, Playbook, RelayError, drive, engine
 
 MIB = 1 << 20
 NODE = 3
@@ -41,9 +40,7 @@ class Counted:
         self.traffic = Traffic(topic_partitions, self.ledger)
         self.engine = engine(quotas or {}, resources=resources)
         own = frozenset((48,))
-        self.relay = Relay(
-            self.engine, Ports(), self.traffic, "ANONYMOUS", "127.0.0.1", MAX_FRAME_BYTES, own, node_id=NODE
-        )
+        self.relay = drive(self.engine, Ports(), self.traffic, intercepted_api_keys=own, node_id=NODE)
         self.story = Playbook(self.relay)
         self.usages = []
 

@@ -48,7 +48,7 @@ class FetchGate:
         """When wake() is due; 0.0 for never."""
         return 0.0 if self._fetch is None else self._fetch.wake_at
 
-    def passes(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
+    def forwards(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
         """Whether a fetch goes on to the broker, with the view's edits. One that does not waits here, or has
         been answered.
         """
@@ -59,9 +59,9 @@ class FetchGate:
             self._fetches = None
             return True
         fetch = None if view.partial else fetches.start(frame, exchange, view, now)
-        return fetch is None or self._passes(fetches, fetch, now)
+        return fetch is None or self._forwards(fetches, fetch, now)
 
-    def _passes(self, fetches: FetchSessions, fetch: GatedFetch, now: float) -> bool:
+    def _forwards(self, fetches: FetchSessions, fetch: GatedFetch, now: float) -> bool:
         outcome = fetches.go_on(fetch, now)
         if outcome == WAIT:
             self._fetch = fetch
@@ -85,7 +85,7 @@ class FetchGate:
         if fetch is None or fetches is None:
             return None
         self._fetch = None
-        return fetch if self._passes(fetches, fetch, now) else None
+        return fetch if self._forwards(fetches, fetch, now) else None
 
     def give_up(self, now: float) -> None:
         """Answer the fetch that waits."""

@@ -20,6 +20,7 @@ from proxy.relay.close_reasons import (
     RelayError,
 )
 from proxy.relay.intercepted import Intercepted
+from proxy.relay.output import RelayOutput
 from proxy.relay.relay import Relay
 from proxy.server.connection.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
 from proxy.server.connection.direct import Direct, direct
@@ -30,8 +31,8 @@ from proxy.server.connection.pauses import (
     BROKER_FULL,
     CLIENT_FULL,
     CONNECTING,
+    DELAYED,
     DRAINING,
-    HELD,
     MUTED,
     UNSERVED,
     Pauses,
@@ -132,11 +133,11 @@ class Connection(BrokerEvents):
         now = self._time()
         self.heard_at = now
         try:
-            relay.receive_from_client(data, now)
+            output = relay.receive_from_client(data, now)
         except RelayError as error:
-            self.fail(error)
+            self._fail_in_call(relay, error)
             return
-        self._pump(relay)
+        self._act_on(relay, output)
 
     def eof_received(self) -> bool:
         """The client sends no more; what it has sent is still answered."""
@@ -182,11 +183,11 @@ class Connection(BrokerEvents):
         now = self._time()
         self.heard_at = now
         try:
-            relay.receive_from_broker(data, now)
+            output = relay.receive_from_broker(data, now)
         except RelayError as error:
-            self.fail(error)
+            self._fail_in_call(relay, error)
             return
-        self._pump(relay)
+        self._act_on(relay, output)
         if self._direct is not None and not self._over:
             self._broker.follow(relay, self._direct)
 
@@ -219,38 +220,45 @@ class Connection(BrokerEvents):
 
     # Between them
 
-    def _pump(self, relay: Relay) -> None:
-        muted = relay.client_muted
+    def _act_on(self, relay: Relay, output: RelayOutput) -> None:
+        """Do what a call of the relay asks for."""
+        muted = output.client_muted
         if muted != self._pauses.has(MUTED):
             self._pause(MUTED, muted)
-        out = relay.take_to_broker()
-        if out:
-            broker = self._broker.transport
-            if broker is not None:
-                broker.writelines(out)
-            elif self._broker.wait_with(out):
-                self._pause(CONNECTING, True)
-                self._host.start_connecting(self, cast("asyncio.Protocol", self._broker))
-        out = relay.take_to_client()
-        if out and self._client is not None:
-            self._client.writelines(out)
-        for request in relay.take_intercepted():
-            self._host.start_answering(self, request)
-        for payload in relay.take_broker_responses():
-            if self._question is not None and not self._question.done():
-                self._question.set_result(payload)
-        held = relay.holds_responses
-        if held != self._broker.pauses.has(HELD):
-            # What the broker has for a client that cannot be told to wait is not collected here.
-            self._broker.pause(HELD, held)
-        due = relay.next_timer()
+        if output.to_broker:
+            self._send_to_broker(output.to_broker)
+        if output.to_client and self._client is not None:
+            self._client.writelines(output.to_client)
+        if output.intercepted:
+            for request in output.intercepted:
+                self._host.start_answering(self, request)
+        if output.broker_responses:
+            self._take_broker_response(output.broker_responses)
+        delayed = output.responses_delayed
+        if delayed != self._broker.pauses.has(DELAYED):
+            # The responses for a client that cannot be told to wait stay in the broker's socket.
+            self._broker.pause(DELAYED, delayed)
+        due = output.next_timer
         if due != self._due:
             self._arm(due)
         if self._client_ended:
             self._finish_if_idle(relay, CLIENT_CLOSED)
 
+    def _send_to_broker(self, pieces: list[bytes]) -> None:
+        broker = self._broker.transport
+        if broker is not None:
+            broker.writelines(pieces)
+        elif self._broker.wait_with(pieces):
+            self._pause(CONNECTING, True)
+            self._host.start_connecting(self, cast("asyncio.Protocol", self._broker))
+
+    def _take_broker_response(self, payloads: list[bytes]) -> None:
+        for payload in payloads:
+            if self._question is not None and not self._question.done():
+                self._question.set_result(payload)
+
     async def ask(self, request: Intercepted, frame: bytes) -> bytes:
-        """Ask the broker for the sake of a request that the proxy answers; header and body of the answer.
+        """Ask the broker something for an intercepted request; returns its response, header and body.
 
         One question at a time. Is cancelled when the connection ends, and raises RelayError when it has.
         """
@@ -258,23 +266,22 @@ class Connection(BrokerEvents):
         if relay is None or self._over:
             raise RelayError(CLIENT_CLOSED, "the client is gone")
         self._question = self._loop.create_future()
-        relay.ask_broker(request.exchange, frame, self._time())
-        self._pump(relay)
+        self._act_on(relay, relay.ask_broker(request.exchange, frame, self._time()))
         return await self._question
 
     def answer(
-        self, request: Intercepted, frame: bytes, throttle_seconds: float = 0.0, hold: bool = False
+        self, request: Intercepted, frame: bytes, throttle_seconds: float = 0.0, delayed: bool = False
     ) -> None:
-        """The answer to a request that the proxy answers itself; see Relay.answer()."""
+        """Answer an intercepted request; see Relay.answer()."""
         relay = self._relay
         if relay is None or self._over:
             return
         try:
-            relay.answer(request.exchange, frame, self._time(), throttle_seconds, hold)
+            output = relay.answer(request.exchange, frame, self._time(), throttle_seconds, delayed)
         except RelayError as error:
-            self.fail(error)
+            self._fail_in_call(relay, error)
             return
-        self._pump(relay)
+        self._act_on(relay, output)
 
     def _pause(self, why: int, on: bool) -> None:
         if self._pauses.change(self._client, why, on):
@@ -296,11 +303,11 @@ class Connection(BrokerEvents):
             return
         try:
             # The loop's clock may be a little early for its own timers.
-            relay.handle_timer(max(self._time(), relay.next_timer()))
+            output = relay.handle_timer(max(self._time(), relay.output.next_timer))
         except RelayError as error:
-            self.fail(error)
+            self._fail_in_call(relay, error)
             return
-        self._pump(relay)
+        self._act_on(relay, output)
 
     # The end
 
@@ -318,11 +325,11 @@ class Connection(BrokerEvents):
         if drain.read_enough and not relay.request_unfinished:
             self._pause(DRAINING, True)
         try:
-            relay.drain(now)
+            output = relay.drain(now)
         except RelayError as error:
-            self.fail(error)
+            self._fail_in_call(relay, error)
             return
-        self._pump(relay)
+        self._act_on(relay, output)
         if self._pauses.has(DRAINING) or drain.quiet(now - self.heard_at):
             self._finish_if_idle(relay, DRAINED)
 
@@ -330,7 +337,7 @@ class Connection(BrokerEvents):
     def waits_for_broker(self) -> bool:
         """Whether the client cannot be blamed for silence: it is muted, or an answer is due."""
         relay = self._relay
-        return relay is not None and (relay.client_muted or relay.response_due)
+        return relay is not None and (relay.output.client_muted or relay.response_due)
 
     @property
     def first_request_seen(self) -> bool:
@@ -353,10 +360,14 @@ class Connection(BrokerEvents):
         if self._over:
             return
         self._host.failed(self, error)
-        # Responses that came before the error still leave, as does the one that tells the client of it.
-        if self._relay is not None and self._client is not None:
-            self._client.writelines(self._relay.take_to_client())
         self.close(error.reason)
+
+    def _fail_in_call(self, relay: Relay, error: RelayError) -> None:
+        """End the connection because a call of the relay has raised."""
+        # Responses that came before the error still leave, as does the one that tells the client of it.
+        if self._client is not None:
+            self._client.writelines(relay.output.to_client)
+        self.fail(error)
 
     def close(self, reason: str) -> None:
         """End both sides once what has been written to them has left; later calls do nothing."""

@@ -10,7 +10,7 @@ DRAINING: Final = 8
 UNSERVED: Final = 16
 """Why a client is not read from."""
 CLIENT_FULL: Final = 1
-HELD: Final = 2
+DELAYED: Final = 2
 """Why a broker is not read from."""
 
 

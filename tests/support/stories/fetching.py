@@ -12,7 +12,6 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
 from proxy.relay.fetch.sessions import SESSION_MASK, FetchSessions
-from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.api_keys import FETCH
 from proxy.wire.topic_names import TopicNames
@@ -25,7 +24,7 @@ from tests.support.messages.kio_messages import (
     response_type,
 )
 from tests.support.messages.requests import build, part
-from tests.support.stories.playbook import MAX_FRAME_BYTES, START, Playbook
+from tests.support.stories.playbook import START, Playbook, drive
 
 TOPIC_IDS_FROM: Final = 13
 REPLICA_STATE_FROM: Final = 15
@@ -118,13 +117,10 @@ class Story:
 
     def connect(self) -> None:
         """A new connection."""
-        self.relay = Relay(
+        self.relay = drive(
             self.engine,
             Ports(),
             Traffic(),
-            "ANONYMOUS",
-            "127.0.0.1",
-            MAX_FRAME_BYTES,
             topic_names=self.names,
             between_brokers=self.between_brokers,
         )
@@ -132,7 +128,8 @@ class Story:
     @property
     def fetches(self) -> FetchSessions | None:
         """The relay's fetch sessions from which quotas may omit partitions."""
-        return self.relay._requests._held._fetches
+        fetches: FetchSessions | None = self.relay._requests._fetch_gate._fetches
+        return fetches
 
     def new_limits(self) -> None:
         self.engine.configure(Limits({}), START)

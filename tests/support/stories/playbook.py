@@ -6,7 +6,9 @@ Times are seconds since the story began. Every step that says what comes out tak
 nothing that a relay does; one without frames says that nothing comes.
 """
 
-from typing import Final, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Self
 
 import pytest
 
@@ -17,8 +19,12 @@ from proxy.quota.limits.enforcement import PACE
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.close_reasons import RelayError
+from proxy.relay.exchange import Exchange
+from proxy.relay.intercepted import Intercepted
+from proxy.relay.output import RelayOutput
 from proxy.relay.relay import NO_INTERCEPTED_APIS, Relay
 from proxy.relay.traffic import Traffic
+from proxy.wire.addresses import Addresses
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.kio_messages import Ports
 from tests.support.stories.enforcement import enforcement
@@ -49,24 +55,126 @@ def new_relay(
     intercepted_api_keys: frozenset[int] = NO_INTERCEPTED_APIS,
     resources: Resources = NO_RESOURCES,
     topic_names: TopicNames | None = None,
-) -> Relay:
+) -> "RelayDriver":
     """A relay of an unauthenticated client, with quotas or without."""
-    return Relay(
+    return drive(
         engine(quotas or {}, algorithm, resources),
         Ports(),
         traffic or Traffic(),
-        "ANONYMOUS",
-        "127.0.0.1",
-        max_frame_bytes,
-        intercepted_api_keys,
-        topic_names,
+        max_frame_bytes=max_frame_bytes,
+        intercepted_api_keys=intercepted_api_keys,
+        topic_names=topic_names,
     )
+
+
+def drive(
+    engine: QuotaEngine,
+    addresses: Addresses,
+    traffic: Traffic,
+    *,
+    principal: str = "ANONYMOUS",
+    client_address: str = "127.0.0.1",
+    max_frame_bytes: int = MAX_FRAME_BYTES,
+    **options: Any,
+) -> "RelayDriver":
+    """A relay, with the driver that calls it; see Relay for the `options`."""
+    return RelayDriver(
+        Relay(
+            engine,
+            addresses,
+            traffic,
+            principal=principal,
+            client_address=client_address,
+            max_frame_bytes=max_frame_bytes,
+            **options,
+        )
+    )
+
+
+class RelayDriver:
+    """Calls a relay as a connection does, and keeps what its outputs have until a test takes it."""
+
+    def __init__(self, relay: Relay) -> None:
+        self.relay: Final = relay
+        self._to_broker: list[bytes] = []
+        self._to_client: list[bytes] = []
+        self._intercepted: list[Intercepted] = []
+        self._broker_responses: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.relay, name)
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        """Keep what a call brings about, even one that ends the connection."""
+        try:
+            yield
+        finally:
+            self._keep(self.relay.output)
+
+    def _keep(self, output: RelayOutput) -> None:
+        self._to_broker += output.to_broker
+        self._to_client += output.to_client
+        self._intercepted += output.intercepted
+        self._broker_responses += output.broker_responses
+
+    def receive_from_client(self, data: bytes, now: float) -> None:
+        with self._kept():
+            self.relay.receive_from_client(data, now)
+
+    def receive_from_broker(self, data: bytes, now: float) -> None:
+        with self._kept():
+            self.relay.receive_from_broker(data, now)
+
+    def handle_timer(self, now: float) -> None:
+        with self._kept():
+            self.relay.handle_timer(now)
+
+    def drain(self, now: float) -> None:
+        with self._kept():
+            self.relay.drain(now)
+
+    def answer(self, exchange: Exchange, response: bytes, now: float, *how: Any, **more: Any) -> None:
+        with self._kept():
+            self.relay.answer(exchange, response, now, *how, **more)
+
+    def ask_broker(self, exchange: Exchange, frame: bytes, now: float) -> None:
+        with self._kept():
+            self.relay.ask_broker(exchange, frame, now)
+
+    def take_to_broker(self) -> list[bytes]:
+        taken, self._to_broker = self._to_broker, []
+        return taken
+
+    def take_to_client(self) -> list[bytes]:
+        taken, self._to_client = self._to_client, []
+        return taken
+
+    def take_intercepted(self) -> list[Intercepted]:
+        taken, self._intercepted = self._intercepted, []
+        return taken
+
+    def take_broker_responses(self) -> list[bytes]:
+        taken, self._broker_responses = self._broker_responses, []
+        return taken
+
+    @property
+    def client_muted(self) -> bool:
+        return self.relay.output.client_muted
+
+    @property
+    def responses_delayed(self) -> bool:
+        return self.relay.output.responses_delayed
+
+    @property
+    def next_timer(self) -> float:
+        return self.relay.output.next_timer
 
 
 class Playbook:
     """One connection's story."""
 
-    def __init__(self, relay: Relay) -> None:
+    def __init__(self, relay: RelayDriver) -> None:
         self.relay: Final = relay
         self._now = START
 
@@ -93,15 +201,15 @@ class Playbook:
         """The clock goes on to here, and timers run when they are due."""
         until = START + seconds
         assert until >= self._now, "the clock does not go back"
-        while 0.0 < (due := self.relay.next_timer()) <= until:
+        while 0.0 < (due := self.relay.next_timer) <= until:
             self._now = max(self._now, due)
             self.relay.handle_timer(self._now)
-            assert self.relay.next_timer() != due, "a timer that has run is still due"
+            assert self.relay.next_timer != due, "a timer that has run is still due"
         self._now = until
         return self
 
     def own(self, answer: bytes) -> Self:
-        """The proxy answers the request that it has taken."""
+        """The proxy answers the request that it has intercepted."""
         (intercepted,) = self.relay.take_intercepted()
         self.relay.answer(intercepted.exchange, answer, self._now)
         return self
@@ -127,12 +235,12 @@ class Playbook:
         return self.timer(until)
 
     def unmuted(self) -> Self:
-        assert not self.relay.client_muted, f"the client is muted until {self.relay.next_timer() - START}"
+        assert not self.relay.client_muted, f"the client is muted until {self.relay.next_timer - START}"
         return self
 
     def timer(self, due: float | None) -> Self:
         """When the next timer is due; None: there is none."""
-        assert self.relay.next_timer() == (0.0 if due is None else pytest.approx(START + due, abs=1e-6))
+        assert self.relay.next_timer == (0.0 if due is None else pytest.approx(START + due, abs=1e-6))
         return self
 
     def idle(self) -> Self:

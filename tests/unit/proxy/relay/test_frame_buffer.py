@@ -1,16 +1,21 @@
-"""A large request is kept until it is whole."""
-
 from proxy.relay.frame_buffer import FrameBuffer
 from proxy.wire.frames import Frame
 
 
 def test_a_frame_is_put_together_from_its_parts():
-    held = FrameBuffer()
-    assert not held.open
-    held.begin(Frame([b"fi", b"rst "], 20, False))
-    assert held.open
-    assert held.go_on(Frame([b"more "], 20, False)) is None
-    whole = held.go_on(Frame([b"the rest"], 20, True))
+    buffer = FrameBuffer()
+    part = Frame([b"ab", b"c"], 6, False)
+    assert buffer.add(part) is None
+    part.pieces = [b"d"]
+    assert buffer.add(part) is None
+    part.pieces = [b"ef"]
+    part.complete = True
+    whole = buffer.add(part)
     assert whole is not None
-    assert (b"".join(whole.pieces), whole.size, whole.complete) == (b"first more the rest", 20, True)
-    assert not held.open
+    assert (b"".join(whole.pieces), whole.size, whole.complete) == (b"abcdef", 6, True)
+
+
+def test_the_next_frame_has_nothing_of_the_one_before():
+    buffer = FrameBuffer()
+    assert buffer.add(Frame([b"ab"], 2, True)).pieces == [b"ab"]
+    assert buffer.add(Frame([b"cd"], 2, True)).pieces == [b"cd"]

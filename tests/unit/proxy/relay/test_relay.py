@@ -18,7 +18,7 @@ def test_a_new_relay_has_nothing_to_do():
         False,
         False,
     )
-    assert relay.next_timer() == 0.0
+    assert relay.next_timer == 0.0
     assert (relay.take_to_client(), relay.take_to_broker(), relay.take_intercepted()) == ([], [], [])
     relay.handle_timer(START)
     relay.drain(START)
@@ -39,17 +39,17 @@ def test_the_next_timer_is_the_earlier_of_the_mute_and_the_hold():
     relay = new_relay(SLOW)
     held = fetch_request(0, 1, {"t": {0: 100}})
     relay.receive_from_client(held + produce(2, size=6000), START)
-    assert relay.next_timer() == START + 5.0
+    assert relay.next_timer == START + 5.0
     relay.receive_from_broker(fetch_response(0, 1, {"t": {0: bytes(3000)}}), START)
-    hold = relay.next_timer()
+    hold = relay.next_timer
     assert START + 2.0 < hold < START + 3.0
     relay.handle_timer(hold - 0.001)
     assert relay.take_to_client() == []
     relay.handle_timer(hold)
     assert len(b"".join(relay.take_to_client())) > 3000
-    assert (relay.next_timer(), relay.client_muted) == (START + 5.0, True)
+    assert (relay.next_timer, relay.client_muted) == (START + 5.0, True)
     relay.handle_timer(START + 5.0)
-    assert (relay.next_timer(), relay.client_muted) == (0.0, False)
+    assert (relay.next_timer, relay.client_muted) == (0.0, False)
 
 
 def test_a_late_timer_does_all_that_was_due():

@@ -1,103 +1,64 @@
-"""The client's direction by itself; tests/relay has the stories in which both take part."""
+"""What tests/relay does not tell of the client's direction: whose fault an error is, and how it counts."""
 
 import pytest
 
 from proxy.quota.identity import Identity
+from proxy.relay.exchange import new_client
 from proxy.relay.inflight import InFlight
+from proxy.relay.output import RelayOutput
 from proxy.relay.requests import Requests
 from proxy.relay.traffic import Traffic
 from proxy.wire.errors import FrameTooLarge, Malformed, UnsupportedVersion
 from proxy.wire.topic_names import TopicNames
-from tests.support.messages.exchanges import fetch, opaque, produce
+from tests.support.messages.exchanges import opaque, produce
 from tests.support.messages.kio_messages import framed
-from tests.support.stories.playbook import EVERYONE, START, engine
+from tests.support.stories.playbook import START, engine
 
-WHO = Identity("ANONYMOUS", "", "127.0.0.1")
+OWN = 42
 
 
 class Side:
-    def __init__(self, quotas=None, own=()):
+    def __init__(self):
         self.traffic = Traffic()
-        self.in_flight = InFlight(self.traffic.total)
+        self.output = RelayOutput()
+        self.in_flight = InFlight(self.traffic.total, self.output)
         self.requests = Requests(
-            engine(quotas or {}), self.traffic, self.in_flight, WHO, 100 << 20, frozenset(own), TopicNames()
+            engine({}),
+            self.traffic,
+            self.in_flight,
+            self.output,
+            new_client(Identity("ANONYMOUS", "", "127.0.0.1"), b"", self.traffic, -1),
+            names=TopicNames(),
+            max_frame_bytes=100 << 20,
+            intercepted_api_keys=frozenset([OWN]),
         )
 
-    def read(self, data, now=START):
+    def read(self, data):
+        self.output.clear()
         self.requests.feed(data)
-        self.requests.read(now)
-        return b"".join(self.requests.take())
+        self.requests.read(START)
+        return b"".join(self.output.to_broker)
 
 
-def test_a_request_goes_on():
-    side = Side()
-    assert side.read(produce(1)) == produce(1)
-    assert side.requests.take() == []
-    assert (side.requests.may_read, side.requests.unfinished, side.requests.first_request_seen) == (
-        True,
-        False,
-        True,
-    )
-
-
-def test_nothing_is_greeted_by_half_a_request():
+def test_half_a_request_is_no_first_request():
     side = Side()
     assert side.read(produce(1)[:-1]) == b""
     assert (side.requests.unfinished, side.requests.first_request_seen) == (True, False)
 
 
-def test_a_wait_ends_the_reading():
-    side = Side({EVERYONE: {"producer_byte_rate": 1000.0}})
-    slow = produce(1, size=3000)
-    assert side.read(slow + fetch(2)) == slow
-    assert (side.requests.may_read, side.requests.unfinished) == (False, True)
-    assert side.in_flight.muted_until == START + 2.0
-    side.in_flight.unmute()
-    assert side.read(b"") == fetch(2)
-
-
-def test_a_frame_that_is_half_through_is_read_whatever_the_wait():
-    side = Side({EVERYONE: {"producer_byte_rate": 1000.0}})
-    large = produce(1, size=2 << 20)
-    assert side.read(large[: 1 << 20]) == large[: 1 << 20]
-    assert side.requests.may_read
-    assert side.read(large[1 << 20 :]) == large[1 << 20 :]
-    assert not side.requests.may_read
-
-
-def test_the_proxys_own_request_does_not_go_on_and_stops_the_reading():
-    side = Side(own=[42])
-    request = opaque(7, 42, 1, b"body")
-    assert side.read(opaque(6, 43) + request + opaque(8, 43)) == opaque(6, 43)
-    assert (side.requests.may_read, side.in_flight.awaiting_response) == (False, True)
-    (taken,) = side.requests.take_intercepted()
-    assert side.requests.take_intercepted() == []
+@pytest.mark.parametrize("part_bytes", [5000, 1 << 20])
+@pytest.mark.parametrize("size", [10_000, 3 << 20])
+def test_an_intercepted_request_is_one_frame_however_it_came(part_bytes, size):
+    side = Side()
+    request = opaque(7, OWN, 1, bytes(size))
+    for at in range(0, len(request), part_bytes):
+        assert side.output.intercepted == []
+        assert side.read(request[at : at + part_bytes]) == b""
+    (taken,) = side.output.intercepted
+    assert taken.frame == request[4:]
     header = taken.header
-    assert (header.api_key, header.api_version, header.correlation_id) == (42, 1, 7)
-    assert taken.frame == request[4:]
+    assert (header.api_key, header.api_version, header.correlation_id) == (OWN, 1, 7)
     assert taken.exchange.client.client_id == "client"
-    side.in_flight.respond(taken.exchange, b"answer")
-    assert side.read(b"") == opaque(8, 43)
-
-
-def test_the_proxys_own_request_is_one_frame_however_it_came():
-    side = Side(own=[42])
-    request = opaque(7, 42, 1, bytes(10_000))
-    for at in range(0, len(request), 5000):
-        side.read(request[at : at + 5000])
-    (taken,) = side.requests.take_intercepted()
-    assert taken.frame == request[4:]
-
-
-def test_the_proxys_own_request_is_never_cut_through_to_the_broker():
-    side = Side(own=[42])
-    request = opaque(7, 42, 1, bytes(3 << 20))
-    for at in range(0, len(request), 1 << 20):
-        assert side.requests.take_intercepted() == []
-        side.read(request[at : at + (1 << 20)])
-    (taken,) = side.requests.take_intercepted()
-    assert taken.frame == request[4:]
-    assert side.requests.take() == []
 
 
 @pytest.mark.parametrize(
@@ -107,6 +68,7 @@ def test_the_proxys_own_request_is_never_cut_through_to_the_broker():
         (framed(b""), Malformed),
         (opaque(1, 0, 99), UnsupportedVersion),
         (opaque(1, 18, 99, bytes(2 << 20))[: 1 << 20], UnsupportedVersion),
+        (opaque(1, OWN, 0, bytes(16 << 20))[: 1 << 20], Malformed),
     ],
 )
 def test_what_cannot_be_read(data, error):

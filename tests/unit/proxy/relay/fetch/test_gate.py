@@ -6,6 +6,7 @@ from proxy.quota.identity import Identity
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.inflight import InFlight
+from proxy.relay.output import RelayOutput
 from proxy.relay.traffic import Traffic
 from proxy.wire.api_keys import FETCH
 from proxy.wire.apis import read_request_header
@@ -28,10 +29,11 @@ class Asking:
     def __init__(self):
         self.story = Story()
         self.traffic = Traffic()
-        self.in_flight = InFlight(self.traffic.total)
-        self.held = FetchGate(self.story.engine, self.in_flight, self.story.names)
+        self.output = RelayOutput()
+        self.in_flight = InFlight(self.traffic.total, self.output)
+        self.gate = FetchGate(self.story.engine, self.in_flight, self.story.names)
 
-    def passes(self, partitions, session=(0, -1)):
+    def forwards(self, partitions, session=(0, -1)):
         data = fetch(1, partitions, VERSION, session=session)
         reader = Reader([data], LENGTH_SIZE)
         header = read_request_header(reader)
@@ -40,26 +42,26 @@ class Asking:
         view = RequestView(FETCH, VERSION, 1, client.client_id, len(data) - LENGTH_SIZE, True)
         WITHOUT_INTERCEPTED.read[FETCH].read_request(reader, view)
         exchange = Exchange(1, client, api_key=FETCH, api=WITHOUT_INTERCEPTED.read[FETCH], request=view)
-        return self.held.passes(Frame([data], len(data), True), exchange, view, START)
+        return self.gate.forwards(Frame([data], len(data), True), exchange, view, START)
 
 
 def test_fetches_are_read_where_a_quota_may_hold_them():
     asking = Asking()
-    assert asking.held.reads
+    assert asking.gate.reads
     asking.story.quota.omits = False
     asking.story.new_limits()
-    assert not asking.held.reads
+    assert not asking.gate.reads
 
 
 def test_what_no_quota_is_about_passes():
     asking = Asking()
-    assert asking.passes({(COLD, 0): 1})
-    assert (asking.held.waiting, asking.held.wake_at, asking.held.wake(START)) == (False, 0.0, None)
+    assert asking.forwards({(COLD, 0): 1})
+    assert (asking.gate.waiting, asking.gate.wake_at, asking.gate.wake(START)) == (False, 0.0, None)
 
 
 def test_one_that_cannot_go_on_is_answered():
     asking = Asking()
-    assert not asking.passes({(HOT, 0): 1}, session=(77, 3))
-    answer = read_frame(response_type(FETCH, VERSION), b"".join(asking.in_flight.take()))
+    assert not asking.forwards({(HOT, 0): 1}, session=(77, 3))
+    answer = read_frame(response_type(FETCH, VERSION), b"".join(asking.output.to_client))
     assert answer.error_code == ErrorCode.invalid_fetch_session_epoch
-    assert (asking.held.waiting, asking.in_flight.empty) == (False, True)
+    assert (asking.gate.waiting, asking.in_flight.empty) == (False, True)

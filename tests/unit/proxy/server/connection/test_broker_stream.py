@@ -58,7 +58,14 @@ class ConnectionHost:
 
     def opened(self, connection: Connection, address: str) -> Relay:
         self._open += 1
-        return Relay(QuotaEngine([]), Ports(), self.traffic, "user", address, 1 << 20)
+        return Relay(
+            QuotaEngine([]),
+            Ports(),
+            self.traffic,
+            principal="user",
+            client_address=address,
+            max_frame_bytes=1 << 20,
+        )
 
     def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(connection.reach_broker(broker)))

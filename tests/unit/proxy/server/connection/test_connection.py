@@ -47,7 +47,15 @@ class ConnectionHost:
         self.opened_at = asyncio.get_running_loop().time()
         if self._wait:
             connection.serve_at(self.opened_at + self._wait)
-        return Relay(QuotaEngine([]), Ports(), Traffic(), "user", address, 1 << 20, frozenset([OWN]))
+        return Relay(
+            QuotaEngine([]),
+            Ports(),
+            Traffic(),
+            principal="user",
+            client_address=address,
+            max_frame_bytes=1 << 20,
+            intercepted_api_keys=frozenset([OWN]),
+        )
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
         self.intercepted.append((connection, request))

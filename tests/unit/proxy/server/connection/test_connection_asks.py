@@ -40,7 +40,15 @@ class ConnectionHost:
         self._broker_port = broker_port
 
     def opened(self, connection: Connection, address: str) -> Relay:
-        return Relay(QuotaEngine([]), Ports(), Traffic(), "user", address, 1 << 20, frozenset([OWN]))
+        return Relay(
+            QuotaEngine([]),
+            Ports(),
+            Traffic(),
+            principal="user",
+            client_address=address,
+            max_frame_bytes=1 << 20,
+            intercepted_api_keys=frozenset([OWN]),
+        )
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
         self._start(self._work(connection, request))
@@ -195,7 +203,7 @@ async def test_nobody_can_ask_when_the_connection_is_over() -> None:
 
 
 async def answer_late(connection: Connection, request: Intercepted) -> None:
-    connection.answer(request, answered(7), throttle_seconds=0.2, hold=request.header.api_version == 0)
+    connection.answer(request, answered(7), throttle_seconds=0.2, delayed=request.header.api_version == 0)
 
 
 @pytest.mark.parametrize("version", [0, 1])

@@ -59,7 +59,7 @@ class ConnectionHost:
 
     def opened(self, connection: Connection, address: str) -> Relay:
         self.connections.append(connection)
-        return new_relay(QUOTA)
+        return new_relay(QUOTA).relay
 
     def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
         self._tasks.add(self._loop.create_task(connection.reach_broker(broker)))

@@ -63,7 +63,15 @@ class Gateway:
         assert connection.admitted
         assert connection.tls is not None
         self.certificates.append(connection.tls.getpeercert(binary_form=True))
-        return Relay(QuotaEngine([]), Ports(), Traffic(), "user", address, 1 << 20, frozenset([OWN]))
+        return Relay(
+            QuotaEngine([]),
+            Ports(),
+            Traffic(),
+            principal="user",
+            client_address=address,
+            max_frame_bytes=1 << 20,
+            intercepted_api_keys=frozenset([OWN]),
+        )
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
         connection.answer(request, ANSWER)

@@ -1,0 +1,56 @@
+"""CutThroughUsage: counts a large frame's bytes while they are forwarded, with their partitions."""
+
+from typing import Final, final
+
+from proxy.relay.cut_through import CutThrough
+from proxy.relay.traffic import Traffic
+from proxy.wire.views import View
+
+
+@final
+class CutThroughUsage:
+    """Of one direction of a connection."""
+
+    __slots__ = ("_inbound", "_traffic")
+
+    def __init__(self, traffic: Traffic, *, inbound: bool) -> None:
+        """`inbound`: towards the broker."""
+        self._traffic: Final = traffic
+        self._inbound: Final = inbound
+
+    def begin(self, frame: CutThrough) -> None:
+        """Take a frame's bytes back that were counted at once."""
+        size = frame.frame.size
+        self._count(frame, -size)
+        frame.uncounted = size
+
+    def count_items(self, frame: CutThrough, view: View) -> None:
+        """Count the items that the quotas have judged, and let go of them."""
+        if not view.items:
+            return
+        usage = frame.exchange.client.usage
+        api_key = frame.exchange.api_key
+        if self._inbound:
+            self._traffic.count_in(view.items)
+            if usage is not None:
+                frame.uncounted -= usage.records_in(api_key, view.items)
+        else:
+            self._traffic.count_out(view.items)
+            if usage is not None:
+                frame.uncounted -= usage.records_out(api_key, view.items)
+        view.items = []
+
+    def end(self, frame: CutThrough) -> None:
+        """Count the bytes that belong to no partition, or have not come."""
+        if frame.uncounted != 0:
+            self._count(frame, frame.uncounted)
+            frame.uncounted = 0
+
+    def _count(self, frame: CutThrough, size: int) -> None:
+        usage = frame.exchange.client.usage
+        if usage is None:
+            return
+        if self._inbound:
+            usage.count_in(frame.exchange.api_key, size)
+        else:
+            usage.count_out(frame.exchange.api_key, size)

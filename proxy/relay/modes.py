@@ -1,0 +1,51 @@
+"""Modes of the two directions of a relay, and the transitions between them.
+
+Each direction is in one mode at a time and changes it with change() alone, which knows the table. The
+pictures in docs/design.md are made from these tables by docs/mode_diagrams.py.
+"""
+
+from typing import Final
+
+from mypy_extensions import i64 as native
+
+READING: Final = 0
+"""Both directions: frames are read whole, one after the other. Nearly all traffic stays in this mode."""
+BUFFERING: Final = 1
+"""Both directions: parts of a large frame are kept until it is whole."""
+CUTTING_THROUGH: Final = 2
+"""Both directions: a large frame is forwarded while it arrives."""
+FETCH_WAITING: Final = 3
+"""Requests: nothing is left of a fetch, so it waits; no request behind it is read."""
+CLOSING: Final = 4
+"""Requests: the connection ends as soon as the client is no longer muted."""
+COLLECTING: Final = 5
+"""Responses: parts of a response that the proxy itself has asked for are kept until it is whole."""
+
+NAMES: Final = ("reading", "buffering", "cutting_through", "fetch_waiting", "closing", "collecting")
+
+Transitions = dict[tuple[int, int], str]
+"""By mode before and after: what causes the change."""
+
+REQUEST_TRANSITIONS: Final[Transitions] = {
+    (READING, BUFFERING): "part of a large request that a quota may change, or that the proxy answers",
+    (BUFFERING, READING): "the request is whole",
+    (READING, CUTTING_THROUGH): "part of any other large request",
+    (CUTTING_THROUGH, READING): "the request's last byte",
+    (READING, FETCH_WAITING): "quotas omit every partition of a fetch",
+    (FETCH_WAITING, READING): "a partition may be fetched, or the fetch is answered",
+    (READING, CLOSING): "a quota rejects a Produce request with acks=0",
+}
+RESPONSE_TRANSITIONS: Final[Transitions] = {
+    (READING, BUFFERING): "part of a large response to a partly rejected Produce request",
+    (BUFFERING, READING): "the response is whole",
+    (READING, CUTTING_THROUGH): "part of any other large response",
+    (CUTTING_THROUGH, READING): "the response's last byte",
+    (READING, COLLECTING): "part of a response that the proxy has asked for",
+    (COLLECTING, READING): "the response is whole",
+}
+
+
+def change(transitions: Transitions, before: native, after: native) -> native:
+    """Return the mode after a change; raises AssertionError for one that the table lacks."""
+    assert (before, after) in transitions, f"no transition from {NAMES[before]} to {NAMES[after]}"
+    return after

@@ -1,0 +1,26 @@
+from itertools import product
+
+import pytest
+
+from proxy.relay.modes import NAMES, READING, REQUEST_TRANSITIONS, RESPONSE_TRANSITIONS, change
+
+TABLES = pytest.mark.parametrize("transitions", [REQUEST_TRANSITIONS, RESPONSE_TRANSITIONS])
+
+
+@TABLES
+def test_the_table_decides_which_changes_there_are(transitions):
+    for before, after in product(range(len(NAMES)), repeat=2):
+        if (before, after) in transitions:
+            assert change(transitions, before, after) == after
+        else:
+            with pytest.raises(AssertionError, match=f"from {NAMES[before]} to {NAMES[after]}"):
+                change(transitions, before, after)
+
+
+@TABLES
+def test_every_mode_begins_with_reading_and_but_for_the_last_ends_there(transitions):
+    entered = {after for _, after in transitions} - {READING}
+    assert {after for before, after in transitions if before == READING} == entered
+    left = {before for before, _ in transitions} - {READING}
+    assert {before for before, after in transitions if after == READING} == left
+    assert {NAMES[mode] for mode in entered - left} <= {"closing"}
