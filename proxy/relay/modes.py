@@ -21,7 +21,18 @@ CLOSING: Final = 4
 COLLECTING: Final = 5
 """Responses: parts of a response that the proxy itself has asked for are kept until it is whole."""
 
-NAMES: Final = ("reading", "buffering", "cutting_through", "fetch_waiting", "closing", "collecting")
+AWAITING_PORTS: Final = 6
+"""Responses: a response names brokers for which the shell has no ports yet; nothing behind it is read."""
+
+NAMES: Final = (
+    "reading",
+    "buffering",
+    "cutting_through",
+    "fetch_waiting",
+    "closing",
+    "collecting",
+    "awaiting_ports",
+)
 
 Transitions = dict[tuple[int, int], str]
 """By mode before and after: what causes the change."""
@@ -42,6 +53,10 @@ RESPONSE_TRANSITIONS: Final[Transitions] = {
     (CUTTING_THROUGH, READING): "the response's last byte",
     (READING, COLLECTING): "part of a response that the proxy has asked for",
     (COLLECTING, READING): "the response is whole",
+    (READING, AWAITING_PORTS): "a response names an unknown broker",
+    (AWAITING_PORTS, READING): "the broker has a port",
+    (CUTTING_THROUGH, AWAITING_PORTS): "a large response names an unknown broker",
+    (AWAITING_PORTS, CUTTING_THROUGH): "the broker has a port",
 }
 
 

@@ -3,9 +3,11 @@
 from typing import Final, final
 
 from proxy.relay.intercepted import Intercepted
+from proxy.wire.addresses import BrokerAddress
 from proxy.wire.reader import NOTHING
 
 NO_REQUESTS: Final[list[Intercepted]] = []
+NO_BROKERS: Final[list[BrokerAddress]] = []
 """Shared; never changed."""
 
 
@@ -20,10 +22,12 @@ class RelayOutput:
         "broker_responses",
         "client_muted",
         "intercepted",
+        "names_wanted",
         "next_timer",
         "responses_delayed",
         "to_broker",
         "to_client",
+        "unknown_brokers",
     )
 
     def __init__(self) -> None:
@@ -36,6 +40,12 @@ class RelayOutput:
         """
         self.broker_responses = NOTHING
         """What the broker has responded to Relay.ask_broker(): header and body, without the length."""
+        self.unknown_brokers = NO_BROKERS
+        """Brokers that a response names and the table of addresses lacks. The response waits: the shell puts
+        them into the table and calls Relay.brokers_known().
+        """
+        self.names_wanted = False
+        """Whether TopicNames.wanted has ids that the shell has to ask the cluster for."""
         self.client_muted = False
         """Whether nothing may be read from the client; a request that is partly there is still read on."""
         self.responses_delayed = False
@@ -49,6 +59,7 @@ class RelayOutput:
         self.to_client = NOTHING
         self.intercepted = NO_REQUESTS
         self.broker_responses = NOTHING
+        self.unknown_brokers = NO_BROKERS
 
     def send_to_broker(self, pieces: list[bytes]) -> None:
         """Add bytes for the broker; the list is no longer the caller's."""

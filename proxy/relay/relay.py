@@ -57,6 +57,7 @@ class Relay:
         that are read, and those that limit what ApiVersions offers.
         """
         names = TopicNames() if topic_names is None else topic_names
+        self._names: Final = names
         self.output: Final = RelayOutput()
         """What the last call has brought about."""
         self._in_flight: Final = InFlight(traffic.total, self.output)
@@ -131,6 +132,18 @@ class Relay:
             self._responses.receive(data, now)
         except ProtocolError as error:
             raise RelayError(BROKER_PROTOCOL_ERROR, str(error)) from error
+        return self._responses_read(now)
+
+    def brokers_known(self, now: float) -> RelayOutput:
+        """Read on: the shell has put RelayOutput.unknown_brokers into the table of addresses."""
+        self.output.clear()
+        try:
+            self._responses.brokers_known(now)
+        except ProtocolError as error:
+            raise RelayError(BROKER_PROTOCOL_ERROR, str(error)) from error
+        return self._responses_read(now)
+
+    def _responses_read(self, now: float) -> RelayOutput:
         if self._authentication is not None:
             self._take_login(self._authentication)
         if self._requests.unfinished:
@@ -242,6 +255,7 @@ class Relay:
         output = self.output
         in_flight = self._in_flight
         requests = self._requests
+        output.names_wanted = len(self._names.wanted) > 0
         output.client_muted = not requests.may_read
         delayed_until = in_flight.delayed_until
         output.responses_delayed = delayed_until > 0.0

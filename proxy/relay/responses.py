@@ -12,6 +12,7 @@ from proxy.relay.frame_buffer import FrameBuffer
 from proxy.relay.inflight import InFlight
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.modes import (
+    AWAITING_PORTS,
     BUFFERING,
     COLLECTING,
     CUTTING_THROUGH,
@@ -22,7 +23,7 @@ from proxy.relay.modes import (
 from proxy.relay.output import RelayOutput
 from proxy.relay.produce_gate import throttle_ms
 from proxy.relay.traffic import Traffic
-from proxy.wire.addresses import Addresses
+from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.apis import Api
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
@@ -76,6 +77,11 @@ class Responses:
         self._buffered: Exchange | None = None
         """Whose response is in the buffer, while the mode is BUFFERING or COLLECTING."""
         self._usage: Final = CutThroughUsage(traffic, inbound=False)
+        self._awaiting: Frame | None = None
+        """The response that is to be read again when its brokers have ports; None if that is the one that is
+        cut through.
+        """
+        self._awaiting_exchange: Exchange | None = None
         self._responded_at = 0.0
         """When the last response was there as a whole, or the broker was reached: from then on it could work
         on a request.
@@ -107,8 +113,13 @@ class Responses:
         """Take bytes from the broker."""
         self._traffic.total.bytes_out += len(data)
         self._splitter.feed(data)
-        frame = self._next()
-        while frame is not None:
+        self._read(now)
+
+    def _read(self, now: float) -> None:
+        while self._mode != AWAITING_PORTS:
+            frame = self._next()
+            if frame is None:
+                return
             mode = self._mode
             if mode == READING:
                 self._read_response(frame, now)
@@ -118,7 +129,6 @@ class Responses:
                 self._add_to_buffer(frame, now)
             if frame.complete:
                 self._responded_at = now
-            frame = self._next()
 
     def _next(self) -> Frame | None:
         self._splitter.whole_bytes = STREAM_BYTES if self._in_flight.streams else CUT_THROUGH_BYTES
@@ -217,7 +227,15 @@ class Responses:
             self._usage.begin(cut)
             self._start_cut_through(cut, now)
             return
-        api.read_response(reader, request, view, self._addresses)
+        try:
+            api.read_response(reader, request, view, self._addresses)
+        except UnknownBrokers as unknown:
+            self._await_ports(unknown)
+            # The splitter uses the frame again for the next one.
+            self._awaiting = Frame(frame.pieces, frame.size, True)
+            self._awaiting_exchange = exchange
+            self._in_flight.begin_response()
+            return
         if exchange.rejection is not None:
             restore(frame.pieces, frame.size - view.body_size, view, exchange.rejection)
         self._settle(exchange, request, view, now)
@@ -254,6 +272,9 @@ class Responses:
                 except Short:
                     if cut.frame.complete:
                         raise
+                except UnknownBrokers as unknown:
+                    self._await_ports(unknown)
+                    return
             if not cut.settled and cut.has_read(view.throttle_at):
                 cut.settled = True
                 self._settle(exchange, request, view, now)
@@ -268,6 +289,33 @@ class Responses:
             self._in_flight.end_response()
             self._usage.end(cut)
             self._in_flight.send_local()
+
+    def _await_ports(self, unknown: UnknownBrokers) -> None:
+        self._change(AWAITING_PORTS)
+        self._output.unknown_brokers = unknown.brokers
+
+    def brokers_known(self, now: float) -> None:
+        """Read the response again that has waited for its brokers' ports, and what is behind it."""
+        cut = self._cut
+        frame = self._awaiting
+        exchange = self._awaiting_exchange
+        if cut is not None:
+            self._change(CUTTING_THROUGH)
+            cut.feed([])
+            self._read_cut(cut, now)
+        elif frame is not None and exchange is not None:
+            self._change(READING)
+            self._awaiting = None
+            self._awaiting_exchange = None
+            self._in_flight.end_response()
+            api = exchange.api
+            request = exchange.request
+            assert api is not None, "only responses that are read have addresses"
+            assert request is not None, "the same"
+            reader = Reader(frame.pieces, LENGTH_SIZE)
+            reader.i32()  # correlation_id
+            self._read_body(frame, reader, exchange, api, request, now)
+        self._read(now)
 
     def _charge(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> float:
         """Charge a response and mute its client; returns until when it has to wait."""

@@ -1,7 +1,11 @@
-"""Addresses: wherever Kafka sends a broker's address, the client must read the proxy's.
+"""Addresses: wherever a response has a broker's address, the client must read the proxy's.
 
 All such places share one shape: node_id (int32), host (string), port (int32). Sources: MetadataResponse,
 FindCoordinatorResponse, DescribeClusterResponse, and the NodeEndpoints of KIP-951 and KIP-932.
+
+The proxy has a port per broker, and binding one is the shell's business. So reading only looks addresses up;
+where one is missing it raises UnknownBrokers. The shell then binds the ports, fills the table, and the
+response is read again.
 """
 
 from typing import Final, final
@@ -30,32 +34,82 @@ class Address:
         self.port: Final = port
 
 
+@final
+class BrokerAddress:
+    """A broker with its own address, as a response has it."""
+
+    __slots__ = ("host", "node_id", "port")
+
+    def __init__(self, node_id: int, host: str, port: int) -> None:
+        self.node_id: Final = node_id
+        self.host: Final = host
+        self.port: Final = port
+
+
+class UnknownBrokers(Exception):
+    """A response has brokers that the table lacks, or has with another address of their own."""
+
+    def __init__(self, brokers: list[BrokerAddress]) -> None:
+        super().__init__(f"unknown brokers: {[broker.node_id for broker in brokers]}")
+        self.brokers: Final = brokers
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Addresses:
-    """Tells where clients reach a broker."""
+    """Where clients reach the brokers: a table that the shell fills, shared by a listener's connections."""
 
-    def advertised(self, node_id: int, host: str, port: int) -> Address:
-        """The proxy's address for broker `node_id`, whose own is `host`:`port`."""
-        raise NotImplementedError
+    def __init__(self, rewrites: bool = True) -> None:
+        self.rewrites: Final = rewrites
+        """Whether addresses are replaced at all."""
+        self._known: Final[dict[int, tuple[str, int, Address]]] = {}
+        self._unknown: list[BrokerAddress] = []
+
+    def put(self, broker: BrokerAddress, address: Address) -> None:
+        """Advertise a broker, whose own address is this, at the proxy's `address`."""
+        self._known[broker.node_id] = (broker.host, broker.port, address)
+
+    def find(self, node_id: int, host: str, port: int) -> Address | None:
+        """The proxy's address for a broker; None if the table does not have the broker at `host`:`port`."""
+        known = self._known.get(node_id)
+        if known is None or known[0] != host or known[1] != port:
+            return None
+        return known[2]
+
+    def miss(self, broker: BrokerAddress) -> None:
+        """Note that find() has found nothing."""
+        self._unknown.append(broker)
+
+    def require(self) -> None:
+        """End a run of brokers: raises UnknownBrokers with those that are missing."""
+        if self._unknown:
+            brokers = self._unknown
+            self._unknown = []
+            raise UnknownBrokers(brokers)
 
 
 @final
 class Unchanged(Addresses):
-    """Between brokers: each is where it says."""
+    """Between brokers: each is at its own address."""
 
-    def advertised(self, node_id: int, host: str, port: int) -> Address:
-        return Address(host, port)
+    def __init__(self) -> None:
+        super().__init__(False)
 
 
 def rewrite_address(reader: Reader, view: ResponseView, addresses: Addresses) -> None:
-    """Read node_id, host and port, and replace the latter two; no node (-1, or no host) is left alone."""
+    """Read node_id, host and port, and replace the latter two; no node (-1, or no host) is left alone.
+
+    Addresses.require() has to follow, for a run of brokers once.
+    """
     node_id = reader.i32()
     start = reader.offset
     host = reader.string(view.flexible)
     port = reader.i32()
-    if node_id < 0 or not host:
+    if node_id < 0 or not host or not addresses.rewrites:
         return
-    proxy = addresses.advertised(node_id, host, port)
+    proxy = addresses.find(node_id, host, port)
+    if proxy is None:
+        addresses.miss(BrokerAddress(node_id, host, port))
+        return
     view.edits.append(Edit(start, reader.offset, string(proxy.host, view.flexible) + i32(proxy.port)))
 
 
@@ -67,6 +121,7 @@ def _rewrite_endpoints(reader: Reader, view: ResponseView, addresses: Addresses)
         reader.skip_string(True)
         reader.skip_tags()
         left -= 1
+    addresses.require()
 
 
 def rewrite_endpoints_tag(reader: Reader, view: ResponseView, addresses: Addresses) -> None:

@@ -7,7 +7,7 @@ v15 replica_id moves into a tag (KIP-903); v16 NodeEndpoints (KIP-951).
 
 from typing import Final, cast, final
 
-from proxy.wire.addresses import Addresses, Unchanged, rewrite_endpoints_tag
+from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
 from proxy.wire.api_keys import FETCH
 from proxy.wire.apis import Api
 from proxy.wire.batches import read_whole_batches
@@ -27,7 +27,7 @@ class FetchResponse(Partitioned):
 
     def __init__(self, addresses: Addresses, answer: FetchRewrite | None) -> None:
         self.addresses: Final = addresses
-        self._rewrites: Final = not isinstance(addresses, Unchanged)
+        self._rewrites: Final = addresses.rewrites
         self._answer: Final = answer
         """What is to be learned from it and put into it; None where it passes as it is."""
         self._marks: Watermarks | None = None

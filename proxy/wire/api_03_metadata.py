@@ -33,6 +33,7 @@ class Metadata(Api):
             if view.flexible:
                 reader.skip_tags()
             left -= 1
+        addresses.require()
         if view.partial:
             # Topics follow, in thousands perhaps: from here on the frame may pass as it comes.
             view.mark = reader.mark()

@@ -41,4 +41,5 @@ class FindCoordinator(Api):
                 reader.skip_string(True)  # error_message
                 reader.skip_tags()
                 left -= 1
+        addresses.require()
         view.done = True

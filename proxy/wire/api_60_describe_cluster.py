@@ -40,4 +40,5 @@ class DescribeCluster(Api):
                 reader.take(1)  # is_fenced
             reader.skip_tags()
             left -= 1
+        addresses.require()
         view.done = True

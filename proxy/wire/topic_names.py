@@ -7,7 +7,9 @@ from mypy_extensions import mypyc_attr
 from proxy.wire.views import NO_ID, Item
 
 KNOWN_AT_MOST: Final = 200_000
-"""Past this many, what is known is looked up anew: topics come and go."""
+"""Beyond this the cache starts anew: topics come and go, and nobody tells which ids are gone."""
+ASKED_AT_MOST: Final = 1000
+"""Clients may make ids up: so many are asked for until ask_again()."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -16,9 +18,12 @@ class TopicNames:
 
     def __init__(self) -> None:
         self._known: Final[dict[bytes, str]] = {}
+        self.wanted: set[bytes] = set()
+        """Ids without a name that the shell has to ask for: see take_wanted()."""
+        self._asked: Final[set[bytes]] = set()
 
     def name(self, topic_id: bytes) -> str:
-        """The topic's name; empty as long as nobody knows it."""
+        """The topic's name; empty while it is not known. Then its id is wanted."""
         name = self._known.get(topic_id)
         if name is None:
             name = self.look_up(topic_id)
@@ -26,7 +31,20 @@ class TopicNames:
                 if len(self._known) >= KNOWN_AT_MOST:
                     self._known.clear()
                 self._known[topic_id] = name
+            elif topic_id not in self._asked and len(self._asked) < ASKED_AT_MOST:
+                self._asked.add(topic_id)
+                self.wanted.add(topic_id)
         return name
+
+    def take_wanted(self) -> set[bytes]:
+        """Return the ids that have become wanted since the last call."""
+        taken = self.wanted
+        self.wanted = set()
+        return taken
+
+    def ask_again(self) -> None:
+        """Let ids become wanted again that have been asked for and still have no name."""
+        self._asked.clear()
 
     def fill(self, items: list[Item]) -> None:
         """Give the items of one message their topics' names, as far as these are known. Whether a message
@@ -39,9 +57,9 @@ class TopicNames:
                 item.topic = self.name(item.topic_id)
 
     def awaits(self, topic_id: bytes) -> bool:
-        """Whether the topic's name has been asked for, and the answer is on its way."""
+        """Whether the topic's name is wanted or has been asked for, and the response is to be expected."""
         return False
 
     def look_up(self, topic_id: bytes) -> str:
-        """Find a name that has not been asked for before; empty where it is not known, at least not yet."""
+        """Look a name up among what the cluster has told; empty if it is not there."""
         return ""

@@ -13,7 +13,6 @@ from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.login.authentication import Login
 from proxy.relay.login.sasl import READABLE, name_in
-from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from tests.support.messages.exchanges import answered, opaque
 from tests.support.messages.kio_messages import Ports, framed

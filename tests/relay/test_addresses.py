@@ -5,19 +5,25 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.wire.addresses import Addresses
+from proxy.wire.edit import i32, string
 from proxy.wire.registry import WITHOUT_INTERCEPTED
-from tests.support.messages.exchanges import milliseconds, opaque, produced
+from tests.support.messages.exchanges import answered, milliseconds, opaque, produced
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
     PROXY_HOST,
     PROXY_PORT,
+    framed,
     read_frame,
     response_frame,
     response_type,
     through_proxy,
     versions,
 )
-from tests.support.stories.playbook import Playbook, new_relay
+from tests.support.stories.playbook import Playbook, drive, new_relay
 
 NODES = [(1, BROKER_HOST, 9092), (2, f"{BROKER_HOST}.{'far' * 40}", 9093), (-1, "", -1)]
 
@@ -138,3 +144,63 @@ def test_an_answer_without_addresses_is_not_copied():
     answer = produced(1)
     story.broker(answer)
     assert story.relay.take_to_client()[0] is answer
+
+
+def unknown_brokers():
+    """A relay whose table of addresses is empty."""
+    return Playbook(drive(QuotaEngine([]), Addresses(), Traffic()))
+
+
+@pytest.mark.parametrize(
+    "response", RESPONSES, ids=lambda response: f"{response.__api_key__}v{response.__version__}"
+)
+def test_a_response_waits_until_its_brokers_have_ports(response):
+    key, version = response.__api_key__, response.__version__
+    request = opaque(1, key, version, body(key, version))
+    frame = passed(response)
+    story = unknown_brokers().client(request + opaque(2)).broker(response_frame(response) + answered(2))
+    story.to_broker(request, opaque(2)).to_client(frame, answered(2))
+    assert story.relay.asked_for == [1, 2][: frame.count(PROXY_HOST.encode())]
+    story.client(request).to_broker(request).broker(response_frame(response)).to_client(frame).idle()
+    assert len(story.relay.asked_for) == frame.count(PROXY_HOST.encode()), "known from then on"
+
+
+def test_nothing_of_a_response_leaves_before_its_brokers_have_ports():
+    relay = Relay(
+        QuotaEngine([]),
+        Addresses(),
+        Traffic(),
+        principal="u",
+        client_address="a",
+        max_frame_bytes=1 << 20,
+    )
+    relay.receive_from_client(opaque(1) + opaque(2, 3, 0), 1.0)
+    output = relay.receive_from_broker(answered(1) + small_metadata(7) + answered(3), 1.0)
+    assert output.to_client == [answered(1)]
+    assert [(broker.node_id, broker.host, broker.port) for broker in output.unknown_brokers] == [
+        (7, BROKER_HOST, 9092)
+    ]
+    assert relay.response_due
+
+
+def small_metadata(node_id, rest=bytes(4)):
+    """A Metadata response v0 with one broker."""
+    return framed(i32(2) + i32(1) + i32(node_id) + string(BROKER_HOST, False) + i32(9092) + rest)
+
+
+@pytest.mark.parametrize("part_bytes", [5000, 1 << 20, 4 << 20])
+def test_a_large_response_waits_as_well(part_bytes):
+    rest = bytes(2 << 20)
+    response = small_metadata(7, rest)
+    story = unknown_brokers().client(opaque(2, 3, 0))
+    story.broker(*[response[at : at + part_bytes] for at in range(0, len(response), part_bytes)])
+    patched = i32(2) + i32(1) + i32(7) + string(PROXY_HOST, False) + i32(PROXY_PORT + 7)
+    story.to_broker(opaque(2, 3, 0)).to_client(framed(patched + rest)).idle()
+    assert story.relay.asked_for == [7]
+
+
+def test_a_broker_that_has_moved_is_told_again():
+    story = unknown_brokers().client(opaque(2, 3, 0)).to_broker(opaque(2, 3, 0)).broker(small_metadata(7))
+    moved = small_metadata(7).replace(i32(9092), i32(9093))
+    story.client(opaque(2, 3, 0)).broker(moved)
+    assert story.relay.asked_for == [7, 7]

@@ -37,6 +37,7 @@ from proxy.server.connection.pauses import (
     UNSERVED,
     Pauses,
 )
+from proxy.wire.addresses import BrokerAddress
 
 
 @final
@@ -241,8 +242,23 @@ class Connection(BrokerEvents):
         due = output.next_timer
         if due != self._due:
             self._arm(due)
-        if self._client_ended:
+        if output.names_wanted:
+            self._host.ask_names()
+        if output.unknown_brokers:
+            self._learn_brokers(relay, output.unknown_brokers)
+        elif self._client_ended:
             self._finish_if_idle(relay, CLIENT_CLOSED)
+
+    def _learn_brokers(self, relay: Relay, brokers: list[BrokerAddress]) -> None:
+        """Have ports bound for brokers, before the response that names them leaves."""
+        for broker in brokers:
+            self._host.learn_broker(broker)
+        try:
+            output = relay.brokers_known(self._time())
+        except RelayError as error:
+            self._fail_in_call(relay, error)
+            return
+        self._act_on(relay, output)
 
     def _send_to_broker(self, pieces: list[bytes]) -> None:
         broker = self._broker.transport

@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
+from proxy.wire.addresses import BrokerAddress
 
 C = TypeVar("C", contravariant=True)
 """The connection; a parameter, so that this file needs not import it."""
@@ -28,6 +29,12 @@ class ConnectionHost(Protocol[C]):
 
     def left(self, connection: C) -> None:
         """Both of the connection's sockets are closed; comes after ended()."""
+
+    def learn_broker(self, broker: BrokerAddress) -> None:
+        """Put a broker that a response has named into the table of addresses, with its port bound."""
+
+    def ask_names(self) -> None:
+        """Ask the cluster for the topics' names that requests want."""
 
     def start_connecting(self, connection: C, broker: asyncio.Protocol) -> None:
         """Run `connection.reach_broker` in the background."""

@@ -85,6 +85,7 @@ def client_listener(
         settings, listener, bootstrap, lambda node, bound: sockets.serve_broker(node, bound)
     )
     names = names_from or cluster
+    topic_names = ClusterTopicNames(names, asyncio.get_running_loop().call_later)
     counts = PartitionCounts(ports.upstream, limits.connect_seconds, access)
     router = BootstrapRouter(listener.upstream.addresses, cluster, ports)
     identification = ClientIdentification(listener, ports, router)
@@ -95,14 +96,16 @@ def client_listener(
         router=router,
         relays=ClientRelays(
             engines=engines,
-            addresses=ports,
+            addresses=ports.addresses,
             traffic=traffic,
             max_frame_bytes=limits.max_frame_bytes,
             apis=APIS,
             intercepted_api_keys=admin.api_keys,
-            topic_names=ClusterTopicNames(names, time),
+            topic_names=topic_names,
             login=identification.login,
         ),
+        ports=ports,
+        topic_names=topic_names,
         dialer=BrokerDialer(
             router=router, cluster=cluster, access=access, connect_seconds=limits.connect_seconds
         ),

@@ -14,9 +14,12 @@ from proxy.server.listener.client_identification import ClientIdentification, No
 from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.dialer import BrokerDialer
 from proxy.server.listener.local_responses import LocalResponses
+from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.relays import Relays
 from proxy.server.listener.tls_server import TLS_HANDSHAKE_FAILED
 from proxy.tasks import Tasks
+from proxy.upstream.topic_names import ClusterTopicNames
+from proxy.wire.addresses import BrokerAddress
 
 
 class ListenerConnections:
@@ -29,6 +32,8 @@ class ListenerConnections:
         identification: ClientIdentification,
         router: BootstrapRouter,
         relays: Relays,
+        ports: BrokerPorts,
+        topic_names: ClusterTopicNames,
         dialer: BrokerDialer,
         local_responses: LocalResponses | None,
         closed: ClosedConnections,
@@ -43,6 +48,8 @@ class ListenerConnections:
         self._identification: Final = identification
         self._router: Final = router
         self._relays: Final = relays
+        self._ports: Final = ports
+        self._topic_names: Final = topic_names
         self._dialer: Final = dialer
         self._local_responses: Final = local_responses
         self._closed: Final = closed
@@ -94,6 +101,12 @@ class ListenerConnections:
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         await self._dialer.dial(connection.node_id, broker)
+
+    def learn_broker(self, broker: BrokerAddress) -> None:
+        self._ports.advertised(broker.node_id, broker.host, broker.port)
+
+    def ask_names(self) -> None:
+        self._topic_names.ask()
 
     def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
         self._tasks.start(connection.reach_broker(broker))

@@ -12,7 +12,7 @@ from typing import Final
 
 from proxy.config.settings import Listener
 from proxy.errors import PortInUse
-from proxy.wire.addresses import Address, Addresses
+from proxy.wire.addresses import Address, Addresses, BrokerAddress
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 1024
@@ -47,7 +47,7 @@ def bind(host: str, port: int, setting: str = "") -> socket.socket:
     return bound
 
 
-class BrokerPorts(Addresses):
+class BrokerPorts:
     """The addresses at which clients reach the brokers, and the brokers' own addresses.
 
     Brokers become known by advertised(), which is called for each broker in metadata and in clients'
@@ -64,12 +64,15 @@ class BrokerPorts(Addresses):
         self._listener: Final = listener
         self._allowed: Final = allowed
         self._bound: Final = bound
+        self.addresses: Final = Addresses()
+        """The addresses at which clients reach the brokers, for relays to read."""
         self._advertised: Final[dict[int, Address]] = {}
         self._upstream: Final[dict[int, tuple[str, int]]] = {}
         self.without_port: Final[dict[int, str]] = {}
         """By node id, why a broker has no port."""
 
     def advertised(self, node_id: int, host: str, port: int) -> Address:
+        """Return the proxy's address for a broker, whose own is `host`:`port`; bind its port if need be."""
         if self._upstream.get(node_id) != (host, port):
             self._upstream[node_id] = (host, port)
             log.info("%s: address of broker %d is %s:%d", self._listener.name, node_id, host, port)
@@ -77,6 +80,7 @@ class BrokerPorts(Addresses):
         if address is None:
             address = self._address(node_id)
             self._advertised[node_id] = address
+        self.addresses.put(BrokerAddress(node_id, host, port), address)
         return address
 
     def upstream(self, node_id: int) -> tuple[str, int] | None:
@@ -91,7 +95,8 @@ class BrokerPorts(Addresses):
     def retry(self) -> None:
         """Try again to bind the ports that could not be bound."""
         for node_id in list(self.without_port):
-            self._advertised[node_id] = self._address(node_id)
+            self._advertised[node_id] = address = self._address(node_id)
+            self.addresses.put(BrokerAddress(node_id, *self._upstream[node_id]), address)
 
     def _address(self, node_id: int) -> Address:
         listener = self._listener

@@ -50,6 +50,7 @@ def replication_gateway(
     ports = BrokerPorts(
         listener, broker_ports(settings, listener), lambda node, bound: sockets.serve_broker(node, bound)
     )
+    topic_names = ClusterTopicNames(cluster, asyncio.get_running_loop().call_later)
     router = BootstrapRouter(listener.upstream.addresses, cluster, ports)
     identification = ClientIdentification(listener, ports, router)
     closed = ClosedConnections(listener.name)
@@ -61,9 +62,11 @@ def replication_gateway(
             engines=engines,
             traffic=traffic,
             max_frame_bytes=limits.max_frame_bytes,
-            topic_names=ClusterTopicNames(cluster, time),
+            topic_names=topic_names,
             login=identification.login,
         ),
+        ports=ports,
+        topic_names=topic_names,
         dialer=BrokerDialer(
             router=router, cluster=cluster, access=access, connect_seconds=limits.connect_seconds
         ),

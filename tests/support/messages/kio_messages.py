@@ -21,7 +21,7 @@ BROKER_HOST: Final = "broker.internal"
 class Ports(Addresses):
     """Node N is at PROXY_HOST, port PROXY_PORT + N."""
 
-    def advertised(self, node_id: int, host: str, port: int) -> Address:
+    def find(self, node_id: int, host: str, port: int) -> Address:
         return Address(PROXY_HOST, PROXY_PORT + node_id)
 
 

@@ -24,9 +24,9 @@ from proxy.relay.intercepted import Intercepted
 from proxy.relay.output import RelayOutput
 from proxy.relay.relay import NO_INTERCEPTED_APIS, Relay
 from proxy.relay.traffic import Traffic
-from proxy.wire.addresses import Addresses
+from proxy.wire.addresses import Address, Addresses
 from proxy.wire.topic_names import TopicNames
-from tests.support.messages.kio_messages import Ports
+from tests.support.messages.kio_messages import PROXY_HOST, PROXY_PORT, Ports
 from tests.support.stories.enforcement import enforcement
 
 START: Final = 1000.0
@@ -87,15 +87,19 @@ def drive(
             client_address=client_address,
             max_frame_bytes=max_frame_bytes,
             **options,
-        )
+        ),
+        addresses,
     )
 
 
 class RelayDriver:
     """Calls a relay as a connection does, and keeps what its outputs have until a test takes it."""
 
-    def __init__(self, relay: Relay) -> None:
+    def __init__(self, relay: Relay, addresses: Addresses) -> None:
         self.relay: Final = relay
+        self.asked_for: Final[list[int]] = []
+        """Node ids of the brokers that needed a port before a response could leave."""
+        self._addresses: Final = addresses
         self._to_broker: list[bytes] = []
         self._to_client: list[bytes] = []
         self._intercepted: list[Intercepted] = []
@@ -125,6 +129,14 @@ class RelayDriver:
     def receive_from_broker(self, data: bytes, now: float) -> None:
         with self._kept():
             self.relay.receive_from_broker(data, now)
+        brokers = self.relay.output.unknown_brokers
+        if brokers:
+            for broker in brokers:
+                self.asked_for.append(broker.node_id)
+                self._addresses.put(broker, Address(PROXY_HOST, PROXY_PORT + broker.node_id))
+            with self._kept():
+                self.relay.brokers_known(now)
+            assert not self.relay.output.unknown_brokers, "the shell has told of all of them"
 
     def handle_timer(self, now: float) -> None:
         with self._kept():

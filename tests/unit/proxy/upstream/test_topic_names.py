@@ -14,26 +14,41 @@ class Cluster:
         self.names = {}
         self.view = ClusterView("", {}, self.names)
         self.wanted = []
+        self.answers = True
+
+    def awaits_name(self, topic_id):
+        return False
 
     def want_names(self, topic_ids):
         self.wanted.extend(topic_ids)
 
 
 def test_unknown_id_is_requested_once_a_second():
-    cluster, now = Cluster(), [10.0]
-    names = ClusterTopicNames(cluster, lambda: now[0])
+    cluster, timers = Cluster(), []
+    names = ClusterTopicNames(cluster, lambda seconds, call: timers.append((seconds, call)))
     assert [names.name(ID), names.name(ID)] == ["", ""]
+    names.ask()
     assert cluster.wanted == [ID]
-    now[0] += topic_names.ASK_AGAIN_SECONDS
     assert names.name(ID) == ""
-    assert cluster.wanted == [ID, ID]
+    assert names.wanted == set()
+    [(seconds, ask_again)] = timers
+    assert seconds == topic_names.ASK_AGAIN_SECONDS
+    ask_again()
+    assert names.name(ID) == ""
+    names.ask()
+    assert (cluster.wanted, len(timers)) == ([ID, ID], 2)
     cluster.names[ID] = "orders"
     assert names.name(ID) == "orders"
 
 
-def test_number_of_requested_ids_is_bounded():
+def test_a_name_is_awaited_from_when_it_is_wanted():
     cluster = Cluster()
-    names = ClusterTopicNames(cluster, lambda: 0.0)
-    for number in range(topic_names.ASKED_AT_MOST + 500):
-        names.name(number.to_bytes(16, "big"))
-    assert len(cluster.wanted) == topic_names.ASKED_AT_MOST
+    names = ClusterTopicNames(cluster, lambda seconds, call: None)
+    assert not names.awaits(ID)
+    names.name(ID)
+    assert names.awaits(ID)
+    cluster.answers = False
+    assert not names.awaits(ID)
+    cluster.answers = True
+    names.ask()
+    assert not names.awaits(ID), "from now on the cluster says it"

@@ -4,6 +4,9 @@ from proxy.wire.addresses import (
     UNKNOWN_TAG,
     Address,
     Addresses,
+    BrokerAddress,
+    Unchanged,
+    UnknownBrokers,
     rewrite_address,
     rewrite_endpoints_array,
     rewrite_endpoints_tag,
@@ -70,23 +73,32 @@ def test_a_null_host_is_no_node():
     assert rewritten(rewrite_address, data, view()) == data
 
 
-def test_whoever_advertises_is_told_the_brokers_own_address():
-    class Recorder(Addresses):
-        def __init__(self):
-            self.asked = []
-
-        def advertised(self, node_id, host, port):
-            self.asked.append((node_id, host, port))
-            return Address("p", 1)
-
-    recorder = Recorder()
-    rewrite_address(Reader([address(7, "grün", 9092)]), view(), recorder)
-    assert recorder.asked == [(7, "grün", 9092)]
+def test_an_unknown_broker_is_named_with_its_own_address():
+    addresses = Addresses()
+    rewrite_address(Reader([address(7, "grün", 9092)]), view(), addresses)
+    rewrite_address(Reader([address(8, "h", 9093)]), view(), addresses)
+    with pytest.raises(UnknownBrokers) as caught:
+        addresses.require()
+    brokers = [(broker.node_id, broker.host, broker.port) for broker in caught.value.brokers]
+    assert brokers == [(7, "grün", 9092), (8, "h", 9093)]
+    addresses.require()
 
 
-def test_addresses_must_be_advertised_by_somebody():
-    with pytest.raises(NotImplementedError):
-        Addresses().advertised(1, "host", 1)
+def test_a_broker_is_known_at_the_address_of_its_own_that_the_shell_was_told():
+    addresses = Addresses()
+
+    advertised = Address("p", 1)
+    addresses.put(BrokerAddress(7, "h", 9092), advertised)
+    assert addresses.find(7, "h", 9092) is advertised
+    for other in ((8, "h", 9092), (7, "g", 9092), (7, "h", 9093)):
+        assert addresses.find(*other) is None
+    addresses.require()
+
+
+def test_between_brokers_no_address_is_replaced():
+    seen = view()
+    rewrite_address(Reader([address(7, "h", 9092)]), seen, Unchanged())
+    assert not seen.edited
 
 
 def tag_section(*tags):

@@ -21,14 +21,9 @@ class Known(TopicNames):
 
 def test_items_get_their_topics_names():
     names = Known({ID: "orders"})
-    items = [
-        Item("", ID, 0, 10),
-        Item("", OTHER, 0, 10),
-        Item("by-name", NO_ID, 0, 10),
-        Item("", NO_ID, 0, 1),
-    ]
+    items = [Item("", ID, 0, 10), Item("", OTHER, 0, 10), Item("", NO_ID, 0, 1)]
     names.fill(items)
-    assert [item.topic for item in items] == ["orders", "", "by-name", ""]
+    assert [item.topic for item in items] == ["orders", "", ""]
     assert names.asked == [ID, OTHER]
 
 
@@ -50,3 +45,28 @@ def test_names_are_not_collected_without_end():
     names.asked.clear()
     names.name(ids[0])
     assert names.asked == [ids[0]]
+
+
+def test_an_unknown_id_is_wanted_once_until_it_may_be_asked_for_again():
+    names = TopicNames()
+    assert [names.name(ID), names.name(ID), names.name(OTHER)] == [""] * 3
+    assert names.take_wanted() == {ID, OTHER}
+    names.name(ID)
+    assert names.take_wanted() == set()
+    names.ask_again()
+    names.name(ID)
+    assert names.take_wanted() == {ID}
+
+
+def test_many_made_up_ids_are_not_all_wanted():
+    names = TopicNames()
+    for number in range(1, topic_names.ASKED_AT_MOST + 500):
+        names.name(number.to_bytes(16, "big"))
+    assert len(names.take_wanted()) == topic_names.ASKED_AT_MOST
+
+
+def test_an_item_with_a_name_tells_that_the_message_has_names():
+    names = Known({ID: "orders"})
+    items = [Item("by-name", NO_ID, 0, 10), Item("", ID, 0, 10)]
+    names.fill(items)
+    assert names.asked == []

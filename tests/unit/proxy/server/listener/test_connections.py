@@ -26,8 +26,8 @@ from proxy.server.listener.relays import ClientRelays
 from proxy.server.listener.tls_server import TLS_HANDSHAKE_FAILED
 from proxy.tasks import Tasks
 from proxy.upstream.refresh import ClusterRefresh
+from proxy.upstream.topic_names import ClusterTopicNames
 from proxy.wire.registry import WITHOUT_INTERCEPTED
-from proxy.wire.topic_names import TopicNames
 
 NOW = 50.0
 RATE = 2.0
@@ -69,6 +69,7 @@ class Kit:
         cluster = ClusterRefresh("test", BOOTSTRAP, 1.0, lambda view: None)
         ports = BrokerPorts(listener, range(0), lambda node_id, bound: bound.close())
         router = BootstrapRouter(BOOTSTRAP, cluster, ports)
+        topic_names = ClusterTopicNames(cluster, lambda seconds, call: None)
         self.closed = ClosedConnections("clients")
         self.admission = LimitedAdmission(max_connections, 0)
         self.connections = ListenerConnections(
@@ -77,14 +78,16 @@ class Kit:
             router=router,
             relays=ClientRelays(
                 engines=QuotaEngines(load_kinds(), Limits(ONE_ADDRESS)),
-                addresses=ports,
+                addresses=ports.addresses,
                 traffic=Traffic(),
                 max_frame_bytes=1 << 20,
                 apis=WITHOUT_INTERCEPTED,
                 intercepted_api_keys=frozenset(),
-                topic_names=TopicNames(),
+                topic_names=topic_names,
                 login=None,
             ),
+            ports=ports,
+            topic_names=topic_names,
             dialer=BrokerDialer(router=router, cluster=cluster, access=PLAINTEXT, connect_seconds=1.0),
             local_responses=None,
             closed=self.closed,
