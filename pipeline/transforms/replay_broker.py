@@ -17,7 +17,8 @@ from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import KIND, SHARE
 from proxy.quota.measure.bucket import Bucket
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.views import NO_ID, Item, RequestView
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item, RequestView
 
 _BROKER: Final = ("cluster", "proxy", "listener", "broker")
 _AFTER: Final = StructType(

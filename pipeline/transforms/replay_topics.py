@@ -26,7 +26,8 @@ from proxy.quota.limits.topic_limits import topic_limit
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.quota import Quota
 from proxy.wire.api_keys import FETCH, PRODUCE
-from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item, RequestView, ResponseView
 
 _APIS: Final = {PRODUCER_BYTE_RATE.name: ("Produce",), CONSUMER_BYTE_RATE.name: ("Fetch", "ShareFetch")}
 _KEYS: Final = {key.name: key for key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)}

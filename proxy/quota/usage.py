@@ -15,7 +15,8 @@ from typing import Final, final
 
 from mypy_extensions import i64 as native
 
-from proxy.wire.views import NO_ID, Item
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item
 
 MAX_CLIENTS: Final = 10_000
 """Clients with a count of their own in one interval. The others share one count, so that clients that invent

@@ -31,6 +31,7 @@ from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import reject_version
 from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.apis import Api, RequestHeader, read_request_header
+from proxy.wire.cursor import HEAD, Cursor
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
@@ -38,7 +39,6 @@ from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
-from proxy.wire.walk import HEAD
 
 
 @final
@@ -74,7 +74,8 @@ class Requests:
         self._authentication: Final = authentication
         self._splitter: Final = FrameSplitter(max_frame_bytes)
         self._reader: Final = Reader(NOTHING)
-        """Reads every request that is there as a whole, one after the other."""
+        self._cursor: Final = Cursor()
+        """Both read every request that is there as a whole, one after the other."""
         self._mode: native = READING
         self._cut: CutThrough | None = None
         """The request that is cut through, while the mode is CUTTING_THROUGH."""
@@ -239,7 +240,9 @@ class Requests:
             return None
         size = frame.size - LENGTH_SIZE
         client_id = client.client_id
-        return RequestView(header.api_key, header.api_version, header.correlation_id, client_id, size)
+        return RequestView(
+            header.api_key, header.api_version, header.correlation_id, client_id, size, cursor=self._cursor
+        )
 
     def _change_client(self, raw_client_id: bytes) -> Client:
         self._client = new_client(self._client, raw_client_id, self._traffic, self._node_id)
@@ -263,6 +266,7 @@ class Requests:
             frame.size - LENGTH_SIZE,
             version >= api.flexible_from,
             self._traffic.want_items or self._engine.wants_items(header.api_key),
+            self._next_cursor(frame),
         )
         view.partial = not frame.complete
         if view.flexible:
@@ -275,7 +279,7 @@ class Requests:
         try:
             api.read_request(reader, view)
         except Short:
-            if frame.complete or view.phase == HEAD:
+            if frame.complete or view.cursor.phase == HEAD:
                 raise
         if view.client_software:
             self._produce_gate.client_is(view.client_software)
@@ -286,6 +290,13 @@ class Requests:
         if header.api_key == FETCH and self._is_omitted(frame, exchange, view, now):
             return
         self._forward_read(frame, exchange, reader, view, now)
+
+    def _next_cursor(self, frame: Frame) -> Cursor:
+        """The cursor for a request: a new one if it is cut through, and outlives this call."""
+        if not frame.complete:
+            return Cursor()
+        self._cursor.start()
+        return self._cursor
 
     def _reject(self, frame: Frame, exchange: Exchange, view: RequestView, body_at: int, now: float) -> bool:
         """Take the partitions out that quotas reject; returns whether none is left to be forwarded."""
@@ -368,7 +379,7 @@ class Requests:
         cut.feed(part.pieces)
         view = cut.exchange.request
         api = cut.exchange.api
-        if view is not None and api is not None and not view.done:
+        if view is not None and api is not None and not view.cursor.done:
             try:
                 api.read_request(cut.reader, view)
             except Short:

@@ -25,6 +25,7 @@ from proxy.relay.produce_gate import throttle_ms
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.apis import Api
+from proxy.wire.cursor import Cursor
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
@@ -69,7 +70,8 @@ class Responses:
         self._authentication: Final = authentication
         self._splitter: Final = FrameSplitter(MAX_RESPONSE_BYTES, FIRST_PART_BYTES)
         self._reader: Final = Reader(NOTHING)
-        """Reads every response that is there as a whole, one after the other."""
+        self._cursor: Final = Cursor()
+        """Both read every response that is there as a whole, one after the other."""
         self._mode: native = READING
         self._cut: CutThrough | None = None
         """The response that is cut through, while the mode is CUTTING_THROUGH."""
@@ -189,7 +191,9 @@ class Responses:
         self._output.add_broker_response(payload[LENGTH_SIZE:])
         if exchange.request is not None:
             # It took the broker's time as if the client had asked itself.
-            view = ResponseView(exchange.request.api_version, False, frame.size - LENGTH_SIZE)
+            view = ResponseView(
+                exchange.request.api_version, False, frame.size - LENGTH_SIZE, cursor=self._cursor
+            )
             exchange.throttled_until = self._charge(exchange, exchange.request, view, now)
 
     def _read_header(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
@@ -204,7 +208,7 @@ class Responses:
             self._read_body(frame, reader, exchange, api, request, now)
             return
         if request is not None:
-            view = ResponseView(request.api_version, False, frame.size - reader.offset)
+            view = ResponseView(request.api_version, False, frame.size - reader.offset, cursor=self._cursor)
             self._charge(exchange, request, view, now)
         if frame.complete:
             self._in_flight.send(frame.pieces)
@@ -220,7 +224,9 @@ class Responses:
         want_items = self._traffic.want_items or self._engine.wants_items(api.key)
         if request.fetch_rewrite is not None:
             want_items = True
-        view = ResponseView(request.api_version, request.flexible, frame.size - reader.offset, want_items)
+        body_size = frame.size - reader.offset
+        cursor = self._next_cursor(frame)
+        view = ResponseView(request.api_version, request.flexible, body_size, want_items, cursor)
         if not frame.complete:
             view.partial = True
             cut = CutThrough(frame, exchange, reader, view)
@@ -247,6 +253,13 @@ class Responses:
             self._count_items(exchange, view)
         self._in_flight.send_local()
 
+    def _next_cursor(self, frame: Frame) -> Cursor:
+        """The cursor for a response: a new one if it is cut through, and outlives this call."""
+        if not frame.complete:
+            return Cursor()
+        self._cursor.start()
+        return self._cursor
+
     def _start_cut_through(self, cut: CutThrough, now: float) -> None:
         self._change(CUTTING_THROUGH)
         self._cut = cut
@@ -266,7 +279,7 @@ class Responses:
         request = exchange.request
         api = exchange.api
         if isinstance(view, ResponseView) and request is not None and api is not None:
-            if not view.done:
+            if not view.cursor.done:
                 try:
                     api.read_response(cut.reader, request, view, self._addresses)
                 except Short:
@@ -343,7 +356,7 @@ class Responses:
         throttle_time_ms = throttle_ms(until - now)
         if throttle_time_ms > view.throttle_time_ms:
             insert(view.edits, Edit(view.throttle_at, view.throttle_at + 4, i32(throttle_time_ms)))
-            view.marked_edits += 1
+            view.cursor.marked_edits += 1
 
     def _charge_items(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
         """Charge items of a large response whose throttle_time_ms has left: it tells nothing of this wait,

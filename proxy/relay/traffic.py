@@ -5,7 +5,8 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.usage import API_KEYS, MAX_TOPIC_NAME, REST, UsageLedger
-from proxy.wire.views import NO_ID, Item
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item
 
 MAX_CLIENTS: Final = 10_000
 """Beyond so many (user, client id) pairs, and so many partitions, the rest is counted as one."""

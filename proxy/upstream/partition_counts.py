@@ -20,7 +20,7 @@ from proxy.errors import UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.broker_connection import BrokerConnection
 from proxy.upstream.partitions import Partitions, TopicKey
-from proxy.wire.views import NO_ID
+from proxy.wire.cursor import NO_ID
 
 log = logging.getLogger(__name__)
 Response = TypeVar("Response", bound=ResponsePayload)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.wire.views import NO_ID
+from proxy.wire.cursor import NO_ID
 
 REMEMBERED_SECONDS: Final = 300.0
 """Longer than a broker that serves clients is behind the controller."""

@@ -139,7 +139,7 @@ def rewrite_endpoints_tag(reader: Reader, view: ResponseView, addresses: Address
         start = reader.offset
         if tag != 0:
             reader.skip(size)
-        elif view.length_sent:
+        elif view.cursor.length_sent:
             reader.skip(size)
             view.edits.append(Edit(tag_at, tag_at + 1, uvarint(UNKNOWN_TAG)))
             view.edits.append(Edit(start, start + size, bytes(size)))
@@ -165,7 +165,7 @@ def rewrite_endpoints_array(reader: Reader, view: ResponseView, addresses: Addre
     before = len(view.edits)
     _rewrite_endpoints(reader, view, addresses)
     reader.skip_tags()
-    if view.length_sent and len(view.edits) > before:
+    if view.cursor.length_sent and len(view.edits) > before:
         del view.edits[before:]
         view.edits.append(Edit(start, reader.offset, _no_endpoints(reader.offset - start)))
 

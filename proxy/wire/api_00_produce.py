@@ -29,13 +29,13 @@ class ProduceRequest(Partitioned):
             reader.skip_string(view.flexible)  # transactional_id
         cast("RequestView", view).acks = reader.i16()
         reader.take(4)  # timeout_ms
-        view.topics_left = reader.count(view.flexible)
+        view.cursor.topics_left = reader.count(view.flexible)
         return view.want_items
 
     def read_partition(self, reader: Reader, view: View) -> int:
         size = reader.bytes_length(view.flexible)
         if view.want_heads:
-            view.head = reader.peek(min(size, BATCH_HEAD_BYTES))
+            view.cursor.head = reader.peek(min(size, BATCH_HEAD_BYTES))
         return size
 
 
@@ -48,12 +48,12 @@ class ProduceResponse(Partitioned):
         self.addresses: Final = addresses
 
     def read_head(self, reader: Reader, view: View) -> bool:
-        view.topics_left = reader.count(view.flexible)
+        view.cursor.topics_left = reader.count(view.flexible)
         return True
 
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version
-        view.error_code = reader.i16()
+        view.cursor.error_code = reader.i16()
         reader.take(8)  # base_offset
         if version >= 2:
             reader.take(8)  # log_append_time_ms

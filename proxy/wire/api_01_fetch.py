@@ -40,13 +40,13 @@ class FetchResponse(Partitioned):
             response.throttle_time_ms = reader.i32()
         answer = self._answer
         if answer is not None:
-            view.topics_left = answer.read_head(reader, view.edits)
+            view.cursor.topics_left = answer.read_head(reader, view.edits)
             for edit in view.edits:
                 response.body_size += edit.growth
             return True
         if version >= 7:
             reader.take(6)  # error_code, session_id
-        view.topics_left = reader.count(view.flexible)
+        view.cursor.topics_left = reader.count(view.flexible)
         return view.want_items or view.whole_batches or (self._rewrites and version >= ENDPOINTS_FROM)
 
     def read_partition(self, reader: Reader, view: View) -> int:
@@ -65,18 +65,18 @@ class FetchResponse(Partitioned):
                 left -= 1
         if version >= 11:
             reader.take(4)  # preferred_read_replica
-        view.records_length_at = reader.offset
+        view.cursor.records_length_at = reader.offset
         return reader.bytes_length(view.flexible)
 
     def _learn(self, reader: Reader, view: View, answer: FetchRewrite) -> None:
         """Read up to the log_start_offset, and note what it says."""
         version = view.api_version
-        topic = view.topic_id if version >= TOPIC_IDS_FROM else view.topic.encode()
+        topic = view.cursor.topic_id if version >= TOPIC_IDS_FROM else view.cursor.topic.encode()
         error_code = reader.i16()
         high_watermark = reader.i64()
         last_stable_offset = reader.i64() if version >= 4 else -1
         log_start_offset = reader.i64() if version >= 5 else -1
-        marks = answer.marks(topic, view.partition)
+        marks = answer.marks(topic, view.cursor.partition)
         self._marks = marks
         if marks is not None and error_code == 0:
             marks.high_watermark = high_watermark
@@ -85,19 +85,19 @@ class FetchResponse(Partitioned):
 
     def read_whole_batches(self, reader: Reader, view: View) -> None:
         start = reader.offset
-        size = view.records_left
+        size = view.cursor.records_left
         whole, cut_batch = read_whole_batches(reader, size)
         if self._marks is not None and size > 0:
             self._marks.batch_bytes = cut_batch
-        view.any_batch = view.any_batch or whole > 0
+        view.cursor.any_batch = view.cursor.any_batch or whole > 0
         # Without a whole batch before it, the part is all that this client gets to see of a large one.
-        if whole < size and view.any_batch:
+        if whole < size and view.cursor.any_batch:
             length = uvarint(whole + 1) if view.flexible else i32(whole)
-            cut = [Edit(view.records_length_at, start, length), Edit(start + whole, start + size, b"")]
+            cut = [Edit(view.cursor.records_length_at, start, length), Edit(start + whole, start + size, b"")]
             for edit in cut:
                 cast("ResponseView", view).body_size += edit.growth
             view.edits.extend(cut)
-            view.records_size = whole
+            view.cursor.records_size = whole
 
     def read_tail(self, reader: Reader, view: View) -> None:
         if self._rewrites and view.api_version >= ENDPOINTS_FROM:
@@ -126,7 +126,7 @@ class Fetch(Api):
         if version >= 3:
             view.max_bytes_at = reader.offset
             view.max_bytes = reader.i32()
-        view.done = True
+        view.cursor.done = True
 
     def read_response(
         self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses

@@ -36,5 +36,5 @@ class Metadata(Api):
         addresses.require()
         if view.partial:
             # Topics follow, in thousands perhaps: from here on the frame may pass as it comes.
-            view.mark = reader.mark()
-        view.done = True
+            view.cursor.mark = reader.mark()
+        view.cursor.done = True

@@ -42,4 +42,4 @@ class FindCoordinator(Api):
                 reader.skip_tags()
                 left -= 1
         addresses.require()
-        view.done = True
+        view.cursor.done = True

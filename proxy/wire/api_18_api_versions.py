@@ -32,7 +32,7 @@ class ApiVersions(Api):
         return False
 
     def read_request(self, reader: Reader, view: RequestView) -> None:
-        view.done = True
+        view.cursor.done = True
         if view.api_version < 3:
             return
         try:
@@ -61,7 +61,7 @@ class ApiVersions(Api):
         if view.api_version >= 1 and (flexible or not view.flexible):
             view.throttle_at = reader.offset
             view.throttle_time_ms = reader.i32()
-        view.done = True
+        view.cursor.done = True
 
     def _read_api(self, reader: Reader, view: ResponseView, flexible: bool) -> bool:
         """Read one key with its versions, lower the newest to what the proxy reads; False: no version is

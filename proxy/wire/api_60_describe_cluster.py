@@ -41,4 +41,4 @@ class DescribeCluster(Api):
             reader.skip_tags()
             left -= 1
         addresses.require()
-        view.done = True
+        view.cursor.done = True

@@ -44,7 +44,7 @@ class ShareFetch(Api):
     flexible_from = 0
 
     def read_request(self, reader: Reader, view: RequestView) -> None:
-        view.done = True
+        view.cursor.done = True
         try:
             self._read_head(reader, view)
         except Short:

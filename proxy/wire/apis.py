@@ -43,14 +43,16 @@ class Api:
         return api_version >= self.flexible_from
 
     def read_request(self, reader: Reader, view: RequestView) -> None:
-        """Read the body into the view, and set `view.done` at its end."""
-        view.done = True
+        """Read the body into the view, and set `view.cursor.done` at its end."""
+        view.cursor.done = True
 
     def read_response(
         self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses
     ) -> None:
-        """Read the body into the view, with edits that replace the brokers' addresses; set `view.done`."""
-        view.done = True
+        """Read the body into the view, with edits that replace the brokers' addresses; set
+        `view.cursor.done`.
+        """
+        view.cursor.done = True
 
 
 @final

@@ -28,7 +28,7 @@ class ShareResponse(Partitioned):
         reader.skip_string(True)  # error_message
         if view.api_version >= self.lock_timeout_from:
             reader.take(4)  # acquisition_lock_timeout_ms
-        view.topics_left = reader.count(True)
+        view.cursor.topics_left = reader.count(True)
         return True
 
     def read_tail(self, reader: Reader, view: View) -> None:

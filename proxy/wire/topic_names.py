@@ -4,7 +4,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from proxy.wire.views import NO_ID, Item
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item
 
 KNOWN_AT_MOST: Final = 200_000
 """Beyond this the cache starts anew: topics come and go, and nobody tells which ids are gone."""

@@ -10,12 +10,9 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 from mypy_extensions import mypyc_attr
 
+from proxy.wire.cursor import Cursor
 from proxy.wire.edit import Edit
 from proxy.wire.fetch_rewrite import FetchRewrite
-from proxy.wire.reader import Mark
-
-NO_ID: Final = b"\0" * 16
-"""Kafka's null topic id."""
 
 
 @final
@@ -51,9 +48,13 @@ NO_ITEMS: Final[list[Item]] = []
 
 
 class View:
-    """What requests and responses have in common, and how far the reading of one has come."""
+    """What requests and responses have in common: what the quotas read, and the edits that the frame needs.
 
-    def __init__(self, api_version: native, flexible: bool, want_items: bool) -> None:
+    How far the reading has come is in the cursor.
+    """
+
+    def __init__(self, api_version: native, flexible: bool, want_items: bool, cursor: Cursor | None) -> None:
+        self.cursor: Final[Cursor] = Cursor() if cursor is None else cursor
         self.api_version = api_version
         self.flexible = flexible
         """Whether this version has compact strings and tagged fields."""
@@ -63,31 +64,10 @@ class View:
         self.want_heads = False
         """Produce requests: whether the items have the heads of their record batches."""
         self._edits: list[Edit] | None = None
-        self.done = False
-        """Whether all that the proxy wants to know has been read."""
         self.partial = False
         """Whether the frame is cut through: its end is not there yet."""
-        self.length_sent = False
-        """Whether the frame's length is already on its way, so that no further edit may change it."""
-        self.mark: Mark | None = None
-        """In a partial frame: where the next step begins; what stands before may go on."""
-        self.marked_edits: native = 0
-        """How many edits lie before the mark; the rest are made anew when the next step is read again."""
-        self.phase: native = 0
-        self.topics_left: native = 0
-        self.partitions_left: native = 0
-        self.records_left: native = 0
-        self.topic = ""
-        self.topic_id = NO_ID
-        self.partition: native = 0
-        self.head = b""
-        self.error_code: native = 0
-        self.records_size: native = 0
-        self.records_length_at: native = 0
         self.whole_batches = False
         """Fetch: whether the part of a batch that a partition's records end with is cut off."""
-        self.any_batch = False
-        """Whether a whole batch has been read."""
 
     @property
     def edited(self) -> bool:
@@ -117,8 +97,9 @@ class RequestView(View):
         size: native,
         flexible: bool = False,
         want_items: bool = False,
+        cursor: Cursor | None = None,
     ) -> None:
-        super().__init__(api_version, flexible, want_items)
+        super().__init__(api_version, flexible, want_items, cursor)
         self.api_key = api_key
         self.correlation_id = correlation_id
         self.client_id = client_id
@@ -154,9 +135,14 @@ class ResponseView(View):
     """What the proxy reads of a response."""
 
     def __init__(
-        self, api_version: native, flexible: bool, body_size: native, want_items: bool = False
+        self,
+        api_version: native,
+        flexible: bool,
+        body_size: native,
+        want_items: bool = False,
+        cursor: Cursor | None = None,
     ) -> None:
-        super().__init__(api_version, flexible, want_items)
+        super().__init__(api_version, flexible, want_items, cursor)
         self.body_size = body_size
         """Bytes after the response header (Kafka's fetch quota counts these and four more)."""
         self.throttle_at: native = -1

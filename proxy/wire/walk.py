@@ -8,11 +8,11 @@ its mark.
 
 from typing import Final
 
+from proxy.wire.cursor import HEAD, NO_ID, Cursor
 from proxy.wire.errors import Short
 from proxy.wire.reader import Reader
-from proxy.wire.views import NO_ID, Item, View
+from proxy.wire.views import Item, View
 
-HEAD: Final = 0
 TOPIC: Final = 1
 PARTITION: Final = 2
 RECORDS: Final = 3
@@ -27,7 +27,7 @@ class Partitioned:
     """The first version that names topics by id."""
 
     def read_head(self, reader: Reader, view: View) -> bool:
-        """Read up to the topics and set `topics_left`; return whether the rest has to be read as well."""
+        """Read up to the topics and set the cursor's `topics_left`; return whether to read on."""
         raise NotImplementedError
 
     def read_partition(self, reader: Reader, view: View) -> int:
@@ -49,70 +49,72 @@ class Partitioned:
 
 def walk(message: Partitioned, reader: Reader, view: View) -> None:
     """Read on from where the last call came to, until the message ends or the bytes do (Short)."""
-    while not view.done:
+    cursor = view.cursor
+    while not cursor.done:
         if view.partial:
             _mark(reader, view)
-        phase = view.phase
+        phase = cursor.phase
         if phase == PARTITION:
-            _partition(message, reader, view)
+            _partition(message, reader, view, cursor)
         elif phase == RECORDS and view.whole_batches and not view.partial:
             message.read_whole_batches(reader, view)
-            view.phase = AFTER_RECORDS
+            cursor.phase = AFTER_RECORDS
         elif phase == RECORDS:
-            view.records_left = reader.skip_available(view.records_left)
-            if view.records_left > 0:
+            cursor.records_left = reader.skip_available(cursor.records_left)
+            if cursor.records_left > 0:
                 if view.partial:
                     _mark(reader, view)
-                raise Short(f"{view.records_left} bytes of records are to come")
-            view.phase = AFTER_RECORDS
+                raise Short(f"{cursor.records_left} bytes of records are to come")
+            cursor.phase = AFTER_RECORDS
         elif phase == AFTER_RECORDS:
             message.read_after_records(reader, view)
             if view.want_items:
-                view.items.append(_item(view))
-            view.phase = PARTITION
+                view.items.append(_item(cursor))
+            cursor.phase = PARTITION
         elif phase == TOPIC:
-            _topic(message, reader, view)
+            _topic(message, reader, view, cursor)
         elif phase == HEAD:
-            view.done = not message.read_head(reader, view)
-            view.phase = TOPIC
+            cursor.done = not message.read_head(reader, view)
+            cursor.phase = TOPIC
         else:
             message.read_tail(reader, view)
-            view.done = True
+            cursor.done = True
 
 
-def _item(view: View) -> Item:
-    size = view.records_size
-    return Item(view.topic, view.topic_id, view.partition, size, view.head, view.error_code)
+def _item(cursor: Cursor) -> Item:
+    size = cursor.records_size
+    return Item(cursor.topic, cursor.topic_id, cursor.partition, size, cursor.head, cursor.error_code)
 
 
 def _mark(reader: Reader, view: View) -> None:
-    view.mark = reader.mark()
-    view.marked_edits = len(view.edits)
+    cursor = view.cursor
+    cursor.mark = reader.mark()
+    cursor.marked_edits = len(view.edits)
 
 
-def _topic(message: Partitioned, reader: Reader, view: View) -> None:
-    if view.topics_left == 0:
-        view.phase = TAIL
+def _topic(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> None:
+    if cursor.topics_left == 0:
+        cursor.phase = TAIL
         return
     if view.api_version >= message.topic_id_from:
-        view.topic_id = reader.uuid()
+        cursor.topic_id = reader.uuid()
     elif view.want_items:
-        view.topic_id = NO_ID
-        view.topic = reader.string(view.flexible)
+        cursor.topic_id = NO_ID
+        cursor.topic = reader.string(view.flexible)
     else:
         reader.skip_string(view.flexible)
-    view.partitions_left = reader.count(view.flexible)
-    view.topics_left -= 1
-    view.phase = PARTITION
+    cursor.partitions_left = reader.count(view.flexible)
+    cursor.topics_left -= 1
+    cursor.phase = PARTITION
 
 
-def _partition(message: Partitioned, reader: Reader, view: View) -> None:
-    if view.partitions_left == 0:
+def _partition(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> None:
+    if cursor.partitions_left == 0:
         if view.flexible:
             reader.skip_tags()
-        view.phase = TOPIC
+        cursor.phase = TOPIC
         return
-    view.partition = reader.i32()
-    view.records_size = view.records_left = message.read_partition(reader, view)
-    view.partitions_left -= 1
-    view.phase = RECORDS
+    cursor.partition = reader.i32()
+    cursor.records_size = cursor.records_left = message.read_partition(reader, view)
+    cursor.partitions_left -= 1
+    cursor.phase = RECORDS

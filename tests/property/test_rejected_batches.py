@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.rejection.rejected_batches import RejectedBatches
+from proxy.wire.cursor import NO_ID
 from proxy.wire.producer_batch import ProducerBatch
-from proxy.wire.views import NO_ID, Item
+from proxy.wire.views import Item
 
 WHO = Identity("u", "c", "127.0.0.1")
 BUCKET = Bucket(quota="q", limit=1.0, rule=RateRule(burst_seconds=1.0), now=0.0)

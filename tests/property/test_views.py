@@ -9,8 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.dispatch import APIS
 from proxy.wire.api_keys import API_VERSIONS, FETCH, PRODUCE
+from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import Edit, i32
-from proxy.wire.views import NO_ID
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
     BROKER_HOST,

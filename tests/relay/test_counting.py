@@ -8,7 +8,7 @@ import kio.schema.produce.v13.request as produce_v13
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.views import NO_ID
+from proxy.wire.cursor import NO_ID
 from tests.support.messages.exchanges import (
     TOPIC,
     answered,

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.traffic import Traffic
-from proxy.wire.views import NO_ID
+from proxy.wire.cursor import NO_ID
 from tests.support.messages.exchanges import (
     TOPIC,
     answered,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.relay.traffic import Traffic
+from proxy.wire.cursor import NO_ID
 from proxy.wire.topic_names import TopicNames
-from proxy.wire.views import NO_ID
 from tests.support.messages.exchanges import (
     TOPIC,
     fetch,

@@ -35,8 +35,8 @@ from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.store.quota_store import ConfigChange
+from proxy.wire.cursor import NO_ID
 from proxy.wire.errors import ProtocolError
-from proxy.wire.views import NO_ID
 
 DEFAULT_TOPIC: Final = ConfigResource(TOPIC, DEFAULT_RESOURCE)
 

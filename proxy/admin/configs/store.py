@@ -13,7 +13,7 @@ from proxy.errors import UpstreamUnavailable
 from proxy.quota.identity import Identity
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.quota_store import ConfigChange, Conflict, QuotaStore, StoreOff, StoreUnavailable
-from proxy.wire.views import NO_ID
+from proxy.wire.cursor import NO_ID
 
 log = logging.getLogger(__name__)
 

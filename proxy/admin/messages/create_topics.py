@@ -14,10 +14,10 @@ from proxy.admin.messages.fields import NO_TAGS, read_nullable, skip_tags, write
 from proxy.admin.messages.topics import Topic, TopicFields, TopicsApi, TopicsRequest, skip_assignments
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
+from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import count, i16, i32, string
 from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
-from proxy.wire.views import NO_ID
 
 MESSAGE_FROM: Final = 1
 CONFIGS_FROM: Final = 5

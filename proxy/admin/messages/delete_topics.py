@@ -10,10 +10,10 @@ from proxy.admin.messages.fields import NO_TAGS, read_nullable, skip_tags, write
 from proxy.admin.messages.topics import NEVER, TopicFields, TopicsApi
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
+from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import i16
 from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
-from proxy.wire.views import NO_ID
 
 MESSAGE_FROM: Final = 5
 TOPIC_ID_FROM: Final = 6

@@ -13,10 +13,10 @@ from proxy.admin.messages.fields import frame, open_request, open_response, skip
 from proxy.admin.yielder import Yielder
 from proxy.upstream.partitions import TopicKey
 from proxy.wire.apis import RequestHeader
+from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import count, i32
 from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
-from proxy.wire.views import NO_ID
 
 NO_COUNT: Final = -1
 NEVER: Final = 1 << 15

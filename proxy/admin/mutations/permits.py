@@ -21,7 +21,7 @@ from proxy.admin.yielder import Yielder
 from proxy.errors import UpstreamUnavailable
 from proxy.upstream.partition_counts import PartitionCounts
 from proxy.upstream.partitions import Partitions, RecentMutations, TopicKey, to_delete, to_grow
-from proxy.wire.views import NO_ID
+from proxy.wire.cursor import NO_ID
 
 log = logging.getLogger(__name__)
 MOST_PARTITIONS: Final = 10_000

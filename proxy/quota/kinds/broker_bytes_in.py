@@ -28,7 +28,8 @@ from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item, RequestView, ResponseView
 
 API_KEYS: Final = (PRODUCE,)
 TOTAL: Final = TOTAL_BYTES_IN_THRESHOLD.name

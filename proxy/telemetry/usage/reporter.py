@@ -13,7 +13,7 @@ from proxy.telemetry.topic_name_lookup import TopicNameLookup
 from proxy.telemetry.usage.events import Encoded, UsageEvent, encode
 from proxy.telemetry.usage.sink import Sink
 from proxy.wire.api_keys import api_name
-from proxy.wire.views import NO_ID
+from proxy.wire.cursor import NO_ID
 
 log = logging.getLogger(__name__)
 AT_A_TIME: Final = 200

@@ -43,7 +43,7 @@ def read_request(pieces: list[bytes], want_items: bool = True) -> RequestView:
     if view.flexible:
         reader.skip_tags()
     api.read_request(reader, view)
-    assert view.done
+    assert view.cursor.done
     return view
 
 
@@ -83,9 +83,9 @@ def read_response(
     """The view of a whole response; `length_sent`: as though its length were on its way already."""
     api = api_of(api_key)
     reader, view = start_response(api, version, pieces, want_items)
-    view.length_sent = length_sent
+    view.cursor.length_sent = length_sent
     api.read_response(reader, request_view(api, version, fetch_rewrite), view, PORTS)
-    assert view.done
+    assert view.cursor.done
     return view
 
 
@@ -133,13 +133,13 @@ def pass_response(
         frame.complete = at == len(parts) - 1
         if at > 0:
             passing.feed([part])
-        if not view.done and ends_short(api, reader, request, view):
+        if not view.cursor.done and ends_short(api, reader, request, view):
             assert not frame.complete, "the message is longer than its frame"
         if not passing.settled and passing.has_read(view.throttle_at):
             passing.settled = True
             if view.throttle_at >= 0 and throttle_time_ms > view.throttle_time_ms:
                 announce(view, throttle_time_ms)
-                view.marked_edits += 1
+                view.cursor.marked_edits += 1
         passed.append(b"".join(passing.take()))
     assert passing.waiting == 0
     return passed, view

@@ -17,7 +17,8 @@ from proxy.quota_callback import (
     TopicPartition,
     load_callback,
 )
-from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item, RequestView, ResponseView
 
 ALICE = Identity("alice", "app", "127.0.0.1")
 BOB = Identity("bob", "app", "127.0.0.1")

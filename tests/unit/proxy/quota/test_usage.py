@@ -11,7 +11,8 @@ from proxy.quota.usage import (
     Tally,
     UsageLedger,
 )
-from proxy.wire.views import NO_ID, Item
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item
 
 PRODUCE, FETCH = 0, 1
 ID = bytes(range(16))

@@ -44,7 +44,7 @@ def test_without_a_view_everything_goes_on_at_once():
 
 def test_a_view_that_is_done_lets_everything_pass():
     view = ResponseView(0, False, 8)
-    view.done = True
+    view.cursor.done = True
     through = passing([b"abcd", b"efgh"], view)
     assert taken(through) == b"abcd"
     through.feed([b"efgh"])
@@ -57,7 +57,7 @@ def test_nothing_goes_on_before_there_is_a_mark():
     assert (taken(through), through.waiting, through.has_read(0)) == (b"", 4, False)
     reader = Reader([b"abcd"])
     reader.i16()
-    view.mark = reader.mark()
+    view.cursor.mark = reader.mark()
     assert taken(through) == b"ab"
     assert (through.has_read(1), through.has_read(2), through.has_read(-1)) == (True, False, False)
     assert (taken(through), through.waiting) == (b"", 2)
@@ -65,12 +65,12 @@ def test_nothing_goes_on_before_there_is_a_mark():
 
 def test_edits_of_a_view_that_is_done_are_made_as_their_bytes_go():
     view = ResponseView(0, False, 8)
-    view.done = True
+    view.cursor.done = True
     view.edits[:] = [Edit(4, 6, b"XYZ")]
     parts = [b"\0\0\0\x0c", b"abcd", b"efgh", b"ijkl"]
     through = passing([b"".join(parts[:2]), *parts[2:]], view)
     assert taken(through) == b"\0\0\0\x0d" + b"XYZcd"
-    assert view.length_sent
+    assert view.cursor.length_sent
     for part in parts[2:]:
         through.feed([part])
         assert taken(through) == part
@@ -120,7 +120,7 @@ def test_bytes_go_on_as_soon_as_they_are_read():
     passed, view = pass_response(
         FETCH, 16, [frame[at : at + 100] for at in range(0, len(frame), 100)], 0, True
     )
-    assert view.done
+    assert view.cursor.done
     assert [len(part) for part in passed[1:90]] == [100] * 89
     assert [item.size for item in view.items] == [10_000]
 
@@ -130,7 +130,7 @@ def test_what_has_gone_on_is_let_go():
     frame = response_frame(response)
     reader = Reader([frame[:200]], 9)
     view = ResponseView(16, True, len(frame))
-    view.mark = reader.mark()
+    view.cursor.mark = reader.mark()
     through = passing([frame[:200], frame[200:]], view)
     through.feed([b"more"])
     assert through.reader.pieces == [b"more"]

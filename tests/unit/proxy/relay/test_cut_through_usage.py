@@ -6,9 +6,10 @@ from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.traffic import Traffic
+from proxy.wire.cursor import NO_ID
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
-from proxy.wire.views import NO_ID, Item, RequestView
+from proxy.wire.views import Item, RequestView
 
 
 @pytest.mark.parametrize("inbound", [True, False])

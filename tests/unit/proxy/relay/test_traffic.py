@@ -1,6 +1,7 @@
 from proxy.quota.usage import API_KEYS, REST
 from proxy.relay.traffic import MAX_CLIENTS, MAX_PARTITIONS, Traffic
-from proxy.wire.views import NO_ID, Item
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item
 
 ID = bytes(range(16))
 

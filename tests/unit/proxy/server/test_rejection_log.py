@@ -9,7 +9,8 @@ from proxy.quota.rejection.rejections import RejectedTopic
 from proxy.server import rejection_log
 from proxy.server.log_limit import LINES
 from proxy.server.rejection_log import RejectionLog
-from proxy.wire.views import NO_ID, Item, RequestView
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item, RequestView
 from tests.unit.proxy.telemetry.metrics.test_rejections import WHO, rejecting
 
 

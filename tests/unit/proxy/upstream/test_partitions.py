@@ -1,5 +1,5 @@
 from proxy.upstream.partitions import Partitions, RecentMutations, to_delete, to_grow
-from proxy.wire.views import NO_ID
+from proxy.wire.cursor import NO_ID
 
 ONE, OTHER = b"1" * 16, b"2" * 16
 

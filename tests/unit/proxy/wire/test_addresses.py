@@ -22,7 +22,7 @@ NO_TAGS = b"\0"
 
 def view(flexible=True, length_sent=False):
     made = ResponseView(1, flexible, 100)
-    made.length_sent = length_sent
+    made.cursor.length_sent = length_sent
     return made
 
 

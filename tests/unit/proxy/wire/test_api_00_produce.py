@@ -6,7 +6,7 @@ import kio.schema.produce.v13.response as v13_response
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.wire.views import NO_ID
+from proxy.wire.cursor import NO_ID
 from tests.support.messages.exchanges import TOPIC, milliseconds, produce, produced
 from tests.support.messages.kio_messages import (
     BROKER_HOST,

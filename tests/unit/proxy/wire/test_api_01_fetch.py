@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import Edit, i32
 from proxy.wire.errors import Short
-from proxy.wire.views import NO_ID
 from tests.support.messages.exchanges import TOPIC, fetch, fetch_response, fetched
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
@@ -97,7 +97,7 @@ def test_records_are_measured_by_partition(version):
 def test_without_a_wish_for_items_only_the_head_is_read(version):
     frame = response_frame(fetch_response(version, bytes(70)))
     view = read_response(1, version, [frame[:30]], want_items=False)
-    assert (view.done, view.items) == (True, [])
+    assert (view.cursor.done, view.items) == (True, [])
 
 
 @pytest.mark.parametrize("version", [16, 17, 18])

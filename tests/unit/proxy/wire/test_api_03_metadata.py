@@ -68,7 +68,7 @@ def test_in_a_partial_frame_the_mark_is_behind_the_brokers(version):
         try:
             api.read_response(reader, request_view(api, version), view, PORTS)
         except Short:
-            assert view.mark is None
+            assert view.cursor.mark is None
         else:
-            assert view.mark is not None
-            assert frame.rindex(BROKER_HOST.encode()) < view.mark.base + view.mark.pos <= size
+            assert view.cursor.mark is not None
+            assert frame.rindex(BROKER_HOST.encode()) < view.cursor.mark.base + view.cursor.mark.pos <= size

@@ -42,7 +42,7 @@ def test_an_api_that_overrides_nothing_wants_nothing():
     api.read_request(Reader([b""]), request)
     response = ResponseView(0, False, 0)
     api.read_response(Reader([b""]), request, response, Ports())
-    assert (request.done, response.done) == (True, True)
+    assert (request.cursor.done, response.cursor.done) == (True, True)
 
 
 def test_the_response_header_has_tags_from_the_first_flexible_version_on():

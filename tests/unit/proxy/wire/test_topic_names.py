@@ -1,8 +1,9 @@
 """Names of topics by their ids."""
 
 from proxy.wire import topic_names
+from proxy.wire.cursor import NO_ID
 from proxy.wire.topic_names import TopicNames
-from proxy.wire.views import NO_ID, Item
+from proxy.wire.views import Item
 
 ID = bytes(15) + b"\x01"
 OTHER = bytes(15) + b"\x02"

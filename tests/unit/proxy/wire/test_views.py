@@ -1,4 +1,5 @@
-from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item, RequestView, ResponseView
 
 
 def test_a_request_view_starts_with_what_most_requests_have():
@@ -10,7 +11,7 @@ def test_a_request_view_starts_with_what_most_requests_have():
         "client",
         100,
     )
-    assert (view.flexible, view.want_items, view.done, view.partial) == (True, True, False, False)
+    assert (view.flexible, view.want_items, view.cursor.done, view.partial) == (True, True, False, False)
     assert view.acks == 1, "an answer comes"
     assert view.replica_id == -1, "a consumer"
     assert (view.max_bytes, view.max_bytes_at, view.min_bytes_at) == (-1, -1, -1)

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.wire.cursor import NO_ID
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader
-from proxy.wire.views import NO_ID, RequestView
+from proxy.wire.views import RequestView
 from tests.support.messages.exchanges import TOPIC, fetch_response, produce
 from tests.support.messages.kio_messages import read_frame, request_frame, request_type, response_frame
 from tests.support.messages.reading import (
@@ -57,7 +58,7 @@ def test_items_come_out_however_the_frame_is_split(version):
 def test_without_a_wish_for_items_nothing_past_the_head_is_read():
     frame = produce_request()
     view = read_request([frame[:40]], want_items=False)
-    assert (view.items, view.done) == ([], True)
+    assert (view.items, view.cursor.done) == ([], True)
 
 
 @pytest.mark.parametrize("version", [7, 9])
@@ -80,19 +81,19 @@ def test_a_partial_frame_is_read_on_from_its_mark(version, step):
     view.partial = True
     marks = []
     for at in range(body, len(frame), step):
-        if view.mark is not None:
-            reader.back_to(view.mark)
+        if view.cursor.mark is not None:
+            reader.back_to(view.cursor.mark)
             reader.release()
-            view.mark = reader.mark()
+            view.cursor.mark = reader.mark()
         reader.pieces.append(frame[at : at + step])
         try:
             api.read_request(reader, view)
         except Short:
-            assert not view.done
-        assert view.mark is not None
-        marks.append(view.mark.base + view.mark.pos)
+            assert not view.cursor.done
+        assert view.cursor.mark is not None
+        marks.append(view.cursor.mark.base + view.cursor.mark.pos)
         assert marks[-1] <= at + step
-    assert view.done
+    assert view.cursor.done
     assert items_of(view) == ITEMS
     assert marks == sorted(marks)
 
@@ -114,19 +115,19 @@ def test_records_are_skipped_as_they_come():
     view.partial = True
     with pytest.raises(Short, match="bytes of records are to come"):
         api.read_response(reader, request_view(api, 11), view, PORTS)
-    assert view.mark is not None
-    assert view.mark.base + view.mark.pos == 300
+    assert view.cursor.mark is not None
+    assert view.cursor.mark.base + view.cursor.mark.pos == 300
     reader.release()
     assert reader.pieces == []
 
 
 def test_a_whole_view_has_no_mark():
-    assert read_request([produce_request()]).mark is None
+    assert read_request([produce_request()]).cursor.mark is None
 
 
 def test_edits_before_the_mark_are_known():
     view = read_response(1, 11, [response_frame(fetch_response(11, b""))])
-    assert view.marked_edits == 0
+    assert view.cursor.marked_edits == 0
 
 
 @pytest.mark.parametrize("size", [-2, -(2**31)])

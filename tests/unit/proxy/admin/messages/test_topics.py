@@ -17,8 +17,8 @@ from proxy.admin.messages.topics import (
 )
 from proxy.admin.mutations.mutations import TOPIC_APIS
 from proxy.admin.yielder import STEPS, Yielder
+from proxy.wire.cursor import NO_ID
 from proxy.wire.errors import Malformed
-from proxy.wire.views import NO_ID
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
     LENGTH,

@@ -4,7 +4,7 @@ import pytest
 
 from proxy.admin.mutations.permits import MOST_PARTITIONS
 from proxy.upstream.partitions import Partitions
-from proxy.wire.views import NO_ID
+from proxy.wire.cursor import NO_ID
 from tests.support.messages.mutations import create_partitions, create_topics, delete_topics, topic_id
 from tests.support.stories.mutation_story import EXISTS, NOT_THERE, Story
 

@@ -14,7 +14,8 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.stories.enforcement import enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")

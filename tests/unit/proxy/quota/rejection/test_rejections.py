@@ -7,7 +7,8 @@ from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.quota import Quota
 from proxy.quota.rejection import rejections as module
 from proxy.quota.rejection.rejections import NOTHING_REJECTED, OUT_OF_ORDER, REST, Rejections
-from proxy.wire.views import NO_ID, Item, RequestView
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item, RequestView
 
 WHO = Identity("u", "c", "127.0.0.1")
 MAX_SECONDS = 10.0

@@ -8,7 +8,8 @@ from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_TH
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.telemetry.metrics.rejections import rejection_families
-from proxy.wire.views import NO_ID, Item, RequestView
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item, RequestView
 
 WHO = Identity("u", "c", "127.0.0.1")
 VIEW = ClusterView("", {1: Node(1, "b", 9)}, {}, {("orders", 0): Partition(1, (1,), frozenset([1]))})

@@ -10,7 +10,8 @@ from proxy.quota.usage import UsageLedger
 from proxy.telemetry.usage.events import UsageEvent
 from proxy.telemetry.usage.reporter import Source, UsageReporter, name_of_this_run
 from proxy.telemetry.usage.sink import Sink
-from proxy.wire.views import NO_ID, Item
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item
 
 ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
 PRODUCE, FETCH = 0, 1

@@ -11,7 +11,8 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
-from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.stories.enforcement import enforcement
 from tests.support.stories.move import (
     MEBIBYTE,

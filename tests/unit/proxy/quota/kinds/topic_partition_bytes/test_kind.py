@@ -19,8 +19,9 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
+from proxy.wire.cursor import NO_ID
 from proxy.wire.fetch_rewrite import Watermarks
-from proxy.wire.views import NO_ID, Item, RequestView, ResponseView
+from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.stories.enforcement import enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")

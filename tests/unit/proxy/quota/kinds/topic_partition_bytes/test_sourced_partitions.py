@@ -7,7 +7,8 @@ from proxy.quota.kinds.topic_partition_bytes.sourced_partitions import SourcedPa
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
 from proxy.quota.measure.bucket import RateRule
-from proxy.wire.views import NO_ID, Item
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item
 
 WHO = Identity("alice", "app", "127.0.0.1")
 RULE = RateRule(burst_seconds=1.0)

@@ -1,0 +1,46 @@
+"""Cursor: how far the reading of a message has come."""
+
+from typing import Final, final
+
+from mypy_extensions import i64 as native
+
+from proxy.wire.reader import Mark
+
+NO_ID: Final = b"\0" * 16
+"""Kafka's null topic id."""
+HEAD: Final = 0
+"""The first phase of a walk: see proxy.wire.walk."""
+
+
+@final
+class Cursor:
+    """A frame that is there as a whole is read in one call, so a connection has one cursor for all of them.
+    A frame that is cut through has its own.
+    """
+
+    def __init__(self) -> None:
+        self.topics_left: native = 0
+        self.partitions_left: native = 0
+        self.records_left: native = 0
+        self.partition: native = 0
+        self.records_size: native = 0
+        self.records_length_at: native = 0
+        self.start()
+
+    def start(self) -> None:
+        """Begin with another message. The numbers that a step sets before another reads them stay."""
+        self.done = False
+        """Whether all that the proxy wants to know has been read."""
+        self.length_sent = False
+        """Whether the frame's length is already on its way, so that no further edit may change it."""
+        self.mark: Mark | None = None
+        """In a frame that is cut through: where the next step begins; the bytes before may be forwarded."""
+        self.marked_edits: native = 0
+        """How many edits lie before the mark; the rest are made anew when the next step is read again."""
+        self.phase: native = HEAD
+        self.topic = ""
+        self.topic_id = NO_ID
+        self.head = b""
+        self.error_code: native = 0
+        self.any_batch = False
+        """Whether a whole batch has been read."""
