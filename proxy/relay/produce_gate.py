@@ -1,9 +1,8 @@
-"""ProduceGate: partitions of Produce requests that quotas reject do not go on to the broker.
+"""ProduceGate: partitions of Produce requests that quotas reject are not forwarded.
 
-The rest of the request does, and the answer that comes back to the client holds all of its partitions. A
-request of which nothing is left is answered here, in its turn. A producer that asks for no answers (acks=0)
-cannot be told: what is rejected is dropped, and the connection ends soon after, which is how a broker says
-that something went wrong.
+The rest of the request is, and the client's response has all of its partitions. If every partition is rejected,
+the relay answers the request itself, in its turn. A producer with acks=0 gets no responses: its rejected
+batches are dropped, and its connection ends soon after, which is how a broker says that something went wrong.
 """
 
 import math
@@ -49,22 +48,22 @@ class ProduceGate:
         """
         self._names.fill(view.items)
         verdict = self._engine.reject(view, exchange.client, now)
-        held = verdict.items
-        if not held:
+        places = verdict.items
+        if not places:
             return False
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = now + verdict.throttle_seconds
             self._in_flight.mute(exchange.throttled_until)
-        rejected = [view.items[place] for place in held]
+        rejected = [view.items[place] for place in places]
         if view.acks == 0:
             self.closing = f"a producer with acks=0 is over a quota: {len(rejected)} batches were dropped"
             self._in_flight.mute(now + UNANSWERED_SECONDS)
         error_code = self._engine.rejection_error(self._retries_throttling)
         exchange.rejection = Rejection(rejected, error_code, REJECTED_MESSAGE)
         if len(rejected) < len(view.items):
-            gone = frozenset(held)
+            gone = frozenset(places)
             view.items = [item for place, item in enumerate(view.items) if place not in gone]
-            view.edits.extend(cut(frame.pieces, body_at, view.api_version, view.flexible, held))
+            view.edits.extend(cut(frame.pieces, body_at, view.api_version, view.flexible, places))
             for edit in view.edits:
                 view.size += edit.growth
             return False
@@ -73,7 +72,7 @@ class ProduceGate:
         return True
 
     def _answer(self, exchange: Exchange, view: RequestView, rejection: Rejection, now: float) -> None:
-        """Answer a request of which the broker does not hear."""
+        """Answer a request that is not forwarded."""
         until = exchange.throttled_until
         response = answer(view, rejection, throttle_ms(until - now))
         local = local_exchange(exchange.correlation_id, exchange.client, PRODUCE, response)

@@ -1,4 +1,4 @@
-"""Traffic: what passes through a listener, counted in plain integers and read when somebody scrapes."""
+"""Traffic: the counters of a listener, plain integers that a scrape reads."""
 
 from typing import Final, final
 
@@ -49,7 +49,7 @@ class Traffic:
         """Whether any of this counts by partition."""
         self._requests: Final = [Count() for _ in range(API_KEYS)]
         self.unread_fetches = 0
-        """Fetches between brokers whose version the proxy cannot read; they pass without quotas."""
+        """Fetches between brokers whose version the proxy cannot read; they are forwarded without quotas."""
         self.total: Final = Bytes()
         self.clients: Final[dict[tuple[str, str], Bytes]] = {}
         """By (user, client id)."""

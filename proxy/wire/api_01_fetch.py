@@ -29,7 +29,7 @@ class FetchResponse(Partitioned):
         self.addresses: Final = addresses
         self._rewrites: Final = addresses.rewrites
         self._answer: Final = answer
-        """What is to be learned from it and put into it; None where it passes as it is."""
+        """What to learn from it and to put into it; None if it is forwarded as it is."""
         self._marks: Watermarks | None = None
 
     def read_head(self, reader: Reader, view: View) -> bool:

@@ -35,6 +35,6 @@ class Metadata(Api):
             left -= 1
         addresses.require()
         if view.partial:
-            # Topics follow, in thousands perhaps: from here on the frame may pass as it comes.
+            # Topics follow, perhaps thousands: from here on the frame may be forwarded as it arrives.
             view.cursor.mark = reader.mark()
         view.cursor.done = True

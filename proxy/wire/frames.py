@@ -1,10 +1,10 @@
 """Frames: chunks from a socket become Kafka's length-prefixed frames, without being joined.
 
-A frame up to CUT_THROUGH_BYTES is handed out whole. A larger one is cut through: handed out once `hold_bytes`
-of it are there, and again whenever more has come, so that memory per connection is bounded by neither the
-frame's length nor what a peer announces. Nothing of a frame is handed out before `hold_bytes` of it are
-there: a broker allocates a frame's whole length as soon as it reads it, so a bare length must never be passed
-on. Nor is how many pieces a frame has left to the peer: small chunks are joined.
+A frame up to CUT_THROUGH_BYTES is handed out whole. A larger one is cut through: handed out once
+`first_part_bytes` of it are there, and again whenever more has arrived, so that neither a frame's length nor
+what a peer announces decides the memory of a connection. Nothing of a frame is handed out before: a broker
+allocates a frame's whole length as soon as it reads the length, so a bare length must never be forwarded. Small
+chunks are joined, so that a peer does not decide how many pieces a frame has.
 """
 
 from typing import Final, final
@@ -22,7 +22,7 @@ JOINED_BYTES: Final = 4096
 
 @final
 class Frame:
-    """One frame in pieces, its length in front. It holds until the splitter is asked for the next one."""
+    """One frame in pieces, its length in front. It is valid until the splitter is asked for the next one."""
 
     __slots__ = ("complete", "pieces", "size")
 
@@ -56,7 +56,7 @@ class FrameSplitter:
         "_at",
         "_buffered",
         "_chunk",
-        "_hold_bytes",
+        "_first_part_bytes",
         "_max_frame_bytes",
         "_missing",
         "_more",
@@ -65,9 +65,9 @@ class FrameSplitter:
         "whole_bytes",
     )
 
-    def __init__(self, max_frame_bytes: native, hold_bytes: native = CUT_THROUGH_BYTES) -> None:
+    def __init__(self, max_frame_bytes: native, first_part_bytes: native = CUT_THROUGH_BYTES) -> None:
         self._max_frame_bytes: Final = max_frame_bytes
-        self._hold_bytes: Final = hold_bytes
+        self._first_part_bytes: Final = first_part_bytes
         self.whole_bytes: native = CUT_THROUGH_BYTES
         """The longest frame that is handed out whole."""
         self._chunk = b""
@@ -138,7 +138,7 @@ class FrameSplitter:
             frame.pieces = self._take(size)
             frame.size = size
             return frame
-        if size > self.whole_bytes and self._buffered >= self._hold_bytes:
+        if size > self.whole_bytes and self._buffered >= self._first_part_bytes:
             self._missing = size - self._buffered
             self._open = Frame(self._take(self._buffered), size, False)
             return self._open

@@ -34,7 +34,7 @@ class Mark:
         self.next_at: Final = next_at
 
     def moved(self, size: native) -> "Mark":
-        """The same place in the bytes that are there, of a frame of which so many have passed by."""
+        """The same place in the bytes that are there, after so many others of the frame were forwarded."""
         return Mark(self.data, self.pos, self.base + size, self.next_piece, self.next_at)
 
 
@@ -76,7 +76,7 @@ class Reader:
             self.skip(start)
 
     def stop(self) -> None:
-        """Hold on to no bytes any longer."""
+        """Let go of the frame's bytes."""
         self.start(NOTHING)
 
     @property

@@ -30,10 +30,10 @@ class Rejection:
         """For v8 and later."""
 
 
-def cut(pieces: list[bytes], body_at: int, version: int, flexible: bool, held: list[int]) -> list[Edit]:
+def cut(pieces: list[bytes], body_at: int, version: int, flexible: bool, rejected: list[int]) -> list[Edit]:
     """The edits that take partitions out of a Produce request; the frame is whole, its body at `body_at`.
 
-    `held` are places among the request's partitions. A topic that keeps none goes as well.
+    `rejected` are places among the request's partitions. A topic that keeps none is cut out as well.
     """
     reader = Reader(pieces, body_at)
     if version >= 3:
@@ -42,7 +42,7 @@ def cut(pieces: list[bytes], body_at: int, version: int, flexible: bool, held: l
     topics_at = reader.offset
     topics = reader.count(flexible)
     topics_end = reader.offset
-    gone = frozenset(held)
+    gone = frozenset(rejected)
     edits: list[Edit] = []
     place = kept = 0
     for _ in range(topics):

@@ -42,8 +42,8 @@ STREAM = b"".join(framed(body) for body in LARGE)
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(0, len(STREAM)), max_size=40), st.sampled_from([4, 100, 4096, CUT_THROUGH_BYTES]))
-def test_large_frames_are_the_same_however_they_are_split(cuts, hold_bytes):
-    splitter = FrameSplitter(1 << 30, hold_bytes)
+def test_large_frames_are_the_same_however_they_are_split(cuts, first_part_bytes):
+    splitter = FrameSplitter(1 << 30, first_part_bytes)
     got = []
     fed = handed_out = 0
     for chunk in parts_of(STREAM, cuts):
@@ -53,11 +53,11 @@ def test_large_frames_are_the_same_however_they_are_split(cuts, hold_bytes):
             handed_out += sum(map(len, frame.pieces))
             if not got or got[-1][1]:
                 got.append([b"", False])
-                assert frame.complete or sum(map(len, frame.pieces)) >= hold_bytes
+                assert frame.complete or sum(map(len, frame.pieces)) >= first_part_bytes
             got[-1][0] += b"".join(frame.pieces)
             got[-1][1] = frame.complete
             assert splitter.in_frame is not frame.complete
-        assert splitter.buffered == fed - handed_out <= max(hold_bytes, CUT_THROUGH_BYTES) + len(chunk)
+        assert splitter.buffered == fed - handed_out <= max(first_part_bytes, CUT_THROUGH_BYTES) + len(chunk)
     assert got == [[framed(body), True] for body in LARGE]
 
 

@@ -1,4 +1,4 @@
-"""FetchGate: what becomes of a connection's fetches while a quota may hold partitions of them back."""
+"""FetchGate: decides what happens to a connection's fetches while quotas may omit partitions from them."""
 
 from typing import Final, final
 
@@ -14,7 +14,7 @@ from proxy.wire.views import RequestView
 
 @final
 class FetchGate:
-    """The fetch of which nothing is left now waits here; no request behind it is read meanwhile."""
+    """A fetch from which every partition is omitted waits here; no request behind it is read meanwhile."""
 
     def __init__(
         self, engine: QuotaEngine, in_flight: InFlight, names: TopicNames, between_brokers: bool = False
@@ -24,13 +24,13 @@ class FetchGate:
         self._names: Final = names
         self._between_brokers: Final = between_brokers
         self._fetches: FetchSessions | None = None
-        """None as long as no quota holds fetches back."""
+        """None while no quota omits partitions."""
         self._fetch: GatedFetch | None = None
         """The one that waits."""
 
     @property
     def reads(self) -> bool:
-        """Whether fetches are more to us than their head."""
+        """Whether fetches have to be read beyond their bounds."""
         return self._engine.omits or self._fetches is not None or self._between_brokers
 
     @property
@@ -49,9 +49,7 @@ class FetchGate:
         return 0.0 if self._fetch is None else self._fetch.wake_at
 
     def forwards(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
-        """Whether a fetch goes on to the broker, with the view's edits. One that does not waits here, or has
-        been answered.
-        """
+        """Whether a fetch is forwarded, with the view's edits. If not, it waits here or has been answered."""
         fetches = self._fetches
         if fetches is None:
             fetches = self._fetches = FetchSessions(self._engine, self._names, self._between_brokers)
@@ -79,7 +77,7 @@ class FetchGate:
         self._in_flight.add(exchange)
 
     def wake(self, now: float) -> GatedFetch | None:
-        """Something may be left by now of the fetch that waits: returns it where it goes on."""
+        """Ask the quotas again for the fetch that waits; returns it if it is forwarded now."""
         fetch = self._fetch
         fetches = self._fetches
         if fetch is None or fetches is None:

@@ -20,9 +20,9 @@ class OmittablePartitions:
         self._engine: Final = engine
         self._names: Final = names
         self._known: Final[dict[PartitionKey, str]] = {}
-        """By partition: the topic's name where a quota may hold it back, else empty."""
+        """By partition: the topic's name if a quota may omit it, else empty."""
         self._asked_for: tuple[int, int, Identity] | None = None
-        """For which limits, follower and client the answers hold."""
+        """For which limits, follower and client the names are valid."""
 
     @property
     def generation(self) -> int:
@@ -34,8 +34,8 @@ class OmittablePartitions:
         return self._names.awaits(key[0])
 
     def find(self, key: PartitionKey, version: int, replica_id: int, who: Identity) -> str | None:
-        """The topic's name where a quota may hold the partition back, and empty where none does; None where
-        the topic's name is not known yet.
+        """The topic's name if a quota may omit the partition, else empty; None if the topic's name is not
+        known yet.
         """
         asked_for = self._asked_for
         if (

@@ -1,18 +1,18 @@
-"""FetchSession: what an incremental fetch stands for (KIP-227), and what is held back from it.
+"""FetchSession: the partitions that an incremental fetch stands for (KIP-227), and those that quotas omit.
 
-The client's session has every partition that the client fetches; the broker's lacks those that a quota holds
-back. The client notices nothing: an incremental answer may always leave partitions out. A partition leaves
-the broker's session through forgotten_topics_data, and comes back with the latest entry that the client has
-sent for it, which is remembered here.
+The client's session has every partition that the client fetches; the broker's lacks those that quotas omit.
+The client does not notice, because an incremental response may always lack partitions. The relay removes a
+partition from the broker's session with forgotten_topics_data, and adds it again with the latest entry that
+the client has sent for it, which is remembered here.
 
-The broker's session never becomes empty, because a broker drops an empty one and answers at once. A request
-of which nothing would be left is not sent at all, so each side has epochs of its own.
+The broker's session never becomes empty, because a broker closes an empty session and responds at once. The
+relay does not forward a request from which everything is omitted, so each side has epochs of its own.
 
-Requests outside any session, and those that open one, name all their partitions, and their answers have to
-have each of them. A partition is left out of such a request where the broker has told its watermarks before,
-on the same connection and under the same leader epoch, and appears in the answer with these and without
-records: no high watermark is ever made up. Where it has not, the partition is asked for with a
-partition_max_bytes of 0, which brings its watermarks, and a batch at the most.
+A request outside any session, or one that opens a session, names all its partitions, and the response must
+have each of them. The relay omits a partition from such a request only if the broker has told its watermarks
+before, on the same connection and under the same leader epoch. The response then has the partition with these
+watermarks and without records, so no high watermark is ever made up. Otherwise the partition is requested
+with a partition_max_bytes of 0, which brings its watermarks and at most one batch.
 """
 
 from typing import Final, final
@@ -33,7 +33,7 @@ from proxy.wire.fetch_request import (
 from proxy.wire.fetch_rewrite import UNKNOWN, FetchRewrite, Watermarks, empty_partition, write_partitions
 
 PROBE_BYTES: Final = 0
-"""The partition_max_bytes of a held partition that is asked for its watermarks only."""
+"""The partition_max_bytes of an omitted partition that is fetched for its watermarks only."""
 
 
 @final
@@ -48,14 +48,14 @@ class SessionPartition:
         self.marks: Watermarks | None = None
         """What the broker has said of it; None where nobody wants to know."""
         self.item: FetchItem | None = None
-        """None where no quota would hold it back."""
+        """None if no quota may omit it."""
         self.at_broker = False
         """Whether the broker's session has it."""
         self.most = NO_BOUND
         """The partition_max_bytes with which the broker has it; NO_BOUND for the client's own."""
 
     @property
-    def held(self) -> bool:
+    def omitted(self) -> bool:
         return self.item is not None and self.item.omitted
 
     def raw(self, version: int) -> bytes:
@@ -73,7 +73,7 @@ class SessionPartition:
 
 
 def _expect(marks: Watermarks, entry: FetchEntry) -> None:
-    """The partition is asked for under this leader epoch: what was said under another no longer holds."""
+    """The partition is asked for under this leader epoch: what was said under another is void."""
     if marks.leader_epoch != entry.leader_epoch:
         marks.leader_epoch = entry.leader_epoch
         marks.high_watermark = UNKNOWN
@@ -102,7 +102,7 @@ class FetchSession:
         """Whether the broker has rejected a request of this session: the client has to start a new one."""
         self._partitions: Final[dict[PartitionKey, SessionPartition]] = {}
         self._candidates: Final[dict[PartitionKey, SessionPartition]] = {}
-        """Those that a quota may hold back."""
+        """Those that a quota may omit."""
         self._unnamed: Final[dict[PartitionKey, SessionPartition]] = {}
         """Those whose topics' names are not known yet, so that no quota could be asked."""
         self._changed: Final[dict[PartitionKey, SessionPartition]] = {}
@@ -186,7 +186,7 @@ class FetchSession:
     # Which partitions quotas are about
 
     def _classify(self, key: PartitionKey, partition: SessionPartition, marks: Watermarks | None) -> None:
-        """Find out whether a quota may hold a partition back."""
+        """Find out whether a quota may omit a partition."""
         topic = self._topics.find(key, self.version, self.replica_id, self._who)
         if topic is None:
             self._unnamed[key] = partition
@@ -241,7 +241,7 @@ class FetchSession:
         return plan
 
     def nothing_left(self, plan: FetchPlan) -> bool:
-        """Whether the plan holds back everything that the client wants."""
+        """Whether the plan omits everything that the client wants."""
         return 0 < len(self._partitions) == plan.omitted
 
     def incremental(self) -> bytes:
@@ -261,7 +261,7 @@ class FetchSession:
             elif partition.most != item.bound:
                 entries.setdefault(key[0], []).append(partition.raw(self.version))
         for key, partition in self._changed.items():
-            if partition.held:
+            if partition.omitted:
                 stay.append(key)
             else:
                 entries.setdefault(key[0], []).append(partition.raw(self.version))

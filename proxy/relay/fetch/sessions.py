@@ -1,11 +1,11 @@
-"""FetchSessions: the fetches of one connection, where a quota may hold partitions of them back.
+"""FetchSessions: the fetches of one connection from which quotas may omit partitions.
 
-A session is taken over when it is opened with a full request that names a partition that some quota is about,
-or by a follower in any case: a throttle comes to it while it fetches. Its client then knows it under another
-id. So a session whose partitions are held back cannot go on past this
-connection, or past this proxy, where nobody would put them back: the broker does not know the id, and the
-client opens a new one. A session that was opened before a quota came is asked to do so as soon as it names
-such a partition (INVALID_FETCH_SESSION_EPOCH). All other fetches pass as they are.
+The relay takes a session over when a full request opens it that names a partition under some quota. It takes
+every session of a follower over, because a throttle may come while the follower fetches. The client then knows
+the session by another id than the broker. So a session with omitted partitions ends with its connection: any
+other proxy or broker, which would not add the partitions again, does not know the id, and the client opens a
+new session. If a quota comes after a session was opened, the relay asks the client to open a new one as soon as
+it names such a partition (INVALID_FETCH_SESSION_EPOCH). All other fetches are forwarded as they are.
 """
 
 import math
@@ -36,7 +36,7 @@ SESSION_MASK: Final = 0x35A7C1E9
 MAX_SESSIONS: Final = 64
 """Sessions of one connection; a client has one. Of more, the oldest have to be opened anew."""
 LEAST_WAIT_SECONDS: Final = 0.01
-"""A fetch whose partitions are held back is not asked about more often than this."""
+"""A fetch that waits asks the quotas no more often than this, however short the waits that they name are."""
 NAMES_SECONDS: Final = 0.5
 """So long a consumer's fetch waits for topics' names at the most."""
 
@@ -50,7 +50,7 @@ ANSWER: Final = 2
 
 @final
 class GatedFetch:
-    """A fetch that may be held back, whole or in part."""
+    """A fetch from which quotas may omit partitions, some or all."""
 
     def __init__(
         self, frame: Frame, exchange: Exchange, view: RequestView, request: FetchRequest, now: float
@@ -133,7 +133,7 @@ class FetchSessions:
         return self._sessions.pop(client_id, None)
 
     def start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> GatedFetch | None:
-        """Take a request that has been read; None where it is none of the quotas' business, and passes."""
+        """Take a request that has been read; None if no quota applies to it, and it is forwarded as it is."""
         whole = frame.pieces[0] if len(frame.pieces) == 1 else b"".join(frame.pieces)
         request = read_fetch_request(whole, after_bounds(view), view.api_version)
         if self._between_brokers:
@@ -274,7 +274,9 @@ class FetchSessions:
         self._shorten_wait(fetch, plan, now)
 
     def _shorten_wait(self, fetch: GatedFetch, plan: FetchPlan, now: float) -> None:
-        """Have the broker answer when what is held back may come again, or when the client expects it."""
+        """Have the broker respond when an omitted partition may be fetched again, or when the client expects
+        it.
+        """
         view = fetch.view
         until = fetch.answer_at
         if plan.omitted and plan.ask_again_at > 0.0:

@@ -37,7 +37,7 @@ class Direct:
     def write(self, data: memoryview) -> bool:
         """Write all of it, a rest through the transport; False where something else has to be written first.
 
-        Nothing of `data` is held on to. Errors are left to the transport, which meets them as well.
+        No reference to `data` is kept. Errors are left to the transport, which meets them as well.
         """
         if not self._free:
             return False

@@ -13,16 +13,16 @@ QUIET_SECONDS: Final = 0.1
 class Drain:
     """Of one connection; called() every DRAIN_POLL_SECONDS."""
 
-    __slots__ = ("_calls", "_held_up")
+    __slots__ = ("_blocked", "_calls")
 
     def __init__(self) -> None:
         self._calls = 0
-        self._held_up = False
+        self._blocked = False
 
-    def called(self, held_up: bool) -> None:
-        """`held_up`: the broker could not take more, so that the client had no chance to be read."""
-        self._held_up = held_up
-        self._calls += not held_up
+    def called(self, blocked: bool) -> None:
+        """`blocked`: the broker could not take more, so the client could not be read from."""
+        self._blocked = blocked
+        self._calls += not blocked
 
     @property
     def read_enough(self) -> bool:
@@ -31,4 +31,4 @@ class Drain:
 
     def quiet(self, silent_seconds: float) -> bool:
         """Whether one that has been silent for so long has nothing on its way."""
-        return not self._held_up and silent_seconds >= QUIET_SECONDS
+        return not self._blocked and silent_seconds >= QUIET_SECONDS

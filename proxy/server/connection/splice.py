@@ -10,7 +10,7 @@ import os
 from typing import Final, final
 
 PIPE_BYTES: Final = 1 << 20
-"""What the pipe holds, and so what is moved at a time: the most that Linux gives everybody."""
+"""The size of the pipe, and so what is moved at a time: the most that Linux gives every user by default."""
 LEAST_PIPE_BYTES: Final = 64 << 10
 """A smaller one, as a user with very many pipes gets it, is not worth the calls."""
 MAX_HEAD_BYTES: Final = LEAST_PIPE_BYTES

@@ -8,8 +8,8 @@ from tests.support.messages.kio_messages import framed
 LIMIT = 100 << 20
 
 
-def splitter(hold_bytes=CUT_THROUGH_BYTES):
-    return FrameSplitter(LIMIT, hold_bytes)
+def splitter(first_part_bytes=CUT_THROUGH_BYTES):
+    return FrameSplitter(LIMIT, first_part_bytes)
 
 
 def head(size):
@@ -97,7 +97,7 @@ def test_a_large_frame_that_is_there_at_once_is_whole():
 
 
 def test_the_hold_may_be_small_and_small_frames_are_held_all_the_same():
-    found = splitter(hold_bytes=100)
+    found = splitter(first_part_bytes=100)
     found.feed(head(1000) + bytes(995))
     assert found.next() is None
     found.feed(b"\0" + head(CUT_THROUGH_BYTES + 1) + bytes(95))
@@ -109,7 +109,7 @@ def test_the_hold_may_be_small_and_small_frames_are_held_all_the_same():
 
 
 def test_a_frame_of_exactly_the_limit_is_held_whatever_the_hold():
-    found = splitter(hold_bytes=100)
+    found = splitter(first_part_bytes=100)
     found.feed(head(CUT_THROUGH_BYTES) + bytes(CUT_THROUGH_BYTES - 5))
     assert found.next() is None
     found.feed(b"\0")
@@ -117,7 +117,7 @@ def test_a_frame_of_exactly_the_limit_is_held_whatever_the_hold():
 
 
 def test_the_end_of_a_large_frame_is_handed_out_however_little_it_is():
-    found = splitter(hold_bytes=100)
+    found = splitter(first_part_bytes=100)
     size = CUT_THROUGH_BYTES + 1
     found.feed(head(size) + bytes(size - 5))
     assert not found.next().complete
