@@ -1,8 +1,9 @@
 """ProduceGate: partitions of Produce requests that quotas reject are not forwarded.
 
-The rest of the request is, and the client's response has all of its partitions. If every partition is rejected,
-the relay answers the request itself, in its turn. A producer with acks=0 gets no responses: its rejected
-batches are dropped, and its connection ends soon after, which is how a broker says that something went wrong.
+The rest of the request is, and the client's response has all of its partitions. If every partition is
+rejected, the relay answers the request itself, in its turn. A producer with acks=0 gets no responses: its
+rejected batches are dropped, and its connection ends soon after, which is how a broker says that something
+went wrong.
 """
 
 import math

@@ -3,8 +3,8 @@
 A frame up to CUT_THROUGH_BYTES is handed out whole. A larger one is cut through: handed out once
 `first_part_bytes` of it are there, and again whenever more has arrived, so that neither a frame's length nor
 what a peer announces decides the memory of a connection. Nothing of a frame is handed out before: a broker
-allocates a frame's whole length as soon as it reads the length, so a bare length must never be forwarded. Small
-chunks are joined, so that a peer does not decide how many pieces a frame has.
+allocates a frame's whole length as soon as it reads the length, so a bare length must never be forwarded.
+Small chunks are joined, so that a peer does not decide how many pieces a frame has.
 """
 
 from typing import Final, final

@@ -23,7 +23,6 @@ TESTED_BY: Final[Mapping[str, str]] = {
     "proxy/server/connection/broker_side.py": "tests/unit/proxy/server/connection/test_broker_stream.py",
     "proxy/tasks.py": "tests/unit/proxy/server/listener/test_tls_server.py",
     "proxy/telemetry/metrics/listeners.py": "tests/unit/proxy/telemetry/metrics/test_metrics.py",
-    "proxy/wire/share_response.py": "tests/unit/proxy/wire/test_api_78_share_fetch.py",
     # What connects to real brokers, or is the process.
     "proxy/admin/authorizer.py": "tests/integration/test_security.py",
     "proxy/server/listener/client_gateway.py": "tests/unit/proxy/server/test_app.py",

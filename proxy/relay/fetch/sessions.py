@@ -1,11 +1,12 @@
 """FetchSessions: the fetches of one connection from which quotas may omit partitions.
 
 The relay takes a session over when a full request opens it that names a partition under some quota. It takes
-every session of a follower over, because a throttle may come while the follower fetches. The client then knows
-the session by another id than the broker. So a session with omitted partitions ends with its connection: any
-other proxy or broker, which would not add the partitions again, does not know the id, and the client opens a
-new session. If a quota comes after a session was opened, the relay asks the client to open a new one as soon as
-it names such a partition (INVALID_FETCH_SESSION_EPOCH). All other fetches are forwarded as they are.
+every session of a follower over, because a throttle may come while the follower fetches. The client then
+knows the session by another id than the broker. So a session with omitted partitions ends with its
+connection: any other proxy or broker, which would not add the partitions again, does not know the id, and the
+client opens a new session. If a quota comes after a session was opened, the relay asks the client to open a
+new one as soon as it names such a partition (INVALID_FETCH_SESSION_EPOCH). All other fetches are forwarded as
+they are.
 """
 
 import math

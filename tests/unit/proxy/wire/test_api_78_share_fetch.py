@@ -1,85 +1,26 @@
-import uuid
-from dataclasses import replace
+"""tests/unit/proxy/wire/test_share_response.py has what it shares with ShareAcknowledge."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from proxy.wire.api_keys import SHARE_FETCH
-from tests.support.messages.exchanges import milliseconds
-from tests.support.messages.kio_messages import (
-    BROKER_HOST,
-    is_without_endpoints,
-    read_frame,
-    response_frame,
-    response_type,
-    through_proxy,
-    versions,
-)
-from tests.support.messages.reading import announce, edited, items_of, read_response
+from tests.support.messages.kio_messages import BROKER_HOST, response_frame, versions
+from tests.support.messages.reading import edited, items_of, read_response
+from tests.support.messages.sharing import TOPIC_ID, share_response
 
 VERSIONS = versions(SHARE_FETCH)
-TOPIC_ID = uuid.UUID(int=77)
-
-
-def response(version, throttle_ms=0, nodes=(1, 2)):
-    message = response_type(SHARE_FETCH, version)
-    node = message.__annotations__["node_endpoints"].__args__[0]
-    topic = message.__annotations__["responses"].__args__[0]
-    partition = topic.__annotations__["partitions"].__args__[0]
-    acquired = partition.__annotations__["acquired_records"].__args__[0]
-    leader = partition.__annotations__["current_leader"]
-    part = partition(
-        partition_index=3,
-        error_code=ErrorCode(6),
-        error_message="a message",
-        acknowledge_error_code=0,
-        acknowledge_error_message=None,
-        current_leader=leader(leader_id=1, leader_epoch=2),
-        records=bytes(70),
-        acquired_records=(acquired(first_offset=1, last_offset=2, delivery_count=1),) * 2,
-    )
-    return message(
-        throttle_time=milliseconds(throttle_ms),
-        error_code=ErrorCode.none,
-        error_message="another",
-        acquisition_lock_timeout=milliseconds(9),
-        responses=(
-            topic(topic_id=TOPIC_ID, partitions=(part, replace(part, partition_index=4, records=b""))),
-        ),
-        node_endpoints=tuple(node(node_id=at, host=BROKER_HOST, port=9092, rack="r") for at in nodes),
-    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_records_and_addresses_are_read(version):
-    frame = response_frame(response(version))
+def test_partitions_with_their_records_are_read(version):
+    frame = response_frame(share_response(SHARE_FETCH, version))
     view = read_response(SHARE_FETCH, version, [frame])
     assert items_of(view) == [("", TOPIC_ID.bytes, 3, 70), ("", TOPIC_ID.bytes, 4, 0)]
     assert view.body_size == len(frame) - 9
-    assert read_frame(response_type(SHARE_FETCH, version), edited([frame], view)) == through_proxy(
-        response(version)
-    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_addresses_are_read_without_a_wish_for_items(version):
-    frame = response_frame(response(version))
+def test_addresses_are_replaced_if_no_items_are_wanted(version):
+    frame = response_frame(share_response(SHARE_FETCH, version))
     view = read_response(SHARE_FETCH, version, [frame], want_items=False)
     assert view.items == []
     assert BROKER_HOST.encode() not in edited([frame], view)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_wait_is_known(version):
-    frame = response_frame(response(version, 1234, nodes=()))
-    view = read_response(SHARE_FETCH, version, [frame])
-    assert view.throttle_time_ms == 1234
-    announce(view, 5)
-    assert edited([frame], view) == response_frame(response(version, 5, nodes=()))
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_when_the_length_is_sent_the_addresses_are_taken_out(version):
-    frame = response_frame(response(version))
-    view = read_response(SHARE_FETCH, version, [frame], length_sent=True)
-    assert is_without_endpoints(edited([frame], view), response(version))
