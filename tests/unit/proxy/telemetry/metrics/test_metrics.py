@@ -11,7 +11,8 @@ from proxy.relay.traffic import Traffic
 from proxy.telemetry.metrics.metrics import AT_A_TIME, ProxyCollector, StoreState
 from proxy.telemetry.metrics.series import MAX_SERIES
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.views import NO_ID, Item
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item
 
 TOKENS = "controller_mutation_tokens"
 ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
