@@ -57,6 +57,11 @@ class InFlight:
         return self._first is not None and self._first.streams
 
     @property
+    def count(self) -> int:
+        """How many responses are due."""
+        return self._count
+
+    @property
     def full(self) -> bool:
         """Whether so many responses are due that no further request is read."""
         return self._count >= MAX_IN_FLIGHT

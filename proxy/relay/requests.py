@@ -40,6 +40,15 @@ from proxy.wire.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
+DONE_AT_ONCE: Final = 32
+"""Requests that are read without a pause although no response to them is due: the proxy has answered them, or
+they want none. MAX_IN_FLIGHT does not bound these, and one read from the socket may have thousands.
+"""
+PAUSE_SECONDS: Final = 0.001
+"""The client is muted for this long after DONE_AT_ONCE such requests, and others have their turn. A producer
+with acks=0 may still send 32,000 requests a second.
+"""
+
 
 @final
 class Requests:
@@ -137,10 +146,13 @@ class Requests:
         """Read what the client has sent, as far as it may be read."""
         if self._mode == CLOSING and self.may_read:
             raise RelayError(PRODUCE_REJECTED, self._produce_gate.closing)
+        in_flight = self._in_flight
+        done = 0
         while self.may_read:
             frame = self._splitter.next()
             if frame is None:
                 return
+            due = in_flight.count
             if self._mode == CUTTING_THROUGH:
                 self._cut_through(frame, now)
             elif self._mode == BUFFERING:
@@ -150,6 +162,10 @@ class Requests:
                 self._buffer.add(frame)
             else:
                 self._read_request(frame, now)
+            if frame.complete and in_flight.count <= due:
+                done += 1
+                if done == DONE_AT_ONCE:
+                    in_flight.mute(now + PAUSE_SECONDS)
 
     def _is_buffered(self, part: Frame) -> bool:
         """Whether a large request is read only when it is whole: one that the proxy answers, or out of which

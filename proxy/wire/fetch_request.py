@@ -12,7 +12,7 @@ from typing import Final, final
 
 from proxy.wire.edit import count, i16, i32, uvarint
 from proxy.wire.errors import Malformed
-from proxy.wire.reader import MAX_TAGS, Reader
+from proxy.wire.reader import MAX_LENGTH, MAX_TAGS, Reader
 
 SESSIONS_FROM: Final = 7
 FLEXIBLE_FROM: Final = 12
@@ -78,8 +78,11 @@ class FetchRequest:
         return self.session_epoch == FULL_EPOCH or self.session_epoch == FINAL_EPOCH
 
 
-def read_fetch_request(frame: bytes, start: int, version: int) -> FetchRequest:
-    """Read a whole frame from `start` on, where max_bytes ends (min_bytes before v3). Raises Malformed."""
+def read_fetch_request(frame: bytes, start: int, version: int, at_most: int = MAX_LENGTH) -> FetchRequest:
+    """Read a whole frame from `start` on, where max_bytes ends (min_bytes before v3).
+
+    Raises Malformed, also if it names more than `at_most` partitions or topics.
+    """
     reader = Reader([frame], start)
     flexible = version >= FLEXIBLE_FROM
     request = FetchRequest(version)
@@ -90,12 +93,12 @@ def read_fetch_request(frame: bytes, start: int, version: int) -> FetchRequest:
         request.session_id = reader.i32()
         request.session_epoch = reader.i32()
     request.topics_at = reader.offset
-    left = reader.count(flexible)
+    left = _bounded(reader.count(flexible), at_most)
     while left > 0:
-        _read_topic(reader, request, version, flexible)
+        _read_topic(reader, request, version, flexible, at_most)
         left -= 1
     if version >= SESSIONS_FROM:
-        _read_forgotten(reader, request, version, flexible)
+        _read_forgotten(reader, request, version, flexible, at_most)
     request.topics_end = reader.offset
     if version >= 11:
         reader.skip_string(flexible)  # rack_id
@@ -111,9 +114,16 @@ def replica_id(frame: bytes, min_bytes_at: int, request: FetchRequest) -> int:
     return Reader([frame], min_bytes_at - 8).i32()  # replica_id, max_wait_ms, min_bytes
 
 
-def _read_topic(reader: Reader, request: FetchRequest, version: int, flexible: bool) -> None:
+def _bounded(number: int, at_most: int) -> int:
+    if number > at_most:
+        raise Malformed(f"a fetch names {number} partitions; at most {at_most} are read from this client")
+    return number
+
+
+def _read_topic(reader: Reader, request: FetchRequest, version: int, flexible: bool, at_most: int) -> None:
     topic = reader.uuid() if version >= TOPIC_IDS_FROM else reader.raw_string(flexible)
     left = reader.count(flexible)
+    _bounded(len(request.entries) + left, at_most)
     while left > 0:
         start = reader.pos
         partition = reader.i32()
@@ -133,11 +143,14 @@ def _read_topic(reader: Reader, request: FetchRequest, version: int, flexible: b
         reader.skip_tags()
 
 
-def _read_forgotten(reader: Reader, request: FetchRequest, version: int, flexible: bool) -> None:
-    topics = reader.count(flexible)
+def _read_forgotten(
+    reader: Reader, request: FetchRequest, version: int, flexible: bool, at_most: int
+) -> None:
+    topics = _bounded(reader.count(flexible), at_most)
     while topics > 0:
         topic = reader.uuid() if version >= TOPIC_IDS_FROM else reader.raw_string(flexible)
         left = reader.count(flexible)
+        _bounded(len(request.forgotten) + left, at_most)
         while left > 0:
             request.forgotten.append((topic, reader.i32()))
             left -= 1

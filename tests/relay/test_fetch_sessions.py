@@ -2,8 +2,22 @@
 
 import pytest
 
+from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
+from proxy.relay.fetch.sessions import MAX_PARTITIONS
 from tests.support.messages.exchanges import record_batch
-from tests.support.stories.fetching import BATCH, COLD, HOT, MAX_BYTES, OURS, THEIRS, fetch, fetched, opened
+from tests.support.stories.fetching import (
+    BATCH,
+    COLD,
+    HOT,
+    MAX_BYTES,
+    OURS,
+    THEIRS,
+    Story,
+    fetch,
+    fetched,
+    opened,
+)
+from tests.support.stories.playbook import Playbook
 
 SESSIONS = [7, 9, 11, 12, 13, 17, 18]
 
@@ -206,3 +220,33 @@ def test_a_drain_answers_the_fetch_that_waits():
     story.quota.omit(0.4, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1))).busy()
     play.drain().to_client(fetched(2, {}, session_id=THEIRS)).to_broker().idle()
+
+
+@pytest.mark.parametrize("version", [4, *SESSIONS])
+@pytest.mark.parametrize("topic", [HOT, COLD])
+def test_a_fetch_of_more_partitions_than_a_broker_has_ends_the_connection(version, topic):
+    """Each costs time on the event loop, where others wait."""
+    story = Story()
+    many = dict.fromkeys([(topic, number) for number in range(MAX_PARTITIONS + 1)], 0)
+    play = Playbook(story.relay)
+    play.client_fails(fetch(1, many, version), reason=CLIENT_PROTOCOL_ERROR, says=str(MAX_PARTITIONS))
+    assert story.quota.plans == []
+
+
+def test_a_session_does_not_grow_beyond_the_partitions_of_a_fetch():
+    _, play = opened()
+    more = dict.fromkeys([(HOT, number) for number in range(MAX_PARTITIONS - 2)], 0)
+    play.client(fetch(2, more, session=(THEIRS, 1)))
+    play.broker(fetched(2, {}, session_id=OURS))
+    play.client_fails(
+        fetch(3, {(COLD, 1): 0, (COLD, 2): 0}, session=(THEIRS, 2)),
+        reason=CLIENT_PROTOCOL_ERROR,
+        says=str(MAX_PARTITIONS),
+    )
+
+
+def test_a_follower_may_fetch_more_partitions_than_a_consumer():
+    many = dict.fromkeys([(COLD, number) for number in range(MAX_PARTITIONS + 1)], 0)
+    story = Story(between_brokers=True)
+    request = fetch(1, many, replica_id=2)
+    Playbook(story.relay).client(request).to_broker(request)

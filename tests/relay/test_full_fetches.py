@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
-from proxy.relay.fetch.sessions import SESSION_MASK
+from proxy.relay.fetch.sessions import MAX_PARTITIONS, SESSION_MASK
+from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
+from proxy.wire.edit import i32, uvarint
+from proxy.wire.frames import CUT_THROUGH_BYTES
 from tests.support.messages.kio_messages import read_frame, response_type, versions
 from tests.support.stories.fetching import (
     ALL,
@@ -111,18 +114,30 @@ def test_a_large_answer_is_learned_from_as_it_passes():
 
 
 def test_a_large_fetch_is_read_whole():
-    partitions = {(HOT, number): 1 for number in range(40_000)}
+    partitions = {(HOT, number): 1 for number in range(MAX_PARTITIONS)}
     story = Story()
     play = Playbook(story.relay)
-    request = fetch(1, partitions, session=(0, 0))
-    assert len(request) > 1 << 20
-    play.client(request[: 1 << 20]).to_broker().client(request[1 << 20 :]).to_broker(request)
-    answer = fetched(1, {(HOT, 0): (5, b""), (HOT, 39_999): (6, b"")}, session_id=OURS)
+    rack_id = bytes(2 * CUT_THROUGH_BYTES)
+    # v12 ends with rack_id, here empty, and no tags.
+    body = fetch(1, partitions, session=(0, 0))[4:-2] + uvarint(len(rack_id) + 1) + rack_id + b"\0"
+    request = i32(len(body)) + body
+    half = len(request) // 2
+    play.client(request[:half]).to_broker().client(request[half:]).to_broker(request)
+    answer = fetched(1, {(HOT, 0): (5, b""), (HOT, MAX_PARTITIONS - 1): (6, b"")}, session_id=OURS)
     play.broker(answer)
     play.relay.take_to_client()
-    story.quota.omit(1.0, 39_999)
+    story.quota.omit(1.0, MAX_PARTITIONS - 1)
     play.client(fetch(2, {}, session=(THEIRS, 1)))
-    play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 39_999),)))
+    play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, MAX_PARTITIONS - 1),)))
+
+
+def test_a_fetch_that_is_too_large_to_be_buffered_ends_the_connection():
+    """It could not be thinned, and would get what the quota omits."""
+    request = fetch(1, ALL)
+    padded = (MAX_BUFFERED_FRAME_BYTES + 1).to_bytes(4, "big") + request[4:] + bytes(CUT_THROUGH_BYTES)
+    Playbook(Story().relay).client_fails(
+        padded, reason=CLIENT_PROTOCOL_ERROR, says=str(MAX_BUFFERED_FRAME_BYTES)
+    )
 
 
 def test_fetches_that_no_quota_is_about_pass_as_they_are():

@@ -1,7 +1,9 @@
 """Requests that the proxy answers itself: no broker hears of them, and their answers take their turn."""
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
-from tests.support.messages.exchanges import answered, fetch, fetched, opaque, produce, produced
+from proxy.relay.requests import DONE_AT_ONCE, PAUSE_SECONDS
+from proxy.relay.unsupported_version import unsupported_api_versions
+from tests.support.messages.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 OWN = 49
@@ -60,3 +62,31 @@ def test_a_request_that_is_too_large_to_be_answered_ends_the_connection():
 
 def test_without_own_apis_the_broker_answers():
     Playbook(new_relay()).client(ask(1)).to_broker(ask(1)).broker(answered(1)).to_client(answered(1)).idle()
+
+
+def test_a_flood_that_the_proxy_answers_itself_lets_others_have_their_turn():
+    """Each read from the socket may bring thousands; no more than DONE_AT_ONCE are answered in one call."""
+    number = 3 * DONE_AT_ONCE + 5
+    answers = [unsupported_api_versions(correlation_id, 0, 4) for correlation_id in range(number)]
+    story = Playbook(new_relay()).client(b"".join(api_versions(n) for n in range(number)))
+    for at in range(0, 3 * DONE_AT_ONCE, DONE_AT_ONCE):
+        seconds = at / DONE_AT_ONCE * PAUSE_SECONDS
+        story.at(seconds).to_client(*answers[at : at + DONE_AT_ONCE]).muted(seconds + PAUSE_SECONDS)
+    story.at(4 * PAUSE_SECONDS).to_client(*answers[3 * DONE_AT_ONCE :]).unmuted().timer(None).idle()
+
+
+def test_a_flood_that_wants_no_responses_lets_others_have_their_turn():
+    requests = [produce(number, acks=0) for number in range(DONE_AT_ONCE + 1)]
+    story = Playbook(new_relay()).client(b"".join(requests)).to_broker(*requests[:-1]).muted(PAUSE_SECONDS)
+    story.at(PAUSE_SECONDS).to_broker(requests[-1]).unmuted().idle()
+
+
+def test_requests_that_await_responses_are_read_without_a_pause():
+    requests = [produce(number) for number in range(2 * DONE_AT_ONCE)]
+    Playbook(new_relay()).client(b"".join(requests)).to_broker(*requests).unmuted()
+
+
+def test_a_drain_answers_a_flood_to_its_end():
+    number = 2 * DONE_AT_ONCE
+    story = Playbook(new_relay()).client(b"".join(api_versions(n) for n in range(number))).drain()
+    story.to_client(*(unsupported_api_versions(n, 0, 4) for n in range(number))).idle()

@@ -5,8 +5,10 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.exchange import Exchange, local_exchange
 from proxy.relay.fetch.sessions import ANSWER, WAIT, FetchSessions, GatedFetch
+from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.inflight import InFlight
 from proxy.wire.api_keys import FETCH
+from proxy.wire.errors import Malformed
 from proxy.wire.frames import Frame
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
@@ -56,7 +58,14 @@ class FetchGate:
         elif not fetches.needed:
             self._fetches = None
             return True
-        fetch = None if view.partial else fetches.start(frame, exchange, view, now)
+        if view.partial:
+            if not self._between_brokers:
+                raise Malformed(
+                    f"a fetch has {frame.size} bytes; the proxy takes {MAX_BUFFERED_FRAME_BYTES} at most, to "
+                    f"omit partitions from it"
+                )
+            return True
+        fetch = fetches.start(frame, exchange, view, now)
         return fetch is None or self._forwards(fetches, fetch, now)
 
     def _forwards(self, fetches: FetchSessions, fetch: GatedFetch, now: float) -> bool:

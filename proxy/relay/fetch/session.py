@@ -152,6 +152,11 @@ class FetchSession:
         self._candidates.pop(key, None)
         self._unwatch(key)
 
+    @property
+    def size(self) -> int:
+        """How many partitions the client fetches."""
+        return len(self._partitions)
+
     def lag(self) -> int:
         """Messages that the client lacks, as far as its broker has told; nothing is known of a consumer's."""
         lag = 0

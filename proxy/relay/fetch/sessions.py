@@ -21,6 +21,7 @@ from proxy.relay.fetch.session import FetchSession
 from proxy.wire.api_01_fetch import after_bounds
 from proxy.wire.edit import Edit, i32, replace
 from proxy.wire.error_codes import INVALID_FETCH_SESSION_EPOCH
+from proxy.wire.errors import Malformed
 from proxy.wire.fetch_request import (
     NO_SESSION,
     FetchRequest,
@@ -29,13 +30,20 @@ from proxy.wire.fetch_request import (
 )
 from proxy.wire.fetch_rewrite import FetchRewrite, fetch_response
 from proxy.wire.frames import Frame
+from proxy.wire.reader import MAX_LENGTH
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
 SESSION_MASK: Final = 0x35A7C1E9
 """By what the client's session ids differ from the broker's, which are random."""
-MAX_SESSIONS: Final = 64
-"""Sessions of one connection; a client has one. Of more, the oldest have to be opened anew."""
+MAX_SESSIONS: Final = 8
+"""Sessions of one connection, each with up to MAX_PARTITIONS; a client has one. Of more, the oldest have to
+be opened anew.
+"""
+MAX_PARTITIONS: Final = 10_000
+"""Of a consumer's fetch, and of its session. Each costs some microseconds on the event loop, where all other
+connections wait meanwhile; Kafka advises against a broker with more than 4,000.
+"""
 LEAST_WAIT_SECONDS: Final = 0.01
 """A fetch that waits asks the quotas no more often than this, however short the waits that they name are."""
 NAMES_SECONDS: Final = 0.5
@@ -136,7 +144,8 @@ class FetchSessions:
     def start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> GatedFetch | None:
         """Take a request that has been read; None if no quota applies to it, and it is forwarded as it is."""
         whole = frame.pieces[0] if len(frame.pieces) == 1 else b"".join(frame.pieces)
-        request = read_fetch_request(whole, after_bounds(view), view.api_version)
+        at_most = MAX_LENGTH if self._between_brokers else MAX_PARTITIONS
+        request = read_fetch_request(whole, after_bounds(view), view.api_version, at_most)
         if self._between_brokers:
             view.replica_id = replica_id(whole, view.min_bytes_at, request)
         # The frame and its pieces are used again for the next one.
@@ -158,6 +167,8 @@ class FetchSessions:
         else:
             session.advance_client()
             session.update(request)
+            if session.size > at_most:
+                raise Malformed(f"a fetch session has more than {at_most} partitions")
             fetch.session = session
         return fetch
 
