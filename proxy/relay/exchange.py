@@ -5,6 +5,7 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 from mypy_extensions import mypyc_attr
 
+from proxy.quota.client_ids import represented
 from proxy.quota.identity import Identity
 from proxy.quota.usage import ClientUsage
 from proxy.relay.traffic import Bytes, Traffic
@@ -37,7 +38,7 @@ class Client(Identity):
 
 def new_client(who: Identity, raw_client_id: bytes, traffic: Traffic, node_id: int) -> Client:
     """Return `who` under a client id; usage is counted under the broker's `node_id`."""
-    name, client_id = who.principal, text(raw_client_id)
+    name, client_id = who.principal, represented(text(raw_client_id))
     usage = None if traffic.usage is None else traffic.usage.client(node_id, name, client_id)
     return Client(name, client_id, who.address, traffic.client(name, client_id), raw_client_id, usage)
 

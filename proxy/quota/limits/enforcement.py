@@ -2,6 +2,7 @@
 
 from typing import Final, final
 
+from proxy.quota.client_ids import configured
 from proxy.quota.identity import Identity
 from proxy.quota.networks import Networks
 
@@ -112,7 +113,7 @@ class Exemptions:
         cidrs: list[str] | None = None,
     ) -> None:
         self._users: Final = frozenset(users or [])
-        self._client_ids: Final = frozenset(client_ids or [])
+        self._client_ids: Final = frozenset([configured(client_id) for client_id in client_ids or []])
         self._networks: Final = Networks(cidrs or [])
         self._any: Final = bool(users or client_ids or cidrs)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, cast, final
 
+from proxy.quota.client_ids import configured
 from proxy.quota.identity import DEFAULT, Names, QuotaEntity, limit_precedence, precedence
 from proxy.quota.limits.enforcement import DEFAULT_SETTINGS, UNLIMITED, EnforcementSettings
 from proxy.quota.limits.limit_source import LimitSource
@@ -65,8 +66,12 @@ class Limits:
         for entity, values in changes.items():
             if entity.ip is not None and "/" in entity.ip:
                 networks.add(entity.ip)
+            names: Names = entity
+            if entity.client_id is not None:
+                # As requests have it. The store and the tools keep what was configured.
+                names = QuotaEntity(entity.user, configured(entity.client_id), entity.ip)
             for key, value in values.items():
-                by_key.setdefault(key, {})[entity] = value
+                by_key.setdefault(key, {})[names] = value
         for key, entities in by_key.items():
             self._tables[key] = self._table(key).with_changes(entities)
         lengths = {*self._prefix_lengths, *prefix_lengths(networks)}

@@ -15,8 +15,10 @@ from proxy.quota.measure.bucket import Bucket, RateRule
 BUCKETS_AT_MOST: Final = 1 << 17
 """Of one quota key. Clients choose their client ids and addresses, so memory has to be bounded: past this
 many, the least recently used buckets are dropped."""
-_ROOM: Final = BUCKETS_AT_MOST // 8
-"""How many buckets are dropped at once, because finding the least recently used ones sorts all."""
+NAME_BYTES_AT_MOST: Final = 32 << 20
+"""Of the names of one quota key's buckets, with the same consequence: names of users may be long."""
+_ROOM: Final = 8
+"""One in so many buckets is dropped at once, because finding the least recently used ones sorts all."""
 _RESOLVED_AT_MOST: Final = 1 << 18
 """Cached look-ups; past this many, the cache starts again, empty. Clients choose their client ids."""
 
@@ -47,6 +49,7 @@ class Buckets:
         self._rule = rule
         self._buckets: Final[dict[tuple[str, str, str], Bucket]] = {}
         """By the user, client id and address that the bucket carries."""
+        self._name_bytes = 0
         self._resolved: Final[dict[tuple[str, str, str], Bucket]] = {}
         """By the user, client id and address of the client."""
         self._unlimited: Final[set[tuple[str, str, str]]] = set()
@@ -111,20 +114,33 @@ class Buckets:
             return None
         bucket = self._buckets.get(names)
         if bucket is None:
-            if len(self._buckets) >= BUCKETS_AT_MOST:
-                self._make_room()
-            bucket = Bucket(
-                quota=self.key,
-                user=names[0],
-                client_id=names[1],
-                limit=limit,
-                rule=self._rule,
-                now=now,
-                ip=names[2],
-            )
-            self._buckets[names] = bucket
+            bucket = self._add(names, limit, now)
         self._resolved[client] = bucket
         return bucket
+
+    def _add(self, names: tuple[str, str, str], limit: float, now: float) -> Bucket:
+        size = _size(names)
+        while self._buckets and (
+            len(self._buckets) >= BUCKETS_AT_MOST or self._name_bytes + size > NAME_BYTES_AT_MOST
+        ):
+            self._make_room()
+        bucket = Bucket(
+            quota=self.key,
+            user=names[0],
+            client_id=names[1],
+            limit=limit,
+            rule=self._rule,
+            now=now,
+            ip=names[2],
+        )
+        self._buckets[names] = bucket
+        self._name_bytes += size
+        return bucket
+
+    def _drop(self, names: tuple[str, str, str]) -> None:
+        del self._buckets[names]
+        self._name_bytes -= _size(names)
+        self._sourced.discard(names)
 
     def _resolve_sourced(
         self, client: tuple[str, str, str], sourced: SourcedLimit, now: float
@@ -134,20 +150,12 @@ class Buckets:
                 self._unlimited.add(client)
             return None
         names = (sourced.user, sourced.client_id, "")
-        self._sourced.add(names)
         bucket = self._buckets.get(names)
         if bucket is None:
-            bucket = Bucket(
-                quota=self.key,
-                user=names[0],
-                client_id=names[1],
-                limit=sourced.limit,
-                rule=self._rule,
-                now=now,
-            )
-            self._buckets[names] = bucket
+            bucket = self._add(names, sourced.limit, now)
         elif bucket.limit != sourced.limit:
             bucket.configure(sourced.limit, self._rule, now)
+        self._sourced.add(names)
         if sourced.keep:
             self._resolved[client] = bucket
         return bucket
@@ -212,8 +220,7 @@ class Buckets:
         """Drop the buckets that have not been used for an hour."""
         idle = [names for names, bucket in self._buckets.items() if bucket.idle(now)]
         for names in idle:
-            del self._buckets[names]
-            self._sourced.discard(names)
+            self._drop(names)
         if not idle:
             return
         self._generation += 1
@@ -224,15 +231,20 @@ class Buckets:
     def _make_room(self) -> None:
         """Drop the least recently used eighth of the buckets."""
         used = sorted([bucket.last_used for bucket in self._buckets.values()])
-        before = used[_ROOM]
+        room = max(len(used) // _ROOM, 1)
+        before = used[min(room, len(used) - 1)]
         idle = [names for names, bucket in self._buckets.items() if bucket.last_used < before]
         if not idle:
             # All were used at the same time: drop any eighth.
-            idle = list(self._buckets)[:_ROOM]
+            idle = list(self._buckets)[:room]
         for names in idle:
-            del self._buckets[names]
+            self._drop(names)
         self._generation += 1
         self._resolved.clear()
+
+
+def _size(names: tuple[str, str, str]) -> int:
+    return len(names[0]) + len(names[1]) + len(names[2])
 
 
 def _concerned(client: tuple[str, str, str], moved: set[Names]) -> bool:

@@ -1,5 +1,11 @@
-from proxy.relay.exchange import Client, Exchange, local_exchange
-from proxy.relay.traffic import Bytes
+import pytest
+
+from proxy.quota.client_ids import represented
+from proxy.quota.identity import Identity
+from proxy.quota.usage import UsageLedger
+from proxy.relay.exchange import Client, Exchange, local_exchange, new_client
+from proxy.relay.traffic import Bytes, Traffic
+from proxy.wire.errors import Malformed
 
 
 def test_an_exchange_starts_without_a_response_or_a_wait():
@@ -14,3 +20,16 @@ def test_a_local_exchange_has_its_response():
     exchange = local_exchange(7, client, 18, b"response")
     assert (exchange.correlation_id, exchange.api_key, exchange.local) == (7, 18, True)
     assert exchange.local_response == b"response"
+
+
+def test_a_long_client_id_is_nowhere_kept_whole():
+    traffic = Traffic(usage=UsageLedger())
+    client = new_client(Identity("u", "", "a"), b"c" * 30_000, traffic, 1)
+    assert client.client_id == represented("c" * 30_000)
+    assert client.usage.client_id == client.client_id
+    assert list(traffic.clients) == [("u", client.client_id)]
+
+
+def test_a_long_client_id_that_is_not_utf_8_is_malformed():
+    with pytest.raises(Malformed):
+        new_client(Identity("u", "", "a"), b"c" * 300 + b"\xff", Traffic(), 1)

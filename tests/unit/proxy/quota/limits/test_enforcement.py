@@ -1,5 +1,6 @@
 import pytest
 
+from proxy.quota.client_ids import represented
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import (
     DEFAULT_SETTINGS,
@@ -107,3 +108,9 @@ def test_a_keys_own_mode_overrides_the_default(modes, expected):
 def test_unknown_names_are_rejected(make):
     with pytest.raises(ValueError, match="'wind'"):
         make()
+
+
+def test_a_long_client_id_may_be_exempt():
+    exemptions = Exemptions(client_ids=["c" * 300])
+    assert exemptions.exempt(Identity("u", represented("c" * 300), "10.0.0.1"))
+    assert not exemptions.exempt(Identity("u", represented("c" * 301), "10.0.0.1"))

@@ -1,5 +1,6 @@
 import pytest
 
+from proxy.quota.client_ids import represented
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED, WINDOW
 from proxy.quota.limits.limit_source import LimitSource
@@ -7,6 +8,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from tests.support.stories.enforcement import enforcement
 
+LONG = "c" * 30_000
 KEY = "producer_byte_rate"
 # the entity of each level of precedence, and the bucket of user u with client id c
 LEVELS = [
@@ -218,3 +220,12 @@ def test_configs_of_topics_and_brokers_change_apart_from_quotas_of_clients():
     assert new.resources is others
     assert new.configured(KEY) == {ALICE: 2.0, NET: 5.0}
     assert (new.settings.algorithm.name, new.ip_limit(KEY, "10.1.1.1")) == (WINDOW, 5.0)
+
+
+@pytest.mark.parametrize("configured", [LONG, represented(LONG)])
+def test_a_quota_for_a_long_client_id_applies_to_it(configured):
+    limits = Limits({QuotaEntity("u", configured): {"k": 5.0}, QuotaEntity("u", DEFAULT): {"k": 9.0}})
+    assert limits.limit("k", "u", represented(LONG)) == 5.0
+    assert limits.limit("k", "u", represented(LONG + "x")) == 9.0
+    removed = limits.with_changes({QuotaEntity("u", LONG): {"k": None}})
+    assert removed.limit("k", "u", represented(LONG)) == 9.0

@@ -1,9 +1,10 @@
 import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import RateRule
-from proxy.quota.measure.buckets import BUCKETS_AT_MOST, Buckets
+from proxy.quota.measure.buckets import BUCKETS_AT_MOST, NAME_BYTES_AT_MOST, Buckets
 
 KEY = "producer_byte_rate"
 RULE = RateRule(burst_seconds=1.0)
@@ -229,3 +230,40 @@ def test_room_is_made_among_buckets_of_one_moment():
         each.find_ip(str(number), 0.0)
     assert len(each.live()) <= BUCKETS_AT_MOST
     assert each.find_ip(str(number), 0.0) in each.live()
+
+
+def test_the_bytes_of_names_are_bounded_and_the_idle_ones_go_first():
+    each = buckets(EACH_USER)
+    size = 1 << 20
+    kept = each.find(who("kept"), 0.0)
+    number = 2 * NAME_BYTES_AT_MOST // size
+    for user in range(number):
+        each.find(who(f"{user}".ljust(size)), float(user))
+        kept.record(1.0, float(user))
+    found = each.live()
+    assert sum(len(bucket.user) for bucket in found) <= NAME_BYTES_AT_MOST
+    assert len(found) > NAME_BYTES_AT_MOST // size // 2
+    assert kept in found
+    newest = map(str, range(number - len(found) + 1, number))
+    assert {bucket.user.strip() for bucket in found} == {"kept", *newest}
+
+
+def test_a_name_that_is_larger_than_all_may_be_has_a_bucket():
+    each = buckets(EACH_USER)
+    for user in ("a", "b" * (NAME_BYTES_AT_MOST + 1), "c"):
+        assert each.find(who(user), 0.0) is not None
+    assert [bucket.user for bucket in each.live()] == ["c"]
+
+
+def test_buckets_of_a_limit_source_are_bounded_too():
+    each = Buckets(KEY, Limits({}, source=EachOwn()), RULE)
+    for number in range(BUCKETS_AT_MOST + 10):
+        each.find(Identity("u", str(number), "127.0.0.1"), float(number))
+    assert len(each.live()) <= BUCKETS_AT_MOST
+
+
+class EachOwn(LimitSource):
+    """Gives each client a limit of its own."""
+
+    def find(self, key, user, client_id, now, topic="", partition=-1):
+        return SourcedLimit(user, client_id, 1000.0)
