@@ -1,4 +1,4 @@
-"""Intercepted requests, handed to the handler of their API."""
+"""Intercepted requests, handed to the handler of their API behind the gate of protected topics."""
 
 from typing import Final
 
@@ -11,15 +11,24 @@ from proxy.admin.messages.alter_configs import ALTER_CONFIGS, INCREMENTAL_ALTER_
 from proxy.admin.messages.client_quotas import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from proxy.admin.messages.create_partitions import CREATE_PARTITIONS
 from proxy.admin.messages.create_topics import CREATE_TOPICS
+from proxy.admin.messages.delete_records import DELETE_RECORDS
 from proxy.admin.messages.delete_topics import DELETE_TOPICS
 from proxy.admin.messages.describe_configs import DESCRIBE_CONFIGS
+from proxy.admin.messages.fields import frame
+from proxy.admin.mutations.mutations import ControllerMutations
+from proxy.admin.protected_topics import API_KEYS as GUARDED
+from proxy.admin.protected_topics import ProtectedTopicsGate
 from proxy.relay.intercepted import Intercepted
+from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.registry import ApiTable
 
-_ALWAYS: Final = {
+_INTERCEPTED: Final = {
     api.key: api
     for api in (
         CREATE_TOPICS.versions,
+        DELETE_TOPICS.versions,
+        DELETE_RECORDS.versions,
+        CREATE_PARTITIONS.versions,
         DESCRIBE_CONFIGS,
         ALTER_CONFIGS,
         INCREMENTAL_ALTER_CONFIGS,
@@ -27,23 +36,30 @@ _ALWAYS: Final = {
         ALTER_CLIENT_QUOTAS,
     )
 }
-APIS: Final = ApiTable([*_ALWAYS.values(), DELETE_TOPICS.versions, CREATE_PARTITIONS.versions])
-"""Of clients' relays. DeleteTopics and CreatePartitions are intercepted while there is a mutation quota."""
+APIS: Final = ApiTable([*_INTERCEPTED.values()])
+"""Of clients' relays."""
+_FORWARDED: Final = (DELETE_TOPICS.versions, DELETE_RECORDS.versions, CREATE_PARTITIONS.versions)
+"""Forwarded as they are, except for protected topics and while there is a controller mutation quota."""
 
 
 class AdminApis:
-    """Answers the requests that the proxy always intercepts."""
+    """Answers the requests that the proxy intercepts."""
 
-    api_keys: Final = frozenset(_ALWAYS)
+    api_keys: Final = frozenset(_INTERCEPTED)
 
     def __init__(
         self,
         client_quotas: ClientQuotas,
         configs: ResourceConfigs,
         creations: TopicCreations,
+        mutations: ControllerMutations,
         authority: Authority,
+        protected: ProtectedTopics,
     ) -> None:
         self.authority: Final = authority
+        self.protected: Final = protected
+        self._gate: Final = ProtectedTopicsGate(protected)
+        self._mutations: Final = mutations
         self._client_quotas: Final = client_quotas
         self._configs: Final = configs
         self._creations: Final = creations
@@ -54,9 +70,18 @@ class AdminApis:
         Raises ProtocolError if a broker would close the connection, RelayError if the broker's response to
         the proxy does not parse.
         """
+        if request.header.api_key in GUARDED:
+            return await self._gate.answer(request, broker, self._handle)
+        return await self._handle(request, broker)
+
+    async def _handle(self, request: Intercepted, broker: Broker) -> Reply:
         header = request.header
-        api = _ALWAYS[header.api_key]
+        api = _INTERCEPTED[header.api_key]
         api.check_version(header.api_version)
+        if api in (DELETE_TOPICS.versions, CREATE_PARTITIONS.versions) and self._mutations.active:
+            return await self._mutations.answer(request, broker)
+        if api in _FORWARDED:
+            return Reply(frame([await broker.ask(frame([request.frame]))]))
         if api is CREATE_TOPICS.versions:
             return await self._creations.answer(request, broker)
         if api is DESCRIBE_CONFIGS:

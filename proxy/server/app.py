@@ -50,6 +50,7 @@ from proxy.telemetry.metrics.metrics import ProxyCollector
 from proxy.telemetry.metrics.rejections import rejection_families
 from proxy.telemetry.metrics.replication import replication_families
 from proxy.telemetry.usage.reporter import UsageReporter
+from proxy.wire.protected_topics import ProtectedTopics
 
 log = logging.getLogger(__name__)
 FORGET_EVERY_SECONDS: Final = 60.0
@@ -81,6 +82,7 @@ class Proxy:
         self._store: Final = QuotaStore(configuration.quotas, self._configure, rules=self._rules)
         self._engines: Final = QuotaEngines(self._kinds, self._store.limits)
         self._authority: Final = Authority(self._settings.quotas.changes)
+        self._protected_topics: Final = ProtectedTopics(self._settings.proxy_topics)
         self._reload: Final = Reload(path, self._settings, kinds, self._use_file)
         tls = self._settings.admin.tls
         self._admin_tls: Final = None if tls is None else server_tls(tls, ("admin", "tls"))
@@ -93,12 +95,10 @@ class Proxy:
         tasks = Tasks()
         stop = self._handle_signals(tasks)
         self._store.start()
-        mutations = self._mutations(time)
         listeners = Listeners(
             settings=settings,
             engines=self._engines,
-            admin=self._admin_apis(mutations),
-            mutations=mutations,
+            admin=self._admin_apis(time),
             tasks=tasks,
         )
         self._feed = listeners.feed
@@ -184,11 +184,15 @@ class Proxy:
         assert isinstance(quota, ControllerMutation)
         return ControllerMutations(quota, time)
 
-    def _admin_apis(self, mutations: ControllerMutations) -> AdminApis:
+    def _admin_apis(self, time: Callable[[], float]) -> AdminApis:
+        mutations = self._mutations(time)
         client_quotas = ClientQuotas(self._store, [key for kind in self._kinds for key in kind.keys])
         store = ConfigsStore(self._store)
         creations = TopicCreations(store, self._rules, mutations)
-        return AdminApis(client_quotas, ResourceConfigs(store, self._rules), creations, self._authority)
+        configs = ResourceConfigs(store, self._rules)
+        return AdminApis(
+            client_quotas, configs, creations, mutations, self._authority, self._protected_topics
+        )
 
     async def _forget_idle(self) -> None:
         time = asyncio.get_running_loop().time

@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Final
 
 from proxy.admin.dispatch import AdminApis
-from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.config.settings import Settings
 from proxy.quota.engine import QuotaEngines
 from proxy.relay.close_reasons import DRAIN_TIMEOUT
@@ -35,7 +34,6 @@ class Listeners:
         settings: Settings,
         engines: QuotaEngines,
         admin: AdminApis,
-        mutations: ControllerMutations,
         tasks: Tasks,
     ) -> None:
         """Bind the bootstrap ports. Raises SettingsError and PortInUse."""
@@ -50,7 +48,6 @@ class Listeners:
                 engines=engines,
                 admission=admission,
                 admin=admin,
-                mutations=mutations,
                 names_from=None if asking is None or listener.asks else asking.discovery.cluster,
                 feeds_quotas=asking is None,
                 tasks=tasks,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from proxy.admin.messages.fields import NO_TAGS, skip_tags, write_nullable
+from proxy.admin.messages.fields import skip_tags, write_nullable, write_tags
 from proxy.admin.messages.topics import TopicFields, TopicsApi, skip_assignments
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
@@ -34,9 +34,9 @@ class CreatePartitions(TopicsApi):
         return TopicFields(name, error_code=error_code)
 
     def write_rejection(self, fields: TopicFields, version: int, message: str | None) -> bytes:
-        # Versions that reject are flexible.
-        name = write_nullable(fields.name, True)
-        return name + i16(fields.error_code) + write_nullable(message, True) + NO_TAGS
+        flexible = self.flexible(version)
+        name = write_nullable(fields.name, flexible)
+        return name + i16(fields.error_code) + write_nullable(message, flexible) + write_tags(flexible)
 
 
 CREATE_PARTITIONS: Final = CreatePartitions()

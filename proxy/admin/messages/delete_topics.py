@@ -6,7 +6,7 @@ topics by name or by id (KIP-516).
 
 from typing import Final
 
-from proxy.admin.messages.fields import NO_TAGS, read_nullable, skip_tags, write_nullable
+from proxy.admin.messages.fields import read_nullable, skip_tags, write_nullable, write_tags
 from proxy.admin.messages.topics import NEVER, TopicFields, TopicsApi
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
@@ -43,11 +43,13 @@ class DeleteTopics(TopicsApi):
         return TopicFields(name, topic_id, error_code=error_code)
 
     def write_rejection(self, fields: TopicFields, version: int, message: str | None) -> bytes:
-        # Versions that reject are flexible. A topic that was named by its id is answered by its id alone:
-        # only brokers know whether the client may describe it.
+        # A topic that was named by its id is answered by its id alone: only brokers know whether the client
+        # may describe it.
+        flexible = self.flexible(version)
         topic_id = fields.topic_id if version >= TOPIC_ID_FROM else b""
-        name = write_nullable(fields.name, True)
-        return name + topic_id + i16(fields.error_code) + write_nullable(message, True) + NO_TAGS
+        text = write_nullable(message, True) if version >= MESSAGE_FROM else b""
+        name = write_nullable(fields.name, flexible)
+        return name + topic_id + i16(fields.error_code) + text + write_tags(flexible)
 
 
 DELETE_TOPICS: Final = DeleteTopics()

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from proxy.admin.authorizer import AuthorizerWatch
 from proxy.admin.dispatch import APIS, AdminApis
-from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.errors import KeyPath
@@ -53,7 +52,6 @@ def client_listener(
     engines: QuotaEngines,
     admission: Admission,
     admin: AdminApis,
-    mutations: ControllerMutations,
     names_from: ClusterRefresh | None,
     feeds_quotas: bool,
     tasks: Tasks,
@@ -111,7 +109,6 @@ def client_listener(
         ),
         local_responses=LocalResponses(
             admin=admin,
-            mutations=mutations,
             cluster=cluster,
             counts=counts,
             known_to_brokers=listener.known_to_brokers,

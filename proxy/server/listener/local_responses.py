@@ -6,7 +6,6 @@ from typing import Final
 from proxy.admin.authority import ClientRights
 from proxy.admin.broker import Broker
 from proxy.admin.dispatch import AdminApis
-from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.server.connection.connection import Connection
@@ -26,14 +25,12 @@ class LocalResponses:
         self,
         *,
         admin: AdminApis,
-        mutations: ControllerMutations,
         cluster: ClusterRefresh,
         counts: PartitionCounts,
         known_to_brokers: bool,
     ) -> None:
         """`known_to_brokers`: whether brokers see the client's own principal, not the proxy's."""
         self._admin: Final = admin
-        self._mutations: Final = mutations
         self._cluster: Final = cluster
         self._counts: Final = counts
         self._known_to_brokers: Final = known_to_brokers
@@ -44,9 +41,8 @@ class LocalResponses:
         The client never waits for a response that does not come: an unforeseen error ends the connection too,
         and goes on to the log.
         """
-        apis = self._admin if request.header.api_key in self._admin.api_keys else self._mutations
         try:
-            reply = await apis.answer(request, self._broker(connection, request))
+            reply = await self._admin.answer(request, self._broker(connection, request))
             connection.answer(request, reply.frame, reply.throttle_seconds, reply.hold)
         except ProtocolError as error:
             connection.fail(RelayError(CLIENT_PROTOCOL_ERROR, str(error)))

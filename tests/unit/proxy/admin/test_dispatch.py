@@ -23,6 +23,7 @@ from proxy.store.quota_store import QuotaStore
 from proxy.wire.api_keys import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from proxy.wire.apis import Api, read_request_header
 from proxy.wire.errors import Malformed, UnsupportedVersion
+from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import Reader
 from tests.support.messages.configs import (
     SET,
@@ -67,7 +68,9 @@ def admin_apis(store: QuotaStore) -> AdminApis:
     configs = ResourceConfigs(ConfigsStore(store), CONFIG_RULES)
     mutations = ControllerMutations(ControllerMutation(), lambda: 0.0)
     creations = TopicCreations(ConfigsStore(store), CONFIG_RULES, mutations)
-    return AdminApis(ClientQuotas(store, [QuotaKey(RATE, LONG)]), configs, creations, Authority(Changes()))
+    quotas = ClientQuotas(store, [QuotaKey(RATE, LONG)])
+    protected = ProtectedTopics(frozenset(["ours"]))
+    return AdminApis(quotas, configs, creations, mutations, Authority(Changes()), protected)
 
 
 @pytest.mark.parametrize("api", INTERCEPTED, ids=lambda api: api.name)
@@ -83,15 +86,15 @@ def test_versions_are_kafkas(api: Api) -> None:
 
 
 def test_intercepted_apis_limit_what_clients_are_offered() -> None:
-    """Whether one is intercepted is decided request by request, so none of them is read on its way."""
-    assert [api.key for api in INTERCEPTED] == [19, 20, 32, 33, 37, 44, 48, 49]
+    """None of them is read by a relay, which hands them out whole."""
+    assert [api.key for api in INTERCEPTED] == [19, 20, 21, 32, 33, 37, 44, 48, 49]
 
 
 @pytest.mark.parametrize("version", [0, 1])
 async def test_client_quotas(version: int) -> None:
     store, log = memory_store({})
     apis = admin_apis(store)
-    assert apis.api_keys == {19, 32, 33, 44, 48, 49}
+    assert apis.api_keys == {19, 20, 21, 32, 33, 37, 44, 48, 49}
     alter = request_type(49, version)
     kio = sys.modules[alter.__module__]
     entry = kio.EntryData(

@@ -32,7 +32,6 @@ def listeners(tmp_path: Path, *entries: str) -> Listeners:
         settings=read(tmp_path, "quotas: {store: none}\nlisteners: [" + ", ".join(entries) + "]\n"),
         engines=QuotaEngines(load_kinds(), Limits({})),
         admin=apis,
-        mutations=apis,
         tasks=Tasks(),
     )
     for gateway in made.all:

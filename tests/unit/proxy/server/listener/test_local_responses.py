@@ -13,7 +13,6 @@ from proxy.upstream.refresh import ClusterRefresh
 from proxy.wire.errors import Malformed
 
 ADMIN_API = min(AdminApis.api_keys)
-MUTATION_API = max(AdminApis.api_keys) + 1000
 VIEW = ClusterView("c", {3: Node(3, "b", 9)}, {}, None, 0.0)
 
 
@@ -54,14 +53,12 @@ class Connection:
         return b""
 
 
-async def respond(api_key: int, admin: Any, mutations: Any) -> list[Any]:
+async def respond(admin: Any) -> list[Any]:
     cluster = ClusterRefresh("clients", (("k", 9092),), 1.0, lambda view: None)
     cluster.view = VIEW
     counts: Any = SimpleNamespace()
-    responses = LocalResponses(
-        admin=admin, mutations=mutations, cluster=cluster, counts=counts, known_to_brokers=True
-    )
-    header = SimpleNamespace(api_key=api_key, correlation_id=7)
+    responses = LocalResponses(admin=admin, cluster=cluster, counts=counts, known_to_brokers=True)
+    header = SimpleNamespace(api_key=ADMIN_API, correlation_id=7)
     request: Any = SimpleNamespace(header=header, exchange=SimpleNamespace(client=SimpleNamespace()))
     connection: Any = Connection()
     try:
@@ -72,11 +69,10 @@ async def respond(api_key: int, admin: Any, mutations: Any) -> list[Any]:
     return got
 
 
-@pytest.mark.parametrize(("api_key", "name"), [(ADMIN_API, "admin"), (MUTATION_API, "mutations")])
-async def test_each_api_has_its_own_part_of_the_proxy(api_key: int, name: str) -> None:
-    admin, mutations = Apis("admin"), Apis("mutations")
-    assert await respond(api_key, admin, mutations) == [(name, 1.5, True)]
-    [broker] = admin.brokers + mutations.brokers
+async def test_a_connection_gets_the_response_to_its_request() -> None:
+    admin = Apis("admin")
+    assert await respond(admin) == [("admin", 1.5, True)]
+    [broker] = admin.brokers
     assert (broker.node_id, broker.cluster_id) == (3, "c")
 
 
@@ -89,4 +85,4 @@ async def test_each_api_has_its_own_part_of_the_proxy(api_key: int, name: str) -
     ],
 )
 async def test_an_error_ends_the_connection(failure: BaseException, got: list[str]) -> None:
-    assert await respond(ADMIN_API, Apis("admin", failure), Apis("mutations")) == got
+    assert await respond(Apis("admin", failure)) == got

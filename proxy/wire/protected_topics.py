@@ -1,0 +1,38 @@
+"""ProtectedTopics: the topics that clients may not change through the proxy."""
+
+from typing import Final, final
+
+
+@final
+class ProtectedTopics:
+    """By name, and by id as far as the shell has learned ids. The connections of a process share one."""
+
+    __slots__ = ("_ids", "_raw_names", "names")
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names: Final = names
+        self._raw_names: Final = frozenset([name.encode() for name in names])
+        self._ids: frozenset[bytes] = frozenset()
+
+    def learn(self, topic_ids: frozenset[bytes]) -> None:
+        """Add ids. They are never dropped: a cluster does not use an id twice."""
+        self._ids |= topic_ids
+
+    def has_raw_name(self, name: bytes) -> bool:
+        """Whether a topic is protected, by its name as a message has it."""
+        return name in self._raw_names
+
+    def has_id(self, topic_id: bytes) -> bool:
+        return topic_id in self._ids
+
+    def has(self, name: str | None, topic_id: bytes) -> bool:
+        """Whether a topic is protected, by its name or its id; a message may have either."""
+        return name in self.names or topic_id in self._ids
+
+    @property
+    def spellings(self) -> list[bytes]:
+        """The names and ids as messages have them."""
+        return [*self._raw_names, *self._ids]
+
+
+NO_PROTECTED_TOPICS: Final = ProtectedTopics(frozenset())

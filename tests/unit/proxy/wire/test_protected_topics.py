@@ -1,0 +1,31 @@
+"""ProtectedTopics: by name as text and as bytes, and by the ids that were learned."""
+
+from proxy.wire.protected_topics import NO_PROTECTED_TOPICS, ProtectedTopics
+from proxy.wire.views import NO_ID
+
+ID, OTHER = b"\1" * 16, b"\2" * 16
+
+
+def test_a_name_is_compared_as_a_whole():
+    topics = ProtectedTopics(frozenset(["ours"]))
+    assert topics.has("ours", NO_ID)
+    assert topics.has_raw_name(b"ours")
+    for name in ("ours2", "our", "", None):
+        assert not topics.has(name, NO_ID)
+    assert not topics.has_raw_name(b"ours2")
+
+
+def test_ids_are_never_forgotten():
+    topics = ProtectedTopics(frozenset(["ours"]))
+    assert not topics.has_id(ID)
+    topics.learn(frozenset([ID]))
+    topics.learn(frozenset([OTHER]))
+    for topic_id in (ID, OTHER):
+        assert topics.has_id(topic_id)
+        assert topics.has(None, topic_id)
+    assert sorted(topics.spellings) == [ID, OTHER, b"ours"]
+
+
+def test_nothing_is_protected_by_default():
+    assert NO_PROTECTED_TOPICS.spellings == []
+    assert not NO_PROTECTED_TOPICS.has("", NO_ID)
