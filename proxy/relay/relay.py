@@ -23,6 +23,7 @@ from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.errors import FrameTooLarge, ProtocolError
 from proxy.wire.not_kafka import looks_like
+from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.topic_names import TopicNames
 
@@ -48,13 +49,15 @@ class Relay:
         node_id: int = -1,
         login: Login | None = None,
         apis: ApiTable = WITHOUT_INTERCEPTED,
+        protected: ProtectedTopics | None = None,
     ) -> None:
         """`intercepted_api_keys`: the APIs that the proxy answers; see RelayOutput.intercepted.
 
         `topic_names`: None if nobody knows any. `between_brokers`: the client is a broker too. Its fetches
         are a follower's; no version is rejected. `node_id`: the broker's, under which usage is counted.
         `login`: how clients are named by their logins; None if they are not. `apis`: the APIs
-        that are read, and those that limit what ApiVersions offers.
+        that are read, and those that limit what ApiVersions offers. `protected`: topics that the client
+        may not write; None for none.
         """
         names = TopicNames() if topic_names is None else topic_names
         self._names: Final = names
@@ -78,6 +81,7 @@ class Relay:
             node_id=node_id,
             apis=apis,
             authentication=authentication,
+            protected=protected,
         )
         self._responses: Final = Responses(
             engine,

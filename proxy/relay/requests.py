@@ -35,6 +35,7 @@ from proxy.wire.cursor import HEAD, Cursor
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
+from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.topic_names import TopicNames
@@ -48,6 +49,8 @@ PAUSE_SECONDS: Final = 0.001
 """The client is muted for this long after DONE_AT_ONCE such requests, and others have their turn. A producer
 with acks=0 may still send 32,000 requests a second.
 """
+
+PROTECTED: Final = "a large Produce request writes to a topic of the proxy"
 
 
 @final
@@ -69,6 +72,7 @@ class Requests:
         node_id: int = -1,
         apis: ApiTable = WITHOUT_INTERCEPTED,
         authentication: Authentication | None = None,
+        protected: ProtectedTopics | None = None,
     ) -> None:
         self._engine: Final = engine
         self._traffic: Final = traffic
@@ -90,7 +94,8 @@ class Requests:
         """The request that is cut through, while the mode is CUTTING_THROUGH."""
         self._buffer: Final = FrameBuffer()
         self._usage: Final = CutThroughUsage(traffic, inbound=True)
-        self._produce_gate: Final = ProduceGate(engine, in_flight, names)
+        self._protected: Final = protected
+        self._produce_gate: Final = ProduceGate(engine, in_flight, names, protected)
         self._fetch_gate: Final = FetchGate(engine, in_flight, names, between_brokers)
         self.first_request_seen = False
         """Whether a request has been read."""
@@ -287,16 +292,20 @@ class Requests:
         view.partial = not frame.complete
         if view.flexible:
             reader.skip_tags()
-        rejectable = self._engine.rejects and header.api_key == PRODUCE
+        rejectable = False
         body_at = 0
-        if rejectable:
-            view.want_heads = True
+        if header.api_key == PRODUCE:
+            rejectable = view.want_heads = self._engine.rejects
+            view.protected_topics = self._protected
             body_at = reader.offset
         try:
             api.read_request(reader, view)
         except Short:
             if frame.complete or view.cursor.phase == HEAD:
                 raise
+        if view.names_protected:
+            view = self._with_items(frame, api, view, body_at)
+            rejectable = True
         if view.client_software:
             self._produce_gate.client_is(view.client_software)
         exchange = Exchange(header.correlation_id, client, api_key=header.api_key, api=api, request=view)
@@ -313,6 +322,30 @@ class Requests:
             return Cursor()
         self._cursor.start()
         return self._cursor
+
+    def _with_items(self, frame: Frame, api: Api, view: RequestView, body_at: int) -> RequestView:
+        """Return the view of a Produce request to a protected topic, read again with its items.
+
+        Raises RelayError if the request is cut through: it cannot be answered in part, and a broker does
+        nothing about a request whose end does not come.
+        """
+        if view.partial:
+            raise RelayError(PRODUCE_REJECTED, PROTECTED)
+        if view.want_items:
+            return view
+        again = RequestView(
+            view.api_key,
+            view.api_version,
+            view.correlation_id,
+            view.client_id,
+            view.size,
+            view.flexible,
+            True,
+        )
+        again.protected_topics = view.protected_topics
+        again.want_heads = view.want_heads
+        api.read_request(Reader(frame.pieces, body_at), again)
+        return again
 
     def _reject(self, frame: Frame, exchange: Exchange, view: RequestView, body_at: int, now: float) -> bool:
         """Take the partitions out that quotas reject; returns whether none is left to be forwarded."""
@@ -401,6 +434,8 @@ class Requests:
             except Short:
                 if part.complete:
                     raise
+            if view.names_protected:
+                raise RelayError(PRODUCE_REJECTED, PROTECTED)
         self._output.send_to_broker(cut.take())
         if view is not None:
             if cut.waiting > CUT_THROUGH_BYTES:

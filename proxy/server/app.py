@@ -19,6 +19,7 @@ from proxy.admin.configs.deleted_topics import DeletedTopics
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations.mutations import ControllerMutations
+from proxy.admin.protected_topic_ids import ProtectedTopicIds
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.kinds import controller_mutation
 from proxy.quota.kinds.controller_mutation import ControllerMutation
@@ -120,6 +121,7 @@ class Proxy:
             listeners.start_clients(quotas_loaded),
             listeners.start_replication(quotas_loaded),
             DeletedTopics(self._store, listeners.asking_clusters, time).run(),
+            ProtectedTopicIds(self._protected_topics, listeners.asking_clusters).run(),
             CallbackLog(lambda: self._store.limits.source, time).run(),
             RejectionLog(self._engines, time).run(),
             ThrottleLog(lambda: self._replication_state(listeners), time).run(),

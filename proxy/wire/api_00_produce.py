@@ -30,7 +30,7 @@ class ProduceRequest(Partitioned):
         cast("RequestView", view).acks = reader.i16()
         reader.take(4)  # timeout_ms
         view.cursor.topics_left = reader.count(view.flexible)
-        return view.want_items
+        return view.want_items or view.protected_topics is not None
 
     def read_partition(self, reader: Reader, view: View) -> int:
         size = reader.bytes_length(view.flexible)

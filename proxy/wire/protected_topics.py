@@ -33,6 +33,3 @@ class ProtectedTopics:
     def spellings(self) -> list[bytes]:
         """The names and ids as messages have them."""
         return [*self._raw_names, *self._ids]
-
-
-NO_PROTECTED_TOPICS: Final = ProtectedTopics(frozenset())

@@ -21,13 +21,16 @@ _NO_TAGS: Final = b"\0"
 class Rejection:
     """Partitions that do not go on, and what their producer is told."""
 
-    __slots__ = ("error_code", "items", "message")
+    __slots__ = ("denied_message", "error_code", "items", "message")
 
-    def __init__(self, items: list[Item], error_code: int, message: str) -> None:
+    def __init__(self, items: list[Item], error_code: int, message: str, denied_message: str = "") -> None:
         self.items: Final = items
         self.error_code: Final = error_code
+        """Of the items without an error_code of their own."""
         self.message: Final = message
         """For v8 and later."""
+        self.denied_message: Final = denied_message
+        """The same for the items with an error_code of their own."""
 
 
 def cut(pieces: list[bytes], body_at: int, version: int, flexible: bool, rejected: list[int]) -> list[Edit]:
@@ -163,15 +166,26 @@ def _topics(by_topic: dict[bytes, list[Item]], version: int, flexible: bool, rej
 
 
 def _partitions(items: list[Item], version: int, flexible: bool, rejection: Rejection) -> bytes:
-    end = i16(rejection.error_code) + _NO_OFFSET  # base_offset
+    quota = _result(rejection.error_code, rejection.message, version, flexible)
+    parts: list[bytes] = []
+    for item in items:
+        other = item.error_code
+        end = quota if other == 0 else _result(other, rejection.denied_message, version, flexible)
+        parts.append(i32(item.partition) + end)
+    return b"".join(parts)
+
+
+def _result(error_code: int, text: str, version: int, flexible: bool) -> bytes:
+    """A partition of the response, behind its number."""
+    end = i16(error_code) + _NO_OFFSET  # base_offset
     if version >= 2:
         end += _NO_OFFSET  # log_append_time_ms
     if version >= 5:
         end += _NO_OFFSET  # log_start_offset
     if version >= 8:
-        message = rejection.message.encode()
+        message = text.encode()
         end += count(0, flexible)  # record_errors
         end += (uvarint(len(message) + 1) if flexible else i16(len(message))) + message
     if flexible:
         end += _NO_TAGS
-    return b"".join([i32(item.partition) + end for item in items])
+    return end

@@ -13,6 +13,7 @@ from mypy_extensions import mypyc_attr
 from proxy.wire.cursor import Cursor
 from proxy.wire.edit import Edit
 from proxy.wire.fetch_rewrite import FetchRewrite
+from proxy.wire.protected_topics import ProtectedTopics
 
 
 @final
@@ -40,7 +41,9 @@ class Item:
         self.head: Final = head
         """Produce requests: the head of the record batch, where `View.want_heads`."""
         self.error_code: Final = error_code
-        """Produce responses: what the broker says of this partition."""
+        """Produce responses: what the broker says of this partition. Rejected partitions: an error other than
+        that of the quotas; 0 for none.
+        """
 
 
 NO_ITEMS: Final[list[Item]] = []
@@ -63,6 +66,10 @@ class View:
         """Filled only where `want_items`."""
         self.want_heads = False
         """Produce requests: whether the items have the heads of their record batches."""
+        self.protected_topics: ProtectedTopics | None = None
+        """Produce requests: the topics that `names_protected` is about; None for none."""
+        self.names_protected = False
+        """Whether the message has a protected topic, as far as it has been read."""
         self._edits: list[Edit] | None = None
         self.partial = False
         """Whether the frame is cut through: its end is not there yet."""

@@ -96,16 +96,28 @@ def _topic(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> 
     if cursor.topics_left == 0:
         cursor.phase = TAIL
         return
+    protected = view.protected_topics
     if view.api_version >= message.topic_id_from:
         cursor.topic_id = reader.uuid()
+        if protected is not None and protected.has_id(cursor.topic_id):
+            view.names_protected = True
     elif view.want_items:
         cursor.topic_id = NO_ID
         cursor.topic = reader.string(view.flexible)
+        if protected is not None and cursor.topic in protected.names:
+            view.names_protected = True
+    elif protected is not None:
+        if protected.has_raw_name(reader.raw_string(view.flexible)):
+            view.names_protected = True
     else:
         reader.skip_string(view.flexible)
     cursor.partitions_left = reader.count(view.flexible)
     cursor.topics_left -= 1
     cursor.phase = PARTITION
+    if cursor.topics_left == 0 and protected is not None and not view.want_items:
+        # Only names are wanted, and this was the last: most requests have one topic, and nothing behind its
+        # name is read.
+        cursor.done = True
 
 
 def _partition(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> None:

@@ -101,6 +101,7 @@ def client_listener(
             intercepted_api_keys=admin.api_keys,
             topic_names=topic_names,
             login=identification.login,
+            protected=admin.protected,
         ),
         ports=ports,
         topic_names=topic_names,

@@ -8,6 +8,7 @@ from proxy.relay.login.authentication import Login
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses, Unchanged
+from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.registry import ApiTable
 from proxy.wire.topic_names import TopicNames
 
@@ -36,8 +37,10 @@ class ClientRelays:
         intercepted_api_keys: frozenset[int],
         topic_names: TopicNames,
         login: Login | None,
+        protected: ProtectedTopics,
     ) -> None:
         self._engines: Final = engines
+        self._protected: Final = protected
         self._addresses: Final = addresses
         self._traffic: Final = traffic
         self._max_frame_bytes: Final = max_frame_bytes
@@ -62,6 +65,7 @@ class ClientRelays:
             node_id=node_id,
             login=self._login,
             apis=self._apis,
+            protected=self._protected,
         )
 
 

@@ -25,6 +25,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.relay import NO_INTERCEPTED_APIS, Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Address, Addresses
+from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.kio_messages import PROXY_HOST, PROXY_PORT, Ports
 from tests.support.stories.enforcement import enforcement
@@ -55,6 +56,7 @@ def new_relay(
     intercepted_api_keys: frozenset[int] = NO_INTERCEPTED_APIS,
     resources: Resources = NO_RESOURCES,
     topic_names: TopicNames | None = None,
+    protected: ProtectedTopics | None = None,
 ) -> "RelayDriver":
     """A relay of an unauthenticated client, with quotas or without."""
     return drive(
@@ -64,6 +66,7 @@ def new_relay(
         max_frame_bytes=max_frame_bytes,
         intercepted_api_keys=intercepted_api_keys,
         topic_names=topic_names,
+        protected=protected,
     )
 
 

@@ -1,6 +1,6 @@
 """ProtectedTopics: by name as text and as bytes, and by the ids that were learned."""
 
-from proxy.wire.protected_topics import NO_PROTECTED_TOPICS, ProtectedTopics
+from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.views import NO_ID
 
 ID, OTHER = b"\1" * 16, b"\2" * 16
@@ -24,8 +24,3 @@ def test_ids_are_never_forgotten():
         assert topics.has_id(topic_id)
         assert topics.has(None, topic_id)
     assert sorted(topics.spellings) == [ID, OTHER, b"ours"]
-
-
-def test_nothing_is_protected_by_default():
-    assert NO_PROTECTED_TOPICS.spellings == []
-    assert not NO_PROTECTED_TOPICS.has("", NO_ID)
