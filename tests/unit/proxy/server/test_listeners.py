@@ -24,6 +24,7 @@ BROKERS = f"{{name: brokers, replication: true, {PORTS}, upstream: {{brokers: {{
 class Apis:
     api_keys = AdminApis.api_keys
     authority = None
+    protected = None
 
 
 def listeners(tmp_path: Path, *entries: str) -> Listeners:

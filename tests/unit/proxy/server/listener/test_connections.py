@@ -27,6 +27,7 @@ from proxy.server.listener.tls_server import TLS_HANDSHAKE_FAILED
 from proxy.tasks import Tasks
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.upstream.topic_names import ClusterTopicNames
+from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.registry import WITHOUT_INTERCEPTED
 
 NOW = 50.0
@@ -85,6 +86,7 @@ class Kit:
                 intercepted_api_keys=frozenset(),
                 topic_names=topic_names,
                 login=None,
+                protected=ProtectedTopics(frozenset()),
             ),
             ports=ports,
             topic_names=topic_names,
