@@ -4,18 +4,20 @@ from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
+from confluent_kafka import KafkaError
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.admin_requests import alter, ask
+from tests.support.kafka.clients import Confluent
 from tests.support.kafka.raw_client import RawClient
-from tests.support.kafka.topics import describe_topic, make_topic
+from tests.support.kafka.topics import describe_topic, make_topic, read_log
 from tests.support.kafka.usage_topic import events_of
 from tests.support.messages.configs import SET, TOPIC, incremental_request, results
 from tests.support.messages.kio_messages import versions
 from tests.support.messages.mutations import create_partitions, create_topics, delete_topics
 from tests.support.messages.records import delete_records
-from tests.support.messages.requests import TOPIC_IDS_FROM, batch, fetch, metadata, produce
+from tests.support.messages.requests import TOPIC_IDS_FROM, batch, metadata, produce
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
@@ -43,6 +45,10 @@ def front(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> Iterator[ProxyProcess
 def id_of(port: int, name: str) -> UUID:
     [topic] = ask(port, metadata([name])).topics
     return UUID(str(topic.topic_id))
+
+
+def size_of(kafka: EmbeddedKafka, topic: str) -> int:
+    return sum(len(records) for records in read_log(kafka, topic))
 
 
 @pytest.mark.parametrize("topic", [STORE, USAGE])
@@ -79,7 +85,26 @@ def test_nothing_else_changes_them(kafka: EmbeddedKafka, front: ProxyProcess) ->
 
 
 def test_usage_events_are_read_through_the_proxy(front: ProxyProcess) -> None:
-    with RawClient(front.broker_port(1)) as client:
-        [topic] = client.ask(fetch(USAGE)).responses
-    assert topic.partitions[0].error_code == ErrorCode.none
-    assert topic.partitions[0].records
+    consumer = Confluent().consumer(front.bootstrap)
+    consumer.subscribe([USAGE])
+    message = consumer.poll(30.0)
+    consumer.close()
+    assert message is not None
+    assert message.error() is None
+
+
+def test_a_transaction_leaves_nothing_that_keeps_a_proxy_from_loading(
+    kafka: EmbeddedKafka, front: ProxyProcess, run_proxy: ProxyRunner
+) -> None:
+    producer = Confluent().producer(front.bootstrap, transactional_id="protected", linger_ms=0)
+    producer.init_transactions(30.0)
+    producer.begin_transaction()
+    errors: list[KafkaError] = []
+    producer.produce(STORE, FORGED, on_delivery=lambda error, _: errors.append(error))
+    producer.flush(30.0)
+    assert [error.code() for error in errors] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+    before = size_of(kafka, STORE)
+    producer.abort_transaction(30.0)
+    wait_until(lambda: size_of(kafka, STORE) > before, "the transaction's marker")
+    restarted = run_proxy(kafka.bootstrap, settings={"quotas": {"store": {"topic": STORE}}})
+    assert "loaded 1 records" in restarted.log
