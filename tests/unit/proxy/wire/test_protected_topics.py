@@ -1,7 +1,7 @@
 """ProtectedTopics: by name as text and as bytes, and by the ids that were learned."""
 
+from proxy.wire.cursor import NO_ID
 from proxy.wire.protected_topics import ProtectedTopics
-from proxy.wire.views import NO_ID
 
 ID, OTHER = b"\1" * 16, b"\2" * 16
 
