@@ -266,14 +266,18 @@ class Requests:
         )
 
     def _change_client(self, raw_client_id: bytes) -> Client:
-        self._client = new_client(self._client, raw_client_id, self._traffic, self._node_id)
-        return self._client
+        return self._become(new_client(self._client, raw_client_id, self._traffic, self._node_id))
+
+    def _become(self, client: Client) -> Client:
+        self._traffic.release(self._client.traffic)
+        self._client = client
+        return client
 
     def rename(self, principal: str) -> None:
         """The client has logged in as this user."""
         if self._client.principal != principal:
             who = Identity(principal, "", self._client.address)
-            self._client = new_client(who, self._client.raw_client_id, self._traffic, self._node_id)
+            self._become(new_client(who, self._client.raw_client_id, self._traffic, self._node_id))
 
     def _read_body(
         self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float
@@ -460,5 +464,6 @@ class Requests:
 
     def end(self) -> None:
         """The connection is over."""
+        self._traffic.release(self._client.traffic)
         if self._cut is not None:
             self._usage.end(self._cut)

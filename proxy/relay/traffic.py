@@ -9,10 +9,15 @@ from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
 
 MAX_CLIENTS: Final = 10_000
-"""Beyond so many (user, client id) pairs, and so many partitions, the rest is counted as one."""
+"""(user, client id) pairs with a count of their own. Of more, the smallest without a connection are added to
+the rest, so that clients that invent client ids do not keep others from being seen.
+"""
+_ROOM: Final = MAX_CLIENTS // 8
+"""How many are added to the rest at once, because finding the smallest sorts all."""
 MAX_FAILED_LOGINS: Final = 1000
 """The same for (mechanism, address)."""
 MAX_PARTITIONS: Final = 100_000
+"""Beyond so many partitions, the others are counted as one."""
 
 
 @final
@@ -29,11 +34,13 @@ class Count:
 class Bytes:
     """Bytes towards the broker (in) and towards the client (out), frames as they are."""
 
-    __slots__ = ("bytes_in", "bytes_out")
+    __slots__ = ("bytes_in", "bytes_out", "connections")
 
     def __init__(self) -> None:
         self.bytes_in = 0
         self.bytes_out = 0
+        self.connections = 0
+        """How many connections count here at present."""
 
 
 @final
@@ -52,7 +59,9 @@ class Traffic:
         """Fetches between brokers whose version the proxy cannot read; they are forwarded without quotas."""
         self.total: Final = Bytes()
         self.clients: Final[dict[tuple[str, str], Bytes]] = {}
-        """By (user, client id)."""
+        """By (user, client id); (REST, REST) has all others. A sum over all only ever grows."""
+        self._without_room = 0
+        """So many more clients are counted with the rest before the smallest are looked for again."""
         self.partitions: Final[dict[tuple[str, bytes, int], Bytes]] = {}
         """By (topic, topic id, partition), where one of the first two is empty; bytes of record batches."""
 
@@ -68,14 +77,40 @@ class Traffic:
         self._requests[api_key if api_key < API_KEYS else API_KEYS - 1].value += 1
 
     def client(self, user: str, client_id: str) -> Bytes:
-        """The counters of a client; one for all the rest when there are too many."""
+        """The counters for a connection of a client, which release() gives back; those of the rest if there
+        are too many clients.
+        """
         key = (user, client_id)
         counters = self.clients.get(key)
         if counters is None:
-            if len(self.clients) >= MAX_CLIENTS:
+            if len(self.clients) >= MAX_CLIENTS and not self._make_room():
                 key = (REST, REST)
             counters = self.clients.setdefault(key, Bytes())
+        counters.connections += 1
         return counters
+
+    def release(self, counters: Bytes) -> None:
+        """A connection counts here no longer."""
+        counters.connections -= 1
+
+    def _make_room(self) -> bool:
+        """Add the smallest clients without a connection to the rest; return whether there are any."""
+        if self._without_room > 0:
+            self._without_room -= 1
+            return False
+        rest = self.clients.setdefault((REST, REST), Bytes())
+        unused: list[tuple[int, tuple[str, str]]] = []
+        for key, counters in self.clients.items():
+            if counters.connections <= 0 and counters is not rest:
+                unused.append((counters.bytes_in + counters.bytes_out, key))
+        unused.sort()
+        smallest = unused[:_ROOM]
+        for _, key in smallest:
+            counters = self.clients.pop(key)
+            rest.bytes_in += counters.bytes_in
+            rest.bytes_out += counters.bytes_out
+        self._without_room = _ROOM - len(smallest)
+        return len(smallest) > 0
 
     def count_failed_login(self, mechanism: str, address: str) -> None:
         key = (mechanism, address)

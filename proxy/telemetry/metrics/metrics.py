@@ -12,7 +12,7 @@ from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RAT
 from proxy.quota.measure.bucket import BucketState
 from proxy.quota.usage import REST
 from proxy.telemetry.metrics.listeners import MeteredListener
-from proxy.telemetry.metrics.series import MAX_SERIES, Series, add, bounded, bounded_steps
+from proxy.telemetry.metrics.series import MAX_SERIES, LargestCounters, Series, add, bounded, bounded_steps
 from proxy.telemetry.usage.sink import Sink
 from proxy.wire.api_keys import api_name
 
@@ -67,6 +67,7 @@ class ProxyCollector(Collector):
         self._certificates: Final = certificates
         self._more: Final = more
         self._left_out: dict[str, int] = {}
+        self._client_bytes: Final = LargestCounters()
 
     def collect(self) -> Iterator[Metric]:
         return (step for step in self.steps() if step is not None)
@@ -152,13 +153,23 @@ class ProxyCollector(Collector):
         for listener in self._listeners:
             if listener.between_brokers:
                 continue
-            for number, ((user, client_id), count) in enumerate(list(listener.traffic.clients.items()), 1):
-                add(series, ("in", user, client_id), count.bytes_in)
-                add(series, ("out", user, client_id), count.bytes_out)
+            # At one moment: a client that is added to the rest meanwhile would count twice.
+            clients = [
+                (user, client_id, count.bytes_in, count.bytes_out)
+                for (user, client_id), count in listener.traffic.clients.items()
+            ]
+            for number, (user, client_id, bytes_in, bytes_out) in enumerate(clients, 1):
+                add(series, ("in", user, client_id), bytes_in)
+                add(series, ("out", user, client_id), bytes_out)
                 if number % AT_A_TIME == 0:
                     yield None
         text = "Bytes of requests (in) and responses (out), by client."
-        yield from self._large("client_bytes", text, CLIENT, series)
+        family = CounterMetricFamily(PREFIX + "client_bytes", text, labels=CLIENT)
+        self._note("client_bytes", series)
+        shown = yield from self._client_bytes.steps(series)
+        for key, value in shown.items():
+            family.add_metric(key, value)
+        yield family
 
     def _quotas(self) -> Iterator[Metric | None]:
         requests: Series = {}

@@ -54,3 +54,59 @@ def bounded_steps(series: Series, kept: int = 1) -> Generator[None, None, Series
     for key, value in rest.items():
         add(result, key, value)
     return result
+
+
+class LargestCounters:
+    """The MAX_SERIES largest of a family's counters, scrape after scrape, and the sums of the rest.
+
+    No counter goes backwards, and all of a scrape sum up to all of `series`: what a counter had under REST
+    when it is first shown stays there, and what it has when it is shown no longer goes there.
+    """
+
+    def __init__(self) -> None:
+        self._hidden: Series = {}
+        """The values of counters that the last scrape had under REST."""
+        self._shown: dict[tuple[str, ...], tuple[float, float]] = {}
+        """Of the others: how much of the value is under REST, and the value."""
+        self._rest: Series = {}
+
+    def steps(self, series: Series) -> Generator[None, None, Series]:
+        """Return what a scrape shows; the first label is kept, the others are REST. Yields like
+        bounded_steps().
+        """
+        rest: Series = {}
+        counted: Series = {}
+        for key, value in series.items():
+            if key[-1] == REST:
+                add(rest, key, value)
+            else:
+                counted[key] = value
+        largest = yield from bounded_steps(counted)
+        hidden: Series = {}
+        shown: dict[tuple[str, ...], tuple[float, float]] = {}
+        for number, (key, value) in enumerate(counted.items(), 1):
+            if key in largest:
+                shown[key] = (self._before(key, value), value)
+                add(rest, _rest(key), shown[key][0])
+            else:
+                hidden[key] = value
+                add(rest, _rest(key), value)
+            if number % AT_A_TIME == 0:
+                yield
+        self._hidden, self._shown = hidden, shown
+        self._rest = {key: max(value, self._rest.get(key, 0.0)) for key, value in rest.items()}
+        found = {key: value - before for key, (before, value) in shown.items()}
+        return found | {key: value for key, value in self._rest.items() if value > 0}
+
+    def _before(self, key: tuple[str, ...], value: float) -> float:
+        """How much of a shown counter's value is under REST."""
+        if key in self._shown:
+            before, last = self._shown[key]
+        else:
+            before = last = self._hidden.get(key, 0.0)
+        # One that has become smaller has started again: what it had before has gone to the rest.
+        return before if value >= last else 0.0
+
+
+def _rest(key: tuple[str, ...]) -> tuple[str, ...]:
+    return (key[0], *(REST for _ in key[1:]))

@@ -30,7 +30,7 @@ def test_a_clients_counters_are_one_object():
     }
 
 
-def test_clients_beyond_the_bound_are_counted_as_one():
+def test_clients_beyond_the_bound_are_counted_as_one_while_all_are_connected():
     traffic = Traffic()
     for number in range(MAX_CLIENTS):
         traffic.client("u", str(number))
@@ -39,6 +39,38 @@ def test_clients_beyond_the_bound_are_counted_as_one():
     assert rest is traffic.clients[(REST, REST)]
     assert traffic.client("u", "0") is traffic.clients[("u", "0")]
     assert len(traffic.clients) == MAX_CLIENTS + 1
+
+
+def test_a_new_client_is_named_however_many_there_were():
+    """The smallest of those that have left go to the rest, and no byte is lost."""
+    traffic = Traffic()
+    open_one = traffic.client("u", "open")
+    large = traffic.client("u", "large")
+    large.bytes_in += 1_000_000
+    traffic.release(large)
+    for number in range(2 * MAX_CLIENTS):
+        counters = traffic.client("u", str(number))
+        counters.bytes_in += 1
+        counters.bytes_out += 2
+        traffic.release(counters)
+    newcomer = traffic.client("u", "newcomer")
+    assert traffic.clients["u", "newcomer"] is newcomer
+    assert traffic.clients["u", "open"] is open_one
+    assert traffic.clients["u", "large"] is large
+    assert len(traffic.clients) <= MAX_CLIENTS + 1
+    assert sum(each.bytes_in for each in traffic.clients.values()) == 1_000_000 + 2 * MAX_CLIENTS
+    assert sum(each.bytes_out for each in traffic.clients.values()) == 4 * MAX_CLIENTS
+
+
+def test_room_is_not_looked_for_with_each_client():
+    traffic = Traffic()
+    counters = [traffic.client("u", str(number)) for number in range(MAX_CLIENTS)]
+    assert traffic.client("u", "a") is traffic.clients[(REST, REST)]
+    traffic.release(counters[0])
+    assert traffic.client("u", "b") is traffic.clients[(REST, REST)]
+    for number in range(MAX_CLIENTS // 8):
+        traffic.client("more", str(number))
+    assert ("more", str(MAX_CLIENTS // 8 - 1)) in traffic.clients
 
 
 def test_partitions_are_counted_by_name_or_by_id():

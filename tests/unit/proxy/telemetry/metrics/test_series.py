@@ -1,9 +1,19 @@
 """A family keeps its largest series; the rest is added up, and a long list gives others a turn."""
 
+import random
+from collections.abc import Generator
+
 import pytest
 
 from proxy.quota.usage import REST
-from proxy.telemetry.metrics.series import AT_A_TIME, MAX_SERIES, Series, bounded, bounded_steps
+from proxy.telemetry.metrics.series import (
+    AT_A_TIME,
+    MAX_SERIES,
+    LargestCounters,
+    Series,
+    bounded,
+    bounded_steps,
+)
 
 
 @pytest.mark.parametrize("kept", [0, 1])
@@ -36,3 +46,46 @@ def test_many_series_are_bounded_in_steps() -> None:
     ranked = sorted(series.items(), key=lambda item: item[1], reverse=True)
     rests = {way: sum(v for key, v in ranked[MAX_SERIES:] if key[0] == way) for way in ("in", "out")}
     assert found == {**dict(ranked[:MAX_SERIES]), **{(way, REST): rest for way, rest in rests.items()}}
+
+
+def result(steps: Generator[None, None, Series]) -> Series:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Series = end.value
+            return found
+
+
+def test_no_counter_goes_backwards_and_the_sums_stay_right() -> None:
+    """Scrape after scrape, while other clients become the largest."""
+    choice = random.Random(5)
+    counters = LargestCounters()
+    series: Series = {("in", "u", str(number)): 1.0 for number in range(2 * MAX_SERIES)}
+    before: Series = {}
+    for _ in range(12):
+        for key in choice.sample(list(series), 300):
+            series[key] += choice.randrange(1, 100_000)
+        found = result(counters.steps(dict(series)))
+        assert len(found) == MAX_SERIES + 1
+        assert sum(found.values()) == sum(series.values())
+        for key, value in found.items():
+            # A series that was not shown before starts again, from what it has had since.
+            assert value >= before.get(key, 0.0)
+        before = found
+
+
+def test_the_largest_are_shown_whenever_they_come() -> None:
+    counters = LargestCounters()
+    series: Series = {("in", "u", str(number)): 5.0 for number in range(2 * MAX_SERIES)}
+    result(counters.steps(dict(series)))
+    series["in", "u", "newcomer"] = 1000.0
+    assert result(counters.steps(dict(series)))["in", "u", "newcomer"] == 1000.0
+
+
+def test_a_client_that_has_gone_to_the_rest_and_comes_again_starts_from_zero() -> None:
+    counters = LargestCounters()
+    key, rest = ("in", "u", "c"), ("in", REST, REST)
+    assert result(counters.steps({key: 50.0, rest: 7.0})) == {key: 50.0, rest: 7.0}
+    assert result(counters.steps({rest: 57.0})) == {rest: 57.0}
+    assert result(counters.steps({key: 3.0, rest: 57.0})) == {key: 3.0, rest: 57.0}
