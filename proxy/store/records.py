@@ -20,6 +20,7 @@ from msgspec import UNSET, UnsetType
 
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.quota.networks import canonical_network
 
 CLIENT_QUOTA: Final = "client-quota"
 CONFIG: Final = "config"
@@ -124,15 +125,19 @@ def decode(key: bytes | None, value: bytes | None) -> tuple[Place, Setting | Non
         if kind not in (CLIENT_QUOTA, CONFIG):
             raise Unreadable(f"unknown kind {kind!r}, probably of a newer version")
         place = _config_place(key) if kind == CONFIG else _place(msgspec.json.decode(key, type=_Key))
+        _check_network(place.entity)
         if value is None:
             return place, None
         version = msgspec.json.decode(value, type=_Version).v
         if version != VERSION:
             raise Unreadable(f"version {version}; this proxy reads version {VERSION}")
         setting = msgspec.json.decode(value, type=Setting)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        # The last two: text that is not UTF-8, and JSON that is nested deeply.
         raise Unreadable(f"not a record of a quota proxy: {error}") from error
     _check_value(setting.value, kind)
+    if setting.address is not None and "/" in setting.address:
+        raise Unreadable(f"address {setting.address!r}; expected the address of a host")
     return place, setting
 
 
@@ -143,6 +148,14 @@ def _check_value(value: float | str | None, kind: str) -> None:
         raise Unreadable(f"value {value!r}; expected text for a {CONFIG}, a number for a {CLIENT_QUOTA}")
     if not isinstance(value, str) and not value > 0:
         raise Unreadable(f"value {value}; expected a number above 0")
+
+
+def _check_network(entity: QuotaEntity | ConfigResource) -> None:
+    if isinstance(entity, QuotaEntity) and entity.ip is not None and "/" in entity.ip:
+        try:
+            canonical_network(entity.ip)
+        except ValueError as error:
+            raise Unreadable(str(error)) from error
 
 
 def _config_place(key: bytes) -> Place:

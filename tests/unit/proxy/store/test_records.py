@@ -11,6 +11,7 @@ from proxy.store.records import Place, Setting, Unreadable, decode, encode
 WHO = {"by": "alice", "client_id": "admin", "origin": "10.0.0.1", "at_ms": 1_767_225_600_000}
 KEY = b'{"kind":"client-quota","entity":{"user":"a"},"name":"producer_byte_rate"}'
 CONFIG_KEY = b'{"kind":"config","entity":{"topic":"t"},"name":"n"}'
+DEEP = b"[" * 100_000
 REST = b'"by":"","client_id":"","from":"","at_ms":1}'
 
 
@@ -118,6 +119,13 @@ def test_unknown_fields_are_ignored() -> None:
         (b"\x00", b"{}"),
         (b'{"kind":"client-quota","entity":{"group":"g"},"name":"n"}', None),
         (KEY, b'{"v":1,"value":0,' + REST),
+        (b'{"kind":"\xff"}', None),
+        (KEY, b'{"v":1,"value":5,"by":"\xff",' + REST),
+        (b'{"x":' + DEEP, None),
+        (KEY, b'{"v":1,"x":' + DEEP),
+        (b'{"kind":"client-quota","entity":{"ip":"x/y"},"name":"n"}', None),
+        (b'{"kind":"client-quota","entity":{"ip":"10.0.0.0/"},"name":"n"}', None),
+        (KEY, b'{"v":1,"value":5,"address":"x/y",' + REST),
     ],
 )
 def test_other_records_are_unreadable(key: bytes | None, value: bytes | None) -> None:
