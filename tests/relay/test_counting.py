@@ -98,3 +98,14 @@ def test_records_are_counted_by_topic_id_where_there_is_no_name():
     )
     Playbook(new_relay(traffic=traffic)).client(request_frame(request))
     assert counted(traffic.partitions) == {("", topic_id.bytes, 0): (70, 0), ("", topic_id.bytes, 3): (0, 0)}
+
+
+def test_a_connection_counts_under_one_client_at_a_time():
+    """Clients without a connection may lose their count to new ones."""
+    traffic = Traffic()
+    story = Playbook(new_relay(traffic=traffic))
+    story.client(produce(1, client_id="a") + produce(2, client_id="b") + produce(3, client_id="b"))
+    connections = {client_id: counters.connections for (_, client_id), counters in traffic.clients.items()}
+    assert connections == {"": 0, "a": 0, "b": 1}
+    story.relay.end()
+    assert {counters.connections for counters in traffic.clients.values()} == {0}

@@ -34,6 +34,7 @@ from proxy.server.connection.pauses import (
     DELAYED,
     DRAINING,
     MUTED,
+    RESPONSES_UNREAD,
     UNSERVED,
     Pauses,
 )
@@ -77,6 +78,8 @@ class Connection(BrokerEvents):
         self._serve_timer: asyncio.TimerHandle | None = None
         self._question: asyncio.Future[bytes] | None = None
         self._client_ended = False
+        self._client_full = False
+        """Whether the client has left so many responses unread that they pile up here."""
         self._drain: Final = Drain()
         self._over = False
 
@@ -131,6 +134,9 @@ class Connection(BrokerEvents):
             self._unserved.append(data)
             self._client.pause_reading()
             return
+        if self._client_full:
+            # What the proxy answers itself would pile up without an end.
+            self._pause(RESPONSES_UNREAD, True)
         now = self._time()
         self.heard_at = now
         try:
@@ -160,10 +166,13 @@ class Connection(BrokerEvents):
         return not self._over
 
     def pause_writing(self) -> None:
+        self._client_full = True
         self._broker.pause(CLIENT_FULL, True)
 
     def resume_writing(self) -> None:
+        self._client_full = False
         self._broker.pause(CLIENT_FULL, False)
+        self._pause(RESPONSES_UNREAD, False)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.give_up(CLIENT_CLOSED, "the connection broke")

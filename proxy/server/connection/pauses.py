@@ -8,6 +8,7 @@ BROKER_FULL: Final = 2
 CONNECTING: Final = 4
 DRAINING: Final = 8
 UNSERVED: Final = 16
+RESPONSES_UNREAD: Final = 32
 """Why a client is not read from."""
 CLIENT_FULL: Final = 1
 DELAYED: Final = 2

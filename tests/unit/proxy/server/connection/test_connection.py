@@ -144,6 +144,33 @@ def test_a_response_before_an_error_still_leaves(loop: asyncio.AbstractEventLoop
     assert owner.ended_with == ["client_protocol_error"]
 
 
+def test_a_client_that_leaves_responses_unread_is_not_read_from(loop: asyncio.AbstractEventLoop) -> None:
+    """It would fill the memory with what the proxy answers itself."""
+    owner = ConnectionHost()
+
+    async def flood() -> list[bool]:
+        server = await loop.create_server(lambda: Connection(owner, 1, loop), "127.0.0.1", 0)
+        async with server, asyncio.timeout(30):
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+            writer.write(REQUEST)
+            assert await reader.readexactly(len(ANSWER)) == ANSWER
+            [(connection, _)] = owner.intercepted
+            client = connection._client
+            reading = [client.is_reading()]
+            connection.pause_writing()
+            reading.append(client.is_reading())
+            writer.write(REQUEST)
+            assert await reader.readexactly(len(ANSWER)) == ANSWER
+            reading.append(client.is_reading())
+            connection.resume_writing()
+            reading.append(client.is_reading())
+            writer.close()
+            await owner.over.wait()
+        return reading
+
+    assert loop.run_until_complete(flood()) == [True, True, False, True]
+
+
 def test_a_connection_that_waits_is_served_then(loop: asyncio.AbstractEventLoop) -> None:
     owner = ConnectionHost(wait=0.4)
     assert run(loop, owner, ask) == ANSWER
