@@ -47,7 +47,7 @@ def find_peers(folder: Path, wanted: set[str], checkout: Path | None = None) -> 
         try:
             peers.append(make())
         except Unavailable as reason:
-            remarks.append(f"left out: {reason}")
+            remarks.append(f"skipped: {reason}")
     return [peer for peer in peers if not wanted or peer.name in wanted | {BASELINE}], remarks
 
 

@@ -34,9 +34,9 @@ RATE: Final = 5
 TARGET: Final = 1.5
 START_SECONDS: Final = 30.0
 CALM: Final = "calm"
-HELD: Final = "storm, held to a quota"
+LIMITED: Final = "storm with a quota"
 FREE: Final = "storm, without a quota"
-CLIENT_IDS: Final = {HELD: "held", FREE: "free"}
+CLIENT_IDS: Final = {LIMITED: "limited", FREE: "free"}
 
 
 def frame(client_id: str, names: Sequence[str], partitions: int, validate_only: bool) -> bytes:
@@ -135,7 +135,7 @@ def report(found: dict[str, list[float]], requests: dict[str, list[int]]) -> lis
         ratio = median[kind] / median[CALM]
         figures = f"{median[kind] * 1000:.1f} | {p90 * 1000:.1f} | {ratio:.2f}"
         lines.append(f"| {kind} | {figures} | {sum(requests.get(kind, []))} |")
-    ratio = median[HELD] / median[CALM]
+    ratio = median[LIMITED] / median[CALM]
     word = "met" if ratio < TARGET else "missed"
     lines += [
         "",
@@ -153,12 +153,12 @@ def main() -> None:
     parser.add_argument("--name", default=f"mutation-storm-{datetime.now():%Y%m%d-%H%M%S}")
     options = parser.parse_args()
     limits = [
-        {"entity": {"client-id": CLIENT_IDS[HELD]}, "controller_mutation_rate": RATE},
+        {"entity": {"client-id": CLIENT_IDS[LIMITED]}, "controller_mutation_rate": RATE},
         # Out of reach: the calm tenant's quota is checked, and never throttles.
         {"entity": {"client-id": "calm"}, "controller_mutation_rate": 1_000_000},
     ]
     page = Page()
-    found: dict[str, list[float]] = {CALM: [], HELD: [], FREE: []}
+    found: dict[str, list[float]] = {CALM: [], LIMITED: [], FREE: []}
     requests: dict[str, list[int]] = {}
     numbers = count()
     with EmbeddedKafka() as kafka, EmbeddedProxy(kafka.bootstrap, kafka.folder, limits) as proxy:

@@ -54,13 +54,13 @@ def with_buckets(charged: DataFrame, quotas: QuotaSet) -> DataFrame:
             yield _resolve(batch, limits)
 
     buckets = tenants.distinct().mapInPandas(resolve, _BUCKETS)
-    held = charged.join(
+    limited = charged.join(
         buckets.withColumnRenamed("bucket_quota", "of_quota"),
         (F.col("user") == F.col("tenant_user"))
         & (F.col("client_id") == F.col("tenant_client_id"))
         & (F.col("bucket_quota") == F.col("of_quota")),
     )
-    return held.drop("tenant_user", "tenant_client_id", "of_quota")
+    return limited.drop("tenant_user", "tenant_client_id", "of_quota")
 
 
 def _resolve(batch: Any, limits: Limits) -> Any:

@@ -55,7 +55,7 @@ def connections_of(throttled: int, throttle_ms: float, interval_ms: float) -> in
     return max(1, round(throttle_ms / (interval_ms + each / 2)))
 
 
-def held_at(intervals: Sequence[tuple[Interval, int]], tried: float) -> float:
+def throttled_rate(intervals: Sequence[tuple[Interval, int]], tried: float) -> float:
     """Estimate the limit in bytes/s that throttled a tenant; 0.0 if none did.
 
     A throttled tenant receives its bytes at the rate of the limit. Intervals in which every request waited

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pipeline.quota_file import QuotaSet
 from pipeline.schema import REPLAY, names
 from pipeline.transforms.buckets import APIS, charged, with_buckets
-from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, held_at, lay_out
+from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, lay_out, throttled_rate
 from pipeline.transforms.played import AFTER, STATE, STEP_SECONDS, SUMS, Connection, Row, intervals_of, play
 from pipeline.transforms.replay_broker import rejected
 from pipeline.transforms.replay_topics import replay_topics, replayed_topics
@@ -161,10 +161,10 @@ def _connections(rows: Any, burst_seconds: float) -> list[Connection]:
     connections: list[Connection] = []
     for (user, client_id, _), found in rows.groupby(["user", "client_id", "api"], sort=False):
         intervals = intervals_of(found, base)
-        held = held_at(intervals, limit)
-        eager = AT_ONCE if held == limit else AS_THEY_CAME
+        was = throttled_rate(intervals, limit)
+        eager = AT_ONCE if was == limit else AS_THEY_CAME
         for place in range(max(count for _, count in intervals)):
-            steps = _steps(intervals, place, limit, held, eager, burst_seconds)
+            steps = _steps(intervals, place, limit, was, eager, burst_seconds)
             connections.append(Connection(Identity(user, client_id, ""), steps))
     return connections
 
@@ -173,7 +173,7 @@ def _steps(
     intervals: Sequence[tuple[Interval, int]],
     place: int,
     limit: float,
-    held: float,
+    was: float,
     eager: float,
     burst_seconds: float,
 ) -> Iterator[Step]:
@@ -181,4 +181,4 @@ def _steps(
     for interval, count in intervals:
         if place < count:
             per_step = max(limit * STEP_SECONDS / count, 1.0)
-            yield from lay_out(interval, held / count, eager, burst_seconds, per_step)
+            yield from lay_out(interval, was / count, eager, burst_seconds, per_step)

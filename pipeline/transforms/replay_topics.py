@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.quota_file import QuotaSet
-from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, held_at, lay_out
+from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, lay_out, throttled_rate
 from pipeline.transforms.played import AFTER, STATE, STEP_SECONDS, SUMS, Connection, Row, intervals_of, play
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.kind import KIND
@@ -96,7 +96,7 @@ class _Sender:
         self, intervals: Sequence[tuple[Interval, int]], place: int, limit: float, burst: float
     ) -> Iterator[Step]:
         """`limit`: the tenant's limit in bytes/s, over all its connections."""
-        was = held_at(intervals, limit)
+        was = throttled_rate(intervals, limit)
         eager = AT_ONCE if was == limit else AS_THEY_CAME
         for (interval, count), shares in zip(intervals, self._of_intervals, strict=True):
             if place < count and shares:

@@ -224,7 +224,7 @@ class ClientUsage:
         tally = self._partitions.get(key)
         if tally is None:
             if self._ledger.full or len(item.topic) > MAX_TOPIC_NAME:
-                self._ledger.left_out += 1
+                self._ledger.excluded += 1
                 key = (api_key, REST, NO_ID, NO_PARTITION)
                 tally = self._partitions.get(key)
             if tally is None:
@@ -278,7 +278,7 @@ class UsageLedger:
     def __init__(self) -> None:
         self.tallies = 0
         """Tallies made in this interval."""
-        self.left_out = 0
+        self.excluded = 0
         """How many partitions of messages were counted under REST, since the process started."""
         self._clients: dict[tuple[int, str, str], ClientUsage] = {}
         self._counted: list[ClientUsage] = []

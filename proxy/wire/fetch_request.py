@@ -1,4 +1,4 @@
-"""FetchRequest v0-18, its partitions taken apart so that some can be left out.
+"""FetchRequest v0-18, split into partitions so that some can be omitted.
 
     replica_id (v0-14), max_wait_ms, min_bytes, max_bytes (v3), isolation_level (v4), session_id and
     session_epoch (v7), topics, forgotten_topics_data (v7), rack_id (v11), tags (v12)

@@ -1,6 +1,6 @@
 """Logins that are shaped to be counted as another user's, or as nobody's, on a real Kafka.
 
-The broker says who somebody is: each user has a topic that nobody else may write.
+The broker tells who a client is: each user has a topic that no other user may write.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """Whom Kafka's own SASL servers authenticate by generated messages, and whom we read in them.
 
-Whenever Kafka authenticates somebody, the name that we read is that one's, or none at all.
+Whenever Kafka authenticates a user, the proxy reads that user's name, or none.
 """
 
 import base64
@@ -73,7 +73,7 @@ def test_nobody_is_taken_for_another(mechanism: str, generate: Messages, exact: 
 
 
 def test_a_token_after_a_rejected_one() -> None:
-    """The rejected one names somebody else; whoever the last one names is authenticated."""
+    """The rejected token names another user; the user of the last token is authenticated."""
     expired = (
         base64.urlsafe_b64encode(b'{"alg":"none"}')
         + b"."

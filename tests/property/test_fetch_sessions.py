@@ -1,4 +1,4 @@
-"""Whatever quotas hold back, a client's sessions stay right, and it gets each record once and in order."""
+"""Whatever quotas omit, a client's fetch sessions stay right, and it gets each record once and in order."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -93,15 +93,15 @@ class World:
         self.story.connect()
         self.restart()
 
-    def check_held(self):
-        """What is held back is not in the broker's session, once that goes on and the relay knows it."""
+    def check_omitted(self):
+        """An omitted partition is not in the broker's session, once the relay knows that session."""
         if self.client.epoch == FULL:
             # A consumer that has lost its connection cannot have the session of before closed.
             return
         quota = self.story.quota
         epoch, wanted = self.broker.sessions.get(self.client.session_id ^ SESSION_MASK, (1, {}))
-        held = {(HOT, number) for number, until in quota.until.items() if START + until > self.now}
-        assert epoch == 1 or not quota.omits or not held & wanted.keys()
+        omitted = {(HOT, number) for number, until in quota.until.items() if START + until > self.now}
+        assert epoch == 1 or not quota.omits or not omitted & wanted.keys()
 
     def check_follower(self, asked):
         """It is known how much it lacks, and it leaves no session behind."""
@@ -125,7 +125,7 @@ class World:
             if request:
                 asked += 1
                 answer, seconds = self.broker.answer(request)
-                self.check_held()
+                self.check_omitted()
                 self.now += seconds
                 relay.receive_from_broker(answer, self.now)
             else:

@@ -66,7 +66,7 @@ class ProxyCollector(Collector):
         self._sinks: Final = sinks
         self._certificates: Final = certificates
         self._more: Final = more
-        self._left_out: dict[str, int] = {}
+        self._excluded: dict[str, int] = {}
         self._client_bytes: Final = LargestCounters()
 
     def collect(self) -> Iterator[Metric]:
@@ -77,7 +77,7 @@ class ProxyCollector(Collector):
 
         Counters change meanwhile. Only one pass may run at a time.
         """
-        self._left_out = {}
+        self._excluded = {}
         build = GaugeMetricFamily(
             PREFIX + "build_info", "Version of the proxy; always 1.", labels=("version", "compiled")
         )
@@ -92,14 +92,14 @@ class ProxyCollector(Collector):
             yield from self._usage()
         if any(listener.traffic.topic_partitions for listener in self._listeners):
             yield from self._partitions()
-        left_out = GaugeMetricFamily(
+        excluded = GaugeMetricFamily(
             PREFIX + "series_left_out",
             f"Series that are added up under {REST}, by family.",
             labels=("family",),
         )
-        for family, count in self._left_out.items():
-            left_out.add_metric((family,), count)
-        yield left_out
+        for family, count in self._excluded.items():
+            excluded.add_metric((family,), count)
+        yield excluded
 
     def _connections(self) -> Iterator[Metric]:
         connections = GaugeMetricFamily(
@@ -263,11 +263,11 @@ class ProxyCollector(Collector):
         text = (
             f"Partitions of messages that usage events sum up under {REST}, because an interval had too many."
         )
-        left_out = CounterMetricFamily(PREFIX + "usage_partitions_left_out", text, labels=("listener",))
+        excluded = CounterMetricFamily(PREFIX + "usage_partitions_left_out", text, labels=("listener",))
         for listener in self._listeners:
             if listener.usage is not None:
-                left_out.add_metric((listener.name,), listener.usage.left_out)
-        yield from (events, waiting, left_out)
+                excluded.add_metric((listener.name,), listener.usage.excluded)
+        yield from (events, waiting, excluded)
 
     def _partitions(self) -> Iterator[Metric | None]:
         series: Series = {}
@@ -317,4 +317,4 @@ class ProxyCollector(Collector):
 
     def _note(self, family: str, series: Mapping[tuple[str, ...], float]) -> None:
         if len(series) > MAX_SERIES:
-            self._left_out[PREFIX + family] = len(series) - MAX_SERIES
+            self._excluded[PREFIX + family] = len(series) - MAX_SERIES

@@ -46,8 +46,8 @@ def bounded_steps(series: Series, kept: int = 1) -> Generator[None, None, Series
     heapify(largest)
     rest: Series = {}
     for number, (key, value) in entries:
-        smallest, _, left_out = heappushpop(largest, (value, -number, key))
-        add(rest, (*left_out[:kept], *(REST for _ in left_out[kept:])), smallest)
+        smallest, _, excluded = heappushpop(largest, (value, -number, key))
+        add(rest, (*excluded[:kept], *(REST for _ in excluded[kept:])), smallest)
         if number % AT_A_TIME == 0:
             yield
     result = {key: value for value, _, key in sorted(largest, reverse=True)}

@@ -32,7 +32,7 @@ REPORT = Report(
     rounds=5,
     reference="haproxy",
     machine={"cpu": "2 x Fast"},
-    remarks=["left out: nothing"],
+    remarks=["skipped: nothing"],
     scenarios=[PRODUCE, FETCH, OPEN],
     samples={"produce": {"proxy": [{"p99_ms": 3}]}},
     summaries={each.name: [DIRECT, PROXY] for each in (PRODUCE, FETCH, OPEN)},
@@ -46,7 +46,7 @@ def test_markdown_shows_what_says_something_about_each_scenario() -> None:
     assert "| proxy | 11 (10) | 0.50 (0.60) | 1.25 (1.50) | 3.00 (4.00) | 46 |" in text
     assert "| proxy | 7.00 (8.00) | 1.25 (1.50) | 3.00 (4.00) | 0.10 (0.20) | 46 |" in text
     assert "| direct | 99 (98) | - | - | 3.00 (4.00) | - |" in text
-    assert "- left out: nothing" in text
+    assert "- skipped: nothing" in text
 
 
 def test_files_hold_every_sample(tmp_path: Path) -> None:
@@ -62,4 +62,4 @@ def test_the_terminal_shows_every_scenario() -> None:
     REPORT.show(Console(file=out, width=100))
     for scenario in REPORT.scenarios:
         assert scenario.title in out.getvalue()
-    assert "left out: nothing" in out.getvalue()
+    assert "skipped: nothing" in out.getvalue()

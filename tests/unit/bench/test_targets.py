@@ -1,4 +1,4 @@
-"""What the project promises, held against figures."""
+"""The targets, compared with figures."""
 
 import pytest
 

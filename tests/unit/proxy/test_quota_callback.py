@@ -1,4 +1,4 @@
-"""Quotas by rules of somebody's own."""
+"""Quotas from a callback of the operator."""
 
 import pytest
 

@@ -62,7 +62,7 @@ def test_a_baseline_without_a_build_is_unavailable(tmp_path: Path) -> None:
         ("bench-0", 0.5, ["proxy: bench-0 was throttled; its quota must be out of reach"]),
     ],
 )
-def test_quotas_that_were_not_asked_or_held_back_spoil_the_figures(
+def test_unchecked_or_throttling_quotas_make_the_figures_doubtful(
     client_id: str, throttle_seconds: float, expected: list[str]
 ) -> None:
     bucket = {"entity": {"client-id": client_id}, "throttle_seconds": throttle_seconds}

@@ -214,7 +214,7 @@ def test_a_change_of_limits_reaches_brokers_old_and_new():
 
 
 class Joining(Fixed):
-    """Remembers its fellows, and what it sees of the cluster."""
+    """Records its peers, and the cluster views that it gets."""
 
     def __init__(self):
         super().__init__((0,))

@@ -1,4 +1,4 @@
-"""What clients have used, by API and partition, until somebody takes it."""
+"""What clients have used, by API and partition, until an interval is closed."""
 
 from proxy.quota.usage import (
     API_KEYS,
@@ -177,10 +177,10 @@ def test_too_many_partitions_are_counted_as_one():
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     client.records_in(PRODUCE, [item(number, 1) for number in range(MAX_TALLIES + 5)])
-    assert ledger.left_out == 5
+    assert ledger.excluded == 5
     usages = taken(ledger)
     assert len(usages) == MAX_TALLIES + 1
     (rest,) = [usage for usage in usages if usage.topic == REST]
     assert (rest.partition, rest.tally.bytes_in) == (NO_PARTITION, 5)
     client.records_in(PRODUCE, [item(1, 1)])
-    assert ledger.left_out == 5
+    assert ledger.excluded == 5

@@ -92,7 +92,7 @@ def test_token_rejection_is_acknowledged(secret: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-@pytest.mark.parametrize("first", [b"r=other,s=c2FsdA==,i=4096", b"garbage", b""])
+@pytest.mark.parametrize("first", [b"r=other,s=c2FsdA==,i=4096", b"malformed", b""])
 def test_scram_rejects_a_broker_that_does_not_know_the_password(
     secret: str, mechanism: str, first: bytes
 ) -> None:

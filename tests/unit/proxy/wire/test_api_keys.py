@@ -1,4 +1,4 @@
-"""Kafka's API keys and names, held to kio's index of Kafka's message definitions."""
+"""Kafka's API keys and names; compared with kio's index of Kafka's message definitions."""
 
 from typing import Final
 

@@ -124,12 +124,12 @@ def test_fetches_of_followers_are_not_planned(replica_id):
 
 
 def test_every_api_is_charged_but_for_authentication_and_brokers_among_themselves():
-    left_out = [api_key for api_key in range(100) if api_key not in KIND.api_keys]
-    assert left_out == [4, 5, 6, 7, 17, 27, 36]
+    excluded = [api_key for api_key in range(100) if api_key not in KIND.api_keys]
+    assert excluded == [4, 5, 6, 7, 17, 27, 36]
     engine = QuotaEngine([KIND.build()])
     assert not engine.covers(METADATA)
     engine.configure(limits(), 0.0)
-    assert [api_key for api_key in range(100) if not engine.covers(api_key)] == left_out
+    assert [api_key for api_key in range(100) if not engine.covers(api_key)] == excluded
 
 
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])

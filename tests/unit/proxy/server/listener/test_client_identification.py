@@ -74,10 +74,10 @@ def test_only_brokers_are_served(alice: bytes) -> None:
 
 
 def test_logins_name_clients_later(alice: bytes) -> None:
-    by_login = identification(principal=Principal(source="sasl", oauth_claim="name", unreadable="somebody"))
+    by_login = identification(principal=Principal(source="sasl", oauth_claim="name", unreadable="unnamed"))
     assert by_login.identify(client(alice)) == ("ANONYMOUS", 3)
     assert by_login.login is not None
-    assert (by_login.login.oauth_claim, by_login.login.unreadable) == ("name", "somebody")
+    assert (by_login.login.oauth_claim, by_login.login.unreadable) == ("name", "unnamed")
     assert identification().login is None
 
 

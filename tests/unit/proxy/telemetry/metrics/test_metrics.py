@@ -165,8 +165,8 @@ def test_of_too_many_clients_those_with_the_fewest_tokens_are_shown() -> None:
     assert REST not in tokens
     rates = {sample.labels["user"]: sample.value for sample in families[f"quota_proxy_{rate}"].samples}
     assert rates[REST] == 2.0
-    left_out = {s.labels["family"]: s.value for s in families["quota_proxy_series_left_out"].samples}
-    assert left_out[f"quota_proxy_{TOKENS}"] == left_out[f"quota_proxy_{rate}"] == 2
+    excluded = {s.labels["family"]: s.value for s in families["quota_proxy_series_left_out"].samples}
+    assert excluded[f"quota_proxy_{TOKENS}"] == excluded[f"quota_proxy_{rate}"] == 2
 
 
 def test_the_topic_that_keeps_quotas() -> None:
@@ -235,8 +235,8 @@ def test_other_work_runs_between_many_buckets() -> None:
     families = collected(states)
     found = families["quota_proxy_throttled_requests"].samples
     assert sum(sample.value for sample in found) == sum(range(5000))
-    left_out = {s.labels["family"]: s.value for s in families["quota_proxy_series_left_out"].samples}
-    assert left_out["quota_proxy_throttled_requests"] == 4000
+    excluded = {s.labels["family"]: s.value for s in families["quota_proxy_series_left_out"].samples}
+    assert excluded["quota_proxy_throttled_requests"] == 4000
 
 
 class Names:

@@ -40,7 +40,7 @@ def test_a_step_is_left_for_connections_that_have_waited_longer():
     assert not one.lacks(100.0, 1, 0.0)
     assert one.lacks(100.0, 2, 0.0)
     assert one.for_others(2) == 100.0
-    assert one.for_others(100) == 400.0, "somebody who waits for ever does not stop the others"
+    assert one.for_others(100) == 400.0, "a connection that waits for ever does not stop the others"
 
 
 def test_a_reservation_counts_until_it_is_released():

@@ -1,4 +1,4 @@
-"""Buckets of partitions by somebody else's rules."""
+"""Buckets of partitions whose limits come from a quota callback."""
 
 import pytest
 
