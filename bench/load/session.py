@@ -65,14 +65,14 @@ class Session:
                 raise RejectedRequest(f"a frame of {size} bytes; the most is {len(self._buffer) - 4}")
             if end - at < 4 + size:
                 break
-            self._answer(at, size)
+            self._response(at, size)
             at += 4 + size
         self._rest = bytes(self._view[at:end])
         if self._join and self._unsent and not self._blocked:
             self._join_unsent()
             self._flush()
 
-    def _answer(self, at: int, size: int) -> None:
+    def _response(self, at: int, size: int) -> None:
         (correlation_id,) = CORRELATION.unpack_from(self._buffer, at + REQUEST_CORRELATION)
         self._unsent.append((answer(self._buffer, at, size, self._cold), correlation_id))
         if not self._join and not self._blocked:

@@ -12,7 +12,7 @@ NO_PRINCIPAL: Final = "no_principal"
 """A client's certificate or login gives no name."""
 HANDSHAKE_TIMEOUT: Final = "handshake_timeout"
 PRODUCE_REJECTED: Final = "produce_refused"
-"""Records of a producer that asks for no answers were dropped, which a broker says like this, too; or a large
+"""Records of a producer that asks for no responses were dropped, which a broker says like this, too; or a large
 request writes to a topic of the proxy.
 """
 IDLE: Final = "idle"

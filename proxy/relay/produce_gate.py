@@ -23,7 +23,7 @@ from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import Item, RequestView
 
 UNANSWERED_SECONDS: Final = 1.0
-"""How long a producer that asks for no answers is left alone before its connection ends."""
+"""How long a producer that asks for no responses is left alone before its connection ends."""
 REJECTED_MESSAGE: Final = "The quota of this partition is used up for now; send the batch again."
 DENIED_MESSAGE: Final = "This topic belongs to the quota proxy. Clients of the proxy cannot change it."
 
@@ -90,7 +90,7 @@ class ProduceGate:
         if denied:
             self._charge(exchange, view, now)
         if view.acks != 0:
-            self._answer(exchange, view, exchange.rejection, now)
+            self._respond(exchange, view, exchange.rejection, now)
         return True
 
     def _deny(self, view: RequestView) -> list[int]:
@@ -120,7 +120,7 @@ class ProduceGate:
             exchange.throttled_until = max(exchange.throttled_until, now + verdict.throttle_seconds)
             self._in_flight.mute(exchange.throttled_until)
 
-    def _answer(self, exchange: Exchange, view: RequestView, rejection: Rejection, now: float) -> None:
+    def _respond(self, exchange: Exchange, view: RequestView, rejection: Rejection, now: float) -> None:
         """Answer a request that is not forwarded."""
         until = exchange.throttled_until
         response = answer(view, rejection, throttle_ms(until - now))

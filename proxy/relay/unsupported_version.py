@@ -9,7 +9,7 @@ from proxy.wire.frames import Frame
 
 
 def reject_version(frame: Frame, header: RequestHeader, api: Api) -> bytes:
-    """The answer to a request of a version that the proxy does not read, as brokers do it: ApiVersions says
+    """The response to a request of a version that the proxy does not read, as brokers do it: ApiVersions says
     which versions there are, any other request raises UnsupportedVersion.
 
     So does an ApiVersions request that is cut through: nobody is there to take its rest.

@@ -16,7 +16,7 @@ CHECK_SECONDS: Final = 1.0
 """A rejection is logged a second later at most, close to the producer's own error."""
 LOG_EVERY_SECONDS: Final = 30.0
 """For each broker, topic and reason: producers retry several times a second. LogLimit bounds the lines of all
-topics together; a topic that it leaves out is logged by a later check."""
+topics together; a topic that it skips is logged by a later check."""
 
 RejectionKey = tuple[int, str, str]
 """Broker, topic, reason."""
@@ -50,7 +50,7 @@ class RejectionLog:
                 at, requests, _ = self._logged.get(key, NEVER_LOGGED)
                 if rejected.requests > requests and now - at >= LOG_EVERY_SECONDS:
                     due.append((at, key, rejected))
-        # The longest unlogged first, so that no topic is left out for good.
+        # The longest unlogged first, so that no topic is skipped for good.
         for _, key, rejected in sorted(due, key=lambda topic: topic[0]):
             if self._lines.allows(key[2], now):
                 _, requests, size = self._logged.get(key, NEVER_LOGGED)

@@ -25,10 +25,10 @@ ENDPOINTS_FROM: Final = 16
 class FetchResponse(Partitioned):
     topic_id_from = 13
 
-    def __init__(self, addresses: Addresses, answer: FetchRewrite | None) -> None:
+    def __init__(self, addresses: Addresses, rewrite: FetchRewrite | None) -> None:
         self.addresses: Final = addresses
         self._rewrites: Final = addresses.rewrites
-        self._answer: Final = answer
+        self._rewrite: Final = rewrite
         """What to learn from it and to put into it; None if it is forwarded as it is."""
         self._marks: Watermarks | None = None
 
@@ -38,9 +38,9 @@ class FetchResponse(Partitioned):
         if version >= 1:
             response.throttle_at = reader.offset
             response.throttle_time_ms = reader.i32()
-        answer = self._answer
-        if answer is not None:
-            view.cursor.topics_left = answer.read_head(reader, view.edits)
+        rewrite = self._rewrite
+        if rewrite is not None:
+            view.cursor.topics_left = rewrite.read_head(reader, view.edits)
             for edit in view.edits:
                 response.body_size += edit.growth
             return True
@@ -51,11 +51,11 @@ class FetchResponse(Partitioned):
 
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version
-        if self._answer is None:
+        if self._rewrite is None:
             # error_code, high_watermark; from v4 last_stable_offset, and from v5 log_start_offset
             reader.take(26 if version >= 5 else 18 if version >= 4 else 10)
         else:
-            self._learn(reader, view, self._answer)
+            self._learn(reader, view, self._rewrite)
         if version >= 4:
             left = reader.count(view.flexible)
             while left > 0:  # aborted_transactions: producer_id, first_offset
@@ -68,7 +68,7 @@ class FetchResponse(Partitioned):
         view.cursor.records_length_at = reader.offset
         return reader.bytes_length(view.flexible)
 
-    def _learn(self, reader: Reader, view: View, answer: FetchRewrite) -> None:
+    def _learn(self, reader: Reader, view: View, rewrite: FetchRewrite) -> None:
         """Read up to the log_start_offset, and note what it says."""
         version = view.api_version
         topic = view.cursor.topic_id if version >= TOPIC_IDS_FROM else view.cursor.topic.encode()
@@ -76,7 +76,7 @@ class FetchResponse(Partitioned):
         high_watermark = reader.i64()
         last_stable_offset = reader.i64() if version >= 4 else -1
         log_start_offset = reader.i64() if version >= 5 else -1
-        marks = answer.marks(topic, view.cursor.partition)
+        marks = rewrite.marks(topic, view.cursor.partition)
         self._marks = marks
         if marks is not None and error_code == 0:
             marks.high_watermark = high_watermark

@@ -1,6 +1,6 @@
 """FetchRewrite: what is read from a FetchResponse and put into it, where the proxy has changed the request.
 
-Used for requests from which partitions were left out: see proxy.relay.fetch.session.
+Used for requests from which partitions are omitted: see proxy.relay.fetch.session.
 """
 
 from typing import Final, final
@@ -27,13 +27,13 @@ class Watermarks:
         self.leader_epoch = UNKNOWN
         """The current_leader_epoch with which the partition was asked for."""
         self.batch_bytes = 0
-        """The size of the batch of which the last answer had only a part; 0 where it ended with a whole one,
-        or where that is not known.
+        """The size of the batch of which the last response had only a part; 0 where it ended with a whole
+        one, or where that is not known.
         """
 
 
 class FetchRewrite:
-    """Made with the request; filled as the answer is read."""
+    """Made with the request; filled as the response is read."""
 
     def __init__(self, version: int) -> None:
         self.version: Final = version
@@ -49,7 +49,7 @@ class FetchRewrite:
         """The broker's, as it came; NO_SESSION where there is none."""
 
     def opened(self) -> None:
-        """The answer has been read up to its partitions; called once."""
+        """The response has been read up to its partitions; called once."""
 
     def read_head(self, reader: Reader, edits: list[Edit]) -> int:
         """Read from the error_code (v7) on, and return how many topics follow. May be called again."""
@@ -62,14 +62,14 @@ class FetchRewrite:
         flexible = self.version >= FLEXIBLE_FROM
         at = reader.offset
         topics = reader.count(flexible)
-        # Without any topic, it is an error or a throttled answer: a client that gets a part of what it asked
-        # for, instead of nothing, takes it for a broken one.
+        # A response without topics is an error, or throttled: a client takes one with a part of its
+        # partitions, instead of none, for malformed.
         if self.added_topics and topics > 0 and self.error_code == 0:
             edits.append(Edit(at, reader.offset, count(topics + self.added_topics, flexible) + self.added))
         return topics
 
     def marks(self, topic: bytes, partition: int) -> Watermarks | None:
-        """Where to note what the answer says of a partition; None where nobody wants to know."""
+        """Where to note what the response says of a partition; None where nobody wants to know."""
         partitions = self.watched.get(topic)
         return None if partitions is None else partitions.get(partition)
 

@@ -88,9 +88,9 @@ def _cut_partitions(
 
 
 def restore(pieces: list[bytes], body_at: int, view: ResponseView, rejection: Rejection) -> None:
-    """Have the view's edits put partitions of which the broker has not heard into its answer.
+    """Have the view's edits put partitions of which the broker has not heard into its response.
 
-    Each goes to its topic where the answer has that, so that no client reads of a topic twice. Before any
+    Each goes to its topic where the response has that, so that no client reads of a topic twice. Before any
     edit of the tail is made.
     """
     version = view.api_version
@@ -125,7 +125,7 @@ def restore(pieces: list[bytes], body_at: int, view: ResponseView, rejection: Re
 
 
 def answer(view: RequestView, rejection: Rejection, throttle_time_ms: int) -> bytes:
-    """The whole answer, a frame, to a request of which nothing goes on."""
+    """The whole response, a frame, to a request of which nothing goes on."""
     version = view.api_version
     flexible = view.flexible
     by_topic = _by_topic(rejection, version)

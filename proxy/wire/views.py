@@ -133,7 +133,8 @@ class RequestView(View):
         self.bounded = False
         """Whether a quota has lowered max_bytes, of the whole fetch or of a partition."""
         self.fetch_rewrite: FetchRewrite | None = None
-        """Fetch: what to do with the answer; None where the request has gone on as the client has made it."""
+        """Fetch: what to do with the response; None where the request has gone on as the client has made it.
+        """
 
 
 @final
@@ -157,6 +158,6 @@ class ResponseView(View):
         self.throttle_time_ms: native = 0
         """The broker's own throttle_time_ms."""
         self.service_seconds = 0.0
-        """From when the broker could begin with the request until this answer came; 0.0 where that is not
+        """From when the broker could begin with the request until this response came; 0.0 where that is not
         known.
         """

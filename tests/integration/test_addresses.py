@@ -158,7 +158,7 @@ def test_share_fetch_from_the_wrong_broker(
     assert addresses(acknowledged) <= right
 
 
-def test_a_large_answer_with_endpoints_at_its_end(
+def test_a_large_response_with_endpoints_at_its_end(
     kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap
 ) -> None:
     """The frame's length is forwarded before the endpoints are read: they are removed in place."""

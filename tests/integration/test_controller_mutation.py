@@ -140,7 +140,7 @@ def test_permissive_versions_do_both_and_wait(kafka: EmbeddedKafka, proxy: Proxy
     assert proxy.metric("quota_proxy_quota_limit", **labels) == RATE
 
 
-def test_versions_that_cannot_be_told_get_the_answer_after_the_wait(
+def test_versions_that_cannot_be_told_get_the_response_after_the_wait(
     kafka_391: EmbeddedKafka, run_proxy: ProxyRunner
 ) -> None:
     """CreateTopics v1 and DeleteTopics v0 have no throttle_time_ms, and only Kafka 3 supports them."""

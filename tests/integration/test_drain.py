@@ -39,7 +39,7 @@ def _drains(proxy: ProxyProcess) -> bool:
     return status == 503 and "shutting down" in text
 
 
-def test_answers_in_flight_are_delivered(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+def test_responses_in_flight_are_delivered(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     proxy = run_proxy(kafka.bootstrap)
     make_topic(kafka, "drain-answers")
     make_topic(kafka, "drain-nothing")

@@ -22,7 +22,8 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.kafka
 QUOTA: Final = 500_000
 SECONDS: Final = 14
-"""So long that one answer more or less, of a quarter of a second's worth, is within the bound of the mean."""
+"""So long that one response more or less, of a quarter of a second's worth, is within the bound of the mean.
+"""
 SIZE: Final = 1000
 PARTITIONS: Final = 6
 HOT: Final = 2

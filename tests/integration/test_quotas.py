@@ -58,7 +58,7 @@ def test_a_producers_throttle_time_is_true(kafka: EmbeddedKafka, proxy: ProxyPro
         sent = client.send(produce("quota-producer", batch([b"x" * 1600 * KILO])))
         answer = client.receive()
         announced = _throttle(answer.message)
-        # One second's worth is saved up; the rest is owed, less what is earned until the answer is here.
+        # One second's worth is saved up; the rest is owed, less what is earned until the response is here.
         assert 0.6 - (answer.at - started) - SLACK < announced < 0.7
         _check_mute(client, sent, answer.at, announced)
     entity = {"quota": "producer_byte_rate", "user": "", "client_id": "producer"}
@@ -84,7 +84,7 @@ def test_a_consumers_throttle_time_is_true(kafka: EmbeddedKafka, proxy: ProxyPro
             if announced := _throttle(answer.message):
                 break
         assert total > QUOTA / 2, "it had a second's worth saved up"
-        # Its max_bytes is lowered, so that no answer takes it seconds over.
+        # Its max_bytes is lowered, so that no response takes it seconds over.
         assert announced < 0.5
         _check_mute(client, sent, answer.at, announced)
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 NOT_SPOKEN = 99
 
 
-def _answer(port: int, version: int = 3) -> Any:
+def _response(port: int, version: int = 3) -> Any:
     with RawClient(port) as client:
         return client.ask(api_versions(version))
 
@@ -29,7 +29,7 @@ def _ranges(answer: Any) -> dict[int, tuple[int, int]]:
 def test_the_proxy_reads_the_newest_versions_of_the_broker(kafka: EmbeddedKafka) -> None:
     """A failure means that Kafka has a newer version of an API than the module named here supports."""
     behind = []
-    for key, (_, newest) in _ranges(_answer(kafka.port(1))).items():
+    for key, (_, newest) in _ranges(_response(kafka.port(1))).items():
         api = APIS.known[key] if key < len(APIS.known) else None
         if api is not None and newest > api.newest:
             behind.append(f"{api.name} ({type(api).__module__}): v{api.newest} is ours, v{newest} is Kafka's")
@@ -37,14 +37,14 @@ def test_the_proxy_reads_the_newest_versions_of_the_broker(kafka: EmbeddedKafka)
 
 
 def test_every_api_that_the_proxy_reads_is_still_there(kafka: EmbeddedKafka) -> None:
-    known = _ranges(_answer(kafka.port(1)))
+    known = _ranges(_response(kafka.port(1)))
     gone = [api.name for api in APIS.known if api is not None and api.key not in known]
     assert gone == []
 
 
 @pytest.mark.parametrize("version", versions(API_VERSIONS))
 def test_clients_are_offered_what_both_know(version: int, kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    native, offered = (_answer(port, version) for port in (kafka.port(1), proxy.bootstrap_port))
+    native, offered = (_response(port, version) for port in (kafka.port(1), proxy.bootstrap_port))
     expected = {}
     for key, (oldest, newest) in _ranges(native).items():
         api = APIS.known[key] if key < len(APIS.known) else None
@@ -60,7 +60,7 @@ def test_clients_are_offered_what_both_know(version: int, kafka: EmbeddedKafka, 
 
 def test_transactions_of_the_new_kind_are_announced(proxy: ProxyProcess) -> None:
     """KIP-890: clients use them if the finalized feature is announced."""
-    answer = _answer(proxy.bootstrap_port)
+    answer = _response(proxy.bootstrap_port)
     levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
     assert levels["transaction.version"] >= 2
 

@@ -194,7 +194,7 @@ def test_a_response_tells_the_watermarks_and_takes_a_session_id_and_partitions(v
 
 
 @each_version
-def test_an_answer_of_our_own(version):
+def test_a_response_of_our_own(version):
     marks = Watermarks()
     marks.high_watermark = 7
     name = b"i" * 16 if version >= 13 else b"orders"

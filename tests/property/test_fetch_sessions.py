@@ -114,7 +114,7 @@ class World:
             assert len(self.broker.sessions) <= 1
 
     def fetch(self):
-        """One fetch, to its answer; returns how many records came."""
+        """One fetch, to its response; returns how many records came."""
         relay = self.story.relay
         began = self.now
         relay.receive_from_client(self.client.request(), self.now)
@@ -140,7 +140,7 @@ class World:
         rejected = self.client.epoch
         records = self.client.answered(answer)
         self.check_follower(asked)
-        assert self.now - began <= 0.5 + 1e-6, "the answer came later than the client waits"
+        assert self.now - began <= 0.5 + 1e-6, "the response came later than the client waits"
         quiet = records == 0 and asked == 0 and self.client.epoch in (rejected + 1, FINAL)
         assert not quiet or self.now - began >= LEAST_WAIT_SECONDS, "an empty answer at once"
         return records

@@ -99,7 +99,7 @@ def test_damaged_messages(frame: bytes) -> None:
 
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("frame", FRAMES)
-def test_damaged_answers(frame: bytes, answer: bytes) -> None:
+def test_damaged_responses(frame: bytes, answer: bytes) -> None:
     for at in range(4, len(answer)):
         for bad in (answer[:at], answer[:at] + b"\xff" + answer[at + 1 :], answer):
             relay = relay_of(Traffic())

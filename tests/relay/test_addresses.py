@@ -139,7 +139,7 @@ def test_a_coordinator_that_was_not_found_is_left_alone():
     assert passed(response) == response_frame(response)
 
 
-def test_an_answer_without_addresses_is_not_copied():
+def test_a_response_without_addresses_is_not_copied():
     story = Playbook(new_relay()).client(opaque(1, 0, 7, b"\xff\xff\0\1" + bytes(8)))
     answer = produced(1)
     story.broker(answer)

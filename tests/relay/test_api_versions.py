@@ -1,4 +1,4 @@
-"""The broker's answer to ApiVersions, cut to what the proxy reads, on its way through the relay."""
+"""The broker's response to ApiVersions, cut to what the proxy reads, on its way through the relay."""
 
 from kio.schema.errors import ErrorCode
 
@@ -41,7 +41,7 @@ def test_every_version_is_cut_alike():
         story.broker(response_frame(offer(version, offered))).to_client(response_frame(offer(version, kept)))
 
 
-def test_an_older_brokers_v0_answer_to_a_newer_version_is_cut_too():
+def test_an_older_brokers_v0_response_to_a_newer_version_is_cut_too():
     """The broker does not know v4 and says so as KIP-511 has it: v0's form, error 35, its own versions."""
     ranges = b"".join(number.to_bytes(2, "big") for number in (18, 0, 3, 0, 0, 99))
     answer = b"\0\0\0\1" + b"\0\x23" + b"\0\0\0\2" + ranges

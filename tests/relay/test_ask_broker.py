@@ -27,7 +27,7 @@ def relay() -> RelayDriver:
     return drive(QuotaEngine([]), Addresses(), Traffic(), intercepted_api_keys=frozenset({OWN}))
 
 
-def test_the_answer_comes_to_the_proxy_and_not_to_the_client(relay: RelayDriver) -> None:
+def test_the_response_comes_to_the_proxy_and_not_to_the_client(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.0)
@@ -54,7 +54,7 @@ def test_requests_before_and_after_keep_their_turns(relay: RelayDriver) -> None:
     assert b"".join(relay.take_to_broker()) == request(OTHER, 3)
 
 
-def test_a_large_answer_is_collected_whole(relay: RelayDriver) -> None:
+def test_a_large_response_is_collected_whole(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.0)
@@ -66,13 +66,13 @@ def test_a_large_answer_is_collected_whole(relay: RelayDriver) -> None:
     assert relay.take_to_client() == []
 
 
-def test_an_answer_that_was_not_asked_for_is_an_error(relay: RelayDriver) -> None:
+def test_a_response_that_was_not_asked_for_is_an_error(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     with pytest.raises(RelayError, match="to no request"):
         relay.receive_from_broker(answer(5), 1.1)
 
 
-def test_a_throttled_answer_mutes_the_client(relay: RelayDriver) -> None:
+def test_a_throttled_response_mutes_the_client(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5) + request(OTHER, 6), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.answer(intercepted.exchange, answer(5), 2.0, throttle_seconds=3.0)
@@ -84,7 +84,7 @@ def test_a_throttled_answer_mutes_the_client(relay: RelayDriver) -> None:
     assert b"".join(relay.take_to_broker()) == request(OTHER, 6)
 
 
-def test_a_client_that_cannot_be_told_gets_the_answer_after_the_wait(relay: RelayDriver) -> None:
+def test_a_client_that_cannot_be_told_gets_the_response_after_the_wait(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.answer(intercepted.exchange, answer(5), 2.0, throttle_seconds=3.0, delayed=True)
@@ -93,7 +93,7 @@ def test_a_client_that_cannot_be_told_gets_the_answer_after_the_wait(relay: Rela
     assert relay.take_to_client() == [answer(5)]
 
 
-def test_earlier_answers_do_not_wait_with_it(relay: RelayDriver) -> None:
+def test_earlier_responses_do_not_wait_with_it(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OTHER, 1) + request(OWN, 2), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.answer(intercepted.exchange, answer(2), 2.0, throttle_seconds=3.0, delayed=True)

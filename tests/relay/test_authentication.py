@@ -35,7 +35,7 @@ def traffic():
 
 @pytest.fixture
 def story(traffic):
-    login = Login("sub", "somebody")
+    login = Login("sub", "unnamed")
     relay = drive(
         QuotaEngine([]),
         Ports(),
@@ -80,7 +80,7 @@ def begin(story, mechanism, version=2):
 
 
 def step(story, number, token, answer, version=2, error=ErrorCode.none):
-    """A message and its answer, both as they are."""
+    """A message and its response, both as they are."""
     story.client(message(number, token, version)).to_broker(message(number, token, version))
     story.broker(replied(number, answer, version, error)).to_client(replied(number, answer, version, error))
 
@@ -202,7 +202,7 @@ def test_a_mechanism_that_nobody_reads(story, traffic, mechanism):
     step(story, 2, ALICE, b"challenge")
     step(story, 3, b"more", b"")
     ask(story)
-    assert users(traffic) == {"ANONYMOUS", "somebody"}
+    assert users(traffic) == {"ANONYMOUS", "unnamed"}
 
 
 def test_bare_messages_of_a_mechanism_that_nobody_reads(story, traffic):
@@ -210,7 +210,7 @@ def test_bare_messages_of_a_mechanism_that_nobody_reads(story, traffic):
     for token in (b"\x60\x82\x01\x02init", b"", b"\x05\x04\x05\xffwrapped-token"):
         step(story, 0, token, b"\x60answer", RAW)
     ask(story)
-    assert users(traffic) == {"ANONYMOUS", "somebody"}
+    assert users(traffic) == {"ANONYMOUS", "unnamed"}
     ask(story, 51)
 
 
@@ -244,7 +244,7 @@ def test_a_version_that_nobody_knows(story):
 
 @pytest.mark.parametrize(("user", "served"), [("alice", True), ("bob", False)])
 def test_where_only_some_are_served(traffic, user, served):
-    login = Login("sub", "somebody", frozenset(["alice"]))
+    login = Login("sub", "unnamed", frozenset(["alice"]))
     relay = drive(
         QuotaEngine([]), Ports(), traffic, client_address="::1", max_frame_bytes=2 << 20, login=login
     )
@@ -288,7 +288,7 @@ def test_an_extension_that_is_named_like_the_token(story, traffic, version, exte
 
 
 @LATER
-def test_a_token_after_a_rejected_one_of_somebody_else(story, traffic, version):
+def test_a_token_after_a_rejected_one_of_another_user(story, traffic, version):
     begin(story, "OAUTHBEARER", version)
     step(story, 2, bearer("alice"), b'{"status":"invalid_token"}', version)
     step(story, 3, bearer("mallory"), b"", version)
@@ -370,7 +370,7 @@ def test_a_delegation_token_where_there_is_a_principal_for_it(story, traffic):
     step(story, 2, b"n,,n=token-id,r=abc,tokenauth=true", SERVER_FIRST)
     step(story, 3, FINAL, SERVER_FINAL)
     ask(story)
-    assert users(traffic) == {"ANONYMOUS", "somebody"}
+    assert users(traffic) == {"ANONYMOUS", "unnamed"}
 
 
 def test_a_name_that_is_too_long_to_tell(traffic):
@@ -417,7 +417,7 @@ def test_a_handshake_that_the_broker_rejects_leaves_the_session(strict, traffic)
 
 
 def test_the_mechanism_is_that_of_the_last_accepted_handshake(strict, traffic):
-    """The same bytes name somebody by one mechanism, and nobody by another."""
+    """The same bytes name a user by one mechanism, and none by another."""
     begin(strict, "SCRAM-SHA-256")
     begin(strict, "PLAIN")
     step(strict, 2, ALICE, b"")
@@ -459,4 +459,4 @@ def test_the_first_bare_message_is_never_a_request(story, traffic):
     story.client(framed(token)).to_broker(framed(token))
     story.broker(framed(b"\0\0\0\x09")).to_client(framed(b"\0\0\0\x09"))
     ask(story)
-    assert users(traffic) == {"ANONYMOUS", "somebody"}
+    assert users(traffic) == {"ANONYMOUS", "unnamed"}

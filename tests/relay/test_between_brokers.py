@@ -59,7 +59,7 @@ def test_addresses_are_those_of_the_brokers(records):
     story().client(asked).to_broker(asked).broker(told).to_client(told).idle()
 
 
-def test_acks_0_has_no_answer():
+def test_acks_0_has_no_response():
     asked, next_asked = produce(7, acks=0), opaque(8)
     story().client(asked, next_asked).to_broker(asked, next_asked).broker(answered(8)).to_client(
         answered(8)

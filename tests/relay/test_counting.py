@@ -53,13 +53,13 @@ def test_bytes_are_counted_in_all_and_by_client():
     assert counted(traffic.clients)[("ANONYMOUS", "one")] == (1008, len(produced(1)))
 
 
-def test_an_opaque_answer_is_its_clients():
+def test_an_opaque_response_is_its_clients():
     traffic = Traffic()
     Playbook(new_relay(traffic=traffic)).client(opaque(1)).broker(answered(1))
     assert counted(traffic.clients)[("ANONYMOUS", "client")] == (len(opaque(1)), len(answered(1)))
 
 
-def test_the_proxys_own_answers_are_counted():
+def test_the_proxys_local_responses_are_counted():
     traffic = Traffic()
     Playbook(new_relay(traffic=traffic)).client(api_versions(1))
     size = len(unsupported_api_versions(1, 0, 4))

@@ -1,4 +1,4 @@
-"""The proxy shuts down: what has been read goes to the broker, and no answer waits any longer."""
+"""The proxy shuts down: what has been read goes to the broker, and no response waits any longer."""
 
 from tests.support.messages.exchanges import answered, opaque, produce, produced
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
@@ -28,7 +28,7 @@ def test_half_a_request_stays_unfinished():
     story.client(opaque(2)[9:]).to_broker(opaque(2)).broker(answered(2)).to_client(answered(2)).idle()
 
 
-def test_a_held_answer_goes_to_the_client():
+def test_a_delayed_response_goes_to_the_client():
     request = produce(1, size=3000, version=0)
     story = slow().client(request + opaque(2)).to_broker(request)
     story.broker(produced(1, version=0)).to_client().busy()
@@ -36,12 +36,12 @@ def test_a_held_answer_goes_to_the_client():
     story.broker(answered(2)).to_client(answered(2)).idle()
 
 
-def test_an_answer_after_the_drain_still_announces_its_wait():
+def test_a_response_after_the_drain_still_announces_its_wait():
     story = slow().client(produce(1, size=3000)).to_broker(produce(1, size=3000)).drain().busy()
     story.broker(produced(1)).to_client(produced(1, throttle_ms=2000)).idle()
 
 
-def test_an_answer_that_is_held_after_a_drain_goes_with_the_next():
+def test_a_response_that_is_delayed_after_a_drain_goes_with_the_next():
     request = produce(1, size=3000, version=0)
     story = slow().client(request).to_broker(request).drain()
     story.broker(produced(1, version=0)).drain().to_client(produced(1, version=0)).idle()

@@ -47,12 +47,12 @@ def test_the_limit_is_the_listeners_own():
     story.client_fails(request[:4], reason=CLIENT_PROTOCOL_ERROR, says="1001 bytes; the limit is 1000")
 
 
-def test_garbage_behind_a_good_request():
+def test_malformed_bytes_behind_a_good_request():
     story = Playbook(new_relay()).client(opaque(1)).to_broker(opaque(1))
     story.client_fails(TLS_HELLO, reason=CLIENT_PROTOCOL_ERROR, says="TLS")
 
 
-def test_garbage_behind_a_muted_request_is_found_when_the_wait_is_over():
+def test_malformed_bytes_behind_a_muted_request_are_found_when_the_mute_ends():
     slow = new_relay({EVERYONE: {"producer_byte_rate": 1000.0}})
     story = Playbook(slow).client(produce(1, size=3000) + HTTP).to_broker(produce(1, size=3000)).muted(2.0)
     story.fails_at(2.0, CLIENT_PROTOCOL_ERROR, "HTTP on a Kafka port")
@@ -64,7 +64,7 @@ def test_a_malformed_request_behind_a_muted_one_is_found_when_the_wait_is_over()
     story.fails_at(2.0, CLIENT_PROTOCOL_ERROR, "bytes wanted at offset")
 
 
-def test_garbage_behind_a_muted_request_is_found_by_a_drain():
+def test_malformed_bytes_behind_a_muted_request_are_found_by_a_drain():
     slow = new_relay({EVERYONE: {"producer_byte_rate": 1000.0}})
     story = Playbook(slow).client(produce(1, size=3000) + HTTP).to_broker(produce(1, size=3000))
     with pytest.raises(Exception, match="HTTP") as caught:
@@ -128,21 +128,21 @@ def broker_fails(story, *chunks, says):
     story.broker_fails(*chunks, reason=BROKER_PROTOCOL_ERROR, says=says)
 
 
-def test_an_answer_to_no_request():
+def test_a_response_to_no_request():
     broker_fails(Playbook(new_relay()), answered(7), says=r"correlation_id 7\) to no request")
 
 
-def test_an_answer_to_a_request_without_one():
+def test_a_response_to_a_request_without_one():
     story = Playbook(new_relay()).client(produce(7, acks=0))
     broker_fails(story, produced(7), says="to no request")
 
 
-def test_a_second_answer():
+def test_a_second_response():
     story = Playbook(new_relay()).client(produce(7)).broker(produced(7)).to_client(produced(7))
     broker_fails(story, produced(7), says="to no request")
 
 
-def test_an_answer_out_of_turn():
+def test_a_response_out_of_turn():
     story = Playbook(new_relay()).client(produce(7) + produce(8))
     broker_fails(story, produced(8), says="correlation_id 8; the next one due is that to request 7")
 
@@ -152,13 +152,13 @@ def test_a_broker_that_speaks_something_else():
     broker_fails(story, b"\xff\xff\xff\xff", says="announces -1 bytes")
 
 
-def test_an_answer_that_ends_too_early():
+def test_a_response_that_ends_too_early():
     story = Playbook(new_relay()).client(produce(7))
     broker_fails(story, framed(produced(7)[4:-1]), says="at offset")
     story = Playbook(new_relay()).client(opaque(7))
     broker_fails(story, framed(b"\0\0\0"), says="at offset 4")
 
 
-def test_an_answer_that_does_not_parse():
+def test_a_response_that_does_not_parse():
     story = Playbook(new_relay()).client(produce(7))
     broker_fails(story, answered(7, b"\xff\xff\xff\xfe"), says="an array of -2 elements")

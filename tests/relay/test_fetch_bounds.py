@@ -1,4 +1,4 @@
-"""A consumer under quota asks for no more than its quota allows, so that no answer takes it seconds over."""
+"""A consumer under quota asks for no more than its quota allows, so no response takes it seconds over."""
 
 import pytest
 

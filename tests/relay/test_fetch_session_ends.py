@@ -69,7 +69,7 @@ def test_a_session_from_before_the_quota_is_opened_anew_when_it_names_what_is_li
     )
 
 
-def test_a_quota_that_goes_puts_back_what_it_held():
+def test_a_removed_quota_puts_back_what_it_omitted():
     story, play = opened()
     story.quota.omit(9.0, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1)))

@@ -1,4 +1,4 @@
-"""Partitions that quotas hold back stay out of fetches, and their clients do not notice (KIP-227)."""
+"""Quotas omit partitions from fetches, and clients do not notice (KIP-227)."""
 
 import pytest
 
@@ -23,14 +23,14 @@ SESSIONS = [7, 9, 11, 12, 13, 17, 18]
 
 
 @pytest.mark.parametrize("version", SESSIONS)
-def test_a_held_partition_is_forgotten_and_comes_back_as_the_client_left_it(version):
+def test_an_omitted_partition_is_forgotten_and_comes_back_as_the_client_had_it(version):
     story, play = opened(version)
     story.quota.omit(1.0, 0)
     play.client(fetch(2, {(COLD, 0): 31}, version, session=(THEIRS, 1)))
     play.to_broker(fetch(2, {(COLD, 0): 31}, version, session=(OURS, 1), forgotten=((HOT, 0),)))
     play.broker(fetched(2, {(COLD, 0): (71, BATCH)}, version, session_id=OURS))
     play.to_client(fetched(2, {(COLD, 0): (71, BATCH)}, version, session_id=THEIRS))
-    # The client moves it while it is held: the broker does not hear of it.
+    # The client changes its offset while it is omitted: the broker is not told.
     play.client(fetch(3, {(HOT, 0): 15, (HOT, 1): 21}, version, session=(THEIRS, 2)))
     play.to_broker(fetch(3, {(HOT, 1): 21}, version, session=(OURS, 2)))
     play.broker(fetched(3, {}, version, session_id=OURS)).to_client(
@@ -44,7 +44,7 @@ def test_a_held_partition_is_forgotten_and_comes_back_as_the_client_left_it(vers
     assert story.quota.seen[0] == (15, MAX_BYTES, 70)
 
 
-def test_what_the_client_forgets_while_it_is_held_does_not_come_back():
+def test_what_the_client_forgets_while_it_is_omitted_does_not_come_back():
     story, play = opened()
     story.quota.omit(1.0, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1)))
@@ -136,7 +136,7 @@ def test_a_fetch_of_which_nothing_is_left_is_answered_after_its_time_with_epochs
     play.client(fetch(4, {}, session=(THEIRS, 3))).to_broker(fetch(4, {(HOT, 0): 12}, session=(OURS, 2)))
 
 
-def test_what_the_client_forgets_and_takes_back_without_the_brokers_knowing_is_still_held():
+def test_what_the_client_forgets_and_takes_back_without_the_brokers_knowing_is_still_omitted():
     story, play = opened(partitions={(HOT, 0): 10, (HOT, 1): 20})
     story.quota.omit(9.0, 0, 1)
     play.client(fetch(2, {}, session=(THEIRS, 1), forgotten=((HOT, 1),))).at(0.5)
@@ -187,7 +187,7 @@ def test_a_fetch_of_nothing_goes_to_the_broker():
 def test_the_turn_moves_on_from_who_was_let_in():
     story, play = opened(partitions={(HOT, number): 1 for number in range(5)} | {(COLD, 0): 1})
     epoch = 1
-    # Two are let in under a bound, one is held: of the next plan, the one behind the two is the first.
+    # Two are fetched under a bound, one is omitted: of the next plan, the one behind the two is the first.
     for most, first in [((0, 1), 0), ((2, 3), 2), ((4, 0), 4), ((1, 2), 1)]:
         story.quota.bounds.clear()
         story.quota.bounds.update(dict.fromkeys(most, 10))

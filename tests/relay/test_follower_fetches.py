@@ -200,7 +200,7 @@ def test_a_topic_that_is_made_again_is_another_one(version):
 
 @pytest.mark.parametrize("failed", [ErrorCode.not_leader_or_follower, ErrorCode.unknown_topic_id])
 def test_a_partition_without_a_leader_passes(failed):
-    """Its answer has no high watermark, so nothing is learned from it."""
+    """Its response has no high watermark, so nothing is learned from it."""
     story, play = following(told={(HOT, 0): (-1, b"")}, failed=failed)
     assert story.relay.follower == (2, 0)
     story.quota.omit(9.0, 0)
@@ -236,7 +236,7 @@ def test_of_a_consumer_nothing_is_known():
 
 
 def metadata_log(version, replica_id=3):
-    """A controller's fetch of the metadata log, and the answer, which has what no other one has."""
+    """A controller's fetch of the metadata log, and the response, which has what no other one has."""
     of_topic = {"topic": METADATA_TOPIC, "topic_id": UUID(int=1)}
     schema = request_type(1, version)
     state = {"replica_id": replica_id}

@@ -1,4 +1,4 @@
-"""What quotas hold back of a fetch that names all its partitions: one that opens a session, or has none."""
+"""Omitted partitions of a fetch that names all its partitions: one that opens a session, or has none."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def test_who_opens_a_session_sees_all_partitions(version):
     story.quota.omit(1.0, 0, 1)
     play = Playbook(story.relay)
     play.client(fetch(1, ALL, version, session=(0, 0)))
-    # Nothing is known of what is held: the broker is asked for it, without records.
+    # Nothing is known of the omitted partition: the broker is asked for it, without records.
     none = {(HOT, 0): 0, (HOT, 1): 0}
     play.to_broker(fetch(1, ALL, version, session=(0, 0), bounds=none))
     play.broker(fetched(1, NOTHING_NEW, version, session_id=OURS))
@@ -44,7 +44,7 @@ def test_who_opens_a_session_sees_all_partitions(version):
     play.broker(fetched(2, {}, version, session_id=OURS)).to_client(
         fetched(2, {}, version, session_id=THEIRS)
     )
-    # It opens another: what is held has been heard of, and is not asked for. It comes first in the answer.
+    # It opens another: the omitted partition is known, and not asked for. It comes first in the response.
     play.client(fetch(3, ALL, version, session=(THEIRS, 0)))
     play.to_broker(fetch(3, {(COLD, 0): 30}, version, session=(OURS, 0)))
     play.broker(fetched(3, {(COLD, 0): (71, BATCH)}, version, session_id=OURS + 1))
@@ -77,7 +77,7 @@ def test_outside_a_session_too(version):
     assert got == replace(last, responses=first.responses + last.responses)
 
 
-def test_outside_a_session_all_may_be_held():
+def test_outside_a_session_all_may_be_omitted():
     story = Story()
     play = Playbook(story.relay)
     hot = {(HOT, 0): 10, (HOT, 1): 20}
@@ -89,7 +89,7 @@ def test_outside_a_session_all_may_be_held():
     play.client(fetch(3, hot)).at(0.7).to_broker(fetch(3, hot, max_wait_ms=300))
 
 
-def test_a_throttled_answer_to_a_full_request_stays_empty():
+def test_a_throttled_response_to_a_full_request_stays_empty():
     story, play = opened()
     story.quota.omit(1.0, 0)
     play.client(fetch(2, ALL, session=(THEIRS, 0)))
@@ -97,7 +97,7 @@ def test_a_throttled_answer_to_a_full_request_stays_empty():
     play.broker(fetched(2, {}, throttle_ms=100)).to_client(fetched(2, {}, throttle_ms=100))
 
 
-def test_a_large_answer_is_learned_from_as_it_passes():
+def test_a_large_response_is_learned_from_as_it_passes():
     story = Story()
     play = Playbook(story.relay)
     play.client(fetch(1, ALL)).to_broker(fetch(1, ALL))

@@ -11,7 +11,7 @@ from proxy.wire.addresses import Addresses
 from tests.support.messages.exchanges import answered, opaque
 from tests.support.stories.playbook import START, Playbook, drive
 
-MUTATED = Limits({QuotaEntity("somebody else", None): {"controller_mutation_rate": 1.0}})
+MUTATED = Limits({QuotaEntity("another user", None): {"controller_mutation_rate": 1.0}})
 NOBODY = Limits({})
 
 

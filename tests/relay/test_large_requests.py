@@ -145,8 +145,10 @@ def test_a_large_request_that_does_not_parse_further_on():
     story.client_fails(bad[2 * MIB - 9 :], reason=CLIENT_PROTOCOL_ERROR, says="a string of length -32768")
 
 
-def test_a_field_that_has_no_end_is_not_held_for_ever():
-    """What is read has to be held: a client must not announce a name of 50 MiB and have the proxy keep it."""
+def test_a_field_that_has_no_end_is_not_buffered_for_ever():
+    """What is read has to be buffered: a client must not announce a name of 50 MiB and have the proxy keep
+    it.
+    """
     name = b"\xff\xff\xff\x18"  # 50 MiB and more, as a compact length
     head = opaque(1, 0, 9, b"\0" + b"\0" + b"\0\1" + bytes(4) + b"\x02" + name)
     large = (60 * MIB).to_bytes(4, "big") + head[4:]

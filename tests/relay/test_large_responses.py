@@ -61,13 +61,13 @@ def test_a_large_response_passes_as_it_comes():
     story.broker(answer[MIB:]).to_client(answer[MIB:]).idle()
 
 
-def test_answers_around_a_large_one_keep_their_order():
+def test_responses_around_a_large_one_keep_their_order():
     large = fetched(2, size=2 * MIB)
     story = Playbook(new_relay()).client(opaque(1) + fetch(2) + opaque(3))
     story.broker(*chunks(answered(1) + large + answered(3))).to_client(answered(1), large, answered(3)).idle()
 
 
-def test_a_large_answer_to_an_opaque_request():
+def test_a_large_response_to_an_opaque_request():
     large = answered(1, bytes(2 * MIB))
     story = (
         Playbook(new_relay())
@@ -79,7 +79,7 @@ def test_a_large_answer_to_an_opaque_request():
     story.broker(large[5000:] + answered(2)).to_client(large[5000:], answered(2)).idle()
 
 
-def test_a_local_answer_waits_for_the_end_of_a_large_one():
+def test_a_local_response_waits_for_the_end_of_a_large_one():
     large = fetched(1, size=2 * MIB)
     for request, answer in ((fetch(1), large), (opaque(1), answered(1, bytes(2 * MIB)))):
         story = Playbook(new_relay()).client(request).broker(answer[:MIB]).to_client(answer[:MIB])
@@ -113,7 +113,7 @@ def waiting(seconds):
 
 
 def asked(response):
-    """A request to which this is the answer."""
+    """A request to which this is the response."""
     key, version = response.__api_key__, response.__version__
     body = {0: b"\0" + b"\0" + b"\0\1" + bytes(5), 1: b"\0" + bytes(16)}
     return opaque(1, key, version, body.get(key, b"\0"))
@@ -200,7 +200,7 @@ def test_the_topics_of_a_large_metadata_response_pass_as_they_come():
     story.broker(frame[60_000:]).to_client(frame[60_000:]).idle()
 
 
-def test_a_large_answer_without_a_field_for_the_wait_is_held():
+def test_a_large_response_without_a_field_for_the_wait_is_delayed():
     request, answer = old_fetch(0, 1, {TOPIC: {0: 1}}), old_fetched(0, 1, {TOPIC: {0: bytes(2 * MIB)}})
     wait = (len(answer) - 4 - MIB) / MIB
     story = Playbook(new_relay(SLOW)).client(request + opaque(2)).broker(*chunks(answer + answered(2)))

@@ -1,4 +1,4 @@
-"""Versions without throttle_time_ms: the answer itself is held until the wait is over."""
+"""Versions without throttle_time_ms: the response itself is delayed until the throttle ends."""
 
 import pytest
 
@@ -33,13 +33,13 @@ def test_produce_v0_is_answered_when_the_wait_is_over():
     story.at(2.499).to_client().at(2.5).to_client(produced(1, version=0)).unmuted().timer(None).idle()
 
 
-def test_produce_v0_that_the_broker_answers_late_is_not_held():
+def test_produce_v0_with_a_late_response_is_not_delayed():
     request = produce(1, size=3500, version=0)
     story = slow().client(request).to_broker(request)
     story.at(2.5).broker(produced(1, version=0)).to_client(produced(1, version=0)).idle()
 
 
-def test_fetch_v0_is_held_for_its_own_size():
+def test_fetch_v0_is_delayed_for_its_own_size():
     story = slow().client(fetch(1)).to_broker(fetch(1)).unmuted()
     story.broker(fetched(1, size=3500)).to_client().muted(2.5)
     story.at(2.5).to_client(fetched(1, size=3500)).unmuted().idle()
@@ -59,7 +59,7 @@ def test_fetch_v1_to_v3_are_told(version):
     story.broker(answer).to_client(fetched(1, 3500, version, throttle_ms=2500)).muted(2.5).idle()
 
 
-def test_what_is_behind_a_held_answer_is_held_with_it():
+def test_what_is_behind_a_delayed_response_is_delayed_with_it():
     old = produce(4, size=3500, version=0)
     story = (
         slow().client(opaque(1) + fetch(2) + opaque(3) + old).to_broker(opaque(1), fetch(2), opaque(3), old)
@@ -72,13 +72,13 @@ def test_what_is_behind_a_held_answer_is_held_with_it():
     story.at(2.5).to_client(produced(4, version=0)).idle()
 
 
-def test_a_local_answer_behind_a_held_one_is_held_with_it():
+def test_a_local_response_behind_a_delayed_one_is_delayed_with_it():
     story = slow().client(fetch(1) + api_versions(2)).to_broker(fetch(1))
     story.broker(fetched(1, size=3000)).to_client().busy()
     story.at(2.0).to_client(fetched(1, size=3000), unsupported_api_versions(2, 0, 4)).idle()
 
 
-def test_an_answer_that_comes_as_the_hold_ends_stays_behind_what_is_held():
+def test_a_response_that_comes_as_the_delay_ends_stays_behind_what_is_delayed():
     story = slow().client(fetch(1) + opaque(2)).to_broker(fetch(1), opaque(2))
     story.broker(fetched(1, size=3000)).to_client()
     relay = story.relay

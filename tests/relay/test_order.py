@@ -6,7 +6,7 @@ from tests.support.messages.exchanges import answered, api_versions, fetch, fetc
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 
-def test_a_request_and_its_answer_pass():
+def test_a_request_and_its_response_pass():
     story = Playbook(new_relay()).idle()
     story.client(produce(1)).to_broker(produce(1)).busy()
     story.broker(produced(1)).to_client(produced(1)).to_broker().unmuted().timer(None).idle()
@@ -39,7 +39,7 @@ def test_any_cut_of_the_bytes_gives_the_same_bytes():
     story.broker(*[answers[at : at + 1] for at in range(len(answers))]).to_client(answers).idle()
 
 
-def test_acks_0_expects_no_answer():
+def test_acks_0_expects_no_response():
     story = Playbook(new_relay())
     story.client(produce(1, acks=0)).to_broker(produce(1, acks=0)).idle()
     story.client(produce(2) + produce(3, acks=0) + produce(4))
@@ -52,19 +52,19 @@ def test_acks_all_expects_one():
     story.broker(produced(1)).to_client(produced(1)).idle()
 
 
-def test_a_local_answer_comes_at_once_when_nothing_is_before_it():
+def test_a_local_response_comes_at_once_when_nothing_is_before_it():
     story = Playbook(new_relay()).client(api_versions(7)).to_broker()
     story.to_client(unsupported_api_versions(7, 0, 4)).idle()
 
 
-def test_a_local_answer_waits_for_its_turn_between_two_others():
+def test_a_local_response_waits_for_its_turn_between_two_others():
     story = Playbook(new_relay())
     story.client(produce(1) + api_versions(2) + fetch(3)).to_broker(produce(1), fetch(3)).to_client()
     story.broker(produced(1)).to_client(produced(1), unsupported_api_versions(2, 0, 4)).busy()
     story.broker(fetched(3)).to_client(fetched(3)).idle()
 
 
-def test_several_local_answers_keep_their_places():
+def test_several_local_responses_keep_their_places():
     story = Playbook(new_relay())
     story.client(api_versions(1) + api_versions(2) + produce(3) + api_versions(4) + api_versions(5))
     story.to_broker(produce(3))
@@ -86,7 +86,7 @@ def test_a_client_without_a_client_id_passes():
     Playbook(new_relay()).client(request).to_broker(request).broker(produced(1)).to_client(produced(1)).idle()
 
 
-def test_a_greeting_is_a_whole_request():
+def test_the_first_request_counts_when_it_is_whole():
     story = Playbook(new_relay())
     request = opaque(1)
     assert not story.client(request[:-1]).relay.first_request_seen

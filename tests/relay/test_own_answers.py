@@ -1,4 +1,4 @@
-"""Requests that the proxy answers itself: no broker hears of them, and their answers take their turn."""
+"""Requests that the proxy answers itself: no broker hears of them, and their responses take their turn."""
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.requests import DONE_AT_ONCE, PAUSE_SECONDS
@@ -23,7 +23,7 @@ def test_an_own_request_is_answered_by_the_proxy():
     told.own(answered(1)).to_client(answered(1)).to_broker().unmuted().idle()
 
 
-def test_nothing_behind_it_is_read_before_its_answer():
+def test_nothing_behind_it_is_read_before_its_response():
     told = story().client(ask(1) + produce(2) + ask(3) + fetch(4)).to_broker()
     told.own(answered(1)).to_client(answered(1)).to_broker(produce(2)).busy()
     told.own(answered(3)).to_client().to_broker(fetch(4))
@@ -31,25 +31,25 @@ def test_nothing_behind_it_is_read_before_its_answer():
     told.broker(fetched(4)).to_client(fetched(4)).idle()
 
 
-def test_its_answer_waits_for_those_before_it():
+def test_its_response_waits_for_those_before_it():
     told = story().client(produce(1) + ask(2)).to_broker(produce(1))
     told.own(answered(2)).to_client().broker(produced(1)).to_client(produced(1), answered(2)).idle()
 
 
-def test_its_answer_waits_for_the_end_of_a_large_one():
+def test_its_response_waits_for_the_end_of_a_large_one():
     large = fetched(1, size=2 << 20)
     told = story().client(fetch(1) + ask(2)).broker(large[:9000]).to_client(large[:9000])
     told.own(answered(2)).to_client().broker(large[9000:]).to_client(large[9000:], answered(2)).idle()
 
 
-def test_a_mute_goes_on_after_its_answer():
+def test_a_mute_goes_on_after_its_response():
     slow = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
     told = story(slow).client(fetch(1, max_bytes=1) + ask(2) + opaque(3)).to_broker(fetch(1, max_bytes=1))
     told.broker(fetched(1, size=3000)).to_client(fetched(1, size=3000, throttle_ms=2000))
     told.own(answered(2)).to_client(answered(2)).to_broker().muted(2.0).at(2.0).to_broker(opaque(3)).unmuted()
 
 
-def test_a_drain_waits_for_its_answer():
+def test_a_drain_waits_for_its_response():
     told = story().client(ask(1) + produce(2, acks=0)).drain().to_broker().busy()
     told.own(answered(1)).to_client(answered(1)).to_broker(produce(2, acks=0)).idle()
 
@@ -60,7 +60,7 @@ def test_a_request_that_is_too_large_to_be_answered_ends_the_connection():
     story().client_fails(large, reason=CLIENT_PROTOCOL_ERROR, says="the proxy answers it itself")
 
 
-def test_without_own_apis_the_broker_answers():
+def test_without_own_apis_the_broker_responses():
     Playbook(new_relay()).client(ask(1)).to_broker(ask(1)).broker(answered(1)).to_client(answered(1)).idle()
 
 

@@ -1,4 +1,4 @@
-"""Partitions of Produce requests that quotas reject: cut out, told of in the answer, and kept in order."""
+"""Partitions of Produce requests that quotas reject: cut out, told of in the response, and kept in order."""
 
 from dataclasses import replace
 
@@ -190,7 +190,7 @@ def test_a_producer_without_answers_loses_what_is_over_and_its_connection():
     told_story.fails_at(1.0, PRODUCE_REJECTED, "1 batches were dropped")
 
 
-def test_a_large_request_is_held_until_it_is_whole():
+def test_a_large_request_is_buffered_until_it_is_whole():
     first = request(1, {HOT: [2 * MIB], COLD: [2 * MIB]})
     told_story = story(LARGE).client(first[:MIB]).to_broker().client(first[MIB : 3 * MIB]).to_broker()
     told_story.client(first[3 * MIB :]).to_broker(first).unmuted()
@@ -208,7 +208,7 @@ def test_a_request_behind_a_large_one_keeps_its_place():
     told_story.client(first[2 * MIB :] + second).to_broker(first, second)
 
 
-def test_a_request_too_large_to_be_held_passes_and_is_charged():
+def test_a_request_too_large_to_be_buffered_is_forwarded_and_is_charged():
     first = request(1, {HOT: [MAX_BUFFERED_FRAME_BYTES], COLD: [100]})
     told_story = story(LARGE).client(first[: 2 * MIB])
     assert told_story.relay.take_to_broker()
@@ -224,7 +224,7 @@ def test_other_large_requests_pass_as_they_come():
     assert told_story.relay.take_to_broker()
 
 
-def test_a_large_answer_is_held_for_what_is_added_to_it():
+def test_a_large_response_is_buffered_for_what_is_added_to_it():
     told_story = over(story()).client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
     told_story.relay.take_to_broker()
     message = read_frame(response_type(0, VERSION), response(2, {COLD: {0: (0, 5)}}))

@@ -1,4 +1,4 @@
-"""The request quota: what each request took the broker, charged on its answer, whoever reads it."""
+"""The request quota: what each request took the broker, charged on its response, whoever reads it."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def story(quotas=None):
     return Playbook(new_relay(quotas or TENTH))
 
 
-def test_the_time_until_the_answer_is_charged_and_announced():
+def test_the_time_until_the_response_is_charged_and_announced():
     told = story().client(produce(1)).to_broker(produce(1)).unmuted()
     told.at(0.15).broker(produced(1)).to_client(produced(1, throttle_ms=500)).muted(0.65)
     told.at(0.65).unmuted().idle()
@@ -44,14 +44,14 @@ def test_no_wait_is_longer_than_a_window():
     told.at(30).broker(produced(1)).to_client(produced(1, throttle_ms=1000)).muted(31)
 
 
-def test_a_request_is_on_the_brokers_desk_when_the_answer_before_it_has_come():
+def test_a_request_is_on_the_brokers_desk_when_the_response_before_it_has_come():
     told = story().client(produce(1) + produce(2) + produce(3)).to_broker(produce(1), produce(2), produce(3))
     told.at(0.06).broker(produced(1)).to_client(produced(1))
     told.at(0.1).broker(produced(2)).to_client(produced(2)).unmuted()
     told.at(0.15).broker(produced(3)).to_client(produced(3, throttle_ms=410)).muted(0.56)
 
 
-def test_an_answer_in_parts_ends_with_its_last_part():
+def test_a_response_in_parts_ends_with_its_last_part():
     told = story().client(opaque(1) + produce(2)).to_broker(opaque(1), produce(2))
     whole = answered(1, bytes(2 << 20))
     told.at(0.05).broker(whole[:5000]).to_client(whole[:5000])
@@ -66,7 +66,7 @@ def test_a_request_in_parts_begins_with_its_last_part():
     told.at(5.09).broker(produced(1)).to_client(produced(1)).unmuted()
 
 
-def test_an_answer_before_the_end_of_its_request_is_not_charged():
+def test_a_response_before_the_end_of_its_request_is_not_charged():
     whole = produce(1, size=2 << 20)
     told = story().client(whole[:-10]).to_broker(whole[:-10])
     told.at(5).broker(produced(1)).to_client(produced(1)).unmuted()
@@ -84,14 +84,14 @@ def test_what_the_proxy_does_not_read_is_charged_and_mutes_without_a_word(api_ke
         told.at(slow + 1.0).to_broker(asked)
 
 
-def test_a_large_answer_that_the_proxy_does_not_read_mutes_when_it_begins():
+def test_a_large_response_that_the_proxy_does_not_read_mutes_when_it_begins():
     whole = answered(1, bytes(2 << 20))
     told = story().client(opaque(1)).to_broker(opaque(1))
     told.at(0.15).broker(whole[:5000]).to_client(whole[:5000]).muted(0.65)
     told.at(0.3).broker(whole[5000:]).to_client(whole[5000:]).muted(0.65)
 
 
-def test_who_cannot_be_told_gets_the_answer_after_the_wait():
+def test_who_cannot_be_told_gets_the_response_after_the_wait():
     asked, answer = produce(1, version=0), produced(1, version=0)
     told = story().client(asked).to_broker(asked).at(0.15).broker(answer).to_client()
     told.at(0.65).to_client(answer).unmuted()

@@ -1,4 +1,4 @@
-"""A consumer's answer from 64 KiB on passes on while it comes, and most of it past the relay."""
+"""A consumer's response from 64 KiB on is forwarded as it arrives, most of it past the relay."""
 
 from dataclasses import replace
 
@@ -60,7 +60,7 @@ def test_what_goes_past_the_relay_changes_nothing(version, sizes, cuts):
 
 
 @pytest.mark.parametrize("version", [11, 12, 18])
-def test_most_of_a_large_answer_goes_past_the_relay(version):
+def test_most_of_a_large_response_goes_past_the_relay(version):
     frame = response_frame(fetch_response(version, bytes(MIB)))
     parts = parts_of(frame, list(range(100 * KIB, len(frame), 100 * KIB)))
     story = Playbook(new_relay()).client(fetch(1, version=version))
@@ -79,7 +79,7 @@ def test_endpoints_at_the_end_of_a_stream_are_taken_out():
     assert passed == b"".join(through.relay.take_to_client())
 
 
-def test_an_answer_streams_from_64_kib_on():
+def test_a_response_streams_from_64_kib_on():
     for size, streams in ((STREAM_BYTES, False), (STREAM_BYTES + 1, True)):
         frame = fetched(1, size - 4)
         assert len(frame) == size
@@ -87,28 +87,28 @@ def test_an_answer_streams_from_64_kib_on():
         assert (b"".join(story.relay.take_to_client()) != b"") == streams
 
 
-def test_who_wants_to_see_the_partitions_gets_the_answer_whole():
+def test_who_wants_to_see_the_partitions_gets_the_response_whole():
     frame = response_frame(fetch_response(12, bytes(500 * KIB)))
     story = Playbook(new_relay(traffic=Traffic(topic_partitions=True))).client(fetch(1, version=12))
     assert story.broker(frame[: 300 * KIB]).to_client().relay.forwardable == 0
     story.broker(frame[300 * KIB :]).to_client(frame)
 
 
-def test_a_bounded_answer_comes_whole_so_that_its_batches_can_be_cut():
+def test_a_bounded_response_comes_whole_so_that_its_batches_can_be_cut():
     slow = new_relay({EVERYONE: {"consumer_byte_rate": MIB}})
     frame = fetched(1, 500 * KIB)
     story = Playbook(slow).client(fetch(1)).broker(frame[: 300 * KIB]).to_client()
     assert story.relay.forwardable == 0
 
 
-def test_other_answers_come_whole():
+def test_other_responses_come_whole():
     frame = answered(1, bytes(500 * KIB))
     story = Playbook(new_relay()).client(opaque(1)).broker(frame[: 300 * KIB]).to_client()
     assert story.relay.forwardable == 0
 
 
-def test_nothing_goes_past_what_is_held_for_a_client_that_cannot_be_told():
-    """An old client's answer waits, so what comes after it does as well."""
+def test_nothing_overtakes_a_delayed_response():
+    """An old client's response waits, so what comes after it does as well."""
     slow = new_relay({EVERYONE: {"consumer_byte_rate": MIB}})
     request, frame = old_fetch(0, 1, {TOPIC: {0: 1}}), old_fetched(0, 1, {TOPIC: {0: bytes(3 * MIB)}})
     story = Playbook(slow).client(request).broker(frame[:MIB]).to_client()

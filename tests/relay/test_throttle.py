@@ -1,4 +1,4 @@
-"""Respond, then mute: the wait is announced in the answer, and reading from the client stops for it."""
+"""Respond, then mute: the wait is announced in the response, and reading from the client stops for it."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_a_request_over_the_quota_passes_and_its_client_is_muted():
     story.at(2.499).muted(2.5).at(2.5).unmuted().timer(None).idle()
 
 
-def test_the_answer_announces_what_is_left_of_the_wait():
+def test_the_response_announces_what_is_left_of_the_wait():
     story = producing().client(produce(1, size=3500)).to_broker(produce(1, size=3500))
     story.at(1.75).broker(produced(1)).to_client(produced(1, throttle_ms=750)).muted(2.5)
 
@@ -46,7 +46,7 @@ def test_what_is_left_is_rounded_up_to_whole_milliseconds():
     story.at(1.7496).broker(produced(1)).to_client(produced(1, throttle_ms=751))
 
 
-def test_an_answer_after_the_wait_announces_none():
+def test_a_response_after_the_wait_announces_none():
     story = producing().client(produce(1, size=3500)).to_broker(produce(1, size=3500))
     story.at(2.5).unmuted().at(4).broker(produced(1)).to_client(produced(1)).unmuted()
 
@@ -95,13 +95,13 @@ def test_half_a_request_behind_a_muted_one_is_read_after_the_wait():
     story.client(second[20:]).to_broker().at(2.0).to_broker(second)
 
 
-def test_an_answer_to_an_earlier_request_passes_while_the_client_is_muted():
+def test_a_response_to_an_earlier_request_passes_while_the_client_is_muted():
     story = producing().client(fetch(1) + produce(2, size=3000)).to_broker(fetch(1), produce(2, size=3000))
     story.muted(2.0).broker(fetched(1)).to_client(fetched(1))
     story.at(0.5).broker(produced(2)).to_client(produced(2, throttle_ms=1500)).muted(2.0)
 
 
-def test_acks_0_mutes_without_an_answer():
+def test_acks_0_mutes_without_a_response():
     request = produce(1, size=3500, acks=0)
     story = producing().client(request + produce(2)).to_broker(request).to_client().muted(2.5)
     story.at(2.5).to_broker(produce(2))
@@ -129,7 +129,7 @@ def test_a_short_wait_does_not_cut_a_long_one():
     story.broker(produced(2)).to_client(produced(2, throttle_ms=8000)).muted(8.0)
 
 
-def test_a_produce_is_not_charged_for_its_answer_nor_a_fetch_for_its_request():
+def test_a_produce_is_not_charged_for_its_response_nor_a_fetch_for_its_request():
     tiny = {EVERYONE: {"producer_byte_rate": 1e9, "consumer_byte_rate": 1.0}}
     story = Playbook(new_relay(tiny)).client(produce(1, size=5000)).to_broker(produce(1, size=5000))
     story.broker(produced(1)).to_client(produced(1)).unmuted()
@@ -143,7 +143,7 @@ def test_opaque_requests_are_free():
     story.broker(answered(1, bytes(9000))).to_client(answered(1, bytes(9000))).unmuted()
 
 
-def test_a_local_answer_passes_while_its_client_is_muted_by_what_is_before_it():
+def test_a_local_response_passes_while_its_client_is_muted_by_what_is_before_it():
     story = producing().client(produce(1, size=3000)).to_broker(produce(1, size=3000)).muted(2.0)
     story.client(api_versions(2)).to_client()
     story.broker(produced(1)).to_client(produced(1, throttle_ms=2000))

@@ -101,7 +101,7 @@ def test_partitions_are_counted_by_name_once_it_is_known():
     assert list(traffic.partitions) == [(TOPIC, NO_ID, 0)]
 
 
-def test_a_consumer_waits_for_the_partitions_that_its_answer_brought():
+def test_a_consumer_waits_for_the_partitions_that_its_response_brought():
     answer = fetched_records(11, [record_batch(3000), record_batch(500)])
     told = story().client(fetch(1, max_bytes=200)).to_broker(fetch(1, max_bytes=200))
     told.broker(answer).muted(2.0)
@@ -109,7 +109,7 @@ def test_a_consumer_waits_for_the_partitions_that_its_answer_brought():
     assert message.throttle_time.total_seconds() == 2.0
 
 
-def test_what_an_answer_may_bring_is_bounded_by_the_partitions_before():
+def test_what_a_response_may_bring_is_bounded_by_the_partitions_before():
     told = story().client(fetch(1)).to_broker(fetch(1, max_bytes=250))
     told.broker(fetched_records(11, [record_batch(600)])).unmuted()
     told.relay.take_to_client()
@@ -129,7 +129,7 @@ def test_a_large_request_is_charged_as_it_passes():
     assert sum(bucket.throttled_requests for bucket in buckets) == 1
 
 
-def test_a_large_answer_is_charged_as_it_passes():
+def test_a_large_response_is_charged_as_it_passes():
     message = fetch_response(11, record_batch(2 * MIB))
     (topic,) = message.responses
     second = replace(topic.partitions[0], partition_index=1, records=record_batch(MIB))
@@ -143,7 +143,7 @@ def test_a_large_answer_is_charged_as_it_passes():
     assert {bucket.partition: bucket.tokens.measure(START) for bucket in buckets} == {0: -MIB, 1: 0.0}
 
 
-def test_without_a_limit_answers_pass():
+def test_without_a_limit_responses_pass():
     told = story(Resources({"another": {OUT: "1000"}})).client(fetch(1, max_bytes=10))
     told.broker(fetched(1, size=5000)).to_client(fetched(1, size=5000)).unmuted()
 

@@ -13,7 +13,7 @@ TOLD_CLIENT = fetched(1, NOTHING_NEW, 13, session_id=THEIRS)
 
 @pytest.fixture
 def story():
-    """The name of HOT is on its way; two of its partitions are held back."""
+    """The name of HOT is on its way; two of its partitions are omitted."""
     story = Story()
     story.names.hidden.add(HOT)
     story.names.awaited.add(HOT)
@@ -21,7 +21,7 @@ def story():
     return story
 
 
-def test_a_fetch_waits_for_a_name_and_is_held_then(story):
+def test_a_fetch_waits_for_a_name_and_is_then_omitted(story):
     play = Playbook(story.relay)
     play.client(ASKED).to_broker().timer(LEAST_WAIT_SECONDS)
     play.at(5 * LEAST_WAIT_SECONDS).to_broker()
@@ -57,7 +57,7 @@ def test_it_does_not_wait_for_ever(story):
 
 
 def test_a_name_that_the_cluster_does_not_know_is_not_waited_for(story):
-    """What is held is known as soon as somebody knows the name: no client has to open another session."""
+    """Omitted partitions are known as soon as the name is: no client has to open another session."""
     story.names.awaited.clear()
     play = Playbook(story.relay)
     play.client(ASKED).to_broker(ASKED).broker(TOLD).to_client(TOLD_CLIENT)

@@ -118,7 +118,7 @@ def test_partitions_of_the_metrics_stay_off():
     assert counted.traffic.partitions == {}
 
 
-def test_an_intercepted_request_is_counted_with_its_answer():
+def test_an_intercepted_request_is_counted_with_its_response():
     counted = Counted()
     counted.story.client(opaque(1, 48)).own(answered(1))
     counted.adds_up()
@@ -139,7 +139,7 @@ def test_a_large_request_crosses_intervals():
     assert counted.by_place()[PRODUCE, TOPIC, 0] > 3 * MIB - 200
 
 
-def test_a_large_answer_crosses_intervals():
+def test_a_large_response_crosses_intervals():
     counted = Counted()
     counted.story.client(fetch(1, version=4))
     for chunk in chunks(response_frame(fetch_response(4, bytes(3 * MIB)), 1), MIB):
@@ -220,7 +220,7 @@ def test_what_is_rejected_is_counted_as_in_the_metrics():
 
 
 @pytest.mark.parametrize("cut", [70_000, 200_000])
-def test_answers_that_stream_past_the_relay(cut):
+def test_responses_that_stream_past_the_relay(cut):
     counted = Counted()
     frames = [response_frame(fetch_response(4, bytes(MIB)), number) for number in (1, 2)]
     counted.story.client(fetch(1, version=4) + fetch(2, version=4))

@@ -73,12 +73,12 @@ class FetchGate:
         if outcome == WAIT:
             self._fetch = fetch
         elif outcome == ANSWER:
-            self._answer(fetch)
+            self._respond(fetch)
         else:
             return True
         return False
 
-    def _answer(self, fetch: GatedFetch) -> None:
+    def _respond(self, fetch: GatedFetch) -> None:
         asked = fetch.exchange
         exchange = local_exchange(asked.correlation_id, asked.client, FETCH, fetch.answer)
         if fetch.view.api_version == 0:
@@ -100,4 +100,4 @@ class FetchGate:
         if fetch is not None and self._fetches is not None:
             self._fetch = None
             self._fetches.give_up(fetch, now)
-            self._answer(fetch)
+            self._respond(fetch)

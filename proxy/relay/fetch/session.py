@@ -167,7 +167,7 @@ class FetchSession:
         return lag
 
     def marks(self, key: PartitionKey) -> Watermarks | None:
-        """What the broker has said of a partition, where somebody wanted to know."""
+        """What the broker has said of a partition, if a plan needed it."""
         topic, number = key
         partitions = self.watched.get(topic)
         return None if partitions is None else partitions.get(number)
@@ -282,11 +282,11 @@ class FetchSession:
         self._forgotten.clear()
         return write_topics(self.version, entries, forgotten)
 
-    def full(self, answer: FetchRewrite) -> bytes | None:
+    def full(self, rewrite: FetchRewrite) -> bytes | None:
         """The topics of a request that names all that the last plan left in, and of the rest what has to be
         asked for its watermarks; None where that is nothing, though the client wants something.
 
-        What is left out goes into `answer`.
+        Omitted partitions are added to `rewrite`.
         """
         entries: dict[bytes, list[bytes]] = {}
         added: dict[bytes, list[bytes]] = {}
@@ -299,8 +299,8 @@ class FetchSession:
                 added.setdefault(key[0], []).append(empty_partition(self.version, key[1], item.marks))
             else:
                 entries.setdefault(key[0], []).append(partition.raw(self.version))
-        answer.added_topics = len(added)
-        answer.added = write_partitions(self.version, added)
+        rewrite.added_topics = len(added)
+        rewrite.added = write_partitions(self.version, added)
         return write_topics(self.version, entries, {}) if entries or not added else None
 
     def next_broker_epoch(self) -> int:

@@ -54,7 +54,7 @@ ALLOW: Final = 0
 WAIT: Final = 1
 """Nothing is left of it: it is asked about again at `wake_at`."""
 ANSWER: Final = 2
-"""It does not go on, and has its answer."""
+"""It does not go on, and has its response."""
 
 
 @final
@@ -79,7 +79,7 @@ class GatedFetch:
 
 
 class SessionRewrite(FetchRewrite):
-    """The answer to a fetch of a session that the proxy has taken over, or to one outside any session."""
+    """The response to a fetch of a session that the proxy has taken over, or to one outside any session."""
 
     def __init__(self, fetches: "FetchSessions", session: FetchSession, request: FetchRequest) -> None:
         super().__init__(request.version)
@@ -223,42 +223,42 @@ class FetchSessions:
             fetch.wake_at = min(now + LEAST_WAIT_SECONDS, fetch.names_by)
             return WAIT
         plan = session.plan(now)
-        answer = SessionRewrite(self, session, fetch.request)
+        rewrite = SessionRewrite(self, session, fetch.request)
         full = fetch.request.full
         topics: bytes | None = None
         if full:
-            topics = session.full(answer)
+            topics = session.full(rewrite)
         elif not session.nothing_left(plan):
             topics = session.incremental()
         if topics is not None:
             self._edit(fetch, session, plan, topics, now)
-            fetch.view.fetch_rewrite = answer
+            fetch.view.fetch_rewrite = rewrite
             return ALLOW
         if now >= fetch.answer_at:
-            self.give_up(fetch, now, answer)
+            self.give_up(fetch, now, rewrite)
             return ANSWER
         wake_at = max(plan.ask_again_at, now + LEAST_WAIT_SECONDS)
         fetch.wake_at = min(wake_at, fetch.answer_at) if plan.ask_again_at > 0.0 else fetch.answer_at
         return WAIT
 
-    def give_up(self, fetch: GatedFetch, now: float, answer: FetchRewrite | None = None) -> None:
-        """Make the answer to a request of which nothing is left: there is nothing new."""
+    def give_up(self, fetch: GatedFetch, now: float, rewrite: FetchRewrite | None = None) -> None:
+        """Make the response to a request of which nothing is left: there is nothing new."""
         session = fetch.session
         view = fetch.view
         if session is None:
             return
-        if answer is None:
-            answer = SessionRewrite(self, session, fetch.request)
+        if rewrite is None:
+            rewrite = SessionRewrite(self, session, fetch.request)
             if fetch.request.full:
-                session.full(answer)
+                session.full(rewrite)
         fetch.answer = fetch_response(
             view.api_version,
             view.correlation_id,
             0,
             NO_SESSION if fetch.request.full else session.client_id,
             _milliseconds(fetch.exchange.throttled_until - now),
-            answer.added_topics,
-            answer.added,
+            rewrite.added_topics,
+            rewrite.added,
         )
 
     def _edit(

@@ -1,8 +1,8 @@
 """SASL: the name in a client's messages of a login, and whether a server's message completes the login.
 
 PLAIN (RFC 4616), SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628) are parsed exactly as Kafka's servers parse
-them: if a broker authenticates a message as somebody, the name read here is that user's, or UNREADABLE, and
-never another's. Nothing but names is kept: no password, proof or token.
+them: if a broker authenticates a message, the name read here is that user's, or UNREADABLE, and never
+another's. Nothing but names is kept: no password, proof or token.
 """
 
 import base64

@@ -360,7 +360,7 @@ class Connection(BrokerEvents):
 
     @property
     def waits_for_broker(self) -> bool:
-        """Whether the client cannot be blamed for silence: it is muted, or an answer is due."""
+        """Whether the client cannot be blamed for silence: it is muted, or a response is due."""
         relay = self._relay
         return relay is not None and (relay.output.client_muted or relay.response_due)
 

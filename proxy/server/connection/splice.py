@@ -50,7 +50,7 @@ class Splice:
             self.works = fcntl.fcntl(self._write, fcntl.F_GETPIPE_SZ) >= LEAST_PIPE_BYTES
 
     def ready(self) -> bool:
-        """Whether it can be filled. What an exception has left in it is nobody else's: it is thrown away."""
+        """Whether it can be filled. Bytes that an exception has left in it are discarded."""
         if not self._empty:
             self.close()
             self.open()

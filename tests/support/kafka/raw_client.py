@@ -1,4 +1,4 @@
-"""A client without habits: sends the frames that it is told to, and says when each answer came."""
+"""A client without habits: sends the frames that it is told to, and says when each response came."""
 
 import socket
 import ssl
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
 
 
 class RawClient:
-    """One connection. Requests are kio's; several may be sent before the first answer is read."""
+    """One connection. Requests are kio's; several may be sent before the first response is read."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class RawClient:
         return Answer(read_frame(schema, frame), at, len(frame))
 
     def ask(self, request: Any) -> Any:
-        """Send a request, and return its answer."""
+        """Send a request, and return its response."""
         self.send(request)
         return self.receive().message
 

@@ -1,4 +1,4 @@
-"""Requests and their answers as frames, for stories: sizes and waits as the story needs them."""
+"""Requests and their responses as frames, for stories: sizes and waits as the story needs them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -60,7 +60,7 @@ def _produce_request(version: int, acks: int, records: bytes) -> Any:
 
 
 def produced(correlation_id: int, throttle_ms: int = 0, version: int = 7) -> bytes:
-    """The answer to a Produce request."""
+    """The response to a Produce request."""
     if version < FIRST_PRODUCE_OF_KIO:
         return old_messages.produce_response(version, correlation_id, {TOPIC: {0: 17}}, throttle_ms)
     response = response_type(PRODUCE, version)
@@ -94,7 +94,7 @@ def fetch(
 
 
 def fetched(correlation_id: int, size: int = 200, throttle_ms: int = 0, version: int = 11) -> bytes:
-    """The answer to a Fetch request; its body and four bytes are `size` long, which is what quotas count."""
+    """The response to a Fetch request; its body and four bytes are `size` long, as quotas count it."""
 
     def build(records: bytes) -> bytes:
         batch = record_batch(len(records)) if records else b""
@@ -135,7 +135,7 @@ def record_batch(size: int) -> bytes:
 
 
 def fetched_records(version: int, records: Sequence[bytes]) -> bytes:
-    """The answer to Fetch request 1, with these records of the partitions from 0 on."""
+    """The response to Fetch request 1, with these records of the partitions from 0 on."""
     message = fetch_response(version, b"")
     (topic,) = message.responses
     (partition,) = topic.partitions
@@ -149,8 +149,8 @@ def opaque(correlation_id: int, api_key: int = 42, version: int = 99, body: byte
     return framed(head + correlation_id.to_bytes(4, "big") + b"\x00\x06client" + body)
 
 
-def answered(correlation_id: int, body: bytes = b"the answer") -> bytes:
-    """An answer of which the proxy knows nothing but its correlation id."""
+def answered(correlation_id: int, body: bytes = b"the response") -> bytes:
+    """A response of which the proxy knows nothing but its correlation id."""
     return framed(correlation_id.to_bytes(4, "big") + body)
 
 

@@ -54,7 +54,7 @@ def read_fetch(frame: bytes) -> FetchRequest:
 
 
 def request_view(api: Api, version: int, fetch_rewrite: FetchRewrite | None = None) -> RequestView:
-    """A request's view, as far as the reading of its answer asks for it."""
+    """A request's view, as far as the reading of its response asks for it."""
     view = RequestView(api.key, version, 1, "client", 100, version >= api.flexible_from)
     view.fetch_rewrite = fetch_rewrite
     return view

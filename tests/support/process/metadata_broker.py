@@ -42,11 +42,11 @@ class MetadataBroker:
         try:
             while True:
                 frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
-                writer.write(self._answer(frame))
+                writer.write(self._response(frame))
         except EOFError:
             writer.close()
 
-    def _answer(self, frame: bytes) -> bytes:
+    def _response(self, frame: bytes) -> bytes:
         answer: ResponsePayload
         if int.from_bytes(frame[:2], "big") == API_VERSIONS:
             correlation_id = entity_reader(OldHeader)(frame, 0)[0].correlation_id

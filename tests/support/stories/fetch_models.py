@@ -63,7 +63,7 @@ class BrokerModel:
     last_id: int = 1000
 
     def answer(self, frame: bytes) -> tuple[bytes, float]:
-        """The answer, and after how many seconds it comes."""
+        """The response, and after how many seconds it comes."""
         request = read_frame(request_type(FETCH, self.version), frame)
         correlation_id = int.from_bytes(frame[8:12], "big")
         session_id = getattr(request, "session_id", NO_SESSION)
@@ -125,7 +125,7 @@ class BrokerModel:
         return fetched(correlation_id, told, self.version, session_id=session_id), waits
 
     def _read(self, partition: Partition, want: _Wanted, left: int, first: bool) -> bytes:
-        """As many bytes as may be, cut inside a batch; the first batch of an answer is always whole."""
+        """As many bytes as may be, cut inside a batch; the first batch of a response is always whole."""
         batches = self.logs[partition][want.offset :]
         if not batches:
             return b""
@@ -185,7 +185,7 @@ class JavaClientModel:
         return not self._session
 
     def answered(self, frame: bytes) -> int:
-        """Take an answer; returns how many records it brought."""
+        """Take a response; returns how many records it brought."""
         assert int.from_bytes(frame[4:8], "big") == self.correlation_id
         response = read_frame(response_type(FETCH, self.version), frame)
         code = int(getattr(response, "error_code", 0))

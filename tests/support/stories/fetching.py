@@ -213,7 +213,7 @@ def fetched(
     aborted: tuple[()] | None = None,
     failed: ErrorCode = ErrorCode.none,
 ) -> bytes:
-    """The answer: by partition its high watermark (the last stable offset is one less, the log starts at 1)
+    """The response: by partition its high watermark (the last stable offset is one less, the log starts at 1)
     and its records. `failed`: what those of which no high watermark is known have instead.
     """
     schema = response_type(FETCH, version)

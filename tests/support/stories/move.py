@@ -103,7 +103,7 @@ class Fetcher:
         """Do what is due now, and say when to come again in `wakes_at`."""
         if self._due is not None:
             began = len(self.began)
-            self._answer(self._due, now, came)
+            self._response(self._due, now, came)
             self._due = None
             busy = (len(self.began) - began) * self.seconds_to_begin
             if busy:
@@ -128,7 +128,7 @@ class Fetcher:
             self._due = plan
             self.wakes_at = now + min(max(wait, 0.001), MAX_WAIT_SECONDS)
 
-    def _answer(self, plan: FetchPlan, now: float, came: list[tuple[float, int]]) -> None:
+    def _response(self, plan: FetchPlan, now: float, came: list[tuple[float, int]]) -> None:
         request = RequestView(FETCH, 17, 1, "", 100)
         request.replica_id = self.follower
         response = ResponseView(17, True, 100, True)

@@ -32,8 +32,6 @@ class Retired(NamedTuple):
     instead: str
     example: str
     """A text that the pattern must find."""
-    pending: tuple[str, ...] = ()
-    """Folders and files that still have the word. Remove an entry as soon as it is clean."""
 
 
 class Allowed(NamedTuple):
@@ -43,7 +41,6 @@ class Allowed(NamedTuple):
     reason: str
 
 
-CODE: Final = ("proxy", "pipeline", "bench", "tests")
 RETIRED: Final = (
     Retired(r"\w*refus\w*", "reject, rejected, rejection", "the request is refused"),
     Retired(r"HeldWhole", "FrameBuffer", "HeldWhole(frame)"),
@@ -59,28 +56,26 @@ RETIRED: Final = (
     Retired(r"hears?\s+nothing", "is not forwarded", "the broker hears nothing"),
     Retired(r"pass_by|pass_items", "forward, charge_items", "relay.pass_by(5)"),
     Retired(r"passed_on", "forwarded", "is_passed_on"),
-    Retired(r"fellows?", "peers", "its fellows", ("tests",)),
-    Retired(r"greet\w*", "first_request_seen", "_greet(client)", ("tests",)),
+    Retired(r"fellows?", "peers", "its fellows"),
+    Retired(r"greet\w*", "first_request_seen", "_greet(client)"),
     Retired(r"look(s|ed)?[_\s]+after", "close_idle", "look_after()"),
-    Retired(r"put(s|ting)?[_\s]+off", "gc_paused, delay", "while_it_is_put_off", ("tests",)),
-    Retired(r"garbage(?![_\s]+collect)", "malformed, not Kafka's protocol", "garbage arrives", ("tests",)),
+    Retired(r"put(s|ting)?[_\s]+off", "gc_paused, delay", "while_it_is_put_off"),
+    Retired(r"garbage(?![_\s]+collect)", "malformed, not Kafka's protocol", "garbage arrives"),
     Retired(
         r"(held|hold|holds|holding)[_\s]+back",
         "omit, throttle, mute",
         "what is held back",
-        ("proxy/relay", "tests"),
     ),
     Retired(
         r"(left|leave|leaves|leaving)[_\s]+out",
         "omit, skip, exclude",
         "what is left out",
-        ("proxy", "bench", "tests"),
     ),
-    Retired(r"pass(es|ed|ing)?\s+on", "forward", "it is passed on", ("proxy/relay", "proxy/wire", "tests")),
-    Retired(r"what\s+is\s+over", "traffic over a limit", "what is over is dropped", ("tests",)),
-    Retired(r"(some|every|no)body\s+else's", "other clients'", "nobody else's", ("proxy", "tests")),
-    Retired(r"somebody", "a client", "somebody waits", ("proxy", "tests")),
-    Retired(r"held", "buffered, waiting, omitted, muted", "held for a client", CODE),
+    Retired(r"pass(es|ed|ing)?\s+on", "forward", "it is passed on"),
+    Retired(r"what\s+is\s+over", "traffic over a limit", "what is over is dropped"),
+    Retired(r"(some|every|no)body\s+else's", "other clients'", "nobody else's"),
+    Retired(r"somebody", "a client", "somebody waits"),
+    Retired(r"held", "buffered, waiting, omitted, muted", "held for a client"),
 )
 ALLOWED: Final = (
     Allowed(r"\brefusal_error\b", "a configuration key"),
@@ -123,8 +118,6 @@ def found(word: Retired) -> list[str]:
     pattern = compiled(word)
     places = []
     for path, text in texts():
-        if path.as_posix().startswith(word.pending):
-            continue
         if pattern.search(path.name):
             places.append(str(path))
         for match in pattern.finditer(text):

@@ -57,7 +57,7 @@ def response(correlation_id: int, size: int) -> bytes:
     sizes=st.lists(st.integers(8, 60), min_size=1, max_size=8),
     cuts=st.lists(st.integers(1, 400), max_size=20),
 )
-def test_any_split_of_the_stream_gives_the_same_answers(sizes: list[int], cuts: list[int]) -> None:
+def test_any_split_of_the_stream_gives_the_same_responses(sizes: list[int], cuts: list[int]) -> None:
     pair = Pair()
     for number in range(len(sizes)):
         pair.client.offer(float(number))
@@ -98,7 +98,7 @@ def test_what_the_socket_does_not_take_is_sent_later(pair: Pair) -> None:
     assert pair.client.sent == received == count * len(REQUEST)
 
 
-def test_an_answer_out_of_order_is_an_error(pair: Pair) -> None:
+def test_a_response_out_of_order_is_an_error(pair: Pair) -> None:
     pair.client.offer(0.0)
     with pytest.raises(LoadError, match="correlation id 1 came where 0 was due"):
         pair.feed(response(1, 20))

@@ -60,7 +60,7 @@ def ask_metadata(version: int, topics: list[dict[str, object]] | None) -> Any:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_api_versions_are_what_the_broker_answers(version: int) -> None:
+def test_api_versions_are_what_the_broker_responses(version: int) -> None:
     response = respond(API_VERSIONS, version, ask_api_versions(version))
     assert response.error_code == 0
     advertised = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
@@ -111,6 +111,6 @@ def test_metadata_by_topic_id() -> None:
     assert (missing.topic_id, missing.error_code) == (other, 100)
 
 
-def test_what_is_not_advertised_has_no_answer() -> None:
+def test_what_is_not_advertised_has_no_response() -> None:
     assert BROKER.answer(b"\x00\x13\x00\x07" + bytes(8)) is None
     assert BROKER.answer(b"\x00\x03\x00\x0d" + bytes(8)) is None

@@ -61,7 +61,7 @@ def test_the_open_loop_counts_a_stall_for_all_that_was_due_meanwhile() -> None:
     assert list(world.schedule.latencies) == pytest.approx([1.0, 0.75, 0.5, 0.25, 0.0, 0.0, 0.0, 0.0])
 
 
-def test_no_answer_is_an_error_that_says_how_far_it_came() -> None:
+def test_no_response_is_an_error_that_says_how_far_it_came() -> None:
     world = World(delay=1000.0)
     with pytest.raises(LoadError, match="no response for 30 s; got 0 of 10"):
         world.schedule.closed_loop([cast("Client", world)], requests=10, depth=3)

@@ -65,7 +65,7 @@ def test_a_request_in_pieces_is_answered_once_it_is_whole(broker: Broker) -> Non
     assert broker.client.recv(1 << 16) == expected
 
 
-def test_answers_that_the_socket_does_not_take_are_sent_later(broker: Broker) -> None:
+def test_responses_that_the_socket_does_not_take_are_sent_later(broker: Broker) -> None:
     count, size = 20, 200_000
     request = frames.fetch_request("t", 1, size)
     for number in range(count):

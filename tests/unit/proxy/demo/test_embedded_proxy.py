@@ -72,18 +72,18 @@ def test_pages_of_the_admin_port_are_read(
     with pytest.raises(OSError, match="refused"):
         proxy.quotas()
     with socket.create_server(("127.0.0.1", proxy.admin_port)) as server:
-        answer = threading.Thread(target=_answer, args=(server, b"HTTP/1.0 200 OK\r\n\r\n" + BUCKETS))
+        answer = threading.Thread(target=_response, args=(server, b"HTTP/1.0 200 OK\r\n\r\n" + BUCKETS))
         answer.start()
         assert proxy.quotas() == [{"kind": "producer_byte_rate"}]
         answer.join()
-        answer = threading.Thread(target=_answer, args=(server, b"SSH-2.0-server\r\n"))
+        answer = threading.Thread(target=_response, args=(server, b"SSH-2.0-server\r\n"))
         answer.start()
         with pytest.raises(ConnectionError, match="does not speak HTTP"):
             proxy.quotas()
         answer.join()
 
 
-def _answer(server: socket.socket, says: bytes) -> None:
+def _response(server: socket.socket, says: bytes) -> None:
     connection, _ = server.accept()
     with connection:
         connection.recv(4096)

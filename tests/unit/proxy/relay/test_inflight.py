@@ -36,7 +36,7 @@ def answered_at_once(number, answer):
     return exchange
 
 
-def test_answers_come_in_the_order_of_requests():
+def test_responses_come_in_the_order_of_requests():
     order = in_flight()
     first, second = brokers(1), brokers(2)
     order.add(first)
@@ -46,19 +46,19 @@ def test_answers_come_in_the_order_of_requests():
         order.take_response(3)
 
 
-def test_an_answer_to_nothing():
+def test_a_response_to_nothing():
     with pytest.raises(Malformed, match=r"correlation_id 5\) to no request"):
         in_flight().take_response(5)
 
 
-def test_an_answer_while_the_proxys_own_is_due():
+def test_a_response_while_the_proxys_own_is_due():
     order = in_flight()
     order.add(own(5))
     with pytest.raises(Malformed, match="to no request"):
         order.take_response(5)
 
 
-def test_an_own_answer_is_awaited_and_leaves_in_its_turn():
+def test_an_local_response_is_awaited_and_leaves_in_its_turn():
     order = in_flight()
     mine = own(2)
     order.add(brokers(1))
@@ -75,14 +75,14 @@ def test_an_own_answer_is_awaited_and_leaves_in_its_turn():
     assert taken(order) == []
 
 
-def test_an_own_answer_that_is_there_already_is_not_awaited():
+def test_an_local_response_that_is_there_already_is_not_awaited():
     order = in_flight()
     order.add(answered_at_once(1, b"mine"))
     assert not order.awaiting_response
     assert taken(order) == [b"mine"]
 
 
-def test_an_own_answer_is_counted():
+def test_an_local_response_is_counted():
     total = Bytes()
     order = InFlight(total, RelayOutput())
     mine = answered_at_once(1, b"mine")
@@ -90,7 +90,7 @@ def test_an_own_answer_is_counted():
     assert (total.bytes_out, mine.client.traffic.bytes_out) == (4, 4)
 
 
-def test_nothing_comes_between_the_parts_of_an_answer():
+def test_nothing_comes_between_the_parts_of_a_response():
     order = in_flight()
     order.begin_response()
     assert not order.empty
@@ -136,7 +136,7 @@ def test_so_many_requests_and_no_more():
     assert not order.full
 
 
-def test_an_answer_to_what_the_proxy_asked_leaves_its_own_still_due():
+def test_a_response_to_what_the_proxy_asked_leaves_its_own_still_due():
     order = in_flight()
     mine = own(2)
     order.add(brokers(1))
@@ -151,7 +151,7 @@ def test_an_answer_to_what_the_proxy_asked_leaves_its_own_still_due():
     assert taken(order) == [b"mine"]
 
 
-def test_an_answer_to_what_the_proxy_asked_has_its_correlation_id():
+def test_a_response_to_what_the_proxy_asked_has_its_correlation_id():
     order = in_flight()
     mine = own(2)
     order.add(mine)

@@ -37,8 +37,8 @@ def test_what_is_taken_is_gone():
 
 def test_the_next_timer_is_the_earlier_of_the_mute_and_the_hold():
     relay = new_relay(SLOW)
-    held = fetch_request(0, 1, {"t": {0: 100}})
-    relay.receive_from_client(held + produce(2, size=6000), START)
+    omitted_fetch = fetch_request(0, 1, {"t": {0: 100}})
+    relay.receive_from_client(omitted_fetch + produce(2, size=6000), START)
     assert relay.next_timer == START + 5.0
     relay.receive_from_broker(fetch_response(0, 1, {"t": {0: bytes(3000)}}), START)
     hold = relay.next_timer

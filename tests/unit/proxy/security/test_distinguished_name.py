@@ -1,4 +1,4 @@
-"""Names in DER and as the X500Principal of Java 17 spells them; its answers are these."""
+"""Names in DER and as the X500Principal of Java 17 spells them; its responses are these."""
 
 import pytest
 

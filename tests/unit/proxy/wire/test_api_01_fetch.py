@@ -22,7 +22,7 @@ VERSIONS = versions(1)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_request_shows_what_bounds_its_answer(version):
+def test_a_request_shows_what_bounds_its_response(version):
     frame = fetch(1, max_bytes=1234, min_bytes=567, version=version)
     view = read_request([frame])
     assert (view.max_bytes, view.min_bytes, view.replica_id, view.acks) == (1234, 567, -1, 1)

@@ -104,7 +104,7 @@ def test_a_broker_that_does_not_know_the_version_answers_in_v0s_form(version):
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_the_oldest_brokers_answer_with_the_error_alone(version):
+def test_the_oldest_brokers_response_with_the_error_alone(version):
     frame = framed(b"\0\0\0\1" + b"\0\x23" + b"\0\0\0\0")
     assert read_response(API_VERSIONS, version, [frame]).edits == []
 

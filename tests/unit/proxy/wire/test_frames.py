@@ -58,7 +58,7 @@ def test_a_chunk_that_is_one_frame_is_not_copied():
     assert found.next().pieces[0] is chunk
 
 
-def test_a_frame_of_exactly_the_limit_is_held_until_it_is_whole():
+def test_a_frame_of_exactly_the_limit_is_buffered_until_it_is_whole():
     found = splitter()
     found.feed(head(CUT_THROUGH_BYTES) + bytes(CUT_THROUGH_BYTES - 5))
     assert found.next() is None
@@ -96,7 +96,7 @@ def test_a_large_frame_that_is_there_at_once_is_whole():
     assert frames(found) == [framed(body), framed(b"next")]
 
 
-def test_the_hold_may_be_small_and_small_frames_are_held_all_the_same():
+def test_the_threshold_may_be_small_and_small_frames_are_buffered_all_the_same():
     found = splitter(first_part_bytes=100)
     found.feed(head(1000) + bytes(995))
     assert found.next() is None
@@ -108,7 +108,7 @@ def test_the_hold_may_be_small_and_small_frames_are_held_all_the_same():
     assert (sum(map(len, frame.pieces)), frame.complete) == (100, False)
 
 
-def test_a_frame_of_exactly_the_limit_is_held_whatever_the_hold():
+def test_a_frame_of_exactly_the_limit_is_buffered_whatever_the_threshold():
     found = splitter(first_part_bytes=100)
     found.feed(head(CUT_THROUGH_BYTES) + bytes(CUT_THROUGH_BYTES - 5))
     assert found.next() is None

@@ -1,4 +1,6 @@
-"""Partitions taken out of Produce requests, and put into their answers: held to kio, for every version."""
+"""Partitions taken out of Produce requests, and put into their responses: compared with kio, for every
+version.
+"""
 
 import uuid
 from dataclasses import replace
@@ -55,13 +57,13 @@ def split(data, frame):
     return parts_of(frame, data.draw(st.lists(st.integers(0, len(frame)), max_size=6), label="cuts"))
 
 
-def without(request, held):
+def without(request, cut_places):
     place = 0
     topics = []
     for topic in request.topic_data:
         kept = []
         for partition in topic.partition_data:
-            if place not in held:
+            if place not in cut_places:
                 kept.append(partition)
             place += 1
         if kept or not topic.partition_data:
@@ -77,16 +79,16 @@ def test_the_rest_of_a_request_goes_on(version, data):
     frame = request_frame(request, 7, data.draw(st.none() | st.text(max_size=5)))
     pieces = [piece for piece in split(data, frame) if piece]
     view = read_request(pieces)
-    held = [place for place in range(len(view.items)) if data.draw(st.booleans())]
-    edits = cut(pieces, body_at(pieces, view.flexible), version, view.flexible, held)
+    cut_places = [place for place in range(len(view.items)) if data.draw(st.booleans())]
+    edits = cut(pieces, body_at(pieces, view.flexible), version, view.flexible, cut_places)
     got = b"".join(apply(pieces, with_length(edits, len(frame) - LENGTH_SIZE)))
-    assert read_frame(type(request), got) == without(request, held)
-    if not held:
+    assert read_frame(type(request), got) == without(request, cut_places)
+    if not cut_places:
         assert edits == []
 
 
 def told_of(response):
-    """Every partition of an answer: by topic and number, the error code and what else it says."""
+    """Every partition of a response: by topic and number, the error code and what else it says."""
     return {
         (getattr(topic, "name", None) or topic.topic_id, partition.index): partition
         for topic in response.responses
@@ -97,7 +99,7 @@ def told_of(response):
 @every_version
 @FEW
 @given(data=st.data())
-def test_the_answer_holds_all_partitions_and_no_topic_twice(version, data):
+def test_the_response_holds_all_partitions_and_no_topic_twice(version, data):
     request = some_request(data, version)
     pieces = [request_frame(request, 1)]
     items = read_request(pieces).items
@@ -139,7 +141,7 @@ def name_of(topic):
 @every_version
 @FEW
 @given(data=st.data())
-def test_an_answer_of_our_own_says_so_of_each_partition(version, data):
+def test_a_response_of_our_own_says_so_of_each_partition(version, data):
     request = some_request(data, version)
     view = read_request([request_frame(request, 7)])
     got = read_frame(response_type(PRODUCE, version), answer(view, Rejection(view.items, 89, MESSAGE), 1500))
@@ -154,7 +156,7 @@ def test_an_answer_of_our_own_says_so_of_each_partition(version, data):
             assert (partition.error_message, partition.record_errors) == (MESSAGE, ())
 
 
-def test_the_oldest_answer_ends_with_its_topics():
+def test_the_oldest_response_ends_with_its_topics():
     view = read_request([produce(1, version=0)])
     frame = [produced(1, version=0)]
     told = read_response(PRODUCE, 0, frame)

@@ -12,7 +12,7 @@ def test_a_request_view_starts_with_what_most_requests_have():
         100,
     )
     assert (view.flexible, view.want_items, view.cursor.done, view.partial) == (True, True, False, False)
-    assert view.acks == 1, "an answer comes"
+    assert view.acks == 1, "a response comes"
     assert view.replica_id == -1, "a consumer"
     assert (view.max_bytes, view.max_bytes_at, view.min_bytes_at) == (-1, -1, -1)
 

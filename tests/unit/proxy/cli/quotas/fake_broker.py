@@ -88,14 +88,14 @@ class FakeBroker:
                 frame = await reader.readexactly(size)
                 if self.drop(int.from_bytes(frame[:2], "big")):
                     return
-                writer.write(self._answer(frame))
+                writer.write(self._response(frame))
                 await writer.drain()
         except (EOFError, OSError):
             pass
         finally:
             writer.close()
 
-    def _answer(self, frame: bytes) -> bytes:
+    def _response(self, frame: bytes) -> bytes:
         api_key = int.from_bytes(frame[:2], "big")
         answer: ResponsePayload
         if api_key == API_VERSIONS:

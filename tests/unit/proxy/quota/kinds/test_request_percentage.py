@@ -41,7 +41,7 @@ def used(quota, now=0.0):
     return sum(bucket.state(now).rate for bucket in quota.live()) * 10
 
 
-# algorithm, seconds of one answer, seconds to wait at 10 %
+# algorithm, seconds of one response, seconds to wait at 10 %
 WAITS = [
     (PACE, 0.1, 0.0),
     (PACE, 0.15, 0.5),
@@ -79,7 +79,7 @@ def test_the_longest_wait_is_one_window_or_the_longest_of_all(settings, wait):
     assert charge(quota_of(limits(**settings)), 60.0).throttle_seconds == pytest.approx(wait)
 
 
-# API, max_wait_ms, seconds until the answer, seconds that count
+# API, max_wait_ms, seconds until the response, seconds that count
 COUNTED = [
     (METADATA, 0, 0.3, 0.3),
     (METADATA, 500, 0.3, 0.3),

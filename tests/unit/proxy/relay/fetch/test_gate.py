@@ -24,7 +24,7 @@ WHO = Identity("ANONYMOUS", "", "127.0.0.1")
 
 
 class Asking:
-    """A client whose fetches meet what `story` holds back."""
+    """A client whose fetches name partitions that `story` omits."""
 
     def __init__(self):
         self.story = Story()

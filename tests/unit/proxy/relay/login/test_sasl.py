@@ -137,7 +137,7 @@ def test_a_claim_about_which_validators_may_differ(payload: bytes) -> None:
 
 
 def test_a_token_is_parsed_up_to_a_size() -> None:
-    """Whatever the size, a message of somebody who has not logged in costs no JSON."""
+    """Whatever the size, a message of a client that has not logged in costs no JSON."""
     filled = [jwt({"sub": "alice", "x": "x" * size}) + "." for size in (1_000, MAX_PAYLOAD)]
     assert [name_in("OAUTHBEARER", bearer(token), "sub") for token in filled] == ["alice", UNREADABLE]
     assert [bool(claimed("OAUTHBEARER", bearer(token))) for token in filled] == [True, False]

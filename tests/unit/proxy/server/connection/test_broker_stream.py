@@ -1,4 +1,4 @@
-"""A large answer on real sockets: past the relay, whole, and in order, whatever the client's pace is."""
+"""A large response on real sockets: past the relay, whole, and in order, whatever the client's pace is."""
 
 import asyncio
 import gc
@@ -129,7 +129,7 @@ async def all_of(
 
 @pytest.mark.usefixtures("ways")
 @pytest.mark.parametrize("pause", [0.0, 0.002], ids=["fast", "slow"])
-def test_a_large_answer_and_what_follows_it(loop: asyncio.AbstractEventLoop, pause: float) -> None:
+def test_a_large_response_and_what_follows_it(loop: asyncio.AbstractEventLoop, pause: float) -> None:
     answer = ANSWER + answered(2)
     got, owner = loop.run_until_complete(
         served(answer, lambda port: all_of(port, len(answer), lambda size: pause))
@@ -155,8 +155,10 @@ def test_on_uvloop_most_of_it_is_spliced_or_read_into_our_own_buffer() -> None:
 
 @pytest.mark.usefixtures("ways")
 @pytest.mark.parametrize("seed", range(4))
-def test_answers_large_and_small_that_come_in_any_pieces(loop: asyncio.AbstractEventLoop, seed: int) -> None:
-    """Requests sent ahead; an answer begins and ends anywhere in what is read."""
+def test_responses_large_and_small_that_come_in_any_pieces(
+    loop: asyncio.AbstractEventLoop, seed: int
+) -> None:
+    """Requests sent ahead; a response begins and ends anywhere in what is read."""
     chance = random.Random(seed)
     sizes = [chance.choice([200, 7_000, 40_000, 70_000, 300_000, 1_000_000, 1_500_000]) for _ in range(12)]
     requests = b"".join(fetch(number, version=12) for number in range(len(sizes)))

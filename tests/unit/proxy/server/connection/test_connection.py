@@ -24,7 +24,7 @@ from tests.support.messages.kio_messages import Ports, framed, request_frame, re
 
 OWN: int = 49
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)
-ANSWER = framed(b"an answer")
+ANSWER = framed(b"a response")
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
@@ -120,7 +120,7 @@ def ask(port: int, *, shut_down: bool = False) -> bytes:
         return client.recv(100)
 
 
-def test_what_the_proxy_answers(loop: asyncio.AbstractEventLoop) -> None:
+def test_what_the_proxy_responses(loop: asyncio.AbstractEventLoop) -> None:
     owner = ConnectionHost()
     assert run(loop, owner, ask) == ANSWER
     [(_, request)] = owner.intercepted
@@ -205,7 +205,7 @@ def test_one_that_goes_while_it_waits_is_over(loop: asyncio.AbstractEventLoop) -
     assert owner.ended_with == ["client_closed"]
 
 
-def test_an_answer_to_one_that_has_gone_is_dropped(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_response_to_one_that_has_gone_is_dropped(loop: asyncio.AbstractEventLoop) -> None:
     owner = ConnectionHost(answers_in=0.2)
 
     def leave(port: int) -> None:

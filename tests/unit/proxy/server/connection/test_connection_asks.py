@@ -132,14 +132,14 @@ class Stage:
         return size + await self.reader.readexactly(int.from_bytes(size, "big"))
 
 
-async def ask_and_answer(connection: Connection, request: Intercepted) -> None:
-    """The broker's answer, said once more."""
+async def ask_and_response(connection: Connection, request: Intercepted) -> None:
+    """The broker's response, said once more."""
     payload = await connection.ask(request, QUESTION)
     connection.answer(request, answered(7, payload[LENGTH:] * 2))
 
 
-async def test_the_brokers_answer_comes_to_who_asks() -> None:
-    async with asyncio.timeout(20), Stage(ask_and_answer) as stage:
+async def test_the_brokers_response_comes_to_who_asks() -> None:
+    async with asyncio.timeout(20), Stage(ask_and_response) as stage:
         stage.writer.write(opaque(7, OWN) + opaque(8, OTHER))
         await stage.broker.wait_for(QUESTION)
         stage.broker.send(answered(7, b"no"))
@@ -165,9 +165,9 @@ async def test_one_question_after_the_other() -> None:
         assert await stage.receive() == answered(7, b"firstsecond")
 
 
-async def test_who_asks_gets_the_answer_though_the_client_has_gone() -> None:
+async def test_who_asks_gets_the_response_though_the_client_has_gone() -> None:
     """What the broker has done is known, and can be charged."""
-    async with asyncio.timeout(20), Stage(ask_and_answer) as stage:
+    async with asyncio.timeout(20), Stage(ask_and_response) as stage:
         stage.writer.write(opaque(7, OWN))
         await stage.broker.wait_for(QUESTION)
         stage.writer.transport.abort()
@@ -177,7 +177,7 @@ async def test_who_asks_gets_the_answer_though_the_client_has_gone() -> None:
 
 
 async def test_who_asks_is_cancelled_when_the_broker_goes() -> None:
-    async with asyncio.timeout(20), Stage(ask_and_answer) as stage:
+    async with asyncio.timeout(20), Stage(ask_and_response) as stage:
         stage.writer.write(opaque(7, OWN))
         await stage.broker.wait_for(QUESTION)
         stage.broker.hang_up()
@@ -207,7 +207,7 @@ async def answer_late(connection: Connection, request: Intercepted) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_a_wait_and_an_answer_that_waits_as_well(version: int) -> None:
+async def test_a_wait_and_a_response_that_waits_as_well(version: int) -> None:
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(20), Stage(answer_late) as stage:
         started = loop.time()

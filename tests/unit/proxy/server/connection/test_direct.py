@@ -1,4 +1,4 @@
-"""Direct: past a transport on real sockets, without anything out of order or held on to."""
+"""Direct: past a transport on real sockets, in order, and without a reference kept."""
 
 import asyncio
 import socket

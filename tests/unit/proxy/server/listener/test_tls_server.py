@@ -27,7 +27,7 @@ from tests.support.process.certificates import Authority
 
 OWN: int = 49
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)
-ANSWER = framed(b"an answer")
+ANSWER = framed(b"a response")
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,

@@ -1,4 +1,4 @@
-"""Which limited partitions a connection's answers have brought."""
+"""Which limited partitions a connection's responses have brought."""
 
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.consumed_lately import LATELY_SECONDS, ConsumedLately

@@ -1,4 +1,4 @@
-"""A client that cannot be told to wait: its answers stay at the broker, and not in the proxy's memory."""
+"""A client that cannot be told to wait: its responses stay at the broker, and not in the proxy's memory."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ ANSWERS: Final = 64
 SIZE: Final = 1_000_000
 WAIT: Final = 0.5
 QUOTA: Final = {EVERYONE: {"consumer_byte_rate": SIZE / (1 + WAIT)}}
-"""The first answer waits for so long."""
+"""The first response waits for so long."""
 BUFFERED: Final = 24_000_000
 """More than sockets on loopback hold by themselves."""
 
@@ -84,7 +84,7 @@ def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
     loop.close()
 
 
-def test_held_answers_stay_at_the_broker(loop: asyncio.AbstractEventLoop) -> None:
+def test_delayed_responses_stay_at_the_broker(loop: asyncio.AbstractEventLoop) -> None:
     async def story() -> tuple[float, int]:
         broker = Broker()
         brokers = await loop.create_server(lambda: broker, "127.0.0.1", 0)
