@@ -12,8 +12,8 @@ NO_PRINCIPAL: Final = "no_principal"
 """A client's certificate or login gives no name."""
 HANDSHAKE_TIMEOUT: Final = "handshake_timeout"
 PRODUCE_REJECTED: Final = "produce_refused"
-"""Records of a producer that asks for no responses were dropped, which a broker says like this, too; or a large
-request writes to a topic of the proxy.
+"""The proxy dropped records of a producer with acks=0, or a large request writes to a topic of the proxy. A
+broker closes the connection, too.
 """
 IDLE: Final = "idle"
 TOO_MANY_CONNECTIONS: Final = "too_many_connections"
