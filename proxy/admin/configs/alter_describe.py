@@ -111,6 +111,7 @@ class ResourceConfigs:
                 raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
         names = {resource.key: resource.names for resource in request.resources}
         for place, resource in enumerate(request.resources):
+            await yielder.step()
             if resource.key == DEFAULT_TOPIC:
                 allowed = await broker.rights.may_describe()
                 code = ErrorCode.none if allowed else ErrorCode.topic_authorization_failed

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.admin.messages.config_resources import (
+    MAX_CHANGES,
     ResourceKey,
+    check_number,
     read_key,
     read_result_head,
     write_response_head,
@@ -95,24 +97,31 @@ class AlterRequest:
 
 
 async def read_alter_request(header: RequestHeader, payload: bytes, yielder: Yielder) -> AlterRequest:
-    """Read a request from its header and body. Raises Malformed."""
+    """Read a request from its header and body. Raises Malformed, also for more than MAX_CHANGES."""
     incremental = header.api_key == INCREMENTAL_ALTER_CONFIGS.key
     api = INCREMENTAL_ALTER_CONFIGS if incremental else ALTER_CONFIGS
     flexible = header.api_version >= api.flexible_from
     reader = open_request(header, payload, flexible)
     head_end = reader.offset
     resources: list[AlteredResource] = []
-    for _ in range(reader.count(flexible)):
+    number = reader.count(flexible)
+    check_number(number, MAX_CHANGES, "resources")
+    configs = 0
+    for _ in range(number):
         start = reader.offset
         key = read_key(reader, flexible)
         head = payload[start : reader.offset]
         ops: list[ConfigOp] = []
-        for _ in range(reader.count(flexible)):
+        number = reader.count(flexible)
+        configs += number
+        check_number(configs, MAX_CHANGES, "configs")
+        for _ in range(number):
             ops.append(_read_op(reader, flexible, incremental, payload))
             await yielder.step()
         end = reader.offset
         skip_tags(reader, flexible)
         resources.append(AlteredResource(key, tuple(ops), head, payload[end : reader.offset]))
+        await yielder.step()
     tail = reader.offset
     validate_only = reader.u8() != 0
     return AlterRequest(

@@ -1,11 +1,24 @@
 """What messages about configs have in common: a resource by type and name, and its result."""
 
+from typing import Final
+
 from proxy.admin.messages.fields import write_nullable, write_tags
 from proxy.wire.edit import i16, i32, string
+from proxy.wire.errors import Malformed
 from proxy.wire.reader import Reader
 
 ResourceKey = tuple[int, str]
 """Type and name of a resource."""
+MAX_CHANGES: Final = 10_000
+"""Resources and configs that one request changes: KRaft writes no more records for one request
+(MAX_RECORDS_PER_USER_OP).
+"""
+
+
+def check_number(number: int, at_most: int, what: str) -> None:
+    """Raise Malformed for a request with more than this, before anything is read of them."""
+    if number > at_most:
+        raise Malformed(f"a request names {number} {what}; the proxy takes {at_most} at most")
 
 
 def read_key(reader: Reader, flexible: bool) -> ResourceKey:

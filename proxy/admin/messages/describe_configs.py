@@ -10,6 +10,7 @@ from typing import Final
 
 from proxy.admin.messages.config_resources import (
     ResourceKey,
+    check_number,
     read_key,
     read_result_head,
     write_response_head,
@@ -110,6 +111,10 @@ class DescribeResult:
     """The bytes after the configs."""
 
 
+MAX_DESCRIBED: Final = 100_000
+"""Resources of one request: as many as a large cluster has topics."""
+
+
 async def read_describe_request(header: RequestHeader, payload: bytes, yielder: Yielder) -> DescribeRequest:
     """Read a request from its header and body. Raises Malformed."""
     version = header.api_version
@@ -117,7 +122,9 @@ async def read_describe_request(header: RequestHeader, payload: bytes, yielder: 
     reader = open_request(header, payload, flexible)
     head_end = reader.offset
     resources: list[DescribedResource] = []
-    for _ in range(reader.count(flexible)):
+    number = reader.count(flexible)
+    check_number(number, MAX_DESCRIBED, "resources")
+    for _ in range(number):
         start = reader.offset
         key = read_key(reader, flexible)
         names: list[str] = []

@@ -1,7 +1,9 @@
 import pytest
 
 from proxy.admin.messages.alter_configs import read_alter_request, write_alter_response, write_result
-from proxy.admin.yielder import Yielder
+from proxy.admin.messages.config_resources import MAX_CHANGES
+from proxy.admin.yielder import STEPS, Yielder
+from proxy.wire.errors import Malformed
 from tests.support.messages.configs import DELETE, SET, TOPIC, alter_request, incremental_request, results
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type
 from tests.support.messages.mutations import intercepted, to_end
@@ -42,3 +44,31 @@ def test_results_have_the_order_of_the_request():
     ]
     response = read_frame(response_type(44, 1), write_alter_response(request, mixed, 0))
     assert [(resource, int(code)) for resource, code, _ in results(response)] == [(T, 40), (U, 0), (T, 0)]
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+@pytest.mark.parametrize("what", ["resources", "configs"])
+def test_a_request_has_no_more_than_kafka_changes_at_once(what, beyond):
+    number = MAX_CHANGES + beyond
+    if what == "resources":
+        message = incremental_request([(T, [])] * number)
+    else:
+        message = incremental_request([(T, [("a", SET, "5")] * (number - 1)), (U, [("a", SET, "5")])])
+    if beyond:
+        with pytest.raises(Malformed, match=f"{number} {what}"):
+            read(message)
+    else:
+        read(message)
+
+
+def test_resources_without_configs_give_way():
+    turns = 0
+    given = intercepted(request_frame(incremental_request([(T, [])] * (4 * STEPS))))
+    reading = read_alter_request(given.header, given.frame, Yielder())
+    while True:
+        try:
+            reading.send(None)
+            turns += 1
+        except StopIteration:
+            break
+    assert turns == 4
