@@ -39,7 +39,7 @@ from proxy.admin.yielder import Yielder
 from proxy.relay.intercepted import Intercepted
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
-from proxy.wire.protected_topics import ProtectedTopics
+from proxy.wire.protected_topics import MESSAGE, ProtectedTopics
 
 _TOPICS: Final[dict[int, TopicsApi]] = {
     api.versions.key: api for api in (CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, CREATE_PARTITIONS)
@@ -53,7 +53,6 @@ topic send far smaller ones.
 """
 SEARCH_BYTES: Final = 256 << 10
 """Bytes that are searched between two turns of the event loop: less than a millisecond."""
-MESSAGE: Final = "This topic belongs to the quota proxy. Clients of the proxy cannot change it."
 Handle = Callable[[Intercepted, Broker], Awaitable[Reply]]
 
 

@@ -17,7 +17,7 @@ from proxy.wire.client_software import retries_throttling
 from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
 from proxy.wire.frames import Frame
-from proxy.wire.protected_topics import ProtectedTopics
+from proxy.wire.protected_topics import MESSAGE, ProtectedTopics
 from proxy.wire.rejected_partitions import Rejection, answer, cut
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import Item, RequestView
@@ -25,7 +25,6 @@ from proxy.wire.views import Item, RequestView
 UNANSWERED_SECONDS: Final = 1.0
 """How long a producer that asks for no responses is left alone before its connection ends."""
 REJECTED_MESSAGE: Final = "The quota of this partition is used up for now; send the batch again."
-DENIED_MESSAGE: Final = "This topic belongs to the quota proxy. Clients of the proxy cannot change it."
 
 
 @final
@@ -77,7 +76,7 @@ class ProduceGate:
             self.closing = f"a producer with acks=0 {why}: {len(rejected)} batches were dropped"
             self._in_flight.mute(now + UNANSWERED_SECONDS)
         error_code = self._engine.rejection_error(self._retries_throttling)
-        exchange.rejection = Rejection(rejected, error_code, REJECTED_MESSAGE, DENIED_MESSAGE)
+        exchange.rejection = Rejection(rejected, error_code, REJECTED_MESSAGE, MESSAGE)
         if len(rejected) < len(view.items):
             gone = frozenset(places)
             view.items = [item for place, item in enumerate(view.items) if place not in gone]

@@ -33,6 +33,9 @@ REQUEST_SECONDS: Final = 5.0
 RECORDS_AT_A_TIME: Final = 200
 """Records to process before yielding to the event loop: enough to be fast, and a few ms of work."""
 BATCH_BYTES: Final = 256 << 10
+MAX_UNREADABLE: Final = 100
+"""Records that cannot be read, named in the log. A topic may hold any number of them, each of any size."""
+MAX_REASON_CHARACTERS: Final = 300
 
 
 class KafkaTopic:
@@ -174,15 +177,22 @@ class KafkaTopic:
             try:
                 changes.append(decode(record.key, record.value))
             except Unreadable as error:
-                if str(error) not in self._unreadable:
-                    self._unreadable.add(str(error))
-                    log.warning(
-                        "quotas: topic %s: skipping the record at offset %d, and all like it: %s",
-                        self.topic,
-                        record.offset,
-                        error,
-                    )
+                self._skip(record.offset, str(error)[:MAX_REASON_CHARACTERS])
         return changes
+
+    def _skip(self, offset: int, reason: str) -> None:
+        """Log a record that cannot be read, once for each reason."""
+        if reason in self._unreadable or len(self._unreadable) == MAX_UNREADABLE:
+            return
+        self._unreadable.add(reason)
+        log.warning(
+            "quotas: topic %s: skipping the record at offset %d, and all like it: %s",
+            self.topic,
+            offset,
+            reason,
+        )
+        if len(self._unreadable) == MAX_UNREADABLE:
+            log.warning("quotas: topic %s: further records that cannot be read are not logged", self.topic)
 
     async def _end(self, consumer: Any) -> int:
         try:

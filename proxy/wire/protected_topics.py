@@ -2,6 +2,9 @@
 
 from typing import Final, final
 
+MESSAGE: Final = "This topic belongs to the quota proxy. Clients of the proxy cannot change it."
+"""What a client is told that tries to change one, with TOPIC_AUTHORIZATION_FAILED."""
+
 
 @final
 class ProtectedTopics:

@@ -9,7 +9,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from proxy.quota.identity import QuotaEntity
-from proxy.store.kafka_topic import KafkaTopic
+from proxy.store.kafka_topic import MAX_UNREADABLE, KafkaTopic
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place, Setting, encode
 from proxy.tasks import Tasks
@@ -85,6 +85,14 @@ async def test_unreadable_records_are_skipped_and_logged_once(
     await topic._read(Consumer((b"x", b"{}"), (b"x", None), encode(PLACE, SETTING)), 1.0)
     assert store.changes == [(PLACE, SETTING)]
     assert len(caplog.messages) == 1
+
+
+async def test_the_log_of_unreadable_records_is_bounded(
+    topic: KafkaTopic, caplog: pytest.LogCaptureFixture
+) -> None:
+    for offset in range(MAX_UNREADABLE + 5):
+        topic._skip(offset, f"reason {offset}")
+    assert len(caplog.messages) == MAX_UNREADABLE + 1
 
 
 @pytest.mark.parametrize(
