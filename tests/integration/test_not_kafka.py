@@ -4,13 +4,14 @@ import socket
 import ssl
 import struct
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.server.log_limit import LINES, WINDOW_SECONDS
 from tests.support.kafka.raw_client import RawClient
 from tests.support.messages.kio_messages import framed, request_frame
 from tests.support.messages.requests import api_versions, batch, metadata, produce
@@ -51,6 +52,21 @@ def others(proxy: ProxyProcess) -> Iterator[None]:
         assert client.ask(api_versions()).error_code == ErrorCode.none
         yield
         assert client.ask(api_versions()).error_code == ErrorCode.none
+
+
+@pytest.fixture(autouse=True)
+def room_in_the_log(request: pytest.FixtureRequest) -> None:
+    """The log has a line for the test's connection: a listener logs few a second for each cause."""
+    for name in {"proxy", "impatient"} & set(request.fixturenames):
+        proxy: ProxyProcess = request.getfixturevalue(name)
+        wait_until(lambda proxy=proxy: _recently_logged(proxy) < LINES, "room in the log")
+
+
+def _recently_logged(proxy: ProxyProcess) -> int:
+    """The closed connections that were logged since the start of a window that may still be open."""
+    since = datetime.now(UTC) - timedelta(seconds=WINDOW_SECONDS + 1)
+    times = [line.split()[0] for line in proxy.log_lines("connection closed")]
+    return sum(datetime.fromisoformat(time) > since for time in times)
 
 
 class CheckLog(Protocol):

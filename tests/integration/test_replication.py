@@ -183,10 +183,11 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
         assert proxy.metric("quota_proxy_replica_lag", broker="2") > 0
         meter.wait(24 * MEBIBYTE)
         for side, broker in sides:
+            at_least = throttled_bytes(proxy, side, broker) - before_it[side]
             rate = proxy.metric(f"quota_proxy_{side}_replication_throttled_rate", broker=broker)
-            moved = throttled_bytes(proxy, side, broker) - before_it[side]
+            at_most = throttled_bytes(proxy, side, broker) - before_it[side]
             # Its window began with the first byte at the latest, and is of 11 s at the most.
-            assert 0.95 * moved / 11 <= rate <= 1.05 * moved / meter.seconds
+            assert 0.95 * at_least / 11 <= rate <= 1.05 * at_most / meter.seconds
         wait_until(lambda: set(leaders(cluster.kafka, "moved").values()) == {2}, "the move's end", 60)
         load.check()
         seconds = meter.by_second()
