@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.quota.limits.topic_limits import SHARES_TOPIC
 from tests.support.kafka.clients import CLIENTS, Confluent
 from tests.support.kafka.rates import per_second
 from tests.support.kafka.raw_client import RawClient
@@ -283,6 +284,7 @@ class Unanswered:
 
 def test_topics_without_a_threshold_share_what_is_left(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     make_topic(kafka, "share-explicit")
+    make_topic(kafka, "__share-like-internal")
     quotas = {
         "store": "none",
         "topics": {"share-explicit": {SHARE: 400_000}},
@@ -292,8 +294,8 @@ def test_topics_without_a_threshold_share_what_is_left(kafka: EmbeddedKafka, run
 
     def wanted() -> dict[str, float]:
         with RawClient(kafka.port(1)) as client:
-            topics = [topic.name for topic in client.ask(metadata()).topics]
-        without = [name for name in topics if not name.startswith("__") and name != "share-explicit"]
+            topics = [topic.name for topic in client.ask(metadata()).topics if not topic.is_internal]
+        without = [name for name in topics if name not in (SHARES_TOPIC, "share-explicit")]
         return {**dict.fromkeys(without, pytest.approx(600_000 / len(without))), "share-explicit": 400_000}
 
     wait_until(lambda: shares(proxy) == wanted(), "the shares of all topics")
