@@ -7,6 +7,7 @@ import msgspec
 import yaml
 
 from pipeline.errors import InputError
+from proxy import bounded_yaml
 
 T = TypeVar("T")
 
@@ -14,11 +15,13 @@ T = TypeVar("T")
 def read_yaml(path: Path) -> Any:
     """Return the file's only document; JSON is YAML too. Raises InputError if there is none."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return bounded_yaml.parse(bounded_yaml.read_text(path))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: {error.reason}") from error
+    except bounded_yaml.OutOfBounds as error:
+        raise InputError(f"{path}: {' '.join(str(error).split())}") from error
     except yaml.YAMLError as error:
         raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
 

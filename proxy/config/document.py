@@ -6,14 +6,11 @@ a key is looked up in the parsed nodes when an error needs it.
 
 import os
 from pathlib import Path
-from typing import Final
 
 import yaml
 
+from proxy import bounded_yaml
 from proxy.errors import KeyPath, SettingsError
-
-# libyaml reads several times as fast, and is in every wheel of PyYAML.
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Document:
@@ -41,20 +38,23 @@ class Document:
 
 def read(file: Path) -> Document:
     """Parse a file with one YAML document. Raises SettingsError if it cannot be read or is not valid YAML."""
+    text = ""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = bounded_yaml.read_text(file)
+        root = bounded_yaml.compose(text)
+        _reject_duplicates(root, file)
+        value = bounded_yaml.construct(root)
     except OSError as error:
         raise SettingsError(f"cannot read the file: {_why(error, file)}", file=file) from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"not UTF-8 text: {error.reason} at byte {error.start}", file=file) from error
-    try:
-        root, value = _parse(text, file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
-        problem = f"not valid YAML: {error.problem or error.context}{_hint(text, mark)}"
+        invalid = "" if isinstance(error, bounded_yaml.OutOfBounds) else "not valid YAML: "
+        problem = f"{invalid}{error.problem or error.context}{_hint(text, mark)}"
         raise SettingsError(problem, file=file, line=line) from error
-    except (yaml.YAMLError, ValueError) as error:
+    except yaml.YAMLError as error:
         raise SettingsError(f"not valid YAML: {error}", file=file) from error
     return Document(file, root, value)
 
@@ -77,16 +77,6 @@ def _hint(text: str, mark: yaml.Mark | None) -> str:
     if line and line[0][mark.column : mark.column + 1] == "\t":
         return f"{place}: found a tab; indent with spaces"
     return place
-
-
-def _parse(text: str, file: Path) -> tuple[yaml.Node | None, object]:
-    loader = _LOADER(text)
-    try:
-        root = loader.get_single_node()
-        _reject_duplicates(root, file)
-        return root, None if root is None else loader.construct_document(root)
-    finally:
-        loader.dispose()
 
 
 def _child(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | None:

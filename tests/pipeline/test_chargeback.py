@@ -148,6 +148,7 @@ def test_the_job(spark: SparkSession, run_job: Callable[..., Result], tmp_path: 
             "tiers go upwards",
         ),
         ("{currency: EUR, per_gib_in: [", "is no YAML"),
+        ("{currency: EUR, per_gib_in: " + "[" * 100_000, "nested deeper than 64 levels"),
     ],
 )
 def test_wrong_prices_are_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:

@@ -1,6 +1,7 @@
 """YAML documents: lines of keys, and what is rejected while parsing."""
 
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -98,6 +99,22 @@ def test_tab_is_explained(file: Path) -> None:
         read(file)
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("a:\n  b: " + "[" * 100_000, 2, "nested deeper than 64 levels"),
+        ("a: &a\n  - *a\n", 2, "contains itself"),
+        ("a:\n  - 0x" + "f" * 5000 + "\n", 2, "a number of more than 1000 characters"),
+    ],
+)
+def test_a_file_out_of_bounds(file: Path, text: str, line: int, problem: str) -> None:
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=problem) as caught:
+        read(file)
+    assert (caught.value.file, caught.value.line) == (file, line)
+    assert "not valid YAML" not in str(caught.value)
+
+
 def test_missing_file(file: Path) -> None:
     with pytest.raises(SettingsError, match=r"No such file or directory$") as caught:
         read(file)
@@ -107,9 +124,9 @@ def test_missing_file(file: Path) -> None:
 
 
 def test_unreadable_file_names_the_user_of_the_process(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def reject(self: Path, encoding: str) -> str:
+    def reject(self: Path, mode: str) -> BinaryIO:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_text", reject)
+    monkeypatch.setattr(Path, "open", reject)
     with pytest.raises(SettingsError, match=r"Permission denied .* user id \d+"):
         read(file)

@@ -112,6 +112,14 @@ async def test_wrong_file_is_rejected_and_the_next_valid_one_applied(
     assert kit.reload.problem == ""
 
 
+async def test_a_file_that_is_nested_deeply_is_rejected(kit: Kit) -> None:
+    """libyaml would end the process with SIGSEGV."""
+    kit.path.write_text(text(rate=2, rest="usage: " + "[" * 100_000))
+    await kit.reload.reload("test")
+    assert "nested deeper than 64 levels" in kit.reload.problem
+    assert kit.applied == []
+
+
 async def test_missing_file_is_a_problem(kit: Kit) -> None:
     kit.path.unlink()
     await kit.reload.reload("file changed")

@@ -132,6 +132,7 @@ CLIENTS = ("quotas", "clients")
     [
         ("", None, ()),
         ("quotas: [", 2, ()),
+        ("quotas: {clients: " + "[" * 100_000, 1, ()),
         ("listeners: []", None, CLIENTS),
         ("quotas: {topics: {}}", 1, CLIENTS),
         ("quotas:\n", 1, ("quotas",)),
