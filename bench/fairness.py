@@ -50,13 +50,13 @@ def shares(running: Running, seconds: float) -> list[float]:
     poller = Poller()
     counts: dict[Client, int] = {}
 
-    def answered(client: Client, due: float) -> None:
+    def on_response(client: Client, due: float) -> None:
         counts[client] += 1
         client.offer(time.perf_counter())
 
     buffer, frame = bytearray(BUFFER_SIZE), produce_request(SHARED, 1, SIZE)
     for _ in range(2):
-        client = Client(connect(f"{HOST}:{running.port}"), [frame], poller, buffer, answered)
+        client = Client(connect(f"{HOST}:{running.port}"), [frame], poller, buffer, on_response)
         counts[client] = 0
         client.offer(time.perf_counter())
     end = time.monotonic() + seconds

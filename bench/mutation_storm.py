@@ -71,7 +71,7 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, reques
     await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
 
 
-def storm(port: int, client_id: str, answered: "multiprocessing.sharedctypes.Synchronized[int]") -> None:
+def storm(port: int, client_id: str, responses: "multiprocessing.sharedctypes.Synchronized[int]") -> None:
     """Send requests on all connections until cancelled."""
 
     async def one(number: int) -> None:
@@ -80,8 +80,8 @@ def storm(port: int, client_id: str, answered: "multiprocessing.sharedctypes.Syn
         request = frame(client_id, names, PARTITIONS, validate_only=True)
         while True:
             await ask(reader, writer, request)
-            with answered.get_lock():
-                answered.value += 1
+            with responses.get_lock():
+                responses.value += 1
 
     async def every() -> None:
         await asyncio.gather(*[one(number) for number in range(CONNECTIONS)])
@@ -96,18 +96,18 @@ def weather(port: int, kind: str, requests: dict[str, list[int]]) -> Iterator[No
         yield
         return
     context = multiprocessing.get_context("spawn")
-    answered = context.Value("q", 0)
-    process = context.Process(target=storm, args=(port, CLIENT_IDS[kind], answered), daemon=True)
+    responses = context.Value("q", 0)
+    process = context.Process(target=storm, args=(port, CLIENT_IDS[kind], responses), daemon=True)
     process.start()
     try:
         deadline = time.monotonic() + START_SECONDS
-        while answered.value < CONNECTIONS and time.monotonic() < deadline:
+        while responses.value < CONNECTIONS and time.monotonic() < deadline:
             time.sleep(0.05)
         yield
     finally:
         process.kill()
         process.join()
-        requests.setdefault(kind, []).append(answered.value)
+        requests.setdefault(kind, []).append(responses.value)
 
 
 async def creates(port: int, numbers: Iterator[int], samples: int) -> list[float]:

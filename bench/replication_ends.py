@@ -65,10 +65,10 @@ async def change_replicas(site: Site, plan: Plan, within: float) -> None:
             request = AlterPartitionReassignmentsRequest(
                 TIMEOUT_MS, [(plan.topic, [wanted], _NO_TAGS)], _NO_TAGS
             )
-            answer = await client.send(BROKER, request)
-            codes = [code for _, partitions, _ in answer.responses for _, code, _, _ in partitions]
-            if any([answer.error_code, *codes]):
-                raise RuntimeError(f"partition {number} was not reassigned: {answer}")
+            response = await client.send(BROKER, request)
+            codes = [code for _, partitions, _ in response.responses for _, code, _, _ in partitions]
+            if any([response.error_code, *codes]):
+                raise RuntimeError(f"partition {number} was not reassigned: {response}")
     finally:
         await client.close()
 

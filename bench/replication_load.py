@@ -115,8 +115,8 @@ async def watch(bootstrap: str, topic: str, felt: Felt, over: threading.Event) -
 async def _latest(client: AIOKafkaClient, leader: int, topic: str, replica_id: int) -> int:
     """The sum of the latest offsets of the partitions."""
     partitions = [(number, _LATEST) for number in range(PARTITIONS)]
-    answer = await client.send(leader, OffsetRequest(replica_id, 0, [(topic, partitions)]))
-    return sum(offset for _, found in answer.topics for _, _, _, offset in found)
+    response = await client.send(leader, OffsetRequest(replica_id, 0, [(topic, partitions)]))
+    return sum(offset for _, found in response.topics for _, _, _, offset in found)
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ class Scenario:
 SCENARIOS: Final = (
     Scenario("produce_bare", "Produce, 100 B, no quotas", "produce", 100, 100_000, tenants=0),
     Scenario("produce_small", "Produce, 100 B, byte quotas of 1,000 tenants", "produce", 100, 100_000),
-    Scenario("produce_joined", "The same, answers in bundles", "produce", 100, 100_000, joined=True),
+    Scenario("produce_joined", "The same, responses in bundles", "produce", 100, 100_000, joined=True),
     Scenario("produce_24", "Produce, 24 partitions of 1 KiB", "produce", 1024, 40_000, partitions=24),
     Scenario("fetch_1mb", "Fetch, 1 MB, 5 in flight", "fetch", 1_000_000, 4_000, depth=5),
     Scenario("fetch_1mib", "Fetch, 1 MiB, 1 in flight, as consumers do", "fetch", 1 << 20, 4_000, depth=1),

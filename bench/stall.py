@@ -60,7 +60,7 @@ def probe(running: Running, seconds: float) -> list[float]:
     schedule = Schedule(poller)
     frame = produce_request(f"{quota_proxy.TENANT}-0", 1, 100)
     client = Client(
-        connect(f"{HOST}:{running.port}"), [frame], poller, bytearray(BUFFER_SIZE), schedule.answered
+        connect(f"{HOST}:{running.port}"), [frame], poller, bytearray(BUFFER_SIZE), schedule.on_response
     )
     found = array("d")
     end = time.monotonic() + seconds
@@ -94,15 +94,15 @@ def report(found: dict[str, list[float]], scrapes: Sequence[dict[str, float]]) -
         longest[name] = ordered[-1] * 1000
         median, high = ordered[len(ordered) // 2] * 1000, ordered[int(len(ordered) * 0.999)] * 1000
         lines.append(f"| {name} | {len(ordered)} | {median:.2f} | {high:.2f} | {longest[name]:.2f} |")
-    answers = sum(scrape["answers"] for scrape in scrapes)
-    size = sum(scrape["bytes"] for scrape in scrapes) / max(answers, 1) / 1000
+    scrape_count = sum(scrape["count"] for scrape in scrapes)
+    size = sum(scrape["bytes"] for scrape in scrapes) / max(scrape_count, 1) / 1000
     slowest = max((scrape["slowest_s"] for scrape in scrapes), default=0.0) * 1000
     added = longest[SCRAPED] - longest[QUIET]
     word = "met" if added <= TARGET_MS else "missed"
     return [
         *lines,
         "",
-        f"- {answers:.0f} scrapes of {size:.0f} kB each on average; the slowest took {slowest:.0f} ms",
+        f"- {scrape_count:.0f} scrapes of {size:.0f} kB each on average; the slowest took {slowest:.0f} ms",
         f"- Scrapes add {added:.1f} ms to the longest wait; at most {TARGET_MS:.0f}: {word}",
     ]
 

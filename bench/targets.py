@@ -18,7 +18,7 @@ class Target:
 
 TARGETS: Final = (
     Target("produce_small", "CPU per small request, byte quotas of 1,000 tenants", 1.6),
-    Target("produce_joined", "the same, answers in bundles", 1.6),
+    Target("produce_joined", "the same, responses in bundles", 1.6),
     Target("fetch_1mb", "CPU per GiB of large fetches, byte quotas of 1,000 tenants", 1.0),
 )
 

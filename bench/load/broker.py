@@ -10,7 +10,7 @@ import gc
 import socket
 from typing import Final, NoReturn
 
-from bench.load.cold import ColdAnswers
+from bench.load.cold import ColdResponses
 from bench.load.poller import Poller
 from bench.load.session import Session
 
@@ -24,7 +24,7 @@ def serve(address: str, join: bool) -> NoReturn:
     """Serve at HOST:PORT until the process is terminated. `join`: see Session."""
     host, _, port = address.rpartition(":")
     listener = socket.create_server((host, int(port)), backlog=BACKLOG)
-    cold = ColdAnswers(host, int(port), PARTITIONS)
+    cold = ColdResponses(host, int(port), PARTITIONS)
     poller = Poller()
     buffer = bytearray(BUFFER_SIZE)
 

@@ -4,7 +4,7 @@ import functools
 import struct
 from typing import Final
 
-from bench.load.cold import ColdAnswers
+from bench.load.cold import ColdResponses
 from bench.load.frames import TOPIC, fetch_response, produce_response
 from proxy.wire.api_keys import FETCH, PRODUCE
 
@@ -35,7 +35,7 @@ def canned_fetch(partitions: int, max_bytes: int) -> bytearray:
     return bytearray(fetch_response(partitions, max(max_bytes // partitions, SMALLEST_BATCH)))
 
 
-def answer(buffer: bytearray, at: int, size: int, cold: ColdAnswers) -> bytearray:
+def response_to(buffer: bytearray, at: int, size: int, cold: ColdResponses) -> bytearray:
     """Return the response frame to the whole request of `size` bytes whose int32 size is at `at`.
 
     Raises RejectedRequest for an API or version that the fake broker does not advertise.
@@ -47,7 +47,7 @@ def answer(buffer: bytearray, at: int, size: int, cold: ColdAnswers) -> bytearra
     if api_key == FETCH and version == 12:
         (max_bytes,) = _I32.unpack_from(buffer, body + _FETCH_MAX_BYTES)
         return canned_fetch(buffer[body + _FETCH_PARTITIONS] - 1, max_bytes)
-    response = cold.answer(bytes(buffer[at + 4 : at + 4 + size]))
+    response = cold.response_to(bytes(buffer[at + 4 : at + 4 + size]))
     if response is None:
         raise RejectedRequest(f"no response to api key {api_key}, version {version}")
     return bytearray(response)

@@ -14,7 +14,7 @@ from bench.load.poller import WRITE, Poller
 _HEAD: Final = struct.Struct("!ii")
 WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 BUFFER_SIZE: Final = 1 << 20
-Answered = Callable[["Client", float], None]
+OnResponse = Callable[["Client", float], None]
 
 
 class LoadError(Exception):
@@ -22,7 +22,7 @@ class LoadError(Exception):
 
 
 class Client:
-    """Sends on request, counts responses, and calls `answered(client, due)` for each, in order.
+    """Sends on request, counts responses, and calls `on_response(client, due)` for each, in order.
 
     All clients of a thread share `buffer`: a client keeps only the bytes of a partial response head.
     """
@@ -33,7 +33,7 @@ class Client:
         requests: Sequence[bytes],
         poller: Poller,
         buffer: bytearray,
-        answered: Answered,
+        on_response: OnResponse,
     ) -> None:
         self._sock = sock
         self._tls = sock if isinstance(sock, ssl.SSLSocket) else None
@@ -42,7 +42,7 @@ class Client:
         self._poller = poller
         self._buffer = buffer
         self._view = memoryview(buffer)
-        self._answered = answered
+        self._on_response = on_response
         self._due: deque[float] = deque()
         self._next_id = 0
         self._expected_id = 0
@@ -118,7 +118,7 @@ class Client:
             raise LoadError(f"the connection was closed after {self._expected_id} responses")
         self.received += count
         for _ in range(self._completed(start + count)):
-            self._answered(self, self._due.popleft())
+            self._on_response(self, self._due.popleft())
 
     def _completed(self, end: int) -> int:
         """Count the responses that end within the first `end` bytes; remember where the next one begins."""

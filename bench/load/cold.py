@@ -30,7 +30,7 @@ def _of(schema: Any, **values: object) -> Any:
     return schema(**{name: value for name, value in values.items() if name in known})
 
 
-class ColdAnswers:
+class ColdResponses:
     """Responds as one broker at `host`:`port` that leads every partition of one topic."""
 
     def __init__(self, host: str, port: int, partitions: int) -> None:
@@ -38,7 +38,7 @@ class ColdAnswers:
         self.port = port
         self.partitions = partitions
 
-    def answer(self, request: bytes) -> bytes | None:
+    def response_to(self, request: bytes) -> bytes | None:
         """Return the response frame to a whole request (without its size); None if it is not supported."""
         api_key, version = _API.unpack_from(request)
         lowest, highest = VERSIONS.get(api_key, (0, -1))

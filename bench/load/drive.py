@@ -75,7 +75,7 @@ def drive(address: str, load: Load, pid: int | None, tls_ca: str | None = None) 
     schedule = Schedule(poller)
     buffer = bytearray(BUFFER_SIZE)
     clients = [
-        Client(connect(address, tls_ca), load.frames(n), poller, buffer, schedule.answered)
+        Client(connect(address, tls_ca), load.frames(n), poller, buffer, schedule.on_response)
         for n in range(load.connections)
     ]
 

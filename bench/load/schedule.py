@@ -20,7 +20,7 @@ class Schedule:
         self._to_offer = 0
         self.latencies = array("d")
 
-    def answered(self, client: Client, due: float) -> None:
+    def on_response(self, client: Client, due: float) -> None:
         """Record the response to a request that was due at `due`; in the closed loop, send the next one."""
         now = self._clock()
         self.latencies.append(now - due)

@@ -14,18 +14,18 @@ PAGES = ("/metrics", "/api/quotas")
 
 def scrape(port: int, seconds: float) -> dict[str, float]:
     """Scrape for so many seconds."""
-    answers = size = 0
+    count = size = 0
     slowest = 0.0
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         started = time.monotonic()
-        connection.request("GET", PAGES[answers % len(PAGES)])
+        connection.request("GET", PAGES[count % len(PAGES)])
         size += len(connection.getresponse().read())
         slowest = max(slowest, time.monotonic() - started)
         connection.close()
-        answers += 1
-    return {"answers": answers, "bytes": size, "slowest_s": slowest}
+        count += 1
+    return {"count": count, "bytes": size, "slowest_s": slowest}
 
 
 def main() -> None:

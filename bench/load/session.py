@@ -6,8 +6,8 @@ import sys
 from collections import deque
 from typing import Final
 
-from bench.load.canned import HEAD, RejectedRequest, answer
-from bench.load.cold import ColdAnswers
+from bench.load.canned import HEAD, RejectedRequest, response_to
+from bench.load.cold import ColdResponses
 from bench.load.frames import CORRELATION, REQUEST_CORRELATION, RESPONSE_CORRELATION
 from bench.load.poller import WRITE, Poller
 
@@ -21,7 +21,7 @@ class Session:
     """
 
     def __init__(
-        self, sock: socket.socket, poller: Poller, cold: ColdAnswers, buffer: bytearray, join: bool
+        self, sock: socket.socket, poller: Poller, cold: ColdResponses, buffer: bytearray, join: bool
     ) -> None:
         self._sock = sock
         self._poller = poller
@@ -74,7 +74,7 @@ class Session:
 
     def _response(self, at: int, size: int) -> None:
         (correlation_id,) = CORRELATION.unpack_from(self._buffer, at + REQUEST_CORRELATION)
-        self._unsent.append((answer(self._buffer, at, size, self._cold), correlation_id))
+        self._unsent.append((response_to(self._buffer, at, size, self._cold), correlation_id))
         if not self._join and not self._blocked:
             self._flush()
 

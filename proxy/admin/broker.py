@@ -20,9 +20,9 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The proxy's answer to an intercepted request; the fields are the arguments of Relay.answer()."""
+    """The local response to an intercepted request; the fields are the arguments of Relay.answer()."""
 
     frame: bytes
     throttle_seconds: float = 0.0
     hold: bool = False
-    """Whether the answer is delayed until the throttle ends: its version has no throttle_time_ms."""
+    """Whether the response is delayed until the throttle ends: its version has no throttle_time_ms."""

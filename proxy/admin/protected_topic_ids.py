@@ -24,15 +24,15 @@ class ProtectedTopicIds:
 
     async def run(self) -> None:
         """Look until cancelled."""
-        all_answered = not self._clusters
+        all_responded = not self._clusters
         while True:
-            all_answered = await self.look() or all_answered
-            await asyncio.sleep(LOOK_SECONDS if all_answered else FIRST_LOOK_SECONDS)
+            all_responded = await self.look() or all_responded
+            await asyncio.sleep(LOOK_SECONDS if all_responded else FIRST_LOOK_SECONDS)
 
     async def look(self) -> bool:
-        """Learn the current ids; return whether every cluster has answered."""
+        """Learn the current ids; return whether every cluster has responded."""
         self._turn += 1
-        answered = 0
+        responded = 0
         for cluster in self._clusters:
             nodes = list(cluster.nodes())
             if not nodes:
@@ -41,6 +41,6 @@ class ProtectedTopicIds:
                 ids = await cluster.topic_ids(nodes[self._turn % len(nodes)], sorted(self._topics.names))
             except UpstreamUnavailable:
                 continue
-            answered += 1
+            responded += 1
             self._topics.learn(frozenset([topic_id for topic_id in ids.values() if topic_id is not None]))
-        return answered == len(self._clusters)
+        return responded == len(self._clusters)

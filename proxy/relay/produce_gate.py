@@ -18,7 +18,7 @@ from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import MESSAGE, ProtectedTopics
-from proxy.wire.rejected_partitions import Rejection, answer, cut
+from proxy.wire.rejected_partitions import Rejection, cut, local_response
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import Item, RequestView
 
@@ -122,7 +122,7 @@ class ProduceGate:
     def _respond(self, exchange: Exchange, view: RequestView, rejection: Rejection, now: float) -> None:
         """Answer a request that is not forwarded."""
         until = exchange.throttled_until
-        response = answer(view, rejection, throttle_ms(until - now))
+        response = local_response(view, rejection, throttle_ms(until - now))
         local = local_exchange(exchange.correlation_id, exchange.client, PRODUCE, response)
         if view.api_version == 0:
             local.delayed_until = until

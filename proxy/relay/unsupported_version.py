@@ -1,4 +1,4 @@
-"""Answers that the proxy gives itself, as whole frames."""
+"""Local responses, as whole frames."""
 
 from proxy.wire.api_keys import API_VERSIONS
 from proxy.wire.apis import Api, RequestHeader
@@ -22,7 +22,7 @@ def reject_version(frame: Frame, header: RequestHeader, api: Api) -> bytes:
 
 
 def unsupported_api_versions(correlation_id: int, oldest: int, newest: int) -> bytes:
-    """ApiVersionsResponse v0 with error 35 and the versions of ApiVersions itself, as a broker answers
+    """ApiVersionsResponse v0 with error 35 and the versions of ApiVersions itself, as a broker responds
     (KIP-511).
     """
     api_versions = i16(API_VERSIONS) + i16(oldest) + i16(newest)

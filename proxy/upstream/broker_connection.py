@@ -21,7 +21,7 @@ from proxy.security.access import PLAINTEXT, Access
 Response = TypeVar("Response", bound=ResponsePayload)
 CLIENT_ID: Final = "quota-proxy"
 MAX_RESPONSE_BYTES: Final = 100 << 20
-"""Kafka's own socket.request.max.bytes. What answers on a wrong port may announce any length."""
+"""Kafka's own socket.request.max.bytes. A server on a wrong port may announce any length."""
 _OTHER_PROTOCOLS: Final = {
     b"HT": "the server speaks HTTP, not Kafka; is this an admin port?",
     b"\x15\x03": "the server speaks TLS, and the proxy connects without",

@@ -100,10 +100,10 @@ class ClusterRefresh:
 
     def awaits_name(self, topic_id: bytes) -> bool:
         """Whether the topic's name has been requested from a cluster that can be reached."""
-        return self.answers and topic_id in self._wanted_ids
+        return self.responds and topic_id in self._wanted_ids
 
     @property
-    def answers(self) -> bool:
+    def responds(self) -> bool:
         """Whether the last metadata request succeeded, and the proxy may make requests."""
         return self._may_ask and not self.problem
 

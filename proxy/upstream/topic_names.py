@@ -27,7 +27,7 @@ class ClusterTopicNames(TopicNames):
 
     def awaits(self, topic_id: bytes) -> bool:
         cluster = self._cluster
-        return cluster.awaits_name(topic_id) or (topic_id in self.wanted and cluster.answers)
+        return cluster.awaits_name(topic_id) or (topic_id in self.wanted and cluster.responds)
 
     def ask(self) -> None:
         """Request the names that are wanted."""

@@ -124,7 +124,7 @@ def restore(pieces: list[bytes], body_at: int, view: ResponseView, rejection: Re
         insert(view.edits, Edit(reader.offset, reader.offset, told))
 
 
-def answer(view: RequestView, rejection: Rejection, throttle_time_ms: int) -> bytes:
+def local_response(view: RequestView, rejection: Rejection, throttle_time_ms: int) -> bytes:
     """The whole response, a frame, to a request of which nothing goes on."""
     version = view.api_version
     flexible = view.flexible

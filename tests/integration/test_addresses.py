@@ -99,14 +99,14 @@ def test_admin_tools_see_only_the_proxy(kafka_cluster: EmbeddedKafka, proxy: Pro
 
 @pytest.mark.parametrize("version", versions(requests.METADATA))
 def test_metadata(version: int, kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap) -> None:
-    answer = _ask(proxy.bootstrap_port, metadata(version=version))
-    assert addresses(answer) == _proxys(kafka_cluster, proxy)
+    response = _ask(proxy.bootstrap_port, metadata(version=version))
+    assert addresses(response) == _proxys(kafka_cluster, proxy)
 
 
 @pytest.mark.parametrize("version", versions(requests.DESCRIBE_CLUSTER))
 def test_describe_cluster(version: int, kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap) -> None:
-    answer = _ask(proxy.bootstrap_port, describe_cluster(version))
-    assert addresses(answer) == _proxys(kafka_cluster, proxy)
+    response = _ask(proxy.bootstrap_port, describe_cluster(version))
+    assert addresses(response) == _proxys(kafka_cluster, proxy)
 
 
 @pytest.mark.parametrize("version", versions(requests.FIND_COORDINATOR))
@@ -126,9 +126,9 @@ def test_produce_to_the_wrong_broker(
 ) -> None:
     topic, topic_id, leader, other = _placed(kafka_cluster)
     request = produce(topic, batch([b"x"]), version, topic_id=topic_id)
-    answer = _ask(proxy.broker_port(other), request)
-    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.not_leader_or_follower
-    assert addresses(answer) == {(leader, ADVERTISED_HOST, proxy.broker_port(leader))}
+    response = _ask(proxy.broker_port(other), request)
+    assert response.responses[0].partition_responses[0].error_code == ErrorCode.not_leader_or_follower
+    assert addresses(response) == {(leader, ADVERTISED_HOST, proxy.broker_port(leader))}
 
 
 @pytest.mark.parametrize("version", range(ENDPOINTS_OF_FETCH_FROM, versions(requests.FETCH)[-1] + 1))
@@ -136,9 +136,9 @@ def test_fetch_from_the_wrong_broker(
     version: int, kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap
 ) -> None:
     topic, topic_id, leader, other = _placed(kafka_cluster)
-    answer = _ask(proxy.broker_port(other), fetch(topic, version=version, topic_id=topic_id))
-    assert answer.responses[0].partitions[0].error_code == ErrorCode.not_leader_or_follower
-    assert addresses(answer) == {(leader, ADVERTISED_HOST, proxy.broker_port(leader))}
+    response = _ask(proxy.broker_port(other), fetch(topic, version=version, topic_id=topic_id))
+    assert response.responses[0].partitions[0].error_code == ErrorCode.not_leader_or_follower
+    assert addresses(response) == {(leader, ADVERTISED_HOST, proxy.broker_port(leader))}
 
 
 @pytest.mark.parametrize("version", versions(requests.SHARE_FETCH))

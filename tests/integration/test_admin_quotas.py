@@ -210,8 +210,8 @@ def test_filters_are_those_of_a_broker(cluster: EmbeddedKafka, run_proxy: ProxyR
         )
 
     def ask(client: RawClient, request: Any) -> tuple[ErrorCode, Quotas | None]:
-        answer = client.ask(request)
-        return answer.error_code, None if answer.entries is None else described(answer)
+        response = client.ask(request)
+        return response.error_code, None if response.entries is None else described(response)
 
     with RawClient(cluster.port(1)) as broker, RawClient(proxy.broker_port(1)) as through:
         pairs = [(first, second) for first in FILTERS for second in FILTERS]
@@ -273,11 +273,11 @@ def test_connections_over_the_rate_are_served_late_and_never_reset(proxy: ProxyP
         connected = time.monotonic() - started
         for client in clients:
             client.send(api_versions(0))
-        answers = [client.receive() for client in clients]
+        responses = [client.receive() for client in clients]
         for client in clients:
             client.close()
         assert connected < 1, "connections are taken at once"
-        assert max(answer.at for answer in answers) - started > 1
+        assert max(response.at for response in responses) - started > 1
         assert proxy.metric("quota_proxy_connection_throttle_seconds_total", ip="127.0.0.1") > 1
     finally:
         alter(proxy.broker_port(1), {"ip": "127.0.0.1"}, connection_creation_rate=None)

@@ -207,8 +207,8 @@ def test_every_version(cluster: EmbeddedKafka, proxy: ProxyProcess, topic: str) 
         assert [code for _, code, _ in results(ask(port, request))] == [ErrorCode.none]
         assert own(port, asked, RATE, THEIRS) == {RATE: f"{version + 7}", THEIRS: "5"}
     for version in versions(DESCRIBE):
-        answer = described(ask(port, describe_request([(asked, None), (BROKER_1, None)], version)))
-        configs = answer[asked]
+        response = described(ask(port, describe_request([(asked, None), (BROKER_1, None)], version)))
+        configs = response[asked]
         assert not isinstance(configs, ErrorCode)
         assert configs[RATE].value == "9"
         assert configs[THEIRS].value == "5"

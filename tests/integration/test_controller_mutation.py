@@ -71,12 +71,12 @@ def _clean(kafka: EmbeddedKafka) -> Iterator[None]:
         client.ask(delete_topics([name for name in names if name.startswith("mutation-")]))
 
 
-def _seconds(answer: Any) -> float:
-    return float(answer.throttle_time.total_seconds())
+def _seconds(response: Any) -> float:
+    return float(response.throttle_time.total_seconds())
 
 
-def _codes(answer: Any) -> list[int]:
-    return [code for _, code in results(answer)]
+def _codes(response: Any) -> list[int]:
+    return [code for _, code in results(response)]
 
 
 def _ask(port: int, client_id: str, request: Any) -> Any:
@@ -99,16 +99,16 @@ def test_strict_versions_reject_the_second_topic(kafka: EmbeddedKafka, proxy: Pr
     with RawClient(port, "strict-create") as client:
         started = time.monotonic()
         sent = client.send(create_topics(topics, 6))
-        answer = client.receive()
-        assert results(answer.message) == [(one, 0), (other, THROTTLED)]
-        assert answer.message.topics[1].error_message is None
-        announced = _seconds(answer.message)
-        assert 4.0 - (answer.at - started) - 0.01 < announced <= 4.0
+        response = client.receive()
+        assert results(response.message) == [(one, 0), (other, THROTTLED)]
+        assert response.message.topics[1].error_message is None
+        announced = _seconds(response.message)
+        assert 4.0 - (response.at - started) - 0.01 < announced <= 4.0
         # The next request, sent at once, is read when the wait is over; what is left over then goes through.
         client.send(create_topics({other: 30}, 6))
         rest = client.receive()
         assert _codes(rest.message) == [0]
-        assert sent + announced - 0.01 <= rest.at <= answer.at + announced + LATE
+        assert sent + announced - 0.01 <= rest.at <= response.at + announced + LATE
     # Brokers may not know the new topics yet; the proxy does.
     deleted = _ask(port, "strict-delete", delete_topics([other, one, "mutation-never"], 5))
     assert results(deleted) == [(other, 0), (one, THROTTLED), ("mutation-never", 3)]
@@ -116,9 +116,9 @@ def test_strict_versions_reject_the_second_topic(kafka: EmbeddedKafka, proxy: Pr
     grown = dict.fromkeys(_two("strict-grow", 1), 31)
     for name in grown:
         make_topic(kafka, name)
-    answer = _ask(port, "strict-grow", create_partitions(grown, 3, validate_only=True))
-    assert results(answer) == list(zip(grown, (0, THROTTLED), strict=True))
-    assert 0.0 < _seconds(answer) <= 4.0
+    response = _ask(port, "strict-grow", create_partitions(grown, 3, validate_only=True))
+    assert results(response) == list(zip(grown, (0, THROTTLED), strict=True))
+    assert 0.0 < _seconds(response) <= 4.0
 
 
 def test_permissive_versions_do_both_and_wait(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
@@ -128,9 +128,9 @@ def test_permissive_versions_do_both_and_wait(kafka: EmbeddedKafka, proxy: Proxy
         ("permissive-create", create_topics(topics, 5)),
         ("permissive-delete", delete_topics(topics, 4)),
     ):
-        answer = _ask(port, client_id, request)
-        assert _codes(answer) == [0, 0]
-        assert 10.0 < _seconds(answer) <= 19.0
+        response = _ask(port, client_id, request)
+        assert _codes(response) == [0, 0]
+        assert 10.0 < _seconds(response) <= 19.0
     entity = {"user": "", "client_id": "permissive-create"}
     assert -38.0 < proxy.metric(METRIC + "tokens", **entity) < 0.0
     assert proxy.metric(METRIC + "rate", **entity) > 0.0
@@ -166,12 +166,12 @@ def test_the_designs_example(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> No
     )
     port = proxy.broker_port(1)
     started = time.monotonic()
-    answer = _ask(port, "design", create_topics({"mutation-design": 560}, validate_only=True))
-    assert (_codes(answer), _seconds(answer)) == ([0], 0.0)
-    answer = _ask(port, "design", create_topics({"mutation-design": 1}, validate_only=True))
+    response = _ask(port, "design", create_topics({"mutation-design": 560}, validate_only=True))
+    assert (_codes(response), _seconds(response)) == ([0], 0.0)
+    response = _ask(port, "design", create_topics({"mutation-design": 1}, validate_only=True))
     passed = time.monotonic() - started
-    assert _codes(answer) == [THROTTLED]
-    assert 12.0 - passed - 0.01 <= _seconds(answer) <= 12.0
+    assert _codes(response) == [THROTTLED]
+    assert 12.0 - passed - 0.01 <= _seconds(response) <= 12.0
     assert -60.0 <= proxy.metric(METRIC + "tokens", client_id="design") < 0.0
 
 
@@ -179,11 +179,11 @@ def test_partial_batches_keep_order_and_names(kafka: EmbeddedKafka, proxy: Proxy
     """Topics that the broker rejects cost nothing and do not affect those after them."""
     make_topic(kafka, "mutation-there")
     topics = {"mutation-z": 10, "mutation-there": 30, "mutation-y": 20, "mutation-x": 1}
-    answer = _ask(proxy.broker_port(1), "partial", create_topics(topics, validate_only=True))
-    assert results(answer) == list(zip(topics, (0, 36, 0, THROTTLED), strict=True))
+    response = _ask(proxy.broker_port(1), "partial", create_topics(topics, validate_only=True))
+    assert results(response) == list(zip(topics, (0, 36, 0, THROTTLED), strict=True))
     by_id = [topic.topic_id for topic in _ask(kafka.port(1), "t", metadata(["mutation-there"])).topics]
-    answer = _ask(proxy.broker_port(1), "partial-id", delete_topics(ids=by_id))
-    assert [(topic.topic_id, topic.error_code.value) for topic in answer.responses] == [(by_id[0], 0)]
+    response = _ask(proxy.broker_port(1), "partial-id", delete_topics(ids=by_id))
+    assert [(topic.topic_id, topic.error_code.value) for topic in response.responses] == [(by_id[0], 0)]
 
 
 def test_every_broker_takes_from_the_same_bucket(
@@ -191,10 +191,10 @@ def test_every_broker_takes_from_the_same_bucket(
 ) -> None:
     proxy = run_proxy(kafka_cluster.bootstrap, [_limit("<default>", RATE)])
     requests = [create_topics({"mutation-one": 30}, validate_only=True)] * 3
-    answers = [
+    responses = [
         _ask(proxy.broker_port(node), "everywhere", request) for node, request in enumerate(requests, 1)
     ]
-    assert [_codes(answer) for answer in answers] == [[0], [THROTTLED], [THROTTLED]]
+    assert [_codes(response) for response in responses] == [[0], [THROTTLED], [THROTTLED]]
     [bucket] = [one for one in proxy.buckets() if one["kind"] == "controller_mutation_rate"]
     assert bucket["entity"] == {"client-id": "everywhere"}
     assert proxy.metric("quota_proxy_throttled_requests_total", client_id="everywhere") == 2
@@ -218,11 +218,11 @@ def test_rejection_by_the_brokers_quota_is_forwarded(kafka: EmbeddedKafka, proxy
     try:
 
         def rejected() -> Any:
-            answer = _ask(proxy.broker_port(1), "rich", create_topics(topics, validate_only=True))
-            return answer if _codes(answer) == [0, THROTTLED] else None
+            response = _ask(proxy.broker_port(1), "rich", create_topics(topics, validate_only=True))
+            return response if _codes(response) == [0, THROTTLED] else None
 
-        answer = wait_until(rejected, "the broker's own quota")
-        assert _seconds(answer) > 5.0
+        response = wait_until(rejected, "the broker's own quota")
+        assert _seconds(response) > 5.0
         assert proxy.metric(METRIC + "throttle_seconds_total", client_id="rich") == 0.0
     finally:
         _set_rate(kafka.port(1), "rich", None)
@@ -343,7 +343,7 @@ def test_a_storm_is_throttled_and_other_tenants_are_not(proxy: ProxyProcess) -> 
         admitted = sum(one.result(60.0) for one in storms) * 30
     passed = time.monotonic() - started
     assert 30 <= admitted <= BURST + RATE * passed + 30
-    assert [_codes(answer) for answer in calm] == [[0]] * 10
-    assert [_seconds(answer) for answer in calm] == [0.0] * 10
+    assert [_codes(response) for response in calm] == [[0]] * 10
+    assert [_seconds(response) for response in calm] == [0.0] * 10
     assert proxy.metric(METRIC + "throttle_seconds_total", client_id="calm") == 0.0
     assert proxy.metric(METRIC + "throttle_seconds_total", client_id="storm") > 0.0

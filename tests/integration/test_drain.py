@@ -41,13 +41,13 @@ def _drains(proxy: ProxyProcess) -> bool:
 
 def test_responses_in_flight_are_delivered(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     proxy = run_proxy(kafka.bootstrap)
-    make_topic(kafka, "drain-answers")
+    make_topic(kafka, "drain-responses")
     make_topic(kafka, "drain-nothing")
     with RawClient(proxy.broker_port(1)) as waiting, RawClient(proxy.broker_port(1)) as producing:
         waiting.send(replace(fetch("drain-nothing"), max_wait=WAIT))
         producing.send(replace(fetch("drain-nothing"), max_wait=WAIT))
         for _ in range(20):
-            producing.send(produce("drain-answers", batch([b"x" * 1000])))
+            producing.send(produce("drain-responses", batch([b"x" * 1000])))
         wait_until(lambda: proxy.metric("quota_proxy_requests_total", api="Fetch") == 2, "both fetches")
         proxy.terminate()
         wait_until(lambda: _drains(proxy), "the drain")
@@ -63,7 +63,7 @@ def test_responses_in_flight_are_delivered(kafka: EmbeddedKafka, run_proxy: Prox
         for client in (waiting, producing):
             assert client.ended()
     assert _exit_status(proxy) == 0
-    assert sum(len(values(records)) for records in read_log(kafka, "drain-answers")) == 20
+    assert sum(len(values(records)) for records in read_log(kafka, "drain-responses")) == 20
 
 
 @pytest.mark.parametrize("slow", [False, True], ids=["", "slow broker"])

@@ -61,17 +61,18 @@ def test_java_tools(kafka_391: EmbeddedKafka, proxy: ProxyProcess) -> None:
 
 
 def test_the_versions_that_are_offered(kafka_391: EmbeddedKafka, proxy: ProxyProcess) -> None:
-    answers = []
+    responses = []
     for port in (kafka_391.port(1), proxy.bootstrap_port):
         with RawClient(port) as client:
-            answers.append(client.ask(api_versions()))
+            responses.append(client.ask(api_versions()))
     native, offered = (
-        {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys} for answer in answers
+        {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        for response in responses
     )
     for key, (oldest, newest) in native.items():
         api = WITHOUT_INTERCEPTED.read[key] if key < len(WITHOUT_INTERCEPTED.read) else None
         assert offered[key] == ((oldest, newest) if api is None else (oldest, min(newest, api.newest)))
-    assert answers[1].finalized_features == answers[0].finalized_features
+    assert responses[1].finalized_features == responses[0].finalized_features
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -84,18 +85,18 @@ def test_old_produce_requests(version: int, kafka_391: EmbeddedKafka, proxy: Pro
         started = time.monotonic()
         request = old_messages.produce_request(version, 7, f"old-{version}", -1, {topic: {0: records}})
         client.send_bytes(request)
-        answer = client.receive_frame()
-        answered = time.monotonic() - started
+        response = client.receive_frame()
+        elapsed = time.monotonic() - started
         client.send(api_versions())
         muted = client.receive().at - started
     # [name, [index, error_code, base_offset, v2: log_append_time_ms]], v1: throttle_time_ms
     at_error = 4 + 4 + 4 + 2 + len(topic) + 4 + 4
-    assert answer[at_error : at_error + 2] == b"\0\0"
+    assert response[at_error : at_error + 2] == b"\0\0"
     if version == 0:
-        assert 0.6 - SLACK <= answered < 0.6 + LATE
+        assert 0.6 - SLACK <= elapsed < 0.6 + LATE
     else:
-        announced = int.from_bytes(answer[-4:], "big") / 1000
-        assert 0.6 - answered - SLACK <= announced < 0.7
+        announced = int.from_bytes(response[-4:], "big") / 1000
+        assert 0.6 - elapsed - SLACK <= announced < 0.7
     assert 0.6 - SLACK <= muted < 0.6 + LATE
     stored = [value for records in read_log(kafka_391, topic) for value in values(records)]
     assert stored == [b"x" * 1600 * KILO]

@@ -186,5 +186,5 @@ def test_a_quota_comes_changes_and_goes_while_consumers_read(
 
 
 def _alter(admin: RawClient, topic: str, *changes: tuple[str, int, str | None]) -> None:
-    answer = admin.ask(incremental_request([((TOPIC, topic), changes)]))
-    assert [response.error_code for response in answer.responses] == [ErrorCode.none]
+    altered = admin.ask(incremental_request([((TOPIC, topic), changes)]))
+    assert [response.error_code for response in altered.responses] == [ErrorCode.none]

@@ -31,18 +31,18 @@ def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
     return run_proxy(kafka.bootstrap, [{"entity": {"client-id": name}, **RATES} for name in LIMITED])
 
 
-def _throttle(answer: Any) -> float:
+def _throttle(response: Any) -> float:
     """Seconds of throttle_time_ms."""
-    return float(answer.throttle_time.total_seconds())
+    return float(response.throttle_time.total_seconds())
 
 
 def test_without_a_quota_nothing_waits(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
     make_topic(kafka, "quota-none")
     records = batch([b"x" * 500 * KILO])
     with RawClient(proxy.broker_port(1), "free") as client:
-        answers = [client.ask(produce("quota-none", records)) for _ in range(20)]
-        answers += [client.ask(fetch("quota-none", offset)) for offset in range(20)]
-    assert [_throttle(answer) for answer in answers] == [0.0] * 40
+        responses = [client.ask(produce("quota-none", records)) for _ in range(20)]
+        responses += [client.ask(fetch("quota-none", offset)) for offset in range(20)]
+    assert [_throttle(response) for response in responses] == [0.0] * 40
     assert proxy.metric("quota_proxy_client_bytes_total", client_id="free", direction="in") > 20 * len(
         records
     )
@@ -56,11 +56,11 @@ def test_a_producers_throttle_time_is_true(kafka: EmbeddedKafka, proxy: ProxyPro
     with RawClient(proxy.broker_port(1), "producer") as client:
         started = time.monotonic()
         sent = client.send(produce("quota-producer", batch([b"x" * 1600 * KILO])))
-        answer = client.receive()
-        announced = _throttle(answer.message)
+        response = client.receive()
+        announced = _throttle(response.message)
         # One second's worth is saved up; the rest is owed, less what is earned until the response is here.
-        assert 0.6 - (answer.at - started) - SLACK < announced < 0.7
-        _check_mute(client, sent, answer.at, announced)
+        assert 0.6 - (response.at - started) - SLACK < announced < 0.7
+        _check_mute(client, sent, response.at, announced)
     entity = {"quota": "producer_byte_rate", "user": "", "client_id": "producer"}
     assert proxy.metric("quota_proxy_throttled_requests_total", **entity) == 1
     assert 0.5 < proxy.metric("quota_proxy_throttle_seconds_total", **entity) < 0.7
@@ -76,24 +76,24 @@ def test_a_consumers_throttle_time_is_true(kafka: EmbeddedKafka, proxy: ProxyPro
         offset = total = 0
         while True:
             sent = client.send(fetch("quota-consumer", offset, max_bytes=50 << 20))
-            answer = client.receive()
-            records = answer.message.responses[0].partitions[0].records
+            response = client.receive()
+            records = response.message.responses[0].partitions[0].records
             assert records, "a consumer gets at least one batch"
             offset += len(values(records))
             total += len(records)
-            if announced := _throttle(answer.message):
+            if announced := _throttle(response.message):
                 break
         assert total > QUOTA / 2, "it had a second's worth saved up"
         # Its max_bytes is lowered, so that no response takes it seconds over.
         assert announced < 0.5
-        _check_mute(client, sent, answer.at, announced)
+        _check_mute(client, sent, response.at, announced)
 
 
-def _check_mute(client: RawClient, sent: float, answered: float, announced: float) -> None:
+def _check_mute(client: RawClient, sent: float, received: float, announced: float) -> None:
     """The next request, sent at once, gets its response when the wait ends, and not much later."""
     client.send(api_versions())
     next_at = client.receive().at
-    assert sent + announced - SLACK / 20 <= next_at <= answered + announced + LATE
+    assert sent + announced - SLACK / 20 <= next_at <= received + announced + LATE
 
 
 def test_a_client_that_ignores_the_throttle_is_muted(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
@@ -115,7 +115,7 @@ def test_acks_0_is_muted(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
     make_topic(kafka, "quota-no-acks", max_message_bytes=2_000_000)
     started = time.monotonic()
     with RawClient(proxy.broker_port(1), "no-acks") as client:
-        client.send(produce("quota-no-acks", batch([b"x" * 1800 * KILO]), acks=0), answered=False)
+        client.send(produce("quota-no-acks", batch([b"x" * 1800 * KILO]), acks=0), expects_response=False)
         client.send(api_versions())
         done = client.receive().at - started
     assert 0.8 <= done < 0.8 + LATE

@@ -332,8 +332,8 @@ def test_a_whole_broker_is_throttled_with_one_switch(
     switch = {"follower.replication.throttled": "true", RATES[1]: str(RATE)}
 
     def alter(*resources: tuple[tuple[int, str], dict[str, str]]) -> None:
-        answers = results(ask(proxy.broker_port(2), alter_request(resources)))
-        assert {code for _, code, _ in answers} == {ErrorCode.none}
+        responses = results(ask(proxy.broker_port(2), alter_request(resources)))
+        assert {code for _, code, _ in responses} == {ErrorCode.none}
 
     alter(((TOPIC, "whole"), lists), ((BROKER, "2"), switch))
     assert configs(proxy.bootstrap, ResourceType.BROKER, "2").items() >= switch.items()
@@ -349,7 +349,7 @@ def test_a_whole_broker_is_throttled_with_one_switch(
     make_topic(cluster.kafka, "in-flight", on=[(1, 2), (2, 1)], min_insync_replicas=2)
     with Load(proxy.bootstrap, "in-flight", 2) as load:
         load.go_on()
-        # What is produced with acks=all as it ends is answered while followers can still fetch it.
+        # What is produced with acks=all as it ends is acknowledged while followers can still fetch it.
         began = time.monotonic()
         assert proxy.stop() == 0
         assert time.monotonic() - began < DRAIN_SECONDS / 2

@@ -31,12 +31,12 @@ def asked(lines: list[tuple[str, list[bytes]]]) -> list[tuple[str, str]]:
     given = "".join(
         " ".join([mechanism, *(part.hex() for part in parts)]) + "\n" for mechanism, parts in lines
     )
-    answers = []
+    responses = []
     for line in run_java("SaslServers", KEY.hex(), given=given):
         verdict, _, rest = line.partition(" ")
-        answers.append((verdict, rest if verdict == "REJECTED" else bytes.fromhex(rest).decode()))
-    assert len(answers) == len(lines)
-    return answers
+        responses.append((verdict, rest if verdict == "REJECTED" else bytes.fromhex(rest).decode()))
+    assert len(responses) == len(lines)
+    return responses
 
 
 def read(mechanism: str, message: bytes) -> str:

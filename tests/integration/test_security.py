@@ -195,8 +195,8 @@ def test_another_login_on_the_same_connection(front: SecuredProxy, topic: str) -
         for user in ("alice", "alice", "bob"):
             # Kafka rejects another login within a second, and the session goes on.
             wait_until(lambda: client.ask(handshake).error_code is ErrorCode.none, "the handshake")
-            answer = client.ask(request_type(AUTHENTICATE, 2)(auth_bytes=token(user)))
-            codes.append(answer.error_code)
+            response = client.ask(request_type(AUTHENTICATE, 2)(auth_bytes=token(user)))
+            codes.append(response.error_code)
             if user == "alice":
                 client.ask(request_type(LIST_GROUPS, 0)())
         assert codes == [ErrorCode.none, ErrorCode.none, ErrorCode.sasl_authentication_failed]

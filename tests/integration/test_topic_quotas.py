@@ -102,9 +102,9 @@ def longest_wait(proxy: ProxyProcess, topic_id: UUID) -> timedelta:
     waits = []
     with RawClient(proxy.broker_port(1)) as client:
         for _ in range(3):
-            answer = client.ask(fetch("", offset, TOPIC_IDS_FROM, topic_id=topic_id))
-            offset = next_offset(answer.responses[0].partitions[0].records)
-            waits.append(answer.throttle_time)
+            response = client.ask(fetch("", offset, TOPIC_IDS_FROM, topic_id=topic_id))
+            offset = next_offset(response.responses[0].partitions[0].records)
+            waits.append(response.throttle_time)
     return max(waits)
 
 
@@ -233,7 +233,7 @@ def test_a_broker_over_its_total_rejects_the_topics_that_are_over_their_share(
         Steady(proxy.bootstrap, name, rate)
         for name, rate in zip(names, (10_000, 250_000, 10_000), strict=True)
     ]
-    unanswered = Unanswered(proxy, "v1-acks0")
+    without_acks = WithoutAcks(proxy, "v1-acks0")
     stop = threading.Event()
     with ThreadPoolExecutor() as pool:
         running = [pool.submit(producer.run, stop) for producer in producers]
@@ -241,7 +241,7 @@ def test_a_broker_over_its_total_rejects_the_topics_that_are_over_their_share(
             wait_until(lambda: rejected(proxy, "v1-hot") > 20_000, "rejections", 60)
             assert proxy.metric("quota_proxy_broker_bytes_in_rate", broker="1") > 150_000
             assert proxy.metric("quota_proxy_topic_bytes_in_rate", broker="1", topic="v1-hot") > 20_000
-            unanswered.check_is_dropped()
+            without_acks.check_is_dropped()
         finally:
             # Without the quota, all that waits flows at once.
             with_topics(proxy, {"brokers": {}})
@@ -257,7 +257,7 @@ def test_a_broker_over_its_total_rejects_the_topics_that_are_over_their_share(
         check_all_there(Confluent().read(kafka.bootstrap, name, producer.sent), producer.sent)
 
 
-class Unanswered:
+class WithoutAcks:
     """A producer with acks=0, which gets no response: rejected batches are counted, and its connection is
     closed.
     """
@@ -269,7 +269,7 @@ class Unanswered:
         self._send()
 
     def _send(self) -> None:
-        self._client.send(produce(self._topic, batch([bytes(1000)]), acks=0), answered=False)
+        self._client.send(produce(self._topic, batch([bytes(1000)]), acks=0), expects_response=False)
 
     def _is_rejected(self) -> bool:
         self._send()

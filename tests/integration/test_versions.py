@@ -22,8 +22,8 @@ def _response(port: int, version: int = 3) -> Any:
         return client.ask(api_versions(version))
 
 
-def _ranges(answer: Any) -> dict[int, tuple[int, int]]:
-    return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+def _ranges(response: Any) -> dict[int, tuple[int, int]]:
+    return {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
 
 
 def test_the_proxy_reads_the_newest_versions_of_the_broker(kafka: EmbeddedKafka) -> None:
@@ -60,23 +60,23 @@ def test_clients_are_offered_what_both_know(version: int, kafka: EmbeddedKafka, 
 
 def test_transactions_of_the_new_kind_are_announced(proxy: ProxyProcess) -> None:
     """KIP-890: clients use them if the finalized feature is announced."""
-    answer = _response(proxy.bootstrap_port)
-    levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+    response = _response(proxy.bootstrap_port)
+    levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
     assert levels["transaction.version"] >= 2
 
 
-def test_an_unknown_version_of_api_versions_is_answered(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+def test_an_unknown_version_gets_a_response(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
     """KIP-511: the response is v0, with the supported versions."""
     newer = bytearray(request_frame(api_versions(), correlation_id=5))
     newer[6:8] = NOT_SPOKEN.to_bytes(2, "big")
-    answers = []
+    responses = []
     for port in (kafka.port(1), proxy.bootstrap_port):
         with RawClient(port) as client:
             client.send_bytes(bytes(newer))
-            answers.append(read_frame(response_type(API_VERSIONS, 0), client.receive_frame()))
+            responses.append(read_frame(response_type(API_VERSIONS, 0), client.receive_frame()))
             # The connection lives on, and the client takes another version.
             assert client.ask(api_versions()).error_code == ErrorCode.none
-    native, own = answers
+    native, own = responses
     assert own.error_code == native.error_code == ErrorCode.unsupported_version
     assert API_VERSIONS in _ranges(own)
     assert _ranges(own)[API_VERSIONS] == _ranges(native)[API_VERSIONS]

@@ -147,12 +147,12 @@ def test_a_response_tells_the_watermarks_and_takes_a_session_id_and_partitions(v
     response = known_topics(response, "responses")
     if data.draw(st.booleans(), label="fine") and version >= 7:
         response = replace(response, error_code=ErrorCode.none)
-    answer = FetchRewrite(version)
-    answer.session_mask = MASK
+    rewrite = FetchRewrite(version)
+    rewrite.session_mask = MASK
     wanted, told = {}, {}
     for topic in response.responses:
         for partition in topic.partitions:
-            marks = answer.watched.setdefault(topic_key(topic), {}).setdefault(
+            marks = rewrite.watched.setdefault(topic_key(topic), {}).setdefault(
                 partition.partition_index, Watermarks()
             )
             wanted[topic_key(topic), partition.partition_index] = marks
@@ -162,11 +162,11 @@ def test_a_response_tells_the_watermarks_and_takes_a_session_id_and_partitions(v
     marks.high_watermark, marks.last_stable_offset, marks.log_start_offset = 70, 60, 50
     topic_id = b"i" * 16
     name = topic_id if version >= 13 else "näme".encode()
-    answer.added = write_partitions(version, {name: [empty_partition(version, 5, marks)]})
-    answer.added_topics = 1
+    rewrite.added = write_partitions(version, {name: [empty_partition(version, 5, marks)]})
+    rewrite.added_topics = 1
 
     frame = response_frame(response)
-    view = read_response(FETCH, version, [frame], True, fetch_rewrite=answer)
+    view = read_response(FETCH, version, [frame], True, fetch_rewrite=rewrite)
     read = read_frame(type(response), edited([frame], view))
     added = view.body_size - read_response(FETCH, version, [frame]).body_size
     for key, offsets in told.items():
@@ -174,14 +174,14 @@ def test_a_response_tells_the_watermarks_and_takes_a_session_id_and_partitions(v
     assert all(as_marks(wanted[key]) == (-1, -1, -1) for key in wanted.keys() - told.keys())
     expected = through_proxy(response)
     if version >= 7:
-        assert (answer.error_code, answer.session_id) == (response.error_code, response.session_id)
+        assert (rewrite.error_code, rewrite.session_id) == (response.error_code, response.session_id)
         masked = response.session_id ^ MASK if response.session_id else 0
         masked -= (masked >> 31 & 1) << 32 if masked > 0 else 0
         expected = replace(expected, session_id=masked)
     if response.responses and getattr(response, "error_code", 0) == 0:
         (first, *others) = read.responses
         (empty,) = first.partitions
-        assert added == len(answer.added)
+        assert added == len(rewrite.added)
         assert (empty.partition_index, empty.error_code, marks_of(empty)[:2]) == (5, 0, (70, 60))
         assert (empty.records, empty.aborted_transactions) == (b"", None)
         assert getattr(empty, "log_start_offset", 50) == 50

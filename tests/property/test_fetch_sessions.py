@@ -120,14 +120,14 @@ class World:
         relay.receive_from_client(self.client.request(), self.now)
         emptied = self.broker.emptied
         asked = 0
-        while not (answer := b"".join(relay.take_to_client())):
+        while not (response := b"".join(relay.take_to_client())):
             request = b"".join(relay.take_to_broker())
             if request:
                 asked += 1
-                answer, seconds = self.broker.answer(request)
+                response, seconds = self.broker.respond(request)
                 self.check_omitted()
                 self.now += seconds
-                relay.receive_from_broker(answer, self.now)
+                relay.receive_from_broker(response, self.now)
             else:
                 due = relay.next_timer
                 assert due >= self.now, "nothing happens any more"
@@ -138,11 +138,11 @@ class World:
         if self.broker.emptied > emptied:
             assert self.client.session_empty, "the broker's session has become empty"
         rejected = self.client.epoch
-        records = self.client.answered(answer)
+        records = self.client.take_response(response)
         self.check_follower(asked)
         assert self.now - began <= 0.5 + 1e-6, "the response came later than the client waits"
         quiet = records == 0 and asked == 0 and self.client.epoch in (rejected + 1, FINAL)
-        assert not quiet or self.now - began >= LEAST_WAIT_SECONDS, "an empty answer at once"
+        assert not quiet or self.now - began >= LEAST_WAIT_SECONDS, "an empty response at once"
         return records
 
 

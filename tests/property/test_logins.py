@@ -14,7 +14,7 @@ from proxy.relay.close_reasons import RelayError
 from proxy.relay.login.authentication import Login
 from proxy.relay.login.sasl import READABLE, name_in
 from proxy.relay.traffic import Traffic
-from tests.support.messages.exchanges import answered, opaque
+from tests.support.messages.exchanges import opaque, responded
 from tests.support.messages.kio_messages import Ports, framed
 from tests.support.messages.login_messages import oauthbearer, plain, scram
 from tests.support.messages.logins import RAW, handshake, handshaken, message, replied
@@ -35,7 +35,7 @@ FRAMES = [
     handshake(1, "GSSAPI", 0),
     *(message(2, b"\0alice\0secret", version) for version in (0, 1, 2, RAW)),
 ]
-ANSWERS = [
+RESPONSES = [
     handshaken(1),
     handshaken(1, 0),
     *(replied(2, b"token", version) for version in (0, 1, 2, RAW)),
@@ -80,10 +80,10 @@ def test_requests_are_whose_login_was_agreed_to_last(attempts: list[tuple[str, s
         before = counters.bytes_in
         attempt(relay, mechanism, user, outcome, request)
         assert counters.bytes_in >= before + len(request)
-        relay.receive_from_broker(answered(9), START)
+        relay.receive_from_broker(responded(9), START)
         before = counters.bytes_in
         relay.receive_from_client(request, START)
-        relay.receive_from_broker(answered(9), START)
+        relay.receive_from_broker(responded(9), START)
         assert counters.bytes_in == before + len(request)
     assert {user for user, _ in traffic.clients} <= {"ANONYMOUS", who, *(user for _, user, _ in attempts)}
     assert relay.idle
@@ -97,11 +97,11 @@ def test_damaged_messages(frame: bytes) -> None:
             _only_relay_errors(relay.receive_from_client, framed(bad[4:]))
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("response", RESPONSES)
 @pytest.mark.parametrize("frame", FRAMES)
-def test_damaged_responses(frame: bytes, answer: bytes) -> None:
-    for at in range(4, len(answer)):
-        for bad in (answer[:at], answer[:at] + b"\xff" + answer[at + 1 :], answer):
+def test_damaged_responses(frame: bytes, response: bytes) -> None:
+    for at in range(4, len(response)):
+        for bad in (response[:at], response[:at] + b"\xff" + response[at + 1 :], response):
             relay = relay_of(Traffic())
             _only_relay_errors(relay.receive_from_client, frame)
             _only_relay_errors(relay.receive_from_broker, framed(bad[4:]))
@@ -116,7 +116,7 @@ def test_a_name_is_a_text_that_can_be_written(mechanism: str, raw: bytes, seed: 
 
 
 @given(
-    st.lists(st.tuples(st.booleans(), st.one_of(st.binary(max_size=40), st.sampled_from(FRAMES + ANSWERS))))
+    st.lists(st.tuples(st.booleans(), st.one_of(st.binary(max_size=40), st.sampled_from(FRAMES + RESPONSES))))
 )
 @settings(max_examples=200, deadline=None)
 def test_whatever_comes(events: list[tuple[bool, bytes]]) -> None:

@@ -125,14 +125,14 @@ SENT = st.one_of(
     st.binary(max_size=30),
     st.binary(max_size=30).map(framed),
 )
-ANSWERED = st.one_of(
+BROKER_BYTES = st.one_of(
     st.sampled_from(RESPONSES),
     st.binary(max_size=60).map(lambda body: framed(b"\0\0\0\1" + body)),
     st.binary(max_size=30),
 )
 EVENTS = st.lists(
     st.tuples(st.just("client"), SENT)
-    | st.tuples(st.just("broker"), ANSWERED)
+    | st.tuples(st.just("broker"), BROKER_BYTES)
     | st.tuples(st.sampled_from(["timer", "drain"]), st.none()),
     max_size=12,
 )

@@ -63,12 +63,12 @@ class Broker:
 def test_no_gap_reaches_the_broker_and_everything_gets_through(first, sizes, decisions):
     batches, producer, broker = RejectedBatches(), Producer(first, sizes), Broker(first)
     decisions = iter(decisions)
-    answers = 0
+    responses = 0
     while producer.waiting or producer.in_flight:
         producer.send()
         batch = producer.take()
-        answers += 1
-        assert answers < 10_000, "some batch never gets through"
+        responses += 1
+        assert responses < 10_000, "some batch never gets through"
         if batches.gate_bucket(ITEM, batch, WHO, 0.0) is not None:
             producer.rejected(batch)
         elif next(decisions, False):

@@ -11,7 +11,7 @@ from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.edit import i32, string
 from proxy.wire.registry import WITHOUT_INTERCEPTED
-from tests.support.messages.exchanges import answered, milliseconds, opaque, produced
+from tests.support.messages.exchanges import milliseconds, opaque, produced, responded
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
     PROXY_HOST,
@@ -141,9 +141,9 @@ def test_a_coordinator_that_was_not_found_is_left_alone():
 
 def test_a_response_without_addresses_is_not_copied():
     story = Playbook(new_relay()).client(opaque(1, 0, 7, b"\xff\xff\0\1" + bytes(8)))
-    answer = produced(1)
-    story.broker(answer)
-    assert story.relay.take_to_client()[0] is answer
+    response = produced(1)
+    story.broker(response)
+    assert story.relay.take_to_client()[0] is response
 
 
 def unknown_brokers():
@@ -158,8 +158,8 @@ def test_a_response_waits_until_its_brokers_have_ports(response):
     key, version = response.__api_key__, response.__version__
     request = opaque(1, key, version, body(key, version))
     frame = passed(response)
-    story = unknown_brokers().client(request + opaque(2)).broker(response_frame(response) + answered(2))
-    story.to_broker(request, opaque(2)).to_client(frame, answered(2))
+    story = unknown_brokers().client(request + opaque(2)).broker(response_frame(response) + responded(2))
+    story.to_broker(request, opaque(2)).to_client(frame, responded(2))
     assert story.relay.asked_for == [1, 2][: frame.count(PROXY_HOST.encode())]
     story.client(request).to_broker(request).broker(response_frame(response)).to_client(frame).idle()
     assert len(story.relay.asked_for) == frame.count(PROXY_HOST.encode()), "known from then on"
@@ -175,8 +175,8 @@ def test_nothing_of_a_response_leaves_before_its_brokers_have_ports():
         max_frame_bytes=1 << 20,
     )
     relay.receive_from_client(opaque(1) + opaque(2, 3, 0), 1.0)
-    output = relay.receive_from_broker(answered(1) + small_metadata(7) + answered(3), 1.0)
-    assert output.to_client == [answered(1)]
+    output = relay.receive_from_broker(responded(1) + small_metadata(7) + responded(3), 1.0)
+    assert output.to_client == [responded(1)]
     assert [(broker.node_id, broker.host, broker.port) for broker in output.unknown_brokers] == [
         (7, BROKER_HOST, 9092)
     ]

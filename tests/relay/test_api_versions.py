@@ -44,16 +44,16 @@ def test_every_version_is_cut_alike():
 def test_an_older_brokers_v0_response_to_a_newer_version_is_cut_too():
     """The broker does not know v4 and says so as KIP-511 has it: v0's form, error 35, its own versions."""
     ranges = b"".join(number.to_bytes(2, "big") for number in (18, 0, 3, 0, 0, 99))
-    answer = b"\0\0\0\1" + b"\0\x23" + b"\0\0\0\2" + ranges
-    story = Playbook(new_relay()).client(ask(4)).broker(framed(answer))
-    story.to_client(framed(answer[:-1] + b"\x0d")).idle()
+    response = b"\0\0\0\1" + b"\0\x23" + b"\0\0\0\2" + ranges
+    story = Playbook(new_relay()).client(ask(4)).broker(framed(response))
+    story.to_client(framed(response[:-1] + b"\x0d")).idle()
 
 
 def test_a_client_that_is_too_new_hears_v0_with_error_35():
     story = Playbook(new_relay()).client(api_versions(1, 5))
-    answer = b"".join(story.relay.take_to_client())
-    assert answer[8:10] == b"\0\x23"
-    message = read_frame(response_type(API_VERSIONS, 0), answer)
+    response = b"".join(story.relay.take_to_client())
+    assert response[8:10] == b"\0\x23"
+    message = read_frame(response_type(API_VERSIONS, 0), response)
     assert message.error_code is ErrorCode.unsupported_version
     assert [(key.api_key, key.min_version, key.max_version) for key in message.api_keys] == [(18, 0, 4)]
 

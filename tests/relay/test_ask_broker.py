@@ -18,7 +18,7 @@ def request(api_key: int, correlation_id: int) -> bytes:
     return i32(len(body)) + body
 
 
-def answer(correlation_id: int, body: bytes = b"") -> bytes:
+def response(correlation_id: int, body: bytes = b"") -> bytes:
     return i32(4 + len(body)) + i32(correlation_id) + body
 
 
@@ -32,11 +32,11 @@ def test_the_response_comes_to_the_proxy_and_not_to_the_client(relay: RelayDrive
     [intercepted] = relay.take_intercepted()
     relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.0)
     assert relay.take_to_broker() == [request(OWN, 5)]
-    relay.receive_from_broker(answer(5, b"says no"), 1.1)
+    relay.receive_from_broker(response(5, b"says no"), 1.1)
     assert relay.take_broker_responses() == [i32(5) + b"says no"]
     assert relay.take_to_client() == []
-    relay.answer(intercepted.exchange, answer(5, b"no"), 1.2)
-    assert relay.take_to_client() == [answer(5, b"no")]
+    relay.answer(intercepted.exchange, response(5, b"no"), 1.2)
+    assert relay.take_to_client() == [response(5, b"no")]
     assert relay.idle
 
 
@@ -45,12 +45,12 @@ def test_requests_before_and_after_keep_their_turns(relay: RelayDriver) -> None:
     assert b"".join(relay.take_to_broker()) == request(OTHER, 1)
     [intercepted] = relay.take_intercepted()
     relay.ask_broker(intercepted.exchange, request(OWN, 2), 1.0)
-    relay.receive_from_broker(answer(1) + answer(2, b"x"), 1.1)
-    assert b"".join(relay.take_to_client()) == answer(1)
+    relay.receive_from_broker(response(1) + response(2, b"x"), 1.1)
+    assert b"".join(relay.take_to_client()) == response(1)
     assert relay.take_broker_responses() == [i32(2) + b"x"]
     relay.take_to_broker()
-    relay.answer(intercepted.exchange, answer(2), 1.2)
-    assert b"".join(relay.take_to_client()) == answer(2)
+    relay.answer(intercepted.exchange, response(2), 1.2)
+    assert b"".join(relay.take_to_client()) == response(2)
     assert b"".join(relay.take_to_broker()) == request(OTHER, 3)
 
 
@@ -58,7 +58,7 @@ def test_a_large_response_is_collected_whole(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.0)
-    large = answer(5, b"y" * 3_000_000)
+    large = response(5, b"y" * 3_000_000)
     for at in range(0, len(large), 100_000):
         assert relay.take_broker_responses() == []
         relay.receive_from_broker(large[at : at + 100_000], 1.1)
@@ -69,14 +69,14 @@ def test_a_large_response_is_collected_whole(relay: RelayDriver) -> None:
 def test_a_response_that_was_not_asked_for_is_an_error(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     with pytest.raises(RelayError, match="to no request"):
-        relay.receive_from_broker(answer(5), 1.1)
+        relay.receive_from_broker(response(5), 1.1)
 
 
 def test_a_throttled_response_mutes_the_client(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5) + request(OTHER, 6), 1.0)
     [intercepted] = relay.take_intercepted()
-    relay.answer(intercepted.exchange, answer(5), 2.0, throttle_seconds=3.0)
-    assert relay.take_to_client() == [answer(5)]
+    relay.answer(intercepted.exchange, response(5), 2.0, throttle_seconds=3.0)
+    assert relay.take_to_client() == [response(5)]
     assert relay.take_to_broker() == []
     assert relay.client_muted
     relay.handle_timer(relay.next_timer)
@@ -87,20 +87,20 @@ def test_a_throttled_response_mutes_the_client(relay: RelayDriver) -> None:
 def test_a_client_that_cannot_be_told_gets_the_response_after_the_wait(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
-    relay.answer(intercepted.exchange, answer(5), 2.0, throttle_seconds=3.0, delayed=True)
+    relay.answer(intercepted.exchange, response(5), 2.0, throttle_seconds=3.0, delayed=True)
     assert relay.take_to_client() == []
     relay.handle_timer(5.0)
-    assert relay.take_to_client() == [answer(5)]
+    assert relay.take_to_client() == [response(5)]
 
 
 def test_earlier_responses_do_not_wait_with_it(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OTHER, 1) + request(OWN, 2), 1.0)
     [intercepted] = relay.take_intercepted()
-    relay.answer(intercepted.exchange, answer(2), 2.0, throttle_seconds=3.0, delayed=True)
-    relay.receive_from_broker(answer(1), 2.5)
-    assert relay.take_to_client() == [answer(1)]
+    relay.answer(intercepted.exchange, response(2), 2.0, throttle_seconds=3.0, delayed=True)
+    relay.receive_from_broker(response(1), 2.5)
+    assert relay.take_to_client() == [response(1)]
     relay.handle_timer(5.0)
-    assert relay.take_to_client() == [answer(2)]
+    assert relay.take_to_client() == [response(2)]
 
 
 def test_bytes_that_are_for_the_proxy_are_not_counted_as_the_clients() -> None:
@@ -109,11 +109,11 @@ def test_bytes_that_are_for_the_proxy_are_not_counted_as_the_clients() -> None:
     relay.receive_from_client(request(OTHER, 1) + request(OWN, 2), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.ask_broker(intercepted.exchange, request(OWN, 2), 1.0)
-    large = answer(2, b"y" * 3_000_000)
+    large = response(2, b"y" * 3_000_000)
     for at in range(0, len(large), 1_000_000):
-        relay.receive_from_broker(answer(1) * (at == 0) + large[at : at + 1_000_000], 1.1)
-    relay.answer(intercepted.exchange, answer(2, b"no"), 1.2)
-    assert traffic.total.bytes_out == len(answer(1)) + len(answer(2, b"no"))
+        relay.receive_from_broker(response(1) * (at == 0) + large[at : at + 1_000_000], 1.1)
+    relay.answer(intercepted.exchange, response(2, b"no"), 1.2)
+    assert traffic.total.bytes_out == len(response(1)) + len(response(2, b"no"))
 
 
 def test_the_brokers_time_is_the_clients() -> None:
@@ -123,9 +123,9 @@ def test_the_brokers_time_is_the_clients() -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
     relay.ask_broker(intercepted.exchange, request(OWN, 5), 1.05)
-    relay.receive_from_broker(answer(5, b"yes"), 1.20)
-    relay.answer(intercepted.exchange, answer(5), 1.21)
-    assert b"".join(relay.take_to_client()) == answer(5)
+    relay.receive_from_broker(response(5, b"yes"), 1.20)
+    relay.answer(intercepted.exchange, response(5), 1.21)
+    assert b"".join(relay.take_to_client()) == response(5)
     assert relay.client_muted
     assert relay.next_timer == pytest.approx(1.7)
     relay.handle_timer(1.7)

@@ -10,7 +10,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, NO_PRINCIPAL
 from proxy.relay.login.authentication import Login
 from proxy.relay.traffic import Traffic
-from tests.support.messages.exchanges import answered, opaque
+from tests.support.messages.exchanges import opaque, responded
 from tests.support.messages.kio_messages import Ports, framed, read_frame, response_frame, response_type
 from tests.support.messages.logins import AUTHENTICATE, RAW, handshake, handshaken, message, replied
 from tests.support.stories.playbook import Playbook, drive
@@ -79,15 +79,16 @@ def begin(story, mechanism, version=2):
     story.broker(handshaken(1, asked)).to_client(handshaken(1, asked))
 
 
-def step(story, number, token, answer, version=2, error=ErrorCode.none):
+def step(story, number, token, reply, version=2, error=ErrorCode.none):
     """A message and its response, both as they are."""
     story.client(message(number, token, version)).to_broker(message(number, token, version))
-    story.broker(replied(number, answer, version, error)).to_client(replied(number, answer, version, error))
+    response = replied(number, reply, version, error)
+    story.broker(response).to_client(response)
 
 
 def ask(story, number=50, api_key=METADATA_LIKE):
     story.client(opaque(number, api_key)).to_broker(opaque(number, api_key))
-    story.broker(answered(number)).to_client(answered(number)).idle()
+    story.broker(responded(number)).to_client(responded(number)).idle()
 
 
 @LATER
@@ -208,7 +209,7 @@ def test_a_mechanism_that_nobody_reads(story, traffic, mechanism):
 def test_bare_messages_of_a_mechanism_that_nobody_reads(story, traffic):
     begin(story, "GSSAPI", RAW)
     for token in (b"\x60\x82\x01\x02init", b"", b"\x05\x04\x05\xffwrapped-token"):
-        step(story, 0, token, b"\x60answer", RAW)
+        step(story, 0, token, b"\x60final", RAW)
     ask(story)
     assert users(traffic) == {"ANONYMOUS", "unnamed"}
     ask(story, 51)
@@ -218,14 +219,14 @@ def test_the_proxy_answers_nothing_before_a_login(story):
     ask(story, api_key=OWN)
     begin(story, "PLAIN")
     step(story, 2, ALICE, b"")
-    story.client(opaque(60, OWN)).to_broker().own(answered(60)).to_client(answered(60))
+    story.client(opaque(60, OWN)).to_broker().own(responded(60)).to_client(responded(60))
 
 
 def test_a_message_in_pieces(story, traffic):
     begin(story, "PLAIN")
-    whole, answer = message(2, ALICE), replied(2)
+    whole, response = message(2, ALICE), replied(2)
     story.client(*(whole[at : at + 1] for at in range(len(whole)))).to_broker(whole)
-    story.broker(*(answer[at : at + 1] for at in range(len(answer)))).to_client(answer)
+    story.broker(*(response[at : at + 1] for at in range(len(response)))).to_client(response)
     ask(story)
     assert "alice" in users(traffic)
 
@@ -327,28 +328,28 @@ UNNAMED = [
         b"",
         "the token is not a JWT with a text as its claim sub",
     ),
-    ("GSSAPI", b"\x60\x82\x01\x02init", b"\x60answer", "logins by GSSAPI cannot be read"),
+    ("GSSAPI", b"\x60\x82\x01\x02init", b"\x60final", "logins by GSSAPI cannot be read"),
     ("MINE", b"\0alice\0secret", b"", "logins by MINE cannot be read"),
 ]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-@pytest.mark.parametrize(("mechanism", "token", "answer", "why"), UNNAMED)
-def test_a_login_that_names_nobody(strict, traffic, version, mechanism, token, answer, why):
+@pytest.mark.parametrize(("mechanism", "token", "last", "why"), UNNAMED)
+def test_a_login_that_names_nobody(strict, traffic, version, mechanism, token, last, why):
     begin(strict, mechanism, version)
     strict.client(message(2, token, version)).to_broker(message(2, token, version))
-    strict.broker_fails(replied(2, answer, version), reason=NO_PRINCIPAL, says=f"names no user: {why}")
+    strict.broker_fails(replied(2, last, version), reason=NO_PRINCIPAL, says=f"names no user: {why}")
     response = told(strict, version)
     assert response.error_code is ErrorCode.sasl_authentication_failed
     assert why in response.error_message
     assert response.auth_bytes == b""
 
 
-@pytest.mark.parametrize(("mechanism", "token", "answer", "why"), UNNAMED)
-def test_a_login_by_bare_messages_that_names_nobody(strict, mechanism, token, answer, why):
+@pytest.mark.parametrize(("mechanism", "token", "last", "why"), UNNAMED)
+def test_a_login_by_bare_messages_that_names_nobody(strict, mechanism, token, last, why):
     begin(strict, mechanism, RAW)
     strict.client(message(2, token, RAW)).to_broker(message(2, token, RAW))
-    strict.broker_fails(replied(2, answer, RAW), reason=NO_PRINCIPAL, says=why)
+    strict.broker_fails(replied(2, last, RAW), reason=NO_PRINCIPAL, says=why)
     strict.to_client()
 
 

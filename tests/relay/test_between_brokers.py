@@ -1,4 +1,4 @@
-"""Where brokers ask each other: nothing is rejected, answered here or changed."""
+"""Where brokers ask each other: nothing is rejected, intercepted or changed."""
 
 import pytest
 
@@ -6,7 +6,14 @@ from proxy.quota.engine import QuotaEngine
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Unchanged
 from proxy.wire.api_keys import FETCH, METADATA, UPDATE_METADATA
-from tests.support.messages.exchanges import answered, api_versions, fetch, fetch_response, opaque, produce
+from tests.support.messages.exchanges import (
+    api_versions,
+    fetch,
+    fetch_response,
+    opaque,
+    produce,
+    responded,
+)
 from tests.support.messages.kio_messages import BROKER_HOST, response_frame, response_type
 from tests.support.stories.playbook import Playbook, drive
 
@@ -26,19 +33,19 @@ def story(traffic=None):
 @pytest.mark.parametrize("api_key", [METADATA, UPDATE_METADATA, 18, 42, 1000])
 def test_what_is_no_fetch_passes_at_any_version(api_key):
     asked = opaque(7, api_key, 99)
-    story().client(asked).to_broker(asked).broker(answered(7)).to_client(answered(7)).idle()
+    story().client(asked).to_broker(asked).broker(responded(7)).to_client(responded(7)).idle()
 
 
 def test_api_versions_is_not_cut():
     asked = api_versions(7, version=4)
-    told = answered(7, bytes(200))
+    told = responded(7, bytes(200))
     story().client(asked).to_broker(asked).broker(told).to_client(told).idle()
 
 
 def test_a_fetch_of_an_unknown_version_passes_and_is_counted():
     traffic = Traffic()
     asked = opaque(7, FETCH, 99)
-    story(traffic).client(asked).to_broker(asked).broker(answered(7)).to_client(answered(7)).idle()
+    story(traffic).client(asked).to_broker(asked).broker(responded(7)).to_client(responded(7)).idle()
     assert traffic.unread_fetches == 1
 
 
@@ -61,6 +68,6 @@ def test_addresses_are_those_of_the_brokers(records):
 
 def test_acks_0_has_no_response():
     asked, next_asked = produce(7, acks=0), opaque(8)
-    story().client(asked, next_asked).to_broker(asked, next_asked).broker(answered(8)).to_client(
-        answered(8)
+    story().client(asked, next_asked).to_broker(asked, next_asked).broker(responded(8)).to_client(
+        responded(8)
     ).idle()

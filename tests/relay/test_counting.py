@@ -11,7 +11,6 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from tests.support.messages.exchanges import (
     TOPIC,
-    answered,
     api_versions,
     fetch,
     fetch_response,
@@ -20,6 +19,7 @@ from tests.support.messages.exchanges import (
     opaque,
     produce,
     produced,
+    responded,
 )
 from tests.support.messages.kio_messages import read_frame, request_frame, request_type, response_frame
 from tests.support.stories.playbook import Playbook, new_relay
@@ -55,8 +55,8 @@ def test_bytes_are_counted_in_all_and_by_client():
 
 def test_an_opaque_response_is_its_clients():
     traffic = Traffic()
-    Playbook(new_relay(traffic=traffic)).client(opaque(1)).broker(answered(1))
-    assert counted(traffic.clients)[("ANONYMOUS", "client")] == (len(opaque(1)), len(answered(1)))
+    Playbook(new_relay(traffic=traffic)).client(opaque(1)).broker(responded(1))
+    assert counted(traffic.clients)[("ANONYMOUS", "client")] == (len(opaque(1)), len(responded(1)))
 
 
 def test_the_proxys_local_responses_are_counted():
@@ -76,9 +76,9 @@ def test_partitions_are_not_counted_unless_asked_for():
 def test_records_are_counted_by_partition():
     traffic = Traffic(topic_partitions=True)
     story = Playbook(new_relay(traffic=traffic)).client(produce(1, size=500) + fetch(2, version=4))
-    answer = fetch_response(4, bytes(700))
-    answer = replace(answer, responses=answer.responses * 2)
-    story.broker(produced(1) + response_frame(answer, 2))
+    response = fetch_response(4, bytes(700))
+    response = replace(response, responses=response.responses * 2)
+    story.broker(produced(1) + response_frame(response, 2))
     (topic,) = read_frame(request_type(PRODUCE, 7), produce(1, size=500)).topic_data
     sent = len(topic.partition_data[0].records)
     assert counted(traffic.partitions) == {(TOPIC, NO_ID, 0): (sent, 1400)}

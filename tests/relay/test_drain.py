@@ -1,6 +1,6 @@
 """The proxy shuts down: what has been read goes to the broker, and no response waits any longer."""
 
-from tests.support.messages.exchanges import answered, opaque, produce, produced
+from tests.support.messages.exchanges import opaque, produce, produced, responded
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 KILOBYTE = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
@@ -25,7 +25,7 @@ def test_half_a_request_stays_unfinished():
         slow().client(produce(1, size=3000, acks=0) + opaque(2)[:9]).to_broker(produce(1, size=3000, acks=0))
     )
     story.drain().to_broker().busy()
-    story.client(opaque(2)[9:]).to_broker(opaque(2)).broker(answered(2)).to_client(answered(2)).idle()
+    story.client(opaque(2)[9:]).to_broker(opaque(2)).broker(responded(2)).to_client(responded(2)).idle()
 
 
 def test_a_delayed_response_goes_to_the_client():
@@ -33,7 +33,7 @@ def test_a_delayed_response_goes_to_the_client():
     story = slow().client(request + opaque(2)).to_broker(request)
     story.broker(produced(1, version=0)).to_client().busy()
     story.drain().to_client(produced(1, version=0)).to_broker(opaque(2)).busy()
-    story.broker(answered(2)).to_client(answered(2)).idle()
+    story.broker(responded(2)).to_client(responded(2)).idle()
 
 
 def test_a_response_after_the_drain_still_announces_its_wait():

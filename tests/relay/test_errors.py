@@ -4,7 +4,7 @@ import pytest
 
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR
 from proxy.wire.api_keys import API_VERSIONS
-from tests.support.messages.exchanges import answered, fetch, opaque, produce, produced
+from tests.support.messages.exchanges import fetch, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import framed
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
@@ -129,7 +129,7 @@ def broker_fails(story, *chunks, says):
 
 
 def test_a_response_to_no_request():
-    broker_fails(Playbook(new_relay()), answered(7), says=r"correlation_id 7\) to no request")
+    broker_fails(Playbook(new_relay()), responded(7), says=r"correlation_id 7\) to no request")
 
 
 def test_a_response_to_a_request_without_one():
@@ -161,4 +161,4 @@ def test_a_response_that_ends_too_early():
 
 def test_a_response_that_does_not_parse():
     story = Playbook(new_relay()).client(produce(7))
-    broker_fails(story, answered(7, b"\xff\xff\xff\xfe"), says="an array of -2 elements")
+    broker_fails(story, responded(7, b"\xff\xff\xff\xfe"), says="an array of -2 elements")

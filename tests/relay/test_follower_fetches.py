@@ -110,15 +110,15 @@ def test_a_throttle_that_comes_while_a_follower_fetches_finds_its_session_taken_
     play.to_client(fetched(2, told, version, session_id=THEIRS)).idle()
 
 
-def following(version=17, partitions=ASKED, told=TOLD, session_id=0, **answer):
+def following(version=17, partitions=ASKED, told=TOLD, session_id=0, **more):
     """A story, its playbook, and follower 2's first fetch in it."""
     story = Story(between_brokers=True)
     play = Playbook(story.relay)
     play.client(fetch(1, partitions, version, session=(session_id, 0), replica_id=2))
     broker_id = session_id ^ SESSION_MASK if session_id else 0
     play.to_broker(fetch(1, partitions, version, session=(broker_id, 0), replica_id=2))
-    play.broker(fetched(1, told, version, session_id=OURS, **answer))
-    play.to_client(fetched(1, told, version, session_id=THEIRS, **answer))
+    play.broker(fetched(1, told, version, session_id=OURS, **more))
+    play.to_client(fetched(1, told, version, session_id=THEIRS, **more))
     return story, play
 
 

@@ -102,8 +102,8 @@ def test_a_large_response_is_learned_from_as_it_passes():
     play = Playbook(story.relay)
     play.client(fetch(1, ALL)).to_broker(fetch(1, ALL))
     large = {(HOT, 0): (70, bytes(2 << 20)), (HOT, 1): (71, b""), (COLD, 0): (72, bytes(5000))}
-    answer = fetched(1, large)
-    play.broker(*[answer[at : at + 100_000] for at in range(0, len(answer), 100_000)]).to_client(answer)
+    response = fetched(1, large)
+    play.broker(*[response[at : at + 100_000] for at in range(0, len(response), 100_000)]).to_client(response)
     story.quota.omit(9.0, 0, 1)
     play.client(fetch(2, ALL)).to_broker(fetch(2, {(COLD, 0): 30}))
     large = fetched(2, {(COLD, 0): (72, bytes(2 << 20))})
@@ -123,8 +123,8 @@ def test_a_large_fetch_is_read_whole():
     request = i32(len(body)) + body
     half = len(request) // 2
     play.client(request[:half]).to_broker().client(request[half:]).to_broker(request)
-    answer = fetched(1, {(HOT, 0): (5, b""), (HOT, MAX_PARTITIONS - 1): (6, b"")}, session_id=OURS)
-    play.broker(answer)
+    response = fetched(1, {(HOT, 0): (5, b""), (HOT, MAX_PARTITIONS - 1): (6, b"")}, session_id=OURS)
+    play.broker(response)
     play.relay.take_to_client()
     story.quota.omit(1.0, MAX_PARTITIONS - 1)
     play.client(fetch(2, {}, session=(THEIRS, 1)))
@@ -144,8 +144,8 @@ def test_fetches_that_no_quota_is_about_pass_as_they_are():
     story = Story()
     play = Playbook(story.relay)
     request = fetch(1, {(COLD, 0): 5}, session=(0, 0))
-    answer = fetched(1, {(COLD, 0): (9, BATCH)}, session_id=OURS)
-    play.client(request).to_broker(request).broker(answer).to_client(answer)
+    response = fetched(1, {(COLD, 0): (9, BATCH)}, session_id=OURS)
+    play.client(request).to_broker(request).broker(response).to_client(response)
     assert story.quota.plans == []
 
 

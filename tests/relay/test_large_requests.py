@@ -9,12 +9,12 @@ from proxy.relay.traffic import Traffic
 from proxy.wire.cursor import NO_ID
 from tests.support.messages.exchanges import (
     TOPIC,
-    answered,
     chunks,
     fetch,
     opaque,
     produce,
     produced,
+    responded,
 )
 from tests.support.messages.kio_messages import (
     read_frame,
@@ -47,8 +47,8 @@ def test_requests_around_a_large_one_keep_their_order():
     large = produce(2, size=2 * MIB)
     story = Playbook(new_relay()).client(*chunks(opaque(1) + large + opaque(3)))
     story.to_broker(opaque(1), large, opaque(3))
-    story.broker(answered(1) + produced(2) + answered(3))
-    story.to_client(answered(1), produced(2), answered(3)).idle()
+    story.broker(responded(1) + produced(2) + responded(3))
+    story.to_client(responded(1), produced(2), responded(3)).idle()
 
 
 @pytest.mark.parametrize("kind", ["opaque", "acks 0", "acks 0, v13"])
@@ -60,8 +60,8 @@ def test_large_requests_of_other_kinds(kind):
     }[kind]
     story = Playbook(new_relay()).client(*chunks(large + opaque(2))).to_broker(large, opaque(2))
     if kind == "opaque":
-        story.broker(answered(1)).to_client(answered(1))
-    story.broker(answered(2)).to_client(answered(2)).idle()
+        story.broker(responded(1)).to_client(responded(1))
+    story.broker(responded(2)).to_client(responded(2)).idle()
 
 
 def test_a_large_request_is_judged_at_its_start_and_passes_to_its_end():

@@ -1,4 +1,4 @@
-"""Answers over 1 MiB are cut through: they pass as they come, announce their wait, and hold no address."""
+"""Responses over 1 MiB are cut through: they pass as they come, announce their wait, and have no address."""
 
 from dataclasses import replace
 
@@ -14,7 +14,6 @@ from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import (
     TOPIC,
-    answered,
     api_versions,
     chunks,
     fetch,
@@ -22,6 +21,7 @@ from tests.support.messages.exchanges import (
     fetched,
     milliseconds,
     opaque,
+    responded,
 )
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
@@ -52,23 +52,25 @@ HOST = BROKER_HOST.encode()
 
 
 def test_a_large_response_passes_as_it_comes():
-    answer = fetched(1, size=3 * MIB)
+    response = fetched(1, size=3 * MIB)
     story = (
-        Playbook(new_relay()).client(fetch(1)).to_broker(fetch(1)).broker(answer[:4095]).to_client().busy()
+        Playbook(new_relay()).client(fetch(1)).to_broker(fetch(1)).broker(response[:4095]).to_client().busy()
     )
-    story.broker(answer[4095:4096]).to_client(answer[:4096]).busy()
-    story.broker(answer[4096:MIB]).to_client(answer[4096:MIB]).busy()
-    story.broker(answer[MIB:]).to_client(answer[MIB:]).idle()
+    story.broker(response[4095:4096]).to_client(response[:4096]).busy()
+    story.broker(response[4096:MIB]).to_client(response[4096:MIB]).busy()
+    story.broker(response[MIB:]).to_client(response[MIB:]).idle()
 
 
 def test_responses_around_a_large_one_keep_their_order():
     large = fetched(2, size=2 * MIB)
     story = Playbook(new_relay()).client(opaque(1) + fetch(2) + opaque(3))
-    story.broker(*chunks(answered(1) + large + answered(3))).to_client(answered(1), large, answered(3)).idle()
+    story.broker(*chunks(responded(1) + large + responded(3))).to_client(
+        responded(1), large, responded(3)
+    ).idle()
 
 
 def test_a_large_response_to_an_opaque_request():
-    large = answered(1, bytes(2 * MIB))
+    large = responded(1, bytes(2 * MIB))
     story = (
         Playbook(new_relay())
         .client(opaque(1) + opaque(2))
@@ -76,23 +78,23 @@ def test_a_large_response_to_an_opaque_request():
         .to_client(large[:5000])
         .busy()
     )
-    story.broker(large[5000:] + answered(2)).to_client(large[5000:], answered(2)).idle()
+    story.broker(large[5000:] + responded(2)).to_client(large[5000:], responded(2)).idle()
 
 
 def test_a_local_response_waits_for_the_end_of_a_large_one():
     large = fetched(1, size=2 * MIB)
-    for request, answer in ((fetch(1), large), (opaque(1), answered(1, bytes(2 * MIB)))):
-        story = Playbook(new_relay()).client(request).broker(answer[:MIB]).to_client(answer[:MIB])
+    for request, response in ((fetch(1), large), (opaque(1), responded(1, bytes(2 * MIB)))):
+        story = Playbook(new_relay()).client(request).broker(response[:MIB]).to_client(response[:MIB])
         story.client(api_versions(2)).to_client().busy()
-        story.broker(answer[MIB:]).to_client(answer[MIB:], unsupported_api_versions(2, 0, 4)).idle()
+        story.broker(response[MIB:]).to_client(response[MIB:], unsupported_api_versions(2, 0, 4)).idle()
 
 
 @pytest.mark.parametrize("version", [4, 11, 12, 15, 16, 18])
 def test_a_large_response_announces_its_wait_and_mutes_at_once(version):
-    answer, patched = (fetched(1, size=3 * MIB, throttle_ms=ms, version=version) for ms in (0, 2000))
+    response, patched = (fetched(1, size=3 * MIB, throttle_ms=ms, version=version) for ms in (0, 2000))
     story = Playbook(new_relay(SLOW)).client(fetch(1, max_bytes=9, version=version))
-    story.broker(answer[:5000]).to_client(patched[:5000]).muted(2.0)
-    story.broker(*chunks(answer[5000:])).to_client(patched[5000:]).muted(2.0)
+    story.broker(response[:5000]).to_client(patched[:5000]).muted(2.0)
+    story.broker(*chunks(response[5000:])).to_client(patched[5000:]).muted(2.0)
     story.at(2.0).unmuted().idle()
 
 
@@ -201,11 +203,11 @@ def test_the_topics_of_a_large_metadata_response_pass_as_they_come():
 
 
 def test_a_large_response_without_a_field_for_the_wait_is_delayed():
-    request, answer = old_fetch(0, 1, {TOPIC: {0: 1}}), old_fetched(0, 1, {TOPIC: {0: bytes(2 * MIB)}})
-    wait = (len(answer) - 4 - MIB) / MIB
-    story = Playbook(new_relay(SLOW)).client(request + opaque(2)).broker(*chunks(answer + answered(2)))
+    request, response = old_fetch(0, 1, {TOPIC: {0: 1}}), old_fetched(0, 1, {TOPIC: {0: bytes(2 * MIB)}})
+    wait = (len(response) - 4 - MIB) / MIB
+    story = Playbook(new_relay(SLOW)).client(request + opaque(2)).broker(*chunks(response + responded(2)))
     story.to_client().muted(wait).busy()
-    story.at(wait).to_client(answer, answered(2)).idle()
+    story.at(wait).to_client(response, responded(2)).idle()
 
 
 def test_records_of_a_large_response_are_counted_by_partition():

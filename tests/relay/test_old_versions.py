@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.relay.unsupported_version import unsupported_api_versions
-from tests.support.messages.exchanges import TOPIC, answered, api_versions, opaque, produce, produced
+from tests.support.messages.exchanges import TOPIC, api_versions, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import framed
 from tests.support.messages.old_messages import fetch_request, fetch_response
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
@@ -26,7 +26,7 @@ def slow():
     return Playbook(new_relay(KILOBYTE))
 
 
-def test_produce_v0_is_answered_when_the_wait_is_over():
+def test_produce_v0_gets_its_response_when_the_wait_is_over():
     request = produce(1, size=3500, version=0)
     story = slow().client(request).to_broker(request).muted(2.5)
     story.at(1).broker(produced(1, version=0)).to_client().muted(2.5).busy()
@@ -55,8 +55,8 @@ def test_produce_v1_and_v2_are_told(version):
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_fetch_v1_to_v3_are_told(version):
     story = slow().client(fetch(1, version)).to_broker(fetch(1, version))
-    answer = fetched(1, 3500, version)
-    story.broker(answer).to_client(fetched(1, 3500, version, throttle_ms=2500)).muted(2.5).idle()
+    response = fetched(1, 3500, version)
+    story.broker(response).to_client(fetched(1, 3500, version, throttle_ms=2500)).muted(2.5).idle()
 
 
 def test_what_is_behind_a_delayed_response_is_delayed_with_it():
@@ -64,10 +64,10 @@ def test_what_is_behind_a_delayed_response_is_delayed_with_it():
     story = (
         slow().client(opaque(1) + fetch(2) + opaque(3) + old).to_broker(opaque(1), fetch(2), opaque(3), old)
     )
-    story.broker(answered(1)).to_client(answered(1))
+    story.broker(responded(1)).to_client(responded(1))
     story.broker(fetched(2, size=3000)).to_client().timer(2.0)
-    story.broker(answered(3)).to_client()
-    story.at(2.0).to_client(fetched(2, size=3000), answered(3)).muted(2.5)
+    story.broker(responded(3)).to_client()
+    story.at(2.0).to_client(fetched(2, size=3000), responded(3)).muted(2.5)
     story.broker(produced(4, version=0)).to_client()
     story.at(2.5).to_client(produced(4, version=0)).idle()
 
@@ -83,8 +83,8 @@ def test_a_response_that_comes_as_the_delay_ends_stays_behind_what_is_delayed():
     story.broker(fetched(1, size=3000)).to_client()
     relay = story.relay
     # The shell's timer is late: the broker's bytes are there first.
-    relay.receive_from_broker(answered(2), relay.next_timer)
-    story.to_client().at(2.0).to_client(fetched(1, size=3000), answered(2)).idle()
+    relay.receive_from_broker(responded(2), relay.next_timer)
+    story.to_client().at(2.0).to_client(fetched(1, size=3000), responded(2)).idle()
 
 
 def test_the_oldest_of_other_apis_pass():

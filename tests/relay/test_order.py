@@ -1,8 +1,16 @@
-"""Order, pipelining, acks=0, and answers that the proxy gives itself."""
+"""Order, pipelining, acks=0, and local responses."""
 
 from proxy.relay.inflight import MAX_IN_FLIGHT
 from proxy.relay.unsupported_version import unsupported_api_versions
-from tests.support.messages.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
+from tests.support.messages.exchanges import (
+    api_versions,
+    fetch,
+    fetched,
+    opaque,
+    produce,
+    produced,
+    responded,
+)
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 
@@ -12,11 +20,11 @@ def test_a_request_and_its_response_pass():
     story.broker(produced(1)).to_client(produced(1)).to_broker().unmuted().timer(None).idle()
 
 
-def test_pipelined_requests_pass_at_once_and_are_answered_in_order():
+def test_pipelined_requests_pass_at_once_and_get_responses_in_order():
     story = Playbook(new_relay())
     story.client(produce(1) + fetch(2) + opaque(3)).to_broker(produce(1), fetch(2), opaque(3)).to_client()
     story.broker(produced(1) + fetched(2)).to_client(produced(1), fetched(2)).busy()
-    story.broker(answered(3)).to_client(answered(3)).idle()
+    story.broker(responded(3)).to_client(responded(3)).idle()
 
 
 def test_half_a_request_waits_for_the_rest():
@@ -27,16 +35,16 @@ def test_half_a_request_waits_for_the_rest():
     assert story.relay.request_unfinished
     story.client(request[50:]).to_broker(request)
     assert not story.relay.request_unfinished
-    answer = produced(1)
-    story.broker(answer[:10]).to_client().broker(answer[10:]).to_client(answer).idle()
+    response = produced(1)
+    story.broker(response[:10]).to_client().broker(response[10:]).to_client(response).idle()
 
 
 def test_any_cut_of_the_bytes_gives_the_same_bytes():
     requests = produce(1) + fetch(2) + opaque(3)
-    answers = produced(1) + fetched(2) + answered(3)
+    responses = produced(1) + fetched(2) + responded(3)
     story = Playbook(new_relay())
     story.client(*[requests[at : at + 1] for at in range(len(requests))]).to_broker(requests)
-    story.broker(*[answers[at : at + 1] for at in range(len(answers))]).to_client(answers).idle()
+    story.broker(*[responses[at : at + 1] for at in range(len(responses))]).to_client(responses).idle()
 
 
 def test_acks_0_expects_no_response():
@@ -69,16 +77,16 @@ def test_several_local_responses_keep_their_places():
     story.client(api_versions(1) + api_versions(2) + produce(3) + api_versions(4) + api_versions(5))
     story.to_broker(produce(3))
     story.to_client(unsupported_api_versions(1, 0, 4), unsupported_api_versions(2, 0, 4))
-    answers = [unsupported_api_versions(4, 0, 4), unsupported_api_versions(5, 0, 4)]
-    story.broker(produced(3)).to_client(produced(3), *answers).idle()
+    responses = [unsupported_api_versions(4, 0, 4), unsupported_api_versions(5, 0, 4)]
+    story.broker(produced(3)).to_client(produced(3), *responses).idle()
 
 
 def test_an_opaque_api_passes_untouched_at_any_version():
     story = Playbook(new_relay())
     for correlation_id, (key, version) in enumerate([(2, 0), (17, 1), (127, 32767), (128, 5), (32767, 0)]):
         request = opaque(correlation_id, key, version, bytes(range(256)))
-        answer = answered(correlation_id, bytes(range(256)))
-        story.client(request).to_broker(request).broker(answer).to_client(answer).idle()
+        response = responded(correlation_id, bytes(range(256)))
+        story.client(request).to_broker(request).broker(response).to_client(response).idle()
 
 
 def test_a_client_without_a_client_id_passes():
@@ -93,13 +101,15 @@ def test_the_first_request_counts_when_it_is_whole():
     assert story.client(request[-1:]).relay.first_request_seen
 
 
-def test_a_client_that_pipelines_without_end_is_read_as_fast_as_it_is_answered():
+def test_a_client_that_pipelines_without_end_is_read_as_fast_as_it_gets_responses():
     requests = [opaque(number, body=b"") for number in range(MAX_IN_FLIGHT + 3)]
     story = Playbook(new_relay()).client(b"".join(requests)).to_broker(*requests[:MAX_IN_FLIGHT])
     assert story.relay.client_muted
-    story.timer(None).broker(answered(0)).to_client(answered(0)).to_broker(requests[MAX_IN_FLIGHT])
+    story.timer(None).broker(responded(0)).to_client(responded(0)).to_broker(requests[MAX_IN_FLIGHT])
     assert story.relay.client_muted
-    story.broker(answered(1) + answered(2) + answered(3)).to_broker(*requests[MAX_IN_FLIGHT + 1 :]).unmuted()
+    story.broker(responded(1) + responded(2) + responded(3)).to_broker(
+        *requests[MAX_IN_FLIGHT + 1 :]
+    ).unmuted()
 
 
 def test_what_waits_for_room_waits_for_the_end_of_a_mute_too():
@@ -107,4 +117,4 @@ def test_what_waits_for_room_waits_for_the_end_of_a_mute_too():
     slow = produce(5000, size=3000)
     story = Playbook(new_relay({EVERYONE: {"producer_byte_rate": 1000.0}}))
     story.client(b"".join([*requests, slow, opaque(6000)])).to_broker(*requests, slow).muted(2.0)
-    story.broker(answered(0) + answered(1)).to_broker().at(2.0).to_broker(opaque(6000)).unmuted()
+    story.broker(responded(0) + responded(1)).to_broker().at(2.0).to_broker(opaque(6000)).unmuted()

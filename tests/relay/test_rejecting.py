@@ -91,8 +91,8 @@ def story(resources=REJECTING, **more):
 def over(told_story):
     """Put partition 0 of the hot topic 500 bytes over its limit."""
     first = request(1, {HOT: [1500]})
-    answer = response(1, {HOT: {0: (0, 1)}})
-    return told_story.client(first).to_broker(first).broker(answer).to_client(answer).unmuted()
+    accepted = response(1, {HOT: {0: (0, 1)}})
+    return told_story.client(first).to_broker(first).broker(accepted).to_client(accepted).unmuted()
 
 
 def test_what_is_over_is_cut_out_and_the_rest_goes_on():
@@ -112,14 +112,14 @@ def test_a_topic_of_which_nothing_is_left_goes_as_well():
     assert told(told_story) == ({COLD: {0: 0}, HOT: {0: 19}}, 0)
 
 
-def test_a_request_of_which_nothing_is_left_is_answered_here_in_its_turn():
+def test_a_request_of_which_nothing_is_left_gets_a_local_response_in_its_turn():
     told_story = over(story()).client(opaque(2) + request(3, {HOT: [300]}, sequence=10))
     told_story.to_broker(opaque(2)).to_client()
-    answer = b"\0\0\0\x08\0\0\0\x02done"
-    told_story.broker(answer)
+    response = b"\0\0\0\x08\0\0\0\x02done"
+    told_story.broker(response)
     got = b"".join(told_story.relay.take_to_client())
-    assert got.startswith(answer)
-    message = read_frame(response_type(0, VERSION), got[len(answer) :])
+    assert got.startswith(response)
+    message = read_frame(response_type(0, VERSION), got[len(response) :])
     (partition,) = message.responses[0].partition_responses
     assert partition.error_code is ErrorCode.not_enough_replicas
     told_story.idle()
@@ -180,7 +180,7 @@ def test_a_client_that_retries_throttling_is_told_so():
     assert told(told_story) == ({HOT: {0: 89}}, 0)
 
 
-def test_a_producer_without_answers_loses_what_is_over_and_its_connection():
+def test_a_producer_without_responses_loses_what_is_over_and_its_connection():
     told_story = over(story()).client(request(2, {HOT: [300], COLD: [100]}, acks=0, sequence=10)).to_client()
     told_story.to_broker(request(2, {COLD: [100]}, acks=0, sequence=10)).muted(1.0)
     counted = told_story.relay._requests._engine.rejections.topics

@@ -4,7 +4,7 @@ import pytest
 
 from proxy.quota.limits.limits import Limits
 from proxy.relay.traffic import Traffic
-from tests.support.messages.exchanges import answered, fetch, fetched, opaque, produce, produced
+from tests.support.messages.exchanges import fetch, fetched, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import Ports
 from tests.support.stories.playbook import (
     EVERYONE,
@@ -53,7 +53,7 @@ def test_a_request_is_on_the_brokers_desk_when_the_response_before_it_has_come()
 
 def test_a_response_in_parts_ends_with_its_last_part():
     told = story().client(opaque(1) + produce(2)).to_broker(opaque(1), produce(2))
-    whole = answered(1, bytes(2 << 20))
+    whole = responded(1, bytes(2 << 20))
     told.at(0.05).broker(whole[:5000]).to_client(whole[:5000])
     told.at(0.9).broker(whole[5000:]).to_client(whole[5000:]).unmuted()
     told.at(0.99).broker(produced(2)).to_client(produced(2)).unmuted()
@@ -75,8 +75,8 @@ def test_a_response_before_the_end_of_its_request_is_not_charged():
 @pytest.mark.parametrize("api_key", [2, 11, 12, 22, 68, 99])
 def test_what_the_proxy_does_not_read_is_charged_and_mutes_without_a_word(api_key):
     slow = 0.5 if api_key != 11 else 5.0
-    asked, answer = opaque(1, api_key, 2), answered(1)
-    told = story().client(asked).to_broker(asked).at(slow).broker(answer).to_client(answer)
+    asked, response = opaque(1, api_key, 2), responded(1)
+    told = story().client(asked).to_broker(asked).at(slow).broker(response).to_client(response)
     if api_key == 11:
         told.unmuted()  # JoinGroup waits for the other members, which is not the broker's work.
     else:
@@ -85,20 +85,20 @@ def test_what_the_proxy_does_not_read_is_charged_and_mutes_without_a_word(api_ke
 
 
 def test_a_large_response_that_the_proxy_does_not_read_mutes_when_it_begins():
-    whole = answered(1, bytes(2 << 20))
+    whole = responded(1, bytes(2 << 20))
     told = story().client(opaque(1)).to_broker(opaque(1))
     told.at(0.15).broker(whole[:5000]).to_client(whole[:5000]).muted(0.65)
     told.at(0.3).broker(whole[5000:]).to_client(whole[5000:]).muted(0.65)
 
 
 def test_who_cannot_be_told_gets_the_response_after_the_wait():
-    asked, answer = produce(1, version=0), produced(1, version=0)
-    told = story().client(asked).to_broker(asked).at(0.15).broker(answer).to_client()
-    told.at(0.65).to_client(answer).unmuted()
+    asked, response = produce(1, version=0), produced(1, version=0)
+    told = story().client(asked).to_broker(asked).at(0.15).broker(response).to_client()
+    told.at(0.65).to_client(response).unmuted()
 
 
 @pytest.mark.parametrize("version", [0, 7, 9])
-def test_what_is_not_answered_is_not_charged(version):
+def test_what_has_no_response_is_not_charged(version):
     asked = produce(1, version=version, acks=0)
     told = story().client(asked).to_broker(asked).at(50).unmuted()
     told.client(produce(2)).to_broker(produce(2))
@@ -132,5 +132,5 @@ def test_the_quota_applies_from_the_next_request_on():
     relay = drive(quotas, Ports(), Traffic())
     told = Playbook(relay).client(opaque(1)).to_broker(opaque(1))
     quotas.configure(Limits(TENTH), START)
-    told.at(5).broker(answered(1)).to_client(answered(1)).unmuted()
-    told.client(opaque(2)).to_broker(opaque(2)).at(10).broker(answered(2)).to_client(answered(2)).muted(11)
+    told.at(5).broker(responded(1)).to_client(responded(1)).unmuted()
+    told.client(opaque(2)).to_broker(opaque(2)).at(10).broker(responded(2)).to_client(responded(2)).muted(11)

@@ -82,8 +82,8 @@ def test_what_is_no_share_fetch_is_the_brokers_to_reject(version):
 
 @each_version
 def test_the_wait_that_it_asked_for_is_no_work_of_the_brokers(version):
-    asked, answer = share_fetch(version), share_fetched(version)
+    asked, response = share_fetch(version), share_fetched(version)
     told = Playbook(new_relay(TENTH)).client(asked).to_broker(asked).at(0.59)
-    told.broker(answer).to_client(answer).unmuted()
+    told.broker(response).to_client(response).unmuted()
     told.at(9).client(asked).to_broker(asked)
-    told.at(9.625).broker(answer).to_client(share_fetched(version, throttle_ms=250)).muted(9.875)
+    told.at(9.625).broker(response).to_client(share_fetched(version, throttle_ms=250)).muted(9.875)

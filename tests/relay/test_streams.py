@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proxy.relay.relay import Relay
 from proxy.relay.responses import STREAM_BYTES
 from proxy.relay.traffic import Traffic
-from tests.support.messages.exchanges import TOPIC, answered, fetch, fetch_response, fetched, opaque
+from tests.support.messages.exchanges import TOPIC, fetch, fetch_response, fetched, opaque, responded
 from tests.support.messages.kio_messages import parts_of, response_frame
 from tests.support.messages.large_responses import large_fetch_response
 from tests.support.messages.old_messages import fetch_request as old_fetch
@@ -41,7 +41,7 @@ def pass_on(relay: Relay, parts: list[bytes]) -> tuple[bytes, int]:
     cuts=st.lists(st.integers(1, 500 * KIB), max_size=12),
 )
 def test_what_goes_past_the_relay_changes_nothing(version, sizes, cuts):
-    """Two answers, one behind the other, of several partitions each, in parts of any size."""
+    """Two responses, one behind the other, of several partitions each, in parts of any size."""
     response = fetch_response(version, b"")
     topic = response.responses[0]
     partitions = tuple(
@@ -102,7 +102,7 @@ def test_a_bounded_response_comes_whole_so_that_its_batches_can_be_cut():
 
 
 def test_other_responses_come_whole():
-    frame = answered(1, bytes(500 * KIB))
+    frame = responded(1, bytes(500 * KIB))
     story = Playbook(new_relay()).client(opaque(1)).broker(frame[: 300 * KIB]).to_client()
     assert story.relay.forwardable == 0
 

@@ -9,7 +9,15 @@ from proxy.quota.quota import Quota
 from proxy.quota.verdict import Verdict
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
-from tests.support.messages.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
+from tests.support.messages.exchanges import (
+    api_versions,
+    fetch,
+    fetched,
+    opaque,
+    produce,
+    produced,
+    responded,
+)
 from tests.support.messages.kio_messages import Ports
 from tests.support.stories.playbook import EACH_CLIENT, EVERYONE, Playbook, drive, new_relay
 
@@ -82,8 +90,8 @@ def test_requests_behind_a_muted_one_wait_for_the_end_of_the_wait():
     story.client(fetch(4)).to_broker().at(1.999).to_broker()
     story.at(2.0).to_broker(second, third).muted(3.5)
     story.at(3.5).to_broker(fetch(4)).unmuted()
-    story.broker(answered(2) + produced(3) + fetched(4)).to_client(
-        answered(2), produced(3), fetched(4)
+    story.broker(responded(2) + produced(3) + fetched(4)).to_client(
+        responded(2), produced(3), fetched(4)
     ).idle()
 
 
@@ -140,7 +148,7 @@ def test_a_produce_is_not_charged_for_its_response_nor_a_fetch_for_its_request()
 
 def test_opaque_requests_are_free():
     story = producing().client(opaque(1, body=bytes(9000))).to_broker(opaque(1, body=bytes(9000))).unmuted()
-    story.broker(answered(1, bytes(9000))).to_client(answered(1, bytes(9000))).unmuted()
+    story.broker(responded(1, bytes(9000))).to_client(responded(1, bytes(9000))).unmuted()
 
 
 def test_a_local_response_passes_while_its_client_is_muted_by_what_is_before_it():
@@ -164,7 +172,7 @@ def test_a_client_id_is_the_one_of_its_own_request():
     # The fetch of "slow" is charged to it, whoever has spoken since.
     story.broker(produced(1) + fetched(2, size=2000))
     story.to_client(produced(1), fetched(2, size=2000, throttle_ms=1000)).muted(1.0)
-    story.broker(answered(3)).to_client(answered(3))
+    story.broker(responded(3)).to_client(responded(3))
     story.at(1.0).client(slow).to_broker(slow).muted(3.0)
     story.broker(produced(4)).to_client(produced(4, throttle_ms=2000))
 

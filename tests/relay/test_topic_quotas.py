@@ -102,9 +102,9 @@ def test_partitions_are_counted_by_name_once_it_is_known():
 
 
 def test_a_consumer_waits_for_the_partitions_that_its_response_brought():
-    answer = fetched_records(11, [record_batch(3000), record_batch(500)])
+    response = fetched_records(11, [record_batch(3000), record_batch(500)])
     told = story().client(fetch(1, max_bytes=200)).to_broker(fetch(1, max_bytes=200))
-    told.broker(answer).muted(2.0)
+    told.broker(response).muted(2.0)
     message = read_frame(response_type(1, 11), b"".join(told.relay.take_to_client()))
     assert message.throttle_time.total_seconds() == 2.0
 
@@ -134,11 +134,11 @@ def test_a_large_response_is_charged_as_it_passes():
     (topic,) = message.responses
     second = replace(topic.partitions[0], partition_index=1, records=record_batch(MIB))
     topic = replace(topic, partitions=(*topic.partitions, second))
-    answer = response_frame(replace(message, responses=(topic,)))
+    response = response_frame(replace(message, responses=(topic,)))
     told = story(Resources({TOPIC: {OUT: str(MIB)}})).client(fetch(1, max_bytes=10))
     told.to_broker(fetch(1, max_bytes=10))
-    told.broker(answer[: MIB + 5000]).unmuted().broker(answer[MIB + 5000 : -MIB // 2]).muted(1.0)
-    told.broker(answer[-MIB // 2 :]).to_client(answer).muted(1.0)
+    told.broker(response[: MIB + 5000]).unmuted().broker(response[MIB + 5000 : -MIB // 2]).muted(1.0)
+    told.broker(response[-MIB // 2 :]).to_client(response).muted(1.0)
     buckets = told.relay._responses._engine.live()
     assert {bucket.partition: bucket.tokens.measure(START) for bucket in buckets} == {0: -MIB, 1: 0.0}
 

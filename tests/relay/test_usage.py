@@ -14,7 +14,6 @@ from tests.relay.test_rejecting import COLD, HOT, REJECTING, over, request, resp
 from tests.relay.test_streams import pass_on
 from tests.support.messages.exchanges import (
     TOPIC,
-    answered,
     api_versions,
     chunks,
     fetch,
@@ -23,6 +22,7 @@ from tests.support.messages.exchanges import (
     opaque,
     produce,
     produced,
+    responded,
 )
 from tests.support.messages.kio_messages import Ports, response_frame
 from tests.support.stories.playbook import EVERYONE, Playbook, RelayError, drive, engine
@@ -93,7 +93,7 @@ def test_everything_is_counted_once():
         + fetch(4, client_id="other")
         + opaque(5, OPAQUE)
     )
-    counted.story.broker(produced(2) + fetched(4) + answered(5))
+    counted.story.broker(produced(2) + fetched(4) + responded(5))
     counted.adds_up()
     places = counted.by_place()
     assert {place[0] for place in places} == {PRODUCE, FETCH, API_VERSIONS, OPAQUE}
@@ -102,13 +102,13 @@ def test_everything_is_counted_once():
 
 def test_records_are_their_partitions():
     counted = Counted()
-    answer = fetch_response(4, bytes(700))
-    answer = response_frame(replace(answer, responses=answer.responses * 2), 2)
-    counted.story.client(produce(1, size=500) + fetch(2, version=4)).broker(produced(1) + answer)
+    response = fetch_response(4, bytes(700))
+    response = response_frame(replace(response, responses=response.responses * 2), 2)
+    counted.story.client(produce(1, size=500) + fetch(2, version=4)).broker(produced(1) + response)
     counted.adds_up()
     places = counted.by_place()
     assert places[FETCH, TOPIC, 0] == 1400
-    assert places[FETCH, "", NO_PARTITION] == len(fetch(2, version=4)) + len(answer) - 1400
+    assert places[FETCH, "", NO_PARTITION] == len(fetch(2, version=4)) + len(response) - 1400
     assert 400 < places[PRODUCE, TOPIC, 0] < 500
 
 
@@ -120,7 +120,7 @@ def test_partitions_of_the_metrics_stay_off():
 
 def test_an_intercepted_request_is_counted_with_its_response():
     counted = Counted()
-    counted.story.client(opaque(1, 48)).own(answered(1))
+    counted.story.client(opaque(1, 48)).own(responded(1))
     counted.adds_up()
     assert counted.requests() == {48: 1}
 
@@ -239,21 +239,21 @@ CLIENT_IDS = st.sampled_from(("one", "other", None))
 @given(st.data())
 def test_any_traffic_adds_up(data):
     counted = Counted({EVERYONE: {"producer_byte_rate": 10 * MIB}} if data.draw(st.booleans()) else None)
-    requests, answers = [], []
+    requests, responses = [], []
     for number in range(data.draw(st.integers(1, 5))):
         client_id = data.draw(CLIENT_IDS)
         if data.draw(st.booleans()):
             requests.append(produce(number, data.draw(SIZES), client_id=client_id))
-            answers.append(produced(number))
+            responses.append(produced(number))
         else:
             requests.append(fetch(number, version=4, client_id=client_id))
-            answers.append(response_frame(fetch_response(4, bytes(data.draw(SIZES))), number))
+            responses.append(response_frame(fetch_response(4, bytes(data.draw(SIZES))), number))
     step = data.draw(st.sampled_from((1000, 70_000, MIB)))
     for chunk in chunks(b"".join(requests), step * 8):
         counted.story.client(chunk)
         counted.take()
     counted.story.at(100)
-    sent = b"".join(answers)
+    sent = b"".join(responses)
     sent = sent[: data.draw(st.integers(0, len(sent)))]
     for chunk in chunks(sent, step * 8):
         counted.story.broker(chunk)

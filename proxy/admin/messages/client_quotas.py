@@ -1,7 +1,7 @@
 """DescribeClientQuotas (48) and AlterClientQuotas (49), v0-1; v1 flexible (KIP-546).
 
 Read and written entry by entry, and reading gives way to other connections: a message may have thousands of
-entities. Strings that are not nullable in Kafka's schema are read as nullable: the answer to
+entities. Strings that are not nullable in Kafka's schema are read as nullable: the response to
 null is an error.
 """
 

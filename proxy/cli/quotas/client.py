@@ -28,7 +28,7 @@ Response = TypeVar("Response", bound=ResponsePayload)
 MAX_ENTITIES: Final = 1000
 MAX_OPS: Final = 5000
 """Bounds of one request. Kafka's controller rejects a request that writes more than 10,000 records, one per
-key; a broker answers one of this size long before the timeout."""
+key; a broker responds to one of this size long before the timeout."""
 CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0
 PATIENCE_SECONDS: Final = 60.0

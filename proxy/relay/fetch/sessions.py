@@ -74,7 +74,7 @@ class GatedFetch:
         """When it goes on, whether or not the cluster has said what its topics are called."""
         self.wake_at = 0.0
         self.answer = b""
-        """The proxy's own answer, a whole frame."""
+        """The local response, a whole frame."""
         self.session: FetchSession | None = None
 
 

@@ -15,7 +15,7 @@ HOST: Final = "127.0.0.1"
 TIMEOUT_SECONDS: Final = 60.0
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """A response, when its last byte was here (time.monotonic), and its frame's size."""
 
     message: Any
@@ -38,7 +38,7 @@ class RawClient:
         self._socket = socket.create_connection((host, port), timeout=TIMEOUT_SECONDS)
         if tls is not None:
             self._socket = tls.wrap_socket(self._socket, server_hostname=server_name)
-        self._answers = self._socket.makefile("rb")
+        self._responses = self._socket.makefile("rb")
         self._awaited: deque[tuple[int, Any]] = deque()
         self._sent = 0
 
@@ -50,10 +50,10 @@ class RawClient:
     ) -> None:
         self.close()
 
-    def send(self, request: Any, *, answered: bool = True) -> float:
-        """Send a request; `answered` is false for acks=0. When its last byte had been taken."""
+    def send(self, request: Any, *, expects_response: bool = True) -> float:
+        """Send a request; `expects_response` is false for acks=0. When its last byte had been taken."""
         self._sent += 1
-        if answered:
+        if expects_response:
             self._awaited.append((self._sent, response_type(request.__api_key__, request.__version__)))
         self.send_bytes(request_frame(request, self._sent, self._client_id))
         return time.monotonic()
@@ -73,20 +73,20 @@ class RawClient:
 
     def receive_frame(self) -> bytes:
         """The next frame as it is, with its length; EOFError when there is none."""
-        length = self._answers.read(LENGTH)
+        length = self._responses.read(LENGTH)
         size = int.from_bytes(length, "big")
-        body = self._answers.read(size) if len(length) == LENGTH else b""
+        body = self._responses.read(size) if len(length) == LENGTH else b""
         if len(length) < LENGTH or len(body) < size:
             raise EOFError("the connection ended")
         return length + body
 
-    def receive(self) -> Answer:
-        """The answer that is due next; it has to be the one of the oldest request."""
+    def receive(self) -> Response:
+        """The response that is due next; it has to be the one of the oldest request."""
         frame = self.receive_frame()
         at = time.monotonic()
         correlation_id, schema = self._awaited.popleft()
-        assert int.from_bytes(frame[LENGTH : 2 * LENGTH], "big") == correlation_id, "answers out of order"
-        return Answer(read_frame(schema, frame), at, len(frame))
+        assert int.from_bytes(frame[LENGTH : 2 * LENGTH], "big") == correlation_id, "responses out of order"
+        return Response(read_frame(schema, frame), at, len(frame))
 
     def ask(self, request: Any) -> Any:
         """Send a request, and return its response."""
@@ -121,5 +121,5 @@ class RawClient:
         return host, port
 
     def close(self) -> None:
-        self._answers.close()
+        self._responses.close()
         self._socket.close()

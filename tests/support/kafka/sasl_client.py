@@ -13,7 +13,7 @@ from tests.support.messages.kio_messages import request_type
 from tests.support.messages.logins import AUTHENTICATE, HANDSHAKE
 
 NONCE: Final = "fyko+d2lbbFgONRv9qkxdawL"
-Answering = Callable[[bytes], bytes]
+NextMessage = Callable[[bytes], bytes]
 """From the broker's message to the client's next one."""
 
 
@@ -28,7 +28,7 @@ def authenticate(client: RawClient, message: bytes, version: int = 2) -> Any:
     return client.ask(request_type(AUTHENTICATE, version)(auth_bytes=message))
 
 
-def log_in(client: RawClient, mechanism: str, messages: Sequence[bytes | Answering]) -> Any:
+def log_in(client: RawClient, mechanism: str, messages: Sequence[bytes | NextMessage]) -> Any:
     """The last response of a login, whose earlier messages the broker takes with error code 0."""
     assert shake_hands(client, mechanism) is ErrorCode.none
     response = None
@@ -44,11 +44,11 @@ def log_in(client: RawClient, mechanism: str, messages: Sequence[bytes | Answeri
     return response
 
 
-def scram_final(first_bare: str, password: str, hash_name: str = "sha256") -> Answering:
+def scram_final(first_bare: str, password: str, hash_name: str = "sha256") -> NextMessage:
     """Makes SCRAM's last message. `first_bare`: the client's first as the broker reads it, without its header
     and what is reserved."""
 
-    def answer(server_first: bytes) -> bytes:
+    def final_message(server_first: bytes) -> bytes:
         nonce, salt, iterations = (part[2:] for part in server_first.decode().split(","))
         salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), base64.b64decode(salt), int(iterations))
         client_key = hmac.digest(salted, b"Client Key", hash_name)
@@ -59,7 +59,7 @@ def scram_final(first_bare: str, password: str, hash_name: str = "sha256") -> An
         proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
         return f"{final},p={base64.b64encode(proof).decode()}".encode()
 
-    return answer
+    return final_message
 
 
 def scram(

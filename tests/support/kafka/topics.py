@@ -37,8 +37,8 @@ def make_topic(
     partitions = len(on) or partitions
     settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
     with RawClient(kafka.port(1)) as client:
-        answer = client.ask(create_topic(name, partitions, replicas, settings, on)).topics[0]
-    assert answer.error_code == ErrorCode.none, f"{name}: {answer.error_code!r} {answer.error_message}"
+        response = client.ask(create_topic(name, partitions, replicas, settings, on)).topics[0]
+    assert response.error_code == ErrorCode.none, f"{name}: {response.error_code!r} {response.error_message}"
     for node_id in kafka.node_ids:
         wait_until(partial(_is_known, kafka, node_id, name, partitions), f"{name} at broker {node_id}")
     led: dict[int, list[int]] = {}
@@ -46,7 +46,7 @@ def make_topic(
         led.setdefault(leader, []).append(partition)
     for node_id, theirs in led.items():
         wait_until(partial(_is_led, kafka, node_id, name, theirs), f"{name}'s leader {node_id}", 120)
-    topic_id = answer.topic_id
+    topic_id = response.topic_id
     assert isinstance(topic_id, UUID)
     return topic_id
 
@@ -54,8 +54,8 @@ def make_topic(
 def _is_led(kafka: EmbeddedKafka, node_id: int, name: str, partitions: Sequence[int]) -> bool:
     """Whether the broker has made the partitions' logs: metadata names it as the leader before that."""
     with RawClient(kafka.port(node_id)) as client:
-        answer = client.ask(list_offsets(name, partitions)).topics[0]
-    return all(found.error_code == ErrorCode.none for found in answer.partitions)
+        response = client.ask(list_offsets(name, partitions)).topics[0]
+    return all(found.error_code == ErrorCode.none for found in response.partitions)
 
 
 def _is_known(kafka: EmbeddedKafka, node_id: int, name: str, partitions: int) -> bool:
@@ -66,8 +66,8 @@ def _is_known(kafka: EmbeddedKafka, node_id: int, name: str, partitions: int) ->
 def drop_topic(kafka: EmbeddedKafka, name: str) -> None:
     """Delete a topic, and wait until no broker knows it."""
     with RawClient(kafka.port(1)) as client:
-        answer = client.ask(delete_topic(name)).responses[0]
-    assert answer.error_code == ErrorCode.none, f"{name}: {answer.error_code!r}"
+        response = client.ask(delete_topic(name)).responses[0]
+    assert response.error_code == ErrorCode.none, f"{name}: {response.error_code!r}"
     for node_id in kafka.node_ids:
         wait_until(partial(_is_gone, kafka, node_id, name), f"no {name} at broker {node_id}")
 
@@ -100,12 +100,12 @@ def read_log(kafka: EmbeddedKafka, name: str, partition: int = 0) -> Iterator[by
     with RawClient(kafka.port(leader)) as client:
         while True:
             found = client.ask(fetch(name, offset, partition=partition, max_bytes=8 << 20))
-            answer = found.responses[0].partitions[0]
-            assert answer.error_code == ErrorCode.none, f"{name}: {answer.error_code!r}"
-            if not answer.records:
-                assert offset >= answer.high_watermark
+            response = found.responses[0].partitions[0]
+            assert response.error_code == ErrorCode.none, f"{name}: {response.error_code!r}"
+            if not response.records:
+                assert offset >= response.high_watermark
                 return
-            yield bytes(answer.records)
-            offset = next_offset(answer.records)
-            if offset >= answer.high_watermark:
+            yield bytes(response.records)
+            offset = next_offset(response.records)
+            if offset >= response.high_watermark:
                 return

@@ -149,7 +149,7 @@ def opaque(correlation_id: int, api_key: int = 42, version: int = 99, body: byte
     return framed(head + correlation_id.to_bytes(4, "big") + b"\x00\x06client" + body)
 
 
-def answered(correlation_id: int, body: bytes = b"the response") -> bytes:
+def responded(correlation_id: int, body: bytes = b"the response") -> bytes:
     """A response of which the proxy knows nothing but its correlation id."""
     return framed(correlation_id.to_bytes(4, "big") + body)
 

@@ -1,4 +1,4 @@
-"""Responses of more than 1 MiB, of every API whose answers hold addresses."""
+"""Responses of more than 1 MiB, of every API whose responses have addresses."""
 
 from dataclasses import replace
 from typing import Any, Final

@@ -23,8 +23,8 @@ def handshake(correlation_id: int, mechanism: str, version: int = 1) -> bytes:
 
 
 def handshaken(correlation_id: int, version: int = 1, error: ErrorCode = ErrorCode.none) -> bytes:
-    answer = response_type(HANDSHAKE, version)(error_code=error, mechanisms=("PLAIN", "GSSAPI"))
-    return response_frame(answer, correlation_id)
+    response = response_type(HANDSHAKE, version)(error_code=error, mechanisms=("PLAIN", "GSSAPI"))
+    return response_frame(response, correlation_id)
 
 
 def message(correlation_id: int, token: bytes, version: int = 2) -> bytes:
@@ -37,7 +37,7 @@ def message(correlation_id: int, token: bytes, version: int = 2) -> bytes:
 def replied(
     correlation_id: int, token: bytes = b"", version: int = 2, error: ErrorCode = ErrorCode.none
 ) -> bytes:
-    """What the broker answers to that."""
+    """The broker's response to that."""
     if version == RAW:
         return framed(token)
     fields: dict[str, Any] = {"error_code": error, "error_message": None, "auth_bytes": token}

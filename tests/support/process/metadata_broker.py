@@ -47,20 +47,20 @@ class MetadataBroker:
             writer.close()
 
     def _response(self, frame: bytes) -> bytes:
-        answer: ResponsePayload
+        response: ResponsePayload
         if int.from_bytes(frame[:2], "big") == API_VERSIONS:
             correlation_id = entity_reader(OldHeader)(frame, 0)[0].correlation_id
             newest = api_versions.ApiVersion(api_key=i16(3), min_version=i16(0), max_version=i16(12))
-            answer = api_versions.ApiVersionsResponse(error_code=ErrorCode.none, api_keys=(newest,))
+            response = api_versions.ApiVersionsResponse(error_code=ErrorCode.none, api_keys=(newest,))
         else:
             header, at = entity_reader(MetadataRequest.__header_schema__)(frame, 0)
             correlation_id = header.correlation_id
             self.asked.append(entity_reader(MetadataRequest)(frame, at)[0])
-            answer = self._metadata()
+            response = self._metadata()
         out = io.BytesIO()
-        schema = answer.__header_schema__
+        schema = response.__header_schema__
         entity_writer(schema)(out, schema(correlation_id=correlation_id))
-        entity_writer(type(answer))(out, answer)
+        entity_writer(type(response))(out, response)
         return len(out.getvalue()).to_bytes(4, "big") + out.getvalue()
 
     def _metadata(self) -> metadata.MetadataResponse:

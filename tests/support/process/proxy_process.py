@@ -84,12 +84,12 @@ class ProxyProcess:
             )
 
     def start(self) -> Self:
-        """Start the process, and wait until its admin port answers."""
+        """Start the process, and wait until its admin port responds."""
         self.launch()
-        wait_until(self._answers, f"the proxy's admin port; its log:\n{self.log}")
+        wait_until(self._responds, f"the proxy's admin port; its log:\n{self.log}")
         return self
 
-    def _answers(self) -> bool:
+    def _responds(self) -> bool:
         status = self.process.poll()
         assert status is None, f"the proxy ended with status {status}; its log:\n{self.log}"
         try:
@@ -157,7 +157,7 @@ class ProxyProcess:
         return [line for line in self.log.splitlines() if re.search(pattern, line)]
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
-        """Status and body of a page of the admin port; OSError where it does not answer."""
+        """Status and body of a page of the admin port; OSError where it does not respond."""
         connection = http.client.HTTPConnection(HOST, self.admin_port, timeout=10)
         try:
             connection.request("GET", path, headers=dict(headers or {}))

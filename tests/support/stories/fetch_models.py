@@ -50,7 +50,7 @@ class _Wanted:
 
 @dataclass
 class BrokerModel:
-    """Answers fetches as Kafka's FetchSession and ReplicaManager do."""
+    """Responds to fetches as Kafka's FetchSession and ReplicaManager do."""
 
     version: int
     logs: dict[Partition, list[bytes]]
@@ -62,7 +62,7 @@ class BrokerModel:
     """Whether new sessions are opened."""
     last_id: int = 1000
 
-    def answer(self, frame: bytes) -> tuple[bytes, float]:
+    def respond(self, frame: bytes) -> tuple[bytes, float]:
         """The response, and after how many seconds it comes."""
         request = read_frame(request_type(FETCH, self.version), frame)
         correlation_id = int.from_bytes(frame[8:12], "big")
@@ -184,7 +184,7 @@ class JavaClientModel:
     def session_empty(self) -> bool:
         return not self._session
 
-    def answered(self, frame: bytes) -> int:
+    def take_response(self, frame: bytes) -> int:
         """Take a response; returns how many records it brought."""
         assert int.from_bytes(frame[4:8], "big") == self.correlation_id
         response = read_frame(response_type(FETCH, self.version), frame)

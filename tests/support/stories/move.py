@@ -1,6 +1,6 @@
 """Followers that catch up with their leaders, on a clock that is a number, under a replication quota.
 
-A leader answers as a broker does: a partition brings what its bound takes, of which a follower keeps whole
+A leader responds as a broker does: a partition brings what its bound takes, of which a follower keeps whole
 batches only, and the first that has anything brings a batch in any case.
 """
 
@@ -25,7 +25,7 @@ TOPIC: Final = "moved"
 MESSAGE: Final = 100
 """Bytes."""
 MEBIBYTE: Final = 1 << 20
-ANSWER_SECONDS: Final = 0.002
+RESPONSE_SECONDS: Final = 0.002
 MAX_WAIT_SECONDS: Final = 0.5
 START: Final = 1000.0
 
@@ -122,7 +122,7 @@ class Fetcher:
             self.wakes_at = max(plan.ask_again_at, now + 0.001)
         elif any(not copy.item.omitted and copy.left for copy in self.copies):
             self._due = plan
-            self.wakes_at = now + ANSWER_SECONDS
+            self.wakes_at = now + RESPONSE_SECONDS
         else:
             wait = plan.ask_again_at - now if plan.omitted else MAX_WAIT_SECONDS
             self._due = plan
@@ -152,7 +152,7 @@ class Fetcher:
             if not first or copy.left == 0:
                 return
             whole = min(copy.batch, copy.left)
-        # The relay cuts off the part of a batch that a bounded answer ends with, and notes its size.
+        # The relay cuts off the part of a batch that a bounded response ends with, and notes its size.
         copy.item.marks.batch_bytes = copy.batch if whole < size else 0
         if copy.offset == 0:
             self.began.append(now)

@@ -223,10 +223,10 @@ class Playbook:
         self._now = until
         return self
 
-    def own(self, answer: bytes) -> Self:
+    def own(self, response: bytes) -> Self:
         """The proxy answers the request that it has intercepted."""
         (intercepted,) = self.relay.take_intercepted()
-        self.relay.answer(intercepted.exchange, answer, self._now)
+        self.relay.answer(intercepted.exchange, response, self._now)
         return self
 
     def drain(self) -> Self:

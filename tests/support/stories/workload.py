@@ -20,7 +20,7 @@ SERVICE_SECONDS: Final = 0.004
 @dataclass(frozen=True, slots=True)
 class Client:
     """`connections` that each send requests of `size` bytes: `burst` of them one after the other as fast as
-    they are answered, every `every` seconds; back to back where `every` is 0.
+    their responses arrive, every `every` seconds; back to back where `every` is 0.
     """
 
     user: str

@@ -9,8 +9,8 @@ from bench.stall import QUIET, SCRAPED, report
 def test_what_scrapes_add(longest: float, word: str) -> None:
     found = {QUIET: [0.001] * 99 + [0.010], SCRAPED: [0.001] * 99 + [longest]}
     scrapes = [
-        {"answers": 3.0, "bytes": 9000.0, "slowest_s": 0.2},
-        {"answers": 1.0, "bytes": 3000.0, "slowest_s": 0.1},
+        {"count": 3.0, "bytes": 9000.0, "slowest_s": 0.2},
+        {"count": 1.0, "bytes": 3000.0, "slowest_s": 0.1},
     ]
     lines = report(found, scrapes)
     assert f"| {QUIET} | 100 | 1.00 | 10.00 | 10.00 |" in lines

@@ -1,7 +1,7 @@
 """Retired words do not come back: each thing has one name, in code, messages, tests and pages alike.
 
-docs/design.md has the terms in use. A word that is only sometimes wrong, such as "answer", is not in the
-table.
+docs/design.md has the terms in use. The verb "answer" stays for what the proxy does with an intercepted
+request; a noun, a name of a variable, and what a broker does are "response" and "respond".
 """
 
 import re
@@ -75,6 +75,13 @@ RETIRED: Final = (
     Retired(r"what\s+is\s+over", "traffic over a limit", "what is over is dropped"),
     Retired(r"(some|every|no)body\s+else's", "other clients'", "nobody else's"),
     Retired(r"somebody", "a client", "somebody waits"),
+    Retired(r"(an?|the|its|their|no|own|every|each|whose|two|'s)\s+answers?", "response", "the answer to it"),
+    Retired(r"(?<![._\w])answers?( =|: [a-z]|\.[a-z]|\[)", "response", "answer = client.ask(request)"),
+    Retired(
+        r"(broker|controller|leader|cluster|server|kafka)s?(\s+(has|have|that|had))?\s+answer\w*",
+        "respond",
+        "a broker answers in time",
+    ),
     Retired(r"held", "buffered, waiting, omitted, muted", "held for a client"),
 )
 ALLOWED: Final = (

@@ -58,15 +58,15 @@ class ByPartition(QuotaCallback):
 
 class Failing(QuotaCallback):
     def __init__(self):
-        self.answer = RuntimeError("no such thing")
+        self.limit = RuntimeError("no such thing")
 
     def quota_metric_tags(self, quota_type, principal, client_id):
-        if isinstance(self.answer, Exception):
-            raise self.answer
+        if isinstance(self.limit, Exception):
+            raise self.limit
         return {"user": principal}
 
     def quota_limit(self, quota_type, tags):
-        return self.answer
+        return self.limit
 
 
 def engine_of(callback, on_error="open", quotas=None):
@@ -158,10 +158,10 @@ def test_open_clients_are_unlimited_while_it_fails():
     assert source.take_failure() == ""
 
 
-@pytest.mark.parametrize("answer", [RuntimeError("x"), "many", 0, -1, float("nan"), True])
-def test_closed_clients_are_stopped_while_it_fails(answer):
+@pytest.mark.parametrize("limit", [RuntimeError("x"), "many", 0, -1, float("nan"), True])
+def test_closed_clients_are_stopped_while_it_fails(limit):
     callback = Failing()
-    callback.answer = answer
+    callback.limit = limit
     engine = engine_of(callback, "closed")
     assert produce(engine, 11) == pytest.approx((11 - CLOSED_LIMIT) / CLOSED_LIMIT)
 
@@ -174,7 +174,7 @@ def test_it_is_called_again_a_while_after_a_failure():
         return source.find("producer_byte_rate", user, "app", now)
 
     assert find("alice", 100.0).limit == UNLIMITED
-    callback.answer = 70
+    callback.limit = 70
     assert not find("alice", 100.0 + FAILED_SECONDS - 0.1).keep
     assert find("bob", 100.0).limit == 70
     assert find("alice", 100.0 + FAILED_SECONDS).limit == 70

@@ -1,4 +1,4 @@
-"""The driver's connection: whatever the chunks, the same answers are counted, in order."""
+"""The driver's connection: whatever the chunks, the same responses are counted, in order."""
 
 import socket
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ class Pair:
         near.setblocking(False)
         self.far.settimeout(5)
         self.poller = Poller()
-        self.answered: list[float] = []
-        self.client = Client(near, [REQUEST], self.poller, bytearray(1 << 16), self._answered)
+        self.due: list[float] = []
+        self.client = Client(near, [REQUEST], self.poller, bytearray(1 << 16), self._on_response)
 
-    def _answered(self, client: Client, due: float) -> None:
+    def _on_response(self, client: Client, due: float) -> None:
         assert client is self.client
-        self.answered.append(due)
+        self.due.append(due)
 
     def feed(self, data: bytes) -> None:
         """Sends to the client, which reads it in one go."""
@@ -68,8 +68,8 @@ def test_any_split_of_the_stream_gives_the_same_responses(sizes: list[int], cuts
     for edge in edges:
         pair.feed(stream[begin:edge])
         begin = edge
-        assert len(pair.answered) == sum(end <= edge for end in ends)
-    assert pair.answered == [float(number) for number in range(len(sizes))]
+        assert len(pair.due) == sum(end <= edge for end in ends)
+    assert pair.due == [float(number) for number in range(len(sizes))]
     assert pair.client.received == len(stream)
     pair.close()
 

@@ -9,11 +9,11 @@ from kio.serial import entity_reader
 from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32
 
-from bench.load.cold import TOPIC_ID, VERSIONS, ColdAnswers
+from bench.load.cold import TOPIC_ID, VERSIONS, ColdResponses
 from bench.load.frames import frame
 from proxy.wire.api_keys import API_VERSIONS, METADATA
 
-BROKER = ColdAnswers("127.0.0.1", 19092, partitions=3)
+BROKER = ColdResponses("127.0.0.1", 19092, partitions=3)
 
 
 def request(api_key: int, version: int, payload: Any) -> bytes:
@@ -28,17 +28,17 @@ def request(api_key: int, version: int, payload: Any) -> bytes:
 
 
 def respond(api_key: int, version: int, payload: Any) -> Any:
-    answer = BROKER.answer(request(api_key, version, payload))
-    assert answer is not None
-    return decode(answer, api_key, version)
+    response = BROKER.response_to(request(api_key, version, payload))
+    assert response is not None
+    return decode(response, api_key, version)
 
 
-def decode(answer: bytes, api_key: int, version: int) -> Any:
+def decode(frame: bytes, api_key: int, version: int) -> Any:
     schema: Any = load_response_schema(api_key, version)
-    header, length = entity_reader(schema.__header_schema__)(answer, 4)
+    header, length = entity_reader(schema.__header_schema__)(frame, 4)
     assert header.correlation_id == 42
-    response, rest = entity_reader(schema)(answer, 4 + length)
-    assert 4 + length + rest == len(answer)
+    response, rest = entity_reader(schema)(frame, 4 + length)
+    assert 4 + length + rest == len(frame)
     return response
 
 
@@ -67,12 +67,12 @@ def test_api_versions_are_what_the_broker_responses(version: int) -> None:
     assert advertised == VERSIONS
 
 
-def test_an_unknown_api_versions_version_is_answered_at_version_0() -> None:
+def test_an_unknown_api_versions_version_gets_version_0() -> None:
     newest = bytearray(request(API_VERSIONS, 4, ask_api_versions(4)))
     newest[2:4] = b"\x00\x63"
-    answer = BROKER.answer(bytes(newest))
-    assert answer is not None
-    assert decode(answer, API_VERSIONS, 0).error_code == 35
+    response = BROKER.response_to(bytes(newest))
+    assert response is not None
+    assert decode(response, API_VERSIONS, 0).error_code == 35
 
 
 @pytest.mark.parametrize("version", range(13))
@@ -112,5 +112,5 @@ def test_metadata_by_topic_id() -> None:
 
 
 def test_what_is_not_advertised_has_no_response() -> None:
-    assert BROKER.answer(b"\x00\x13\x00\x07" + bytes(8)) is None
-    assert BROKER.answer(b"\x00\x03\x00\x0d" + bytes(8)) is None
+    assert BROKER.response_to(b"\x00\x13\x00\x07" + bytes(8)) is None
+    assert BROKER.response_to(b"\x00\x03\x00\x0d" + bytes(8)) is None

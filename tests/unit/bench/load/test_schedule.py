@@ -10,7 +10,7 @@ from bench.load.schedule import Schedule
 
 
 class World:
-    """Clock, poller and one client: every request is answered `delay` seconds after it was offered."""
+    """Clock, poller and one client: every request gets its response `delay` seconds after it was offered."""
 
     def __init__(self, delay: float) -> None:
         self.now = 100.0
@@ -30,9 +30,9 @@ class World:
         if not self.in_flight or self.in_flight[0][0] > self.now + seconds:
             self.now += seconds
             return 0
-        answered, due = self.in_flight.pop(0)
-        self.now = max(self.now, answered)
-        self.schedule.answered(cast("Client", self), due)
+        response_at, due = self.in_flight.pop(0)
+        self.now = max(self.now, response_at)
+        self.schedule.on_response(cast("Client", self), due)
         return 1
 
     def wait_until_due(self, seconds: float) -> None:

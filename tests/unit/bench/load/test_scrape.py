@@ -26,7 +26,7 @@ def test_pages_in_turn() -> None:
         said = scrape(server.server_port, 0.05)
         server.shutdown()
         thread.join()
-    assert said["answers"] == len(ASKED) > 0
+    assert said["count"] == len(ASKED) > 0
     assert said["bytes"] == 5 * len(ASKED)
     assert 0 < said["slowest_s"] < 10
     assert ASKED[:2] == ["/metrics", "/api/quotas"][: len(ASKED)]

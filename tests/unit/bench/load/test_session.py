@@ -7,11 +7,11 @@ import pytest
 
 from bench.load import frames
 from bench.load.canned import canned_fetch, canned_produce
-from bench.load.cold import ColdAnswers
+from bench.load.cold import ColdResponses
 from bench.load.poller import Poller
 from bench.load.session import Session
 
-COLD = ColdAnswers("127.0.0.1", 19092, partitions=64)
+COLD = ColdResponses("127.0.0.1", 19092, partitions=64)
 
 
 class Broker:
@@ -51,13 +51,13 @@ def produced(correlation_id: int) -> bytes:
     return numbered(canned_produce(2), frames.RESPONSE_CORRELATION, correlation_id)
 
 
-def test_pipelined_requests_are_answered_in_order(broker: Broker) -> None:
+def test_pipelined_requests_get_responses_in_order(broker: Broker) -> None:
     broker.send(b"".join(produce(number) for number in (7, 8, 9)))
     expected = b"".join(produced(number) for number in (7, 8, 9))
     assert broker.client.recv(len(expected), socket.MSG_WAITALL) == expected
 
 
-def test_a_request_in_pieces_is_answered_once_it_is_whole(broker: Broker) -> None:
+def test_a_request_in_pieces_gets_its_response_once_it_is_whole(broker: Broker) -> None:
     request = produce(5)
     for piece in (request[:3], request[3:20], request[20:] + request[:1]):
         broker.send(piece)
@@ -70,8 +70,8 @@ def test_responses_that_the_socket_does_not_take_are_sent_later(broker: Broker) 
     request = frames.fetch_request("t", 1, size)
     for number in range(count):
         broker.send(numbered(request, frames.REQUEST_CORRELATION, number))
-    answer = canned_fetch(1, size)
-    expected = b"".join(numbered(answer, frames.RESPONSE_CORRELATION, number) for number in range(count))
+    response = canned_fetch(1, size)
+    expected = b"".join(numbered(response, frames.RESPONSE_CORRELATION, number) for number in range(count))
     received = bytearray()
     while len(received) < len(expected):
         broker.poller.wait(0)

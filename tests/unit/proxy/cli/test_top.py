@@ -33,17 +33,17 @@ def bucket(kind: str = "producer_byte_rate", **values: Any) -> dict[str, Any]:
 
 
 class Server:
-    """Says what `answer` is, to who shows `token` where there is one."""
+    """Says what `page` is, to who shows `token` where there is one."""
 
     def __init__(self) -> None:
-        self.answer: object = {"quotas": []}
+        self.page: object = {"quotas": []}
         self.token = ""
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 allowed = not server.token or self.headers["Authorization"] == f"Bearer {server.token}"
-                body = json.dumps(server.answer).encode()
+                body = json.dumps(server.page).encode()
                 self.send_response(200 if allowed and self.path == "/api/quotas" else 401)
                 self.end_headers()
                 self.wfile.write(body if allowed else b"")
@@ -93,7 +93,7 @@ def test_buckets_beyond_the_screen_are_counted() -> None:
 
 
 def test_once_prints_the_table(server: Server) -> None:
-    server.answer = {"quotas": [bucket(throttled=True)]}
+    server.page = {"quotas": [bucket(throttled=True)]}
     result = CliRunner().invoke(main, ["top", "--admin", server.url])
     assert (result.exit_code, result.stderr) == (0, "")
     assert "alice" in result.stdout
@@ -113,7 +113,7 @@ def test_token_is_sent(server: Server, tmp_path: Path) -> None:
 
 
 def test_other_servers_are_reported(server: Server) -> None:
-    server.answer = ["something else"]
+    server.page = ["something else"]
     for url, says in (
         (server.url, "is not from a quota proxy"),
         ("http://127.0.0.1:1", "127.0.0.1:1: Connection refused"),
@@ -146,7 +146,7 @@ def test_follow_retries_later_requests(server: Server) -> None:
     def pause(seconds: float) -> None:
         nonlocal looks
         looks += 1
-        server.answer = {1: ["away"], 2: {"quotas": [bucket(entity={"user": "bob"})]}}.get(looks)
+        server.page = {1: ["away"], 2: {"quotas": [bucket(entity={"user": "bob"})]}}.get(looks)
         if looks == 3:
             raise KeyboardInterrupt
 

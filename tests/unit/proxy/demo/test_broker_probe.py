@@ -15,24 +15,24 @@ from proxy.demo.broker_probe import live_brokers
 
 
 def metadata(*node_ids: int) -> bytes:
-    answer = BytesIO()
-    entity_writer(ResponseHeader)(answer, ResponseHeader(correlation_id=0))
+    response = BytesIO()
+    entity_writer(ResponseHeader)(response, ResponseHeader(correlation_id=0))
     brokers = tuple(
         MetadataResponseBroker(node_id=node_id, host="127.0.0.1", port=9000 + node_id, rack=None)
         for node_id in node_ids
     )
     entity_writer(MetadataResponse)(
-        answer,
+        response,
         MetadataResponse(
             throttle_time=timedelta(), brokers=brokers, cluster_id=None, controller_id=1, topics=()
         ),
     )
-    return struct.pack(">i", len(answer.getvalue())) + answer.getvalue()
+    return struct.pack(">i", len(response.getvalue())) + response.getvalue()
 
 
 @contextmanager
-def broker(answer: bytes) -> Iterator[int]:
-    """The port of a socket that sends `answer` to its first client's request, and then closes."""
+def broker(response: bytes) -> Iterator[int]:
+    """The port of a socket that sends `response` to its first client's request, and then closes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -40,7 +40,7 @@ def broker(answer: bytes) -> Iterator[int]:
             with connection, connection.makefile("rb") as request:
                 size = struct.unpack(">i", request.read(4))[0]
                 assert request.read(size)[:4] == struct.pack(">hh", 3, 12)
-                connection.sendall(answer)
+                connection.sendall(response)
 
         thread = Thread(target=serve)
         thread.start()

@@ -42,9 +42,12 @@ def test_a_proxy_that_is_never_ready_is_stopped_and_quoted(
     tmp_path: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded_proxy, "_START_TIMEOUT", 0.0)
-    monkeypatch.setattr(EmbeddedProxy, "_get", lambda *_: (503, "no broker answers"))
+    monkeypatch.setattr(EmbeddedProxy, "_get", lambda *_: (503, "no broker responds"))
     proxy = EmbeddedProxy(nobody, tmp_path, QUOTAS)
-    with pytest.raises(ProxyFailed, match=r"the proxy was not ready within 0 s \(no broker answers\)"), proxy:
+    with (
+        pytest.raises(ProxyFailed, match=r"not ready within 0 s \(no broker responds\)"),
+        proxy,
+    ):
         pass
     with pytest.raises(ProxyFailed, match="the proxy ended with status -9"):
         proxy.check()
@@ -72,15 +75,15 @@ def test_pages_of_the_admin_port_are_read(
     with pytest.raises(OSError, match="refused"):
         proxy.quotas()
     with socket.create_server(("127.0.0.1", proxy.admin_port)) as server:
-        answer = threading.Thread(target=_response, args=(server, b"HTTP/1.0 200 OK\r\n\r\n" + BUCKETS))
-        answer.start()
+        response = threading.Thread(target=_response, args=(server, b"HTTP/1.0 200 OK\r\n\r\n" + BUCKETS))
+        response.start()
         assert proxy.quotas() == [{"kind": "producer_byte_rate"}]
-        answer.join()
-        answer = threading.Thread(target=_response, args=(server, b"SSH-2.0-server\r\n"))
-        answer.start()
+        response.join()
+        response = threading.Thread(target=_response, args=(server, b"SSH-2.0-server\r\n"))
+        response.start()
         with pytest.raises(ConnectionError, match="does not speak HTTP"):
             proxy.quotas()
-        answer.join()
+        response.join()
 
 
 def _response(server: socket.socket, says: bytes) -> None:

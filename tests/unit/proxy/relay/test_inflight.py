@@ -30,9 +30,9 @@ def own(number):
     return Exchange(number, client(), local=True)
 
 
-def answered_at_once(number, answer):
+def with_local_response(number, response):
     exchange = own(number)
-    exchange.local_response = answer
+    exchange.local_response = response
     return exchange
 
 
@@ -77,7 +77,7 @@ def test_an_local_response_is_awaited_and_leaves_in_its_turn():
 
 def test_an_local_response_that_is_there_already_is_not_awaited():
     order = in_flight()
-    order.add(answered_at_once(1, b"mine"))
+    order.add(with_local_response(1, b"mine"))
     assert not order.awaiting_response
     assert taken(order) == [b"mine"]
 
@@ -85,7 +85,7 @@ def test_an_local_response_that_is_there_already_is_not_awaited():
 def test_an_local_response_is_counted():
     total = Bytes()
     order = InFlight(total, RelayOutput())
-    mine = answered_at_once(1, b"mine")
+    mine = with_local_response(1, b"mine")
     order.add(mine)
     assert (total.bytes_out, mine.client.traffic.bytes_out) == (4, 4)
 
@@ -94,7 +94,7 @@ def test_nothing_comes_between_the_parts_of_a_response():
     order = in_flight()
     order.begin_response()
     assert not order.empty
-    order.add(answered_at_once(1, b"mine"))
+    order.add(with_local_response(1, b"mine"))
     assert taken(order) == []
     order.end_response()
     order.send_local()
@@ -108,7 +108,7 @@ def test_a_hold_keeps_all_that_comes_after_it():
     order.delay(5.0)
     order.delay(3.0)
     order.send([b"after"])
-    order.add(answered_at_once(1, b"mine"))
+    order.add(with_local_response(1, b"mine"))
     assert taken(order) == [b"before"]
     assert (order.delayed_until, order.empty) == (5.0, False)
     order.end_delay()

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
-from tests.support.messages.exchanges import answered, fetch, opaque, produce, produced
+from tests.support.messages.exchanges import fetch, opaque, produce, produced, responded
 from tests.support.messages.old_messages import fetch_request, fetch_response
 from tests.support.stories.playbook import EVERYONE, START, new_relay
 
@@ -69,17 +69,17 @@ def test_the_client_is_to_blame_for_its_bytes(data):
     assert caught.value.reason == CLIENT_PROTOCOL_ERROR
 
 
-@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", answered(1)])
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", responded(1)])
 def test_the_broker_is_to_blame_for_its_own(data):
     with pytest.raises(RelayError) as caught:
         new_relay().receive_from_broker(data, START)
     assert caught.value.reason == BROKER_PROTOCOL_ERROR
 
 
-def test_the_client_is_to_blame_for_what_is_read_when_the_broker_has_answered():
+def test_the_client_is_to_blame_for_what_is_read_when_the_broker_has_responded():
     relay = new_relay(intercepted_api_keys=frozenset([42]))
     relay.receive_from_client(opaque(1, 42) + opaque(2, 0, 99), START)
     (own,) = relay.take_intercepted()
     with pytest.raises(RelayError) as caught:
-        relay.answer(own.exchange, answered(1), START)
+        relay.answer(own.exchange, responded(1), START)
     assert caught.value.reason == CLIENT_PROTOCOL_ERROR

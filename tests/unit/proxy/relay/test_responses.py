@@ -10,7 +10,7 @@ from proxy.relay.traffic import Traffic
 from proxy.wire.errors import FrameTooLarge, Malformed, Short
 from proxy.wire.registry import WITHOUT_INTERCEPTED
 from proxy.wire.topic_names import TopicNames
-from tests.support.messages.exchanges import answered, fetched
+from tests.support.messages.exchanges import fetched, responded
 from tests.support.messages.kio_messages import Ports, framed
 from tests.support.messages.reading import request_view
 from tests.support.stories.playbook import START, engine
@@ -53,8 +53,8 @@ def test_a_large_response_leaves_once_its_first_part_is_there():
     [
         (b"\x80\0\0\0", FrameTooLarge),
         (framed(b"\0\0"), Short),
-        (answered(2), Malformed),
-        (answered(1, b""), Short),
+        (responded(2), Malformed),
+        (responded(1, b""), Short),
     ],
 )
 def test_what_cannot_be_read(data, error):
@@ -68,7 +68,7 @@ def test_a_response_to_what_the_proxy_asked_is_not_for_the_client(size):
     local = Exchange(5, side.client, local=True)
     side.in_flight.add(local)
     side.in_flight.ask(local)
-    response = answered(5, bytes(size))
+    response = responded(5, bytes(size))
     half = len(response) // 2
     assert side.receive(response[:half]) == b""
     assert side.output.broker_responses == []

@@ -71,6 +71,6 @@ async def test_probes_need_no_token() -> None:
 
 async def test_the_response_says_which_credentials_are_missing() -> None:
     async with client("127.0.0.1") as asked:
-        answer = await asked.post("/api/quotas")
-        assert "admin.token_file" in (await answer.json())["error"]
-        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        response = await asked.post("/api/quotas")
+        assert "admin.token_file" in (await response.json())["error"]
+        assert response.headers["WWW-Authenticate"] == "Bearer"

@@ -26,15 +26,15 @@ def site(problems: list[str], warnings: list[str], buckets: list[tuple[int, Buck
     [
         ([], [], 200),
         ([], ["the topic is away"], 200),
-        (["no broker answers"], [], 503),
-        (["no broker answers"], ["the topic is away"], 503),
+        (["no broker responds"], [], 503),
+        (["no broker responds"], ["the topic is away"], 503),
     ],
 )
 async def test_readyz(problems: list[str], warnings: list[str], status: int) -> None:
     async with site(problems, warnings, []) as client:
-        answer = await client.get("/readyz")
-        assert answer.status == status
-        assert await answer.json() == {
+        response = await client.get("/readyz")
+        assert response.status == status
+        assert await response.json() == {
             "ready": status == 200,
             "problems": problems,
             "warnings": warnings,
@@ -53,9 +53,9 @@ async def test_readyz_has_no_details_without_the_token(token: str, detail: bool)
         guard=Guard("0.0.0.0", lambda: "t0ken"),
     )
     async with TestClient(TestServer(pages.application())) as client:
-        answer = await client.get("/readyz", headers={"Authorization": f"Bearer {token}"})
-        assert answer.status == 503
-        assert ("secret host" in await answer.text()) is detail
+        response = await client.get("/readyz", headers={"Authorization": f"Bearer {token}"})
+        assert response.status == 503
+        assert ("secret host" in await response.text()) is detail
 
 
 async def test_a_bucket_of_all_brokers() -> None:
@@ -69,8 +69,8 @@ async def test_a_bucket_of_all_brokers() -> None:
         throttle_seconds=0.0,
     )
     async with site([], [], [(ALL_BROKERS, state)]) as client:
-        answer = await (await client.get("/api/quotas")).json()
-    assert [bucket["broker"] for bucket in answer["quotas"]] == [None]
+        response = await (await client.get("/api/quotas")).json()
+    assert [bucket["broker"] for bucket in response["quotas"]] == [None]
 
 
 async def test_quotas() -> None:
@@ -102,8 +102,8 @@ async def test_quotas() -> None:
         ),
     ]
     async with site([], [], states) as client:
-        answer = await (await client.get("/api/quotas")).json()
-    first, second = answer["quotas"]
+        response = await (await client.get("/api/quotas")).json()
+    first, second = response["quotas"]
     assert first == {
         "kind": "producer_byte_rate",
         "broker": 1,
@@ -135,8 +135,8 @@ async def test_many_quotas_are_one_response() -> None:
         for n in range(1201)
     ]
     async with site([], [], states) as client:
-        answer = await (await client.get("/api/quotas")).json()
-    assert [bucket["entity"]["user"] for bucket in answer["quotas"]] == [f"u{n}" for n in range(1201)]
+        response = await (await client.get("/api/quotas")).json()
+    assert [bucket["entity"]["user"] for bucket in response["quotas"]] == [f"u{n}" for n in range(1201)]
 
 
 async def test_metrics_in_the_requested_format() -> None:
@@ -152,6 +152,6 @@ async def test_metrics_in_the_requested_format() -> None:
         assert plain.content_type == "text/plain"
         assert "up 1.0\n" in await plain.text()
         accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
-        answer = await client.get("/metrics", headers=accept)
-        assert answer.content_type == "application/openmetrics-text"
-        assert (await answer.text()).endswith("# EOF\n")
+        response = await client.get("/metrics", headers=accept)
+        assert response.content_type == "application/openmetrics-text"
+        assert (await response.text()).endswith("# EOF\n")

@@ -14,7 +14,7 @@ class Cluster:
         self.names = {}
         self.view = ClusterView("", {}, self.names)
         self.wanted = []
-        self.answers = True
+        self.responds = True
 
     def awaits_name(self, topic_id):
         return False
@@ -47,8 +47,8 @@ def test_a_name_is_awaited_from_when_it_is_wanted():
     assert not names.awaits(ID)
     names.name(ID)
     assert names.awaits(ID)
-    cluster.answers = False
+    cluster.responds = False
     assert not names.awaits(ID)
-    cluster.answers = True
+    cluster.responds = True
     names.ask()
     assert not names.awaits(ID), "from now on the cluster says it"

@@ -93,7 +93,7 @@ def test_the_wait_is_known_from_v1_on(version):
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_a_broker_that_does_not_know_the_version_answers_in_v0s_form(version):
+def test_a_broker_that_does_not_know_the_version_responds_in_v0s_form(version):
     """KIP-511: error 35 and, since Kafka 2.4, the versions of ApiVersions; there is no wait in it."""
     body = b"\0\x23" + b"\0\0\0\3" + bytes.fromhex("001200000003" + "000000000063" + "004e00000000")
     frame = framed(b"\0\0\0\1" + body)

@@ -6,7 +6,7 @@ from proxy.wire.fetch_rewrite import FetchRewrite, Watermarks
 from proxy.wire.reader import Reader
 
 
-def answer(added=b""):
+def rewrite(added=b""):
     made = FetchRewrite(11)
     made.session_mask = 0xFF
     made.added = added
@@ -21,11 +21,11 @@ def head(error_code=0, session_id=5, topics=2):
 @pytest.mark.parametrize(
     ("made", "read", "edits"),
     [
-        (answer(), head(), [(2, i32(5 ^ 0xFF))]),
-        (answer(), head(session_id=0), []),
-        (answer(b"+"), head(session_id=0), [(6, i32(3) + b"+")]),
-        (answer(b"+"), head(topics=0), [(2, i32(5 ^ 0xFF))]),
-        (answer(b"+"), head(error_code=71, session_id=0), []),
+        (rewrite(), head(), [(2, i32(5 ^ 0xFF))]),
+        (rewrite(), head(session_id=0), []),
+        (rewrite(b"+"), head(session_id=0), [(6, i32(3) + b"+")]),
+        (rewrite(b"+"), head(topics=0), [(2, i32(5 ^ 0xFF))]),
+        (rewrite(b"+"), head(error_code=71, session_id=0), []),
     ],
 )
 def test_the_head_is_changed(made, read, edits):
@@ -38,11 +38,11 @@ def test_the_head_is_changed(made, read, edits):
 
 def test_a_head_of_which_a_part_is_missing_is_short():
     with pytest.raises(Short):
-        answer().read_head(Reader([head()[:-1]]), [])
+        rewrite().read_head(Reader([head()[:-1]]), [])
 
 
 def test_only_what_is_watched_is_noted():
-    made = answer()
+    made = rewrite()
     marks = Watermarks()
     made.watched = {b"hot": {1: marks}}
     assert made.marks(b"hot", 1) is marks

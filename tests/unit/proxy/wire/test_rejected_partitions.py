@@ -13,7 +13,7 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.reader import Reader
-from proxy.wire.rejected_partitions import Rejection, answer, cut, restore
+from proxy.wire.rejected_partitions import Rejection, cut, local_response, restore
 from tests.support.messages.exchanges import produce, produced
 from tests.support.messages.kio_messages import (
     has_address,
@@ -144,7 +144,9 @@ def name_of(topic):
 def test_a_response_of_our_own_says_so_of_each_partition(version, data):
     request = some_request(data, version)
     view = read_request([request_frame(request, 7)])
-    got = read_frame(response_type(PRODUCE, version), answer(view, Rejection(view.items, 89, MESSAGE), 1500))
+    got = read_frame(
+        response_type(PRODUCE, version), local_response(view, Rejection(view.items, 89, MESSAGE), 1500)
+    )
     assert got.throttle_time.total_seconds() == 1.5
     wanted = [(name_of(of), part.index) for of in request.topic_data for part in of.partition_data]
     told = [(name_of(of), part.index) for of in got.responses for part in of.partition_responses]
@@ -164,7 +166,7 @@ def test_the_oldest_response_ends_with_its_topics():
     other[0].topic = "another"
     restore(frame, len(frame[0]) - told.body_size, told, Rejection(other, 19, ""))
     got = b"".join(apply(frame, with_length(told.edits, len(frame[0]) - 4)))
-    mine = answer(view, Rejection(other, 19, ""), 0)
+    mine = local_response(view, Rejection(other, 19, ""), 0)
     assert got[12:].endswith(mine[12:])
     assert int.from_bytes(got[8:12], "big") == 2
     assert int.from_bytes(got[:4], "big") == len(got) - 4

@@ -268,10 +268,10 @@ async def test_limits_may_outlive_their_topics() -> None:
 
 async def test_unavailable_store() -> None:
     kit = Kit()
-    kit.log.problem = "no broker answers"
+    kit.log.problem = "no broker responds"
     response = await kit.send(create({"t": {RATE: "5"}, "u": {}}))
     assert [(topic.name, topic.error_code.value) for topic in response.topics] == [("t", 7), ("u", 0)]
-    assert "no broker answers" in response.topics[0].error_message
+    assert "no broker responds" in response.topics[0].error_message
     assert list(kit.asked()) == ["u"]
     kit.log.problem = ""
     kit.log.failure = StoreUnavailable("it went away")

@@ -97,24 +97,24 @@ class FakeBroker:
 
     def _response(self, frame: bytes) -> bytes:
         api_key = int.from_bytes(frame[:2], "big")
-        answer: ResponsePayload
+        response: ResponsePayload
         if api_key == API_VERSIONS:
             header, _ = entity_reader(OldHeader)(frame, 0)
-            answer = self._versions()
+            response = self._versions()
         elif api_key == DESCRIBE:
             schema = describe_request.DescribeClientQuotasRequest
             header, at = entity_reader(schema.__header_schema__)(frame, 0)
-            answer = self._describe(entity_reader(schema)(frame, at)[0])
+            response = self._describe(entity_reader(schema)(frame, at)[0])
         else:
             assert api_key == ALTER
             other = alter_request.AlterClientQuotasRequest
             header, at = entity_reader(other.__header_schema__)(frame, 0)
-            answer = self._alter(entity_reader(other)(frame, at)[0])
+            response = self._alter(entity_reader(other)(frame, at)[0])
         out = io.BytesIO()
-        entity_writer(answer.__header_schema__)(
-            out, answer.__header_schema__(correlation_id=header.correlation_id)
+        entity_writer(response.__header_schema__)(
+            out, response.__header_schema__(correlation_id=header.correlation_id)
         )
-        entity_writer(type(answer))(out, answer)
+        entity_writer(type(response))(out, response)
         return len(out.getvalue()).to_bytes(4, "big") + out.getvalue()
 
     def _versions(self) -> api_versions.ApiVersionsResponse:

@@ -6,7 +6,7 @@ from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.client import MAX_OPS, batches
 
 CONTROLLER_RECORDS = 10_000
-"""Kafka's controller answers POLICY_VIOLATION to a request that writes more."""
+"""Kafka's controller returns POLICY_VIOLATION for a request that writes more."""
 
 
 def entry(number: int, ops: int = 1) -> EntityAlteration:

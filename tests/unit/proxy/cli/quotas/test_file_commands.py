@@ -92,18 +92,18 @@ def test_import_and_diff_ignore_temporary_quotas(filled: FakeBroker, file: Path)
     assert filled.quotas == {ALICE: {"producer_byte_rate": 1e6}}
 
 
-@pytest.mark.parametrize(("options", "answer"), [(["--yes"], None), ([], "y\n")])
-def test_import_with_prune(options: list[str], answer: str | None, filled: FakeBroker, file: Path) -> None:
-    assert quotas(filled, "import", str(file), "--prune", *options, input=answer).exit_code == 0
+@pytest.mark.parametrize(("options", "typed"), [(["--yes"], None), ([], "y\n")])
+def test_import_with_prune(options: list[str], typed: str | None, filled: FakeBroker, file: Path) -> None:
+    assert quotas(filled, "import", str(file), "--prune", *options, input=typed).exit_code == 0
     assert filled.quotas == {
         ALICE: {"producer_byte_rate": 2.0},
         (("user", "bob"),): {"producer_byte_rate": 3.0},
     }
 
 
-@pytest.mark.parametrize("answer", ["n\n", ""])
-def test_prune_asks_for_confirmation(answer: str, filled: FakeBroker, file: Path) -> None:
-    result = quotas(filled, "import", str(file), "--prune", input=answer)
+@pytest.mark.parametrize("typed", ["n\n", ""])
+def test_prune_asks_for_confirmation(typed: str, filled: FakeBroker, file: Path) -> None:
+    result = quotas(filled, "import", str(file), "--prune", input=typed)
     assert result.exit_code == 1
     assert "Remove 3 quotas of 3 entities?" in result.stderr
     assert filled.quotas == QUOTAS

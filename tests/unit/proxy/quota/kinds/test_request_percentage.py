@@ -109,7 +109,7 @@ def test_a_wait_that_the_client_requested_is_not_charged(api_key, max_wait_ms, s
 
 
 def test_an_idle_consumer_is_not_throttled():
-    """It asks again and again, and is answered when its max_wait_ms is over, or when something has come."""
+    """It asks again and again; a response comes with new records, or when max_wait_ms is over."""
     quota = quota_of(limits(5.0))
     for step in range(200):
         waited = 0.5015 if step % 2 else 0.27
@@ -155,9 +155,9 @@ def test_a_client_that_obeys_throttling_stays_at_its_percentage(algorithm, perce
         now = min(free_at)
         connection = free_at.index(now)
         busy[int(now)] += 0.02
-        answered = now + 0.02
-        wait = engine.charge(request, response, WHO, answered).throttle_seconds
-        free_at[connection] = answered + wait
+        response_at = now + 0.02
+        wait = engine.charge(request, response, WHO, response_at).throttle_seconds
+        free_at[connection] = response_at + wait
     assert sum(busy[12:]) / 48 == pytest.approx(percent / 100, rel=0.15)
 
 

@@ -62,6 +62,6 @@ def test_what_no_quota_is_about_passes():
 def test_one_that_cannot_go_on_is_answered():
     asking = Asking()
     assert not asking.forwards({(HOT, 0): 1}, session=(77, 3))
-    answer = read_frame(response_type(FETCH, VERSION), b"".join(asking.output.to_client))
-    assert answer.error_code == ErrorCode.invalid_fetch_session_epoch
+    response = read_frame(response_type(FETCH, VERSION), b"".join(asking.output.to_client))
+    assert response.error_code == ErrorCode.invalid_fetch_session_epoch
     assert (asking.gate.waiting, asking.in_flight.empty) == (False, True)

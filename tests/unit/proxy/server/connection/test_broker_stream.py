@@ -17,14 +17,14 @@ from proxy.relay.traffic import Traffic
 from proxy.server.connection import broker_stream
 from proxy.server.connection.connection import Connection
 from proxy.server.connection.splice import SPLICE
-from tests.support.messages.exchanges import answered, fetch, fetch_response, fetched, opaque
+from tests.support.messages.exchanges import fetch, fetch_response, fetched, opaque, responded
 from tests.support.messages.kio_messages import Ports, response_frame
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
 }
-ANSWER = response_frame(fetch_response(12, bytes(range(256)) * (20 << 12)), 1)
+RESPONSE = response_frame(fetch_response(12, bytes(range(256)) * (20 << 12)), 1)
 """20 MiB, more than sockets hold."""
 
 
@@ -86,16 +86,18 @@ class ConnectionHost:
 
 
 async def served(
-    answer: bytes | Sequence[bytes], client: Callable[[int], Awaitable[bytes | None]], cut_short: bool = False
+    response: bytes | Sequence[bytes],
+    client: Callable[[int], Awaitable[bytes | None]],
+    cut_short: bool = False,
 ) -> tuple[bytes | None, ConnectionHost]:
-    """What the client makes of a broker that answers its first bytes so, and closes when the client has.
+    """What the client makes of a broker that responds so to its first bytes, and closes when the client has.
 
     In pieces: each is on its way before the next. `cut_short`: the broker closes right behind them.
     """
 
     async def broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1 << 16)
-        for piece in [answer] if isinstance(answer, bytes) else answer:
+        for piece in [response] if isinstance(response, bytes) else response:
             writer.write(piece)
             await asyncio.sleep(0)
         if not cut_short:
@@ -130,13 +132,13 @@ async def all_of(
 @pytest.mark.usefixtures("ways")
 @pytest.mark.parametrize("pause", [0.0, 0.002], ids=["fast", "slow"])
 def test_a_large_response_and_what_follows_it(loop: asyncio.AbstractEventLoop, pause: float) -> None:
-    answer = ANSWER + answered(2)
+    response = RESPONSE + responded(2)
     got, owner = loop.run_until_complete(
-        served(answer, lambda port: all_of(port, len(answer), lambda size: pause))
+        served(response, lambda port: all_of(port, len(response), lambda size: pause))
     )
     assert isinstance(got, bytes)
-    assert hashlib.sha256(got).digest() == hashlib.sha256(answer).digest()
-    assert owner.traffic.total.bytes_out == len(answer)
+    assert hashlib.sha256(got).digest() == hashlib.sha256(response).digest()
+    assert owner.traffic.total.bytes_out == len(response)
     assert owner.ended_with == ["client_closed"]
 
 
@@ -145,8 +147,8 @@ def test_on_uvloop_most_of_it_is_spliced_or_read_into_our_own_buffer() -> None:
     loop = uvloop.new_event_loop()
     size = len(broker_stream.BUFFER)
     broker_stream.BUFFER[:] = bytes(size)
-    answer = ANSWER + answered(2)
-    loop.run_until_complete(served(answer, lambda port: all_of(port, len(answer), lambda size: 0.0)))
+    response = RESPONSE + responded(2)
+    loop.run_until_complete(served(response, lambda port: all_of(port, len(response), lambda size: 0.0)))
     loop.close()
     assert bytes(broker_stream.BUFFER[:512]) != bytes(512)
     rest = bytes(broker_stream.BUFFER[broker_stream.HEAD_BYTES :])
@@ -162,22 +164,22 @@ def test_responses_large_and_small_that_come_in_any_pieces(
     chance = random.Random(seed)
     sizes = [chance.choice([200, 7_000, 40_000, 70_000, 300_000, 1_000_000, 1_500_000]) for _ in range(12)]
     requests = b"".join(fetch(number, version=12) for number in range(len(sizes)))
-    answer = b"".join(fetched(number, size, version=12) for number, size in enumerate(sizes))
+    response = b"".join(fetched(number, size, version=12) for number, size in enumerate(sizes))
     pieces, at = [], 0
-    while at < len(answer):
+    while at < len(response):
         size = chance.choice([1, 100, 4_096, 8_192, 8_193, 50_000, 400_000])
-        pieces.append(answer[at : at + size])
+        pieces.append(response[at : at + size])
         at += size
     got, owner = loop.run_until_complete(
-        served(pieces, lambda port: all_of(port, len(answer), lambda size: 0.0, requests))
+        served(pieces, lambda port: all_of(port, len(response), lambda size: 0.0, requests))
     )
     assert isinstance(got, bytes)
-    assert hashlib.sha256(got).digest() == hashlib.sha256(answer).digest()
-    assert owner.traffic.total.bytes_out == len(answer)
+    assert hashlib.sha256(got).digest() == hashlib.sha256(response).digest()
+    assert owner.traffic.total.bytes_out == len(response)
 
 
 @pytest.mark.usefixtures("ways")
-@pytest.mark.parametrize("size", [3_000_000, len(ANSWER) - 1])
+@pytest.mark.parametrize("size", [3_000_000, len(RESPONSE) - 1])
 def test_a_broker_that_closes_in_the_middle(loop: asyncio.AbstractEventLoop, size: int) -> None:
     """What it has sent is delivered, and then the client's connection ends too."""
 
@@ -188,36 +190,36 @@ def test_a_broker_that_closes_in_the_middle(loop: asyncio.AbstractEventLoop, siz
         writer.close()
         return got
 
-    got, owner = loop.run_until_complete(served(ANSWER[:size], until_its_end, cut_short=True))
-    assert got == ANSWER[:size]
+    got, owner = loop.run_until_complete(served(RESPONSE[:size], until_its_end, cut_short=True))
+    assert got == RESPONSE[:size]
     assert owner.ended_with == ["broker_closed"]
 
 
 @pytest.mark.usefixtures("ways")
 def test_a_client_that_does_not_read_holds_up_nobody(loop: asyncio.AbstractEventLoop) -> None:
-    answer = ANSWER + answered(2)
+    response = RESPONSE + responded(2)
 
     async def two(port: int) -> bytes:
         idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 12)
         idle_writer.write(TWO_REQUESTS)
         got = await idle_reader.readexactly(100)
-        assert await all_of(port, len(answer), lambda size: 0.0) == answer
-        got += await idle_reader.readexactly(len(answer) - 100)
+        assert await all_of(port, len(response), lambda size: 0.0) == response
+        got += await idle_reader.readexactly(len(response) - 100)
         idle_writer.close()
         return got
 
-    got, owner = loop.run_until_complete(served(answer, two))
-    assert got == answer
-    assert owner.traffic.total.bytes_out == 2 * len(answer)
+    got, owner = loop.run_until_complete(served(response, two))
+    assert got == response
+    assert owner.traffic.total.bytes_out == 2 * len(response)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc")
 def test_no_more_files_are_open_afterwards(loop: asyncio.AbstractEventLoop) -> None:
     """One pipe serves all connections."""
-    answer = ANSWER + answered(2)
+    response = RESPONSE + responded(2)
     opened = set()
     for _ in range(3):
-        loop.run_until_complete(served(answer, lambda port: all_of(port, len(answer), lambda size: 0.0)))
+        loop.run_until_complete(served(response, lambda port: all_of(port, len(response), lambda size: 0.0)))
         opened.add(len(os.listdir("/proc/self/fd")))
     assert len(opened) == 1
 
@@ -230,17 +232,17 @@ def test_a_client_that_goes_in_the_middle(loop: asyncio.AbstractEventLoop) -> No
         await reader.readexactly(1 << 20)
         writer.transport.abort()
 
-    _, owner = loop.run_until_complete(served(ANSWER, impatient))
+    _, owner = loop.run_until_complete(served(RESPONSE, impatient))
     assert len(owner.ended_with) == 1
 
 
 def test_a_connection_that_is_over_leaves_nothing_to_collect(loop: asyncio.AbstractEventLoop) -> None:
-    answer = ANSWER + answered(2)
+    response = RESPONSE + responded(2)
     gc.collect()
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
-        loop.run_until_complete(served(answer, lambda port: all_of(port, len(answer), lambda size: 0.0)))
+        loop.run_until_complete(served(response, lambda port: all_of(port, len(response), lambda size: 0.0)))
         gc.collect()
         left = {type(each).__module__ for each in gc.garbage}
     finally:

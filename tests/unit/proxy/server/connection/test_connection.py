@@ -1,4 +1,4 @@
-"""Connection on real sockets: served late where it has to wait, and answered where the proxy answers."""
+"""Connection on real sockets: it serves late where it has to wait, and delivers local responses."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ from tests.support.messages.kio_messages import Ports, framed, request_frame, re
 
 OWN: int = 49
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)
-ANSWER = framed(b"a response")
+LOCAL_RESPONSE = framed(b"a response")
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
@@ -61,7 +61,7 @@ class ConnectionHost:
         self.intercepted.append((connection, request))
         self.asked_at = asyncio.get_running_loop().time()
         self.asked.set()
-        asyncio.get_running_loop().call_later(self._answers_in, connection.answer, request, ANSWER)
+        asyncio.get_running_loop().call_later(self._answers_in, connection.answer, request, LOCAL_RESPONSE)
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         raise AssertionError("no broker is asked")
@@ -122,7 +122,7 @@ def ask(port: int, *, shut_down: bool = False) -> bytes:
 
 def test_what_the_proxy_responses(loop: asyncio.AbstractEventLoop) -> None:
     owner = ConnectionHost()
-    assert run(loop, owner, ask) == ANSWER
+    assert run(loop, owner, ask) == LOCAL_RESPONSE
     [(_, request)] = owner.intercepted
     assert request.header.api_key == OWN
     assert request.frame == REQUEST[4:]
@@ -153,14 +153,14 @@ def test_a_client_that_leaves_responses_unread_is_not_read_from(loop: asyncio.Ab
         async with server, asyncio.timeout(30):
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
             writer.write(REQUEST)
-            assert await reader.readexactly(len(ANSWER)) == ANSWER
+            assert await reader.readexactly(len(LOCAL_RESPONSE)) == LOCAL_RESPONSE
             [(connection, _)] = owner.intercepted
             client = connection._client
             reading = [client.is_reading()]
             connection.pause_writing()
             reading.append(client.is_reading())
             writer.write(REQUEST)
-            assert await reader.readexactly(len(ANSWER)) == ANSWER
+            assert await reader.readexactly(len(LOCAL_RESPONSE)) == LOCAL_RESPONSE
             reading.append(client.is_reading())
             connection.resume_writing()
             reading.append(client.is_reading())
@@ -173,14 +173,14 @@ def test_a_client_that_leaves_responses_unread_is_not_read_from(loop: asyncio.Ab
 
 def test_a_connection_that_waits_is_served_then(loop: asyncio.AbstractEventLoop) -> None:
     owner = ConnectionHost(wait=0.4)
-    assert run(loop, owner, ask) == ANSWER
+    assert run(loop, owner, ask) == LOCAL_RESPONSE
     assert waited_ms(owner) >= 400
     assert owner.ended_with == ["client_closed"]
 
 
 def test_one_that_sends_no_more_is_served_too(loop: asyncio.AbstractEventLoop) -> None:
     owner = ConnectionHost(wait=0.3)
-    assert run(loop, owner, lambda port: ask(port, shut_down=True)) == ANSWER
+    assert run(loop, owner, lambda port: ask(port, shut_down=True)) == LOCAL_RESPONSE
     assert waited_ms(owner) >= 300
 
 

@@ -12,7 +12,7 @@ from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.server.connection.connection import Connection
-from tests.support.messages.exchanges import answered, opaque
+from tests.support.messages.exchanges import opaque, responded
 from tests.support.messages.kio_messages import LENGTH, Ports
 
 OWN: int = 49
@@ -71,7 +71,7 @@ class ConnectionHost:
 
 
 class Broker:
-    """Keeps what it gets, and answers when told to."""
+    """Keeps what it gets, and responds when told to."""
 
     def __init__(self) -> None:
         self.got = b""
@@ -135,34 +135,34 @@ class Stage:
 async def ask_and_response(connection: Connection, request: Intercepted) -> None:
     """The broker's response, said once more."""
     payload = await connection.ask(request, QUESTION)
-    connection.answer(request, answered(7, payload[LENGTH:] * 2))
+    connection.answer(request, responded(7, payload[LENGTH:] * 2))
 
 
 async def test_the_brokers_response_comes_to_who_asks() -> None:
     async with asyncio.timeout(20), Stage(ask_and_response) as stage:
         stage.writer.write(opaque(7, OWN) + opaque(8, OTHER))
         await stage.broker.wait_for(QUESTION)
-        stage.broker.send(answered(7, b"no"))
-        assert await stage.receive() == answered(7, b"nono")
+        stage.broker.send(responded(7, b"no"))
+        assert await stage.receive() == responded(7, b"nono")
         await stage.broker.wait_for(QUESTION + opaque(8, OTHER))
-        stage.broker.send(answered(8))
-        assert await stage.receive() == answered(8)
+        stage.broker.send(responded(8))
+        assert await stage.receive() == responded(8)
 
 
 async def ask_twice(connection: Connection, request: Intercepted) -> None:
     first = await connection.ask(request, QUESTION)
     second = await connection.ask(request, QUESTION)
-    connection.answer(request, answered(7, first[LENGTH:] + second[LENGTH:]))
+    connection.answer(request, responded(7, first[LENGTH:] + second[LENGTH:]))
 
 
 async def test_one_question_after_the_other() -> None:
     async with asyncio.timeout(20), Stage(ask_twice) as stage:
         stage.writer.write(opaque(7, OWN))
         await stage.broker.wait_for(QUESTION)
-        stage.broker.send(answered(7, b"first"))
+        stage.broker.send(responded(7, b"first"))
         await stage.broker.wait_for(QUESTION * 2)
-        stage.broker.send(answered(7, b"second"))
-        assert await stage.receive() == answered(7, b"firstsecond")
+        stage.broker.send(responded(7, b"second"))
+        assert await stage.receive() == responded(7, b"firstsecond")
 
 
 async def test_who_asks_gets_the_response_though_the_client_has_gone() -> None:
@@ -171,7 +171,7 @@ async def test_who_asks_gets_the_response_though_the_client_has_gone() -> None:
         stage.writer.write(opaque(7, OWN))
         await stage.broker.wait_for(QUESTION)
         stage.writer.transport.abort()
-        stage.broker.send(answered(7, b"no"))
+        stage.broker.send(responded(7, b"no"))
         await stage.owner.tasks[0]
         await until(lambda: stage.owner.ended_with == ["client_closed"])
 
@@ -203,7 +203,7 @@ async def test_nobody_can_ask_when_the_connection_is_over() -> None:
 
 
 async def answer_late(connection: Connection, request: Intercepted) -> None:
-    connection.answer(request, answered(7), throttle_seconds=0.2, delayed=request.header.api_version == 0)
+    connection.answer(request, responded(7), throttle_seconds=0.2, delayed=request.header.api_version == 0)
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -212,12 +212,12 @@ async def test_a_wait_and_a_response_that_waits_as_well(version: int) -> None:
     async with asyncio.timeout(20), Stage(answer_late) as stage:
         started = loop.time()
         stage.writer.write(opaque(7, OWN, version) + opaque(8, OTHER))
-        assert await stage.receive() == answered(7)
+        assert await stage.receive() == responded(7)
         if version == 0:
             assert loop.time() - started >= 0.19
         else:
             assert stage.broker.got == b"", "muted"
         await stage.broker.wait_for(opaque(8, OTHER))
         assert loop.time() - started >= 0.19
-        stage.broker.send(answered(8))
-        assert await stage.receive() == answered(8)
+        stage.broker.send(responded(8))
+        assert await stage.receive() == responded(8)

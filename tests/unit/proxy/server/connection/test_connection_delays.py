@@ -19,7 +19,7 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
 }
-ANSWERS: Final = 64
+RESPONSES: Final = 64
 SIZE: Final = 1_000_000
 WAIT: Final = 0.5
 QUOTA: Final = {EVERYONE: {"consumer_byte_rate": SIZE / (1 + WAIT)}}
@@ -29,7 +29,7 @@ BUFFERED: Final = 24_000_000
 
 
 class Broker(asyncio.Protocol):
-    """Answers every fetch of Fetch v0 before it has read any."""
+    """Responds to every fetch of Fetch v0 before it has read any."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
@@ -40,7 +40,7 @@ class Broker(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         assert self.transport is not None
-        for number in range(ANSWERS):
+        for number in range(RESPONSES):
             self.transport.write(fetch_response(0, number, {TOPIC: {0: bytes(SIZE)}}))
 
     @property
@@ -92,7 +92,7 @@ def test_delayed_responses_stay_at_the_broker(loop: asyncio.AbstractEventLoop) -
         server = await loop.create_server(lambda: Connection(owner, 1, loop), "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
         started = time.monotonic()
-        for number in range(ANSWERS):
+        for number in range(RESPONSES):
             writer.write(fetch_request(0, number, {TOPIC: {0: SIZE}}))
         try:
             await reader.readexactly(4)
@@ -108,4 +108,4 @@ def test_delayed_responses_stay_at_the_broker(loop: asyncio.AbstractEventLoop) -
 
     waited, unsent = loop.run_until_complete(asyncio.wait_for(story(), 30))
     assert waited >= WAIT * 0.9
-    assert unsent > ANSWERS * SIZE - BUFFERED
+    assert unsent > RESPONSES * SIZE - BUFFERED

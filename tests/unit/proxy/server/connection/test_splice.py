@@ -102,7 +102,7 @@ def test_what_the_target_does_not_take_comes_back(splice: Splice, pairs: tuple[P
 def test_a_client_that_has_gone_gets_nothing(splice: Splice, pairs: tuple[Pair, Pair]) -> None:
     (broker, source), (target, client) = pairs
     client.close()
-    target.sendall(b"answered with a reset")
+    target.sendall(b"the peer resets")
     assert select.select([target], [], [], 30)[0]
     broker.sendall(b"for nobody")
     taken = splice.fill(NOTHING, readable(source), 100)

@@ -60,7 +60,7 @@ def test_brokers_get_their_ports_before_the_bootstrap_port_opens() -> None:
     assert kit.sockets.bootstrap_open
 
 
-def test_a_listener_has_a_problem_until_its_cluster_answers_and_its_port_is_open() -> None:
+def test_a_listener_has_a_problem_until_its_cluster_responds_and_its_port_is_open() -> None:
     kit = Kit()
     cluster = kit.discovery.cluster
     assert kit.discovery.problems() == [f"clients: {cluster.problem}"]

@@ -27,7 +27,7 @@ from tests.support.process.certificates import Authority
 
 OWN: int = 49
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)
-ANSWER = framed(b"a response")
+LOCAL_RESPONSE = framed(b"a response")
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
@@ -74,7 +74,7 @@ class Gateway:
         )
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
-        connection.answer(request, ANSWER)
+        connection.answer(request, LOCAL_RESPONSE)
 
     def failed(self, connection: Connection, error: RelayError) -> None:
         pass
@@ -151,7 +151,7 @@ def test_a_client_is_served(
     loop: asyncio.AbstractEventLoop, authority: Authority, certificate: str | None
 ) -> None:
     gateway = Gateway()
-    assert run(loop, gateway, authority, lambda port: ask(authority, port, certificate)) == ANSWER
+    assert run(loop, gateway, authority, lambda port: ask(authority, port, certificate)) == LOCAL_RESPONSE
     assert gateway.ended_with == ["client_closed"]
     assert [shown is None for shown in gateway.certificates] == [certificate is None]
     assert (gateway.failures, gateway.inside) == ([], 0)
@@ -259,6 +259,6 @@ def test_a_client_that_is_not_admitted(loop: asyncio.AbstractEventLoop, authorit
 def test_a_client_that_is_throttled(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
     gateway = Gateway(wait=0.3)
     started = loop.time()
-    assert run(loop, gateway, authority, lambda port: ask(authority, port)) == ANSWER
+    assert run(loop, gateway, authority, lambda port: ask(authority, port)) == LOCAL_RESPONSE
     # uvloop's clock has whole milliseconds.
     assert round((loop.time() - started) * 1000) >= 300

@@ -1,4 +1,4 @@
-"""The sink of events in a topic, where no cluster answers; the integration tests have one that does."""
+"""The sink of events in a topic, where no cluster responds; the integration tests have one that does."""
 
 import socket
 

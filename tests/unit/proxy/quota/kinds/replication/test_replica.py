@@ -51,7 +51,7 @@ def test_the_batch_size_is_learned_from_responses():
     replica.got_nothing()
     assert replica.batch_bytes == 1000
     replica.see(item(0, 10, 700), 1.0)
-    assert replica.batch_bytes == 700, "the leader's own answer has told"
+    assert replica.batch_bytes == 700, "the leader's own response says so"
 
 
 def test_an_unbounded_response_does_not_show_the_batch_size():

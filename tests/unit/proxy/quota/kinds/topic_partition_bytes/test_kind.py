@@ -58,7 +58,7 @@ def fetch(of, now=0.0, api_key=FETCH, who=WHO, replica_id=-1):
     return of.admit(request, who, now)
 
 
-def answer(of, *sizes, now=0.0, api_key=FETCH, topic="orders", replica_id=-1):
+def charge(of, *sizes, now=0.0, api_key=FETCH, topic="orders", replica_id=-1):
     request = RequestView(api_key, 12, 1, "c", 100)
     request.replica_id = replica_id
     response = ResponseView(12, True, 10_000)
@@ -84,14 +84,14 @@ def test_other_topics_and_topics_of_unknown_name_pass():
     made = quota()
     assert produce(made, 99_000, topic="others") is ALLOW
     assert produce(made, 99_000, topic="") is ALLOW
-    assert answer(made, 99_000, topic="") is ALLOW
+    assert charge(made, 99_000, topic="") is ALLOW
     assert made.live() == []
 
 
 @pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])
 def test_a_consumer_is_charged_the_records_of_its_response(api_key):
     made = quota()
-    verdict = answer(made, 3000, 1000, api_key=api_key)
+    verdict = charge(made, 3000, 1000, api_key=api_key)
     assert verdict.throttle_seconds == pytest.approx(2.0)
     assert (verdict.bucket.quota, verdict.bucket.partition) == (OUT, 0)
 
@@ -99,14 +99,14 @@ def test_a_consumer_is_charged_the_records_of_its_response(api_key):
 def test_producers_and_consumers_have_buckets_of_their_own():
     made = quota()
     assert produce(made, 1000) is ALLOW
-    assert answer(made, 1000) is ALLOW
+    assert charge(made, 1000) is ALLOW
     assert sorted(bucket.quota for bucket in made.live()) == [OUT, IN]
 
 
 def test_followers_pass():
     made = quota()
     assert fetch(made, replica_id=2) is ALLOW
-    assert answer(made, 99_000, replica_id=2) is ALLOW
+    assert charge(made, 99_000, replica_id=2) is ALLOW
     request = RequestView(FETCH, 12, 1, "c", 100)
     request.replica_id = 2
     assert made.charge_items(request, items(99_000), WHO, 0.0) is ALLOW
@@ -115,11 +115,11 @@ def test_followers_pass():
 def test_a_fetch_is_bounded_by_its_slowest_partition():
     made = quota(limits(topics={"orders": {OUT: "1000"}, "others": {OUT: "50"}}))
     assert fetch(made).max_bytes == 12, "nothing is known yet"
-    answer(made, 600)
+    charge(made, 600)
     assert fetch(made).max_bytes == 400
-    answer(made, 2000)
+    charge(made, 2000)
     assert fetch(made).max_bytes == 250
-    answer(made, 10, topic="others")
+    charge(made, 10, topic="others")
     verdict = fetch(made)
     assert verdict.max_bytes == 40
     assert verdict.bucket.topic == "others"
@@ -128,13 +128,13 @@ def test_a_fetch_is_bounded_by_its_slowest_partition():
 
 def test_a_consumer_of_other_topics_is_not_bounded():
     made = quota()
-    answer(made, 600, topic="others")
+    charge(made, 600, topic="others")
     assert fetch(made) is ALLOW
 
 
 def test_a_fetch_that_asks_for_less_stays_as_it_is():
     made = quota()
-    answer(made, 600)
+    charge(made, 600)
     request = RequestView(FETCH, 12, 1, "c", 100)
     request.max_bytes = 400
     assert made.admit(request, WHO, 0.0) is ALLOW
@@ -142,14 +142,14 @@ def test_a_fetch_that_asks_for_less_stays_as_it_is():
 
 def test_with_windows_a_response_may_have_a_whole_window():
     made = quota(limits(WINDOW))
-    answer(made, 1)
+    charge(made, 1)
     assert fetch(made).max_bytes == 10_000
 
 
 def test_omitted_partitions_throttle_no_client():
     topics = {"orders": {OUT: "1000", CONSUMER_BYTE_RATE_ACTION.name: OMIT}}
     made = quota(limits(topics=topics))
-    assert answer(made, 5000) is ALLOW
+    assert charge(made, 5000) is ALLOW
     assert made.live()[0].tokens.measure(0.0) == -4000
 
 
@@ -186,7 +186,7 @@ def test_topics_with_the_action_omit_may_be_omitted(topics, topic, replica_id, m
 def test_a_partition_over_its_limit_is_omitted_until_its_debt_is_paid():
     made = quota(limits(topics=OMITTING))
     assert made.omits
-    answer(made, 3000, 500)
+    charge(made, 3000, 500)
     over, fine = plan(made, 0, 1).items
     assert (over.omitted, fine.omitted, fine.bound) == (True, False, 500)
     assert plan(made, 0).ask_again_at == pytest.approx(2.0)
@@ -199,7 +199,7 @@ def test_a_partition_over_its_limit_is_omitted_until_its_debt_is_paid():
 
 def test_with_windows_a_partition_is_omitted_as_long_as_its_client_would_wait():
     made = quota(limits(WINDOW, OMITTING))
-    answer(made, 11_000)
+    charge(made, 11_000)
     made_plan = plan(made, 0)
     assert (made_plan.omitted, made_plan.ask_again_at) == (1, pytest.approx(1.0))
     assert plan(made, 1).items[0].bound == 10_000
@@ -207,21 +207,21 @@ def test_with_windows_a_partition_is_omitted_as_long_as_its_client_would_wait():
 
 def test_an_omitted_partition_is_counted_once():
     made = quota(limits(topics=OMITTING))
-    answer(made, 3000)
-    answer(made, 1000, now=1.0)
+    charge(made, 3000)
+    charge(made, 1000, now=1.0)
     (bucket,) = made.live()
     assert (bucket.throttled_requests, bucket.throttle_seconds) == (2, pytest.approx(3.0))
 
 
 def test_share_fetches_are_throttled_instead_of_omitted():
     made = quota(limits(topics=OMITTING))
-    assert answer(made, 3000, api_key=SHARE_FETCH).throttle_seconds == pytest.approx(2.0)
+    assert charge(made, 3000, api_key=SHARE_FETCH).throttle_seconds == pytest.approx(2.0)
 
 
 def test_omitted_partitions_do_not_bound_a_fetch():
     made = quota(limits(topics=OMITTING))
     assert fetch(made) is ALLOW
-    answer(made, 3000)
+    charge(made, 3000)
     assert fetch(made) is ALLOW
     both = quota(limits(topics=OMITTING | {"slow": {OUT: "4000"}}))
     assert fetch(both).max_bytes == 1000
@@ -230,7 +230,7 @@ def test_omitted_partitions_do_not_bound_a_fetch():
 def test_an_observed_quota_omits_nothing():
     made = quota(limits(topics=OMITTING, modes={OUT: OBSERVE}))
     assert not made.omits
-    answer(made, 3000)
+    charge(made, 3000)
     (bucket,) = made.live()
     assert bucket.throttle_seconds == pytest.approx(2.0)
 
@@ -258,14 +258,14 @@ def test_observed_it_bounds_nothing_and_nobody_waits():
     engine.configure(limits(mode=OBSERVE), 0.0)
     assert produce(engine, 3000) is ALLOW
     assert fetch(engine) is ALLOW
-    assert answer(engine, 3000) is ALLOW
+    assert charge(engine, 3000) is ALLOW
     assert [state.throttle_seconds for state in engine.buckets(0.0)] == [2.0, 2.0]
 
 
 def test_idle_state_is_dropped():
     made = quota()
     produce(made, 10)
-    answer(made, 10)
+    charge(made, 10)
     made.forget_idle(3599.0)
     assert len(made.live()) == 2
     made.forget_idle(3600.0)

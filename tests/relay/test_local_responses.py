@@ -3,7 +3,15 @@
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.requests import DONE_AT_ONCE, PAUSE_SECONDS
 from proxy.relay.unsupported_version import unsupported_api_versions
-from tests.support.messages.exchanges import answered, api_versions, fetch, fetched, opaque, produce, produced
+from tests.support.messages.exchanges import (
+    api_versions,
+    fetch,
+    fetched,
+    opaque,
+    produce,
+    produced,
+    responded,
+)
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 OWN = 49
@@ -20,38 +28,40 @@ def ask(correlation_id):
 def test_an_own_request_is_answered_by_the_proxy():
     told = story().client(ask(1)).to_broker().to_client().busy()
     assert told.relay.client_muted
-    told.own(answered(1)).to_client(answered(1)).to_broker().unmuted().idle()
+    told.own(responded(1)).to_client(responded(1)).to_broker().unmuted().idle()
 
 
 def test_nothing_behind_it_is_read_before_its_response():
     told = story().client(ask(1) + produce(2) + ask(3) + fetch(4)).to_broker()
-    told.own(answered(1)).to_client(answered(1)).to_broker(produce(2)).busy()
-    told.own(answered(3)).to_client().to_broker(fetch(4))
-    told.broker(produced(2)).to_client(produced(2), answered(3))
+    told.own(responded(1)).to_client(responded(1)).to_broker(produce(2)).busy()
+    told.own(responded(3)).to_client().to_broker(fetch(4))
+    told.broker(produced(2)).to_client(produced(2), responded(3))
     told.broker(fetched(4)).to_client(fetched(4)).idle()
 
 
 def test_its_response_waits_for_those_before_it():
     told = story().client(produce(1) + ask(2)).to_broker(produce(1))
-    told.own(answered(2)).to_client().broker(produced(1)).to_client(produced(1), answered(2)).idle()
+    told.own(responded(2)).to_client().broker(produced(1)).to_client(produced(1), responded(2)).idle()
 
 
 def test_its_response_waits_for_the_end_of_a_large_one():
     large = fetched(1, size=2 << 20)
     told = story().client(fetch(1) + ask(2)).broker(large[:9000]).to_client(large[:9000])
-    told.own(answered(2)).to_client().broker(large[9000:]).to_client(large[9000:], answered(2)).idle()
+    told.own(responded(2)).to_client().broker(large[9000:]).to_client(large[9000:], responded(2)).idle()
 
 
 def test_a_mute_goes_on_after_its_response():
     slow = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
     told = story(slow).client(fetch(1, max_bytes=1) + ask(2) + opaque(3)).to_broker(fetch(1, max_bytes=1))
     told.broker(fetched(1, size=3000)).to_client(fetched(1, size=3000, throttle_ms=2000))
-    told.own(answered(2)).to_client(answered(2)).to_broker().muted(2.0).at(2.0).to_broker(opaque(3)).unmuted()
+    told.own(responded(2)).to_client(responded(2)).to_broker().muted(2.0).at(2.0).to_broker(
+        opaque(3)
+    ).unmuted()
 
 
 def test_a_drain_waits_for_its_response():
     told = story().client(ask(1) + produce(2, acks=0)).drain().to_broker().busy()
-    told.own(answered(1)).to_client(answered(1)).to_broker(produce(2, acks=0)).idle()
+    told.own(responded(1)).to_client(responded(1)).to_broker(produce(2, acks=0)).idle()
 
 
 def test_a_request_that_is_too_large_to_be_answered_ends_the_connection():
@@ -61,18 +71,18 @@ def test_a_request_that_is_too_large_to_be_answered_ends_the_connection():
 
 
 def test_without_own_apis_the_broker_responses():
-    Playbook(new_relay()).client(ask(1)).to_broker(ask(1)).broker(answered(1)).to_client(answered(1)).idle()
+    Playbook(new_relay()).client(ask(1)).to_broker(ask(1)).broker(responded(1)).to_client(responded(1)).idle()
 
 
 def test_a_flood_that_the_proxy_answers_itself_lets_others_have_their_turn():
     """Each read from the socket may bring thousands; no more than DONE_AT_ONCE are answered in one call."""
     number = 3 * DONE_AT_ONCE + 5
-    answers = [unsupported_api_versions(correlation_id, 0, 4) for correlation_id in range(number)]
+    responses = [unsupported_api_versions(correlation_id, 0, 4) for correlation_id in range(number)]
     story = Playbook(new_relay()).client(b"".join(api_versions(n) for n in range(number)))
     for at in range(0, 3 * DONE_AT_ONCE, DONE_AT_ONCE):
         seconds = at / DONE_AT_ONCE * PAUSE_SECONDS
-        story.at(seconds).to_client(*answers[at : at + DONE_AT_ONCE]).muted(seconds + PAUSE_SECONDS)
-    story.at(4 * PAUSE_SECONDS).to_client(*answers[3 * DONE_AT_ONCE :]).unmuted().timer(None).idle()
+        story.at(seconds).to_client(*responses[at : at + DONE_AT_ONCE]).muted(seconds + PAUSE_SECONDS)
+    story.at(4 * PAUSE_SECONDS).to_client(*responses[3 * DONE_AT_ONCE :]).unmuted().timer(None).idle()
 
 
 def test_a_flood_that_wants_no_responses_lets_others_have_their_turn():
