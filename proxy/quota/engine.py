@@ -80,15 +80,21 @@ class QuotaEngine:
         """Whether the proxy has to respond to requests of this API itself, for the sake of a quota."""
         return api_key in self._intercepted
 
-    def connect(self, address: str, now: float) -> float:
-        """Charge a new connection; return by how many seconds it is delayed from `now`."""
+    def connect(self, address: str, now: float) -> Verdict:
+        """Charge a new connection. The wait is from `now`; see Quota.connect()."""
         if self._exemptions.exempt_address(address):
-            return 0.0
+            return ALLOW
         verdict = ALLOW
         for quota in self._active:
             verdict = combine(verdict, _enforced(quota.connect(address, now), now, NO_API, None))
         _count(verdict, 0.0, now, NO_API, None)
-        return verdict.throttle_seconds
+        return verdict
+
+    def give_back_connection(self, address: str, now: float) -> None:
+        """Take back the charge of a connection that has ended before it was served."""
+        if not self._exemptions.exempt_address(address):
+            for quota in self._active:
+                quota.give_back_connection(address, now)
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         """Charge a request that has been read. The wait is from `now`."""

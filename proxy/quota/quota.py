@@ -73,8 +73,14 @@ class Quota:
         self.node_id = node_id
 
     def connect(self, address: str, now: float) -> Verdict:
-        """Charge a new connection from an address; `throttle_seconds` delays its first request."""
+        """Charge a new connection from an address; `throttle_seconds` delays its first request.
+
+        If the verdict `closes`, nothing is charged.
+        """
         return ALLOW
+
+    def give_back_connection(self, address: str, now: float) -> None:
+        """Take back the charge of a connection that has ended before it was served."""
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         """Charge a request that has been read, before it is forwarded."""

@@ -11,13 +11,14 @@ NO_BOUND: Final = -1
 class Verdict:
     """A wait, a bound, or both. Immutable."""
 
-    __slots__ = ("bucket", "max_bytes", "throttle_seconds")
+    __slots__ = ("bucket", "closes", "max_bytes", "throttle_seconds")
 
     def __init__(
         self,
         throttle_seconds: float = 0.0,
         max_bytes: int = NO_BOUND,
         bucket: Bucket | None = None,
+        closes: bool = False,
     ) -> None:
         self.throttle_seconds: Final = throttle_seconds
         """How long the client waits, from the `now` of the call."""
@@ -25,6 +26,8 @@ class Verdict:
         """The most bytes that the response may have; NO_BOUND if no quota bounds it."""
         self.bucket: Final = bucket
         """The bucket that the verdict comes from: of several, the one with the longest wait."""
+        self.closes: Final = closes
+        """Of a new connection: whether it is closed after the wait, and not served."""
 
 
 ALLOW: Final = Verdict()
@@ -46,6 +49,7 @@ def combine(first: Verdict, second: Verdict) -> Verdict:
         longest.throttle_seconds,
         _least(first.max_bytes, second.max_bytes),
         longest.bucket,
+        first.closes or second.closes,
     )
 
 

@@ -17,6 +17,8 @@ broker closes the connection, too.
 """
 IDLE: Final = "idle"
 TOO_MANY_CONNECTIONS: Final = "too_many_connections"
+CONNECTION_RATE: Final = "connection_rate"
+"""The client's address is over its connection_creation_rate."""
 DRAINED: Final = "drained"
 DRAIN_TIMEOUT: Final = "drain_timeout"
 

@@ -3,16 +3,16 @@
 connection_creation_rate is a quota of ip entities: an address, a network (an extension: Kafka has none here),
 or the default ip. Each address has its own bucket, whichever of these its limit comes from.
 
-Kafka delays a connection over the quota for up to one window, and then closes it. The proxy closes none: it
-delays the first request of each connection until the quota allows it. One connection is one token:
+One connection is one token. With both algorithms, tokens refill at Q per second up to burst_seconds x Q, at
+least one:
 
-    pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q
-    window    the same, with a burst of all of Kafka's windows but one (10 x Q), which Kafka's sampled rate
-              allows an address that was idle
+    wait = -tokens / Q
+    wait <= 10 s        the connection is served after the wait, in turn
+    wait > 10 s         the connection is closed after one window, and takes no token
 
-The burst is at least one connection. The longest wait is 30 s, the default request timeout of clients. The
-debt is bounded to the same 30 s: while more connections arrive than the quota allows for longer than that,
-the quota is exceeded, and 30 s after the storm it is met again.
+Kafka serves or closes: it accepts up to 10 x Q connections in its window at once, and closes all others after
+at most one window, without counting them (ConnectionQuotas in its SocketServer). Here, too, connections that
+are not served leave no debt: 10 s after a storm, the next connection is served at once.
 """
 
 from typing import Final, final
@@ -24,8 +24,10 @@ from proxy.quota.quota import INT, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
-MAX_WAIT_SECONDS: Final = 30.0
-"""The default request.timeout.ms of Kafka's clients: one that waits longer gives up and connects again."""
+MAX_WAIT_SECONDS: Final = 10.0
+"""librdkafka's api.version.request.timeout.ms, the shortest time after which a client gives up. It also
+bounds how many connections wait: 10 x Q per address.
+"""
 
 
 @final
@@ -36,6 +38,7 @@ class ConnectionCreation(Quota):
         super().__init__(())
         limits = Limits({})
         self._made: Final = Buckets(CONNECTION_CREATION_RATE, limits, _rule(limits))
+        self._close_after = limits.settings.algorithm.window.seconds
         self.configure(limits, 0.0)
 
     def connect(self, address: str, now: float) -> Verdict:
@@ -43,10 +46,26 @@ class ConnectionCreation(Quota):
         if bucket is None:
             return ALLOW
         seconds = bucket.record(1.0, now)
-        return ALLOW if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
+        if seconds <= 0.0:
+            return ALLOW
+        if seconds <= MAX_WAIT_SECONDS or bucket.observed:
+            return Verdict(seconds, bucket=bucket)
+        bucket.record(-1.0, now)
+        tokens = bucket.tokens
+        excess = seconds - 1.0 / bucket.limit - MAX_WAIT_SECONDS
+        if excess > 0.0 and tokens is not None:
+            # The limit has been lowered: nobody waits longer for it than for the new one.
+            tokens.record(-excess * bucket.limit, now)
+        return Verdict(self._close_after, bucket=bucket, closes=True)
+
+    def give_back_connection(self, address: str, now: float) -> None:
+        bucket = self._made.find_ip(address, now)
+        if bucket is not None:
+            bucket.record(-1.0, now)
 
     def configure(self, limits: Limits, now: float) -> None:
         self._made.configure(limits, _rule(limits), now)
+        self._close_after = limits.settings.algorithm.window.seconds
         self.active = self._made.any
 
     def live(self) -> list[Bucket]:
@@ -60,10 +79,8 @@ def _rule(limits: Limits) -> RateRule:
     algorithm = limits.settings.algorithm
     return RateRule(
         window=algorithm.window,
-        burst_seconds=algorithm.burst_seconds if algorithm.paced else algorithm.window.burst_seconds,
+        burst_seconds=algorithm.burst_seconds if algorithm.paced else algorithm.window.seconds,
         least_burst=1.0,
-        max_throttle_seconds=MAX_WAIT_SECONDS,
-        max_debt_seconds=MAX_WAIT_SECONDS,
         mode=limits.mode(CONNECTION_CREATION_RATE),
     )
 
@@ -74,5 +91,5 @@ KIND: Final = QuotaKind(
     api_keys=(),
     scope=PER_BROKER,
     build=ConnectionCreation,
-    help="New connections per second that an address may make to each broker; more are served later.",
+    help="New connections per second that an address may make to each broker; more wait, or are closed.",
 )

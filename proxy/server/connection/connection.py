@@ -15,6 +15,7 @@ from proxy.relay.close_reasons import (
     BROKER_UNAVAILABLE,
     CLIENT_CLOSED,
     CLIENT_PROTOCOL_ERROR,
+    CONNECTION_RATE,
     DRAIN_TIMEOUT,
     DRAINED,
     RelayError,
@@ -72,6 +73,8 @@ class Connection(BrokerEvents):
         self._broker: Final = BrokerSide(self, loop)
         self._relay: Relay | None = None
         self._unserved: list[bytes] = []
+        self.closes_unserved = False
+        """Whether the connection is over the rate of its address, and ends unserved."""
         self._pauses: Final = Pauses()
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -112,6 +115,16 @@ class Connection(BrokerEvents):
         """The node id of the follower that the client is, and how many messages its replicas lack."""
         return None if self._relay is None else self._relay.follower
 
+    @property
+    def unserved(self) -> bool:
+        """Whether the connection still waits for the time at which it is served."""
+        return self._pauses.has(UNSERVED) and not self.closes_unserved
+
+    def close_at(self, time: float) -> None:
+        """Close it then, and read nothing until then; said when the connection is opened."""
+        self.closes_unserved = True
+        self.serve_at(time)
+
     def serve_at(self, time: float) -> None:
         """Leave what the client sends unread until then; said when the connection is opened."""
         self.opened_at = self.heard_at = time
@@ -120,6 +133,9 @@ class Connection(BrokerEvents):
 
     def _serve(self) -> None:
         self._serve_timer = None
+        if self.closes_unserved:
+            self.close(CONNECTION_RATE)
+            return
         unserved, self._unserved = self._unserved, []
         self._pause(UNSERVED, False)
         if unserved or self._client_ended:
@@ -131,7 +147,8 @@ class Connection(BrokerEvents):
             return
         if self._pauses.has(UNSERVED) and self._client is not None:
             # uvloop starts reading after connection_made(), whatever was said there.
-            self._unserved.append(data)
+            if not self.closes_unserved:
+                self._unserved.append(data)
             self._client.pause_reading()
             return
         if self._client_full:
@@ -156,6 +173,10 @@ class Connection(BrokerEvents):
             self.give_up(CLIENT_CLOSED, "the client closed")
             return False
         if self._pauses.has(UNSERVED):
+            if not self._unserved:
+                # The client has sent nothing, and will not: the next one gets its turn.
+                self.close(CLIENT_CLOSED)
+                return False
             self._client_ended = True
             return True
         if relay.request_unfinished:

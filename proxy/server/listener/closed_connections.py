@@ -28,6 +28,10 @@ class ClosedConnections:
     def reject(self, reason: str, peer: str, why: str) -> None:
         """Count a client that is not served, and log it."""
         self.count(reason)
+        self.log_rejected(reason, peer, why)
+
+    def log_rejected(self, reason: str, peer: str, why: str) -> None:
+        """Log a client that is not served; count() counts it when its connection has ended."""
         self._warn(reason, "%s: connection from %s rejected: %s", self._listener, peer, why)
 
     def failed(self, peer: str, broker: str, error: RelayError) -> None:

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from proxy.relay.close_reasons import TOO_MANY_CONNECTIONS, RelayError
+from proxy.quota.verdict import Verdict
+from proxy.relay.close_reasons import CONNECTION_RATE, TOO_MANY_CONNECTIONS, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
@@ -20,6 +21,15 @@ from proxy.server.listener.tls_server import TLS_HANDSHAKE_FAILED
 from proxy.tasks import Tasks
 from proxy.upstream.topic_names import ClusterTopicNames
 from proxy.wire.addresses import BrokerAddress
+
+MAX_UNSERVED: Final = 1000
+"""Clients over the connection rate that are kept waiting for the end of their connection, as brokers do, so
+that they do not connect again at once. Those beyond are closed at once: a storm must not use up memory and
+file descriptors.
+"""
+OVER_CONNECTION_RATE: Final = (
+    "its address is over its connection_creation_rate, and no connection can be served within 10 s"
+)
 
 
 class ListenerConnections:
@@ -44,6 +54,8 @@ class ListenerConnections:
         self.open: Final[set[Connection]] = set()
         self.closing: Final[set[Connection]] = set()
         """Connections that have ended, while their sockets still have data to send."""
+        self._unserved = 0
+        """How many clients over the connection rate wait for the end of their connection."""
         self._admission: Final = admission
         self._identification: Final = identification
         self._router: Final = router
@@ -58,7 +70,7 @@ class ListenerConnections:
 
     # TlsAdmission
 
-    def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
+    def admit(self, node_id: int | None, address: str, peer: str) -> Verdict | None:
         limit = self._admission.enter(address)
         if limit:
             self._closed.reject(TOO_MANY_CONNECTIONS, peer, limit)
@@ -66,7 +78,16 @@ class ListenerConnections:
         # Which broker a bootstrap connection gets is decided after the handshake: until then it counts for
         # any.
         node_id = self._router.next() if node_id is None else node_id
-        return self._relays.connection_delay(node_id, address, self._time())
+        verdict = self._relays.connect(node_id, address, self._time())
+        if not self._may_wait(verdict, peer):
+            self._admission.leave(address)
+            return None
+        return verdict
+
+    def throttle_ended(self, address: str) -> None:
+        self._unserved -= 1
+        self._admission.leave(address)
+        self._closed.count(CONNECTION_RATE)
 
     def handshake_failed(self, address: str, peer: str, why: str) -> None:
         self._admission.leave(address)
@@ -91,13 +112,29 @@ class ListenerConnections:
             self._closed.reject(error.reason, connection.peer, str(error))
             return None
         connection.node_id = node_id
-        self.open.add(connection)
         now = self._time()
         if not connection.admitted:
-            delay = self._relays.connection_delay(node_id, address, now)
-            if delay > 0.0:
-                connection.serve_at(now + delay)
+            verdict = self._relays.connect(node_id, address, now)
+            if not self._may_wait(verdict, connection.peer):
+                self._admission.leave(address)
+                return None
+            if verdict.closes:
+                connection.close_at(now + verdict.throttle_seconds)
+            elif verdict.throttle_seconds > 0.0:
+                connection.serve_at(now + verdict.throttle_seconds)
+        self.open.add(connection)
         return self._relays.relay(node_id, principal, address, now)
+
+    def _may_wait(self, verdict: Verdict, peer: str) -> bool:
+        """Log a connection that is not served; return whether it may stay open for the verdict's wait."""
+        if not verdict.closes:
+            return True
+        self._closed.log_rejected(CONNECTION_RATE, peer, OVER_CONNECTION_RATE)
+        if self._unserved >= MAX_UNSERVED:
+            self._closed.count(CONNECTION_RATE)
+            return False
+        self._unserved += 1
+        return True
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         await self._dialer.dial(connection.node_id, broker)
@@ -123,6 +160,10 @@ class ListenerConnections:
         self.open.discard(connection)
         self.closing.add(connection)
         self._admission.leave(connection.address)
+        if connection.closes_unserved:
+            self._unserved -= 1
+        elif connection.unserved and connection.node_id is not None:
+            self._relays.give_back(connection.node_id, connection.address, self._time())
         self._closed.count(reason)
 
     def left(self, connection: Connection) -> None:

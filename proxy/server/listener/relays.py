@@ -4,6 +4,7 @@ from typing import Final, Protocol
 
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.networks import one_spelling
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.relay.login.authentication import Login
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
@@ -16,8 +17,11 @@ from proxy.wire.topic_names import TopicNames
 class Relays(Protocol):
     """Makes the relays of one listener."""
 
-    def connection_delay(self, node_id: int, address: str, now: float) -> float:
-        """Charge a new connection from this address; return the seconds until it may be served."""
+    def connect(self, node_id: int, address: str, now: float) -> Verdict:
+        """Charge a new connection from this address: whether and when it is served."""
+
+    def give_back(self, node_id: int, address: str, now: float) -> None:
+        """Take back the charge of a connection that has ended before it was served."""
 
     def relay(self, node_id: int, principal: str, address: str, now: float) -> Relay:
         """Make the relay of a connection to this broker."""
@@ -49,8 +53,11 @@ class ClientRelays:
         self._topic_names: Final = topic_names
         self._login: Final = login
 
-    def connection_delay(self, node_id: int, address: str, now: float) -> float:
+    def connect(self, node_id: int, address: str, now: float) -> Verdict:
         return self._engines.engine(node_id, now).connect(one_spelling(address), now)
+
+    def give_back(self, node_id: int, address: str, now: float) -> None:
+        self._engines.engine(node_id, now).give_back_connection(one_spelling(address), now)
 
     def relay(self, node_id: int, principal: str, address: str, now: float) -> Relay:
         return Relay(
@@ -87,8 +94,11 @@ class ReplicationRelays:
         self._topic_names: Final = topic_names
         self._login: Final = login
 
-    def connection_delay(self, node_id: int, address: str, now: float) -> float:
-        return 0.0
+    def connect(self, node_id: int, address: str, now: float) -> Verdict:
+        return ALLOW
+
+    def give_back(self, node_id: int, address: str, now: float) -> None:
+        pass
 
     def relay(self, node_id: int, principal: str, address: str, now: float) -> Relay:
         return Relay(

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from proxy.quota.verdict import Verdict
 from proxy.security.alerts import Handshake
 from proxy.security.tls import TlsFiles
 from proxy.tasks import Tasks
@@ -28,8 +29,11 @@ in a busy loop, and descriptors come back as connections end."""
 class TlsAdmission(Protocol):
     """Decides about clients before their TLS handshake."""
 
-    def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
-        """Count a new client; return the seconds until it may be served, or None to close its connection."""
+    def admit(self, node_id: int | None, address: str, peer: str) -> Verdict | None:
+        """Count a new client: whether and when it is served. None closes its connection at once."""
+
+    def throttle_ended(self, address: str) -> None:
+        """Count a client no longer whose verdict was to close its connection after the wait."""
 
     def handshake_failed(self, address: str, peer: str, why: str) -> None:
         """Count an admitted client no longer; `why` is empty if it only closed the connection."""
@@ -88,15 +92,18 @@ class TlsServer:
         address: tuple[str, int],
     ) -> None:
         host, peer = str(address[0]), f"{address[0]}:{address[1]}"
-        wait = self._admission.admit(node_id, host, peer)
-        if wait is None:
+        verdict = self._admission.admit(node_id, host, peer)
+        if verdict is None:
             client.close()
+            return
+        if verdict.closes:
+            await self._close_after(verdict.throttle_seconds, client, host)
             return
         served = False
         why = ""
         try:
-            if wait > 0.0:
-                await asyncio.sleep(wait)
+            if verdict.throttle_seconds > 0.0:
+                await asyncio.sleep(verdict.throttle_seconds)
             why = await self._handshake(client, make)
             served = not why
         except TimeoutError:
@@ -111,6 +118,13 @@ class TlsServer:
             if not served:
                 client.close()
                 self._admission.handshake_failed(host, peer, why)
+
+    async def _close_after(self, seconds: float, client: socket.socket, host: str) -> None:
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            client.close()
+            self._admission.throttle_ended(host)
 
     async def _handshake(self, client: socket.socket, make: Callable[[], asyncio.Protocol]) -> str:
         """Make the connection, or return why there is none."""

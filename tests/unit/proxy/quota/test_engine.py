@@ -86,8 +86,8 @@ def test_an_inactive_quota_is_not_called():
 
 def test_connections_wait_for_the_longest_and_only_its_bucket_counts_it():
     short, long = Fixed((), connect=1.0), Fixed((), connect=2.0)
-    assert QuotaEngine([Fixed((0,))]).connect("10.0.0.1", 0.0) == 0.0
-    assert QuotaEngine([short, long]).connect("10.0.0.1", 10.0) == 2.0
+    assert QuotaEngine([Fixed((0,))]).connect("10.0.0.1", 0.0).throttle_seconds == 0.0
+    assert QuotaEngine([short, long]).connect("10.0.0.1", 10.0).throttle_seconds == 2.0
     assert (counted(short), counted(long)) == ((0, 0.0), (1, 2.0))
     assert long.bucket.throttled_until == 12.0
 
@@ -98,17 +98,17 @@ def test_exempt_clients_are_not_charged():
     engine.configure(Limits({}, settings=enforcement(exempt_users=["u"], exempt_cidrs=["10.0.0.0/8"])), 0.0)
     assert engine.admit(request(), WHO, 0.0) is ALLOW
     assert engine.charge(request(), RESPONSE, WHO, 0.0) is ALLOW
-    assert engine.connect("10.0.0.1", 0.0) == 0.0
+    assert engine.connect("10.0.0.1", 0.0).throttle_seconds == 0.0
     assert counted(quota) == (0, 0.0)
     assert engine.admit(request(), Identity("v", "c", "127.0.0.1"), 0.0).throttle_seconds == 1.0
-    assert engine.connect("127.0.0.1", 0.0) == 1.0
+    assert engine.connect("127.0.0.1", 0.0).throttle_seconds == 1.0
 
 
 def test_a_verdict_of_an_observed_bucket_is_counted_and_not_enforced():
     observed = Fixed((0,), admit=2.0, charge=5.0, connect=3.0, mode=OBSERVE)
     enforced = Fixed((0,), admit=1.0)
     engine = QuotaEngine([observed, enforced])
-    assert engine.connect("10.0.0.1", 0.0) == 0.0
+    assert engine.connect("10.0.0.1", 0.0).throttle_seconds == 0.0
     assert engine.charge(request(), RESPONSE, WHO, 0.0).throttle_seconds == 0.0
     verdict = engine.admit(request(), WHO, 0.0)
     assert (verdict.throttle_seconds, verdict.bucket) == (1.0, enforced.bucket)

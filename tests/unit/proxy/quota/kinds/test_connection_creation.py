@@ -5,6 +5,7 @@ from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds.connection_creation import KIND, MAX_WAIT_SECONDS
 from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.rates import SampledRate
 from proxy.quota.verdict import ALLOW
 from tests.support.stories.enforcement import enforcement
 
@@ -25,16 +26,21 @@ def engine_of(configured):
     return engine
 
 
-# algorithm, limit, how many come at once before the first that has to wait
-BURSTS = [(PACE, 5.0, 5), (PACE, 1.0, 1), (WINDOW, 5.0, 50), (WINDOW, 1.0, 10)]
+def wait(engine, now, address=ADDRESS):
+    """How long a new connection waits until it is served; None if it is closed instead."""
+    verdict = engine.connect(address, now)
+    return None if verdict.closes else verdict.throttle_seconds
 
 
-@pytest.mark.parametrize(("algorithm", "limit", "burst"), BURSTS)
-def test_beyond_the_burst_each_waits_for_its_turn(algorithm, limit, burst):
+@pytest.mark.parametrize("algorithm", [PACE, WINDOW])
+@pytest.mark.parametrize("limit", [5.0, 2.0, 1.0])
+def test_beyond_the_burst_each_waits_for_its_turn(algorithm, limit):
     engine = engine_of(limits({DEFAULT: limit}, algorithm))
-    waits = [engine.connect(ADDRESS, 100.0) for _ in range(burst + 20)]
+    burst, waiting = int(limit), int(limit * MAX_WAIT_SECONDS)
+    waits = [wait(engine, 100.0) for _ in range(burst + waiting + 20)]
     assert waits[:burst] == [0.0] * burst
-    assert waits[burst:] == pytest.approx([min(turn / limit, 30.0) for turn in range(1, 21)])
+    assert waits[burst : burst + waiting] == pytest.approx([turn / limit for turn in range(1, waiting + 1)])
+    assert waits[burst + waiting :] == [None] * 20
 
 
 @pytest.mark.parametrize(
@@ -42,35 +48,73 @@ def test_beyond_the_burst_each_waits_for_its_turn(algorithm, limit, burst):
 )
 def test_one_may_always_come_at_once(settings):
     engine = engine_of(limits({DEFAULT: 1.0}, **settings))
-    assert engine.connect(ADDRESS, 0.0) == 0.0
-    assert engine.connect(ADDRESS, 0.0) == pytest.approx(1.0)
+    assert wait(engine, 0.0) == 0.0
+    assert wait(engine, 0.0) == pytest.approx(1.0)
+
+
+def kafkas_rate(arrivals, limit):
+    """How many connections Kafka's ConnectionQuotas accepts: those over the rate are not recorded."""
+    rate, accepted = SampledRate(11, 1.0), 0
+    for now in arrivals:
+        rate.record(1.0, now)
+        if rate.throttle_seconds(limit, now) > 0.0:
+            rate.record(-1.0, now)
+        else:
+            accepted += 1
+    return accepted
 
 
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])
-def test_in_a_storm_connections_are_served_at_the_quota(algorithm):
-    """250 at once, then 100 a second, at 10 a second: until the queue is 30 s long none is served early."""
-    engine = engine_of(limits({DEFAULT: 10.0}, algorithm))
-    arrivals = [0.0] * 150 + [1.0 + index / 100 for index in range(100)]
-    served = sorted(now + engine.connect(ADDRESS, now) for now in arrivals)
-    burst = 10 if algorithm == PACE else 100
-    for index, at in enumerate(served):
-        assert index + 1 <= burst + 10 * at + 1e-6
-    assert served[-1] == pytest.approx((250 - burst) / 10)
+@pytest.mark.parametrize(
+    ("rate", "limit", "seconds"),
+    [(20.0, 2.0, 45.0), (100.0, 10.0, 45.0), (1000.0, 2.0, 45.0), (20.0, 2.0, 300.0)],
+)
+def test_a_storm_gets_the_quota_however_long_it_lasts(algorithm, rate, limit, seconds):
+    engine = engine_of(limits({DEFAULT: limit}, algorithm))
+    arrivals = [100.0 + index / rate for index in range(int(rate * seconds))]
+    served = [(now + wait_, now) for now in arrivals if (wait_ := wait(engine, now)) is not None]
+    by_the_end = [at for at, _ in served if at < 100.0 + seconds]
+    assert len(by_the_end) <= limit * (seconds + 1.0)
+    assert len(by_the_end) <= 1.05 * kafkas_rate(arrivals, limit)
+    assert len(by_the_end) >= 0.95 * limit * seconds
+    assert all(at - now <= MAX_WAIT_SECONDS + 1e-6 for at, now in served)
+    assert len(served) - len(by_the_end) <= limit * MAX_WAIT_SECONDS
 
 
-def test_the_debt_is_bounded_to_the_longest_wait():
-    engine = engine_of(limits({DEFAULT: 10.0}))
-    waits = [engine.connect(ADDRESS, 0.0) for _ in range(5000)]
-    assert max(waits) == MAX_WAIT_SECONDS
-    assert waits[400:] == [MAX_WAIT_SECONDS] * 4600
-    assert engine.connect(ADDRESS, 20.0) == pytest.approx(10.1)
-    assert engine.connect(ADDRESS, 31.0) == 0.0
+@pytest.mark.parametrize("algorithm", [PACE, WINDOW])
+def test_a_storm_leaves_no_debt(algorithm):
+    engine = engine_of(limits({DEFAULT: 2.0}, algorithm))
+    for index in range(60_000):
+        engine.connect(ADDRESS, 100.0 + index / 1000)
+    assert wait(engine, 160.5) <= MAX_WAIT_SECONDS
+    assert wait(engine, 160.6 + MAX_WAIT_SECONDS) == 0.0
+
+
+def test_a_connection_that_is_not_served_is_closed_after_a_window():
+    engine = engine_of(limits({DEFAULT: 1.0}, WINDOW, window_seconds=0.5))
+    verdicts = [engine.connect(ADDRESS, 0.0) for _ in range(30)]
+    assert {verdict.throttle_seconds for verdict in verdicts if verdict.closes} == {0.5}
+
+
+def test_a_connection_that_ends_before_its_turn_leaves_it_to_others():
+    engine = engine_of(limits({DEFAULT: 1.0}))
+    assert [wait(engine, 0.0) for _ in range(4)] == pytest.approx([0.0, 1.0, 2.0, 3.0])
+    engine.give_back_connection(ADDRESS, 0.0)
+    engine.give_back_connection(ADDRESS, 0.0)
+    assert wait(engine, 0.0) == pytest.approx(2.0)
+
+
+def test_nothing_is_given_back_to_an_address_without_a_quota():
+    engine = engine_of(limits({"10.9.0.0/16": 1.0}, exempt_cidrs=["10.9.1.0/24"]))
+    for address in ("10.9.1.1", ADDRESS):
+        engine.give_back_connection(address, 0.0)
+    assert engine.live() == []
 
 
 def test_each_address_waits_for_itself():
     engine = engine_of(limits({DEFAULT: 1.0}))
-    assert [engine.connect(ADDRESS, 0.0) for _ in range(2)] == [0.0, 1.0]
-    assert engine.connect("10.0.0.2", 0.0) == 0.0
+    assert [wait(engine, 0.0) for _ in range(2)] == [0.0, 1.0]
+    assert wait(engine, 0.0, "10.0.0.2") == 0.0
 
 
 def test_addresses_of_a_network_have_its_limit_each():
@@ -90,23 +134,31 @@ def test_addresses_of_a_network_have_its_limit_each():
 
 def test_an_address_without_a_quota_passes():
     engine = engine_of(limits({"10.0.0.0/8": 1.0}))
-    assert [engine.connect("192.168.0.1", 0.0) for _ in range(100)] == [0.0] * 100
+    assert [wait(engine, 0.0, "192.168.0.1") for _ in range(100)] == [0.0] * 100
     assert engine.live() == []
 
 
 def test_a_change_applies_to_those_that_come_after_it():
     engine = engine_of(limits({DEFAULT: 1.0}))
-    assert [engine.connect(ADDRESS, 0.0) for _ in range(11)][-1] == pytest.approx(10.0)
+    assert [wait(engine, 0.0) for _ in range(11)][-1] == pytest.approx(10.0)
     engine.configure(limits({DEFAULT: 1.0, ADDRESS: 100.0}), 0.0)
-    assert engine.connect(ADDRESS, 0.0) == pytest.approx(0.11)
+    assert wait(engine, 0.0) == pytest.approx(0.11)
     engine.configure(limits({DEFAULT: 1.0}), 1.0)
-    assert engine.connect(ADDRESS, 1.0) == 0.0
+    assert wait(engine, 1.0) == 0.0
+
+
+def test_a_lower_limit_makes_nobody_wait_for_the_higher_one():
+    engine = engine_of(limits({DEFAULT: 100.0}))
+    assert sum(wait(engine, 0.0) is not None for _ in range(2000)) == 1100
+    engine.configure(limits({DEFAULT: 1.0}), 0.0)
+    assert wait(engine, 0.0) is None
+    assert wait(engine, 1.0) == pytest.approx(10.0)
 
 
 def test_waits_are_counted_by_address():
     engine = engine_of(limits({DEFAULT: 1.0}))
     for _ in range(4):
-        engine.connect(ADDRESS, 100.0)
+        wait(engine, 100.0)
     (state,) = engine.buckets(100.0)
     assert (state.quota, state.user, state.client_id, state.ip) == (
         "connection_creation_rate",
@@ -119,14 +171,14 @@ def test_waits_are_counted_by_address():
 
 def test_observed_connections_are_served_at_once():
     engine = engine_of(limits({DEFAULT: 1.0}, mode=OBSERVE))
-    assert [engine.connect(ADDRESS, 0.0) for _ in range(4)] == [0.0] * 4
+    assert [wait(engine, 0.0) for _ in range(4)] == [0.0] * 4
     (state,) = engine.buckets(0.0)
     assert (state.throttled_requests, state.throttle_seconds) == (3, pytest.approx(1.0))
 
 
 def test_exempt_addresses_are_not_measured():
     engine = engine_of(limits({DEFAULT: 1.0}, exempt_cidrs=["10.0.0.0/24"]))
-    assert [engine.connect(ADDRESS, 0.0) for _ in range(4)] == [0.0] * 4
+    assert [wait(engine, 0.0) for _ in range(4)] == [0.0] * 4
     assert engine.live() == []
 
 

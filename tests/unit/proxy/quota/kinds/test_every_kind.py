@@ -20,7 +20,7 @@ KINDS = load_kinds()
 WHO = Identity("u", "c", "127.0.0.1")
 LIMIT = 100.0
 BURST = {PACE: 100, WINDOW: 1000}
-"""What may be used at once at this limit."""
+"""What may be used at once at this limit; connections wait for more than a second's also with WINDOW."""
 ASKED = [kind for kind in KINDS if kind.keys and not kind.build().intercepts]
 """The others are asked by whoever answers the requests, in words of their own, or are quotas of topics and
 brokers; so are their tests.
@@ -64,6 +64,10 @@ def exchanges(kind, size):
         yield RequestView(api_key, 9, 1, "c", size), response
 
 
+def burst_of(kind, algorithm):
+    return BURST[algorithm if kind.api_keys else PACE]
+
+
 def use(kind, quota, size, now=0.0):
     """One use of each of the kind's quotas; returns the verdicts."""
     verdicts = []
@@ -79,7 +83,7 @@ def pass_through(kind, engine, size, now=0.0):
     """The same through an engine; returns the waits."""
     waits = []
     if not kind.api_keys:
-        waits = [engine.connect(WHO.address, now) for _ in range(size)]
+        waits = [engine.connect(WHO.address, now).throttle_seconds for _ in range(size)]
     for request, response in exchanges(kind, size):
         waits.append(engine.admit(request, WHO, now).throttle_seconds)
         waits.append(engine.charge(request, response, WHO, now).throttle_seconds)
@@ -157,7 +161,7 @@ def test_a_verdict_that_does_not_pass_names_its_bucket(kind, algorithm):
 @every_kind
 @every_algorithm
 def test_a_wait_grows_with_the_excess(kind, algorithm):
-    limits, burst = limits_of(kind, algorithm=algorithm), BURST[algorithm]
+    limits, burst = limits_of(kind, algorithm=algorithm), burst_of(kind, algorithm)
     sizes = (0, 10, burst, burst + 5, burst + 50, burst * 2)
     waits = [wait(use(kind, quota_of(kind, limits), size)) for size in sizes]
     assert waits == sorted(waits)
@@ -177,7 +181,7 @@ def test_a_wait_ends(kind, algorithm):
 @every_algorithm
 def test_new_limits_keep_the_history(kind, algorithm):
     quota = quota_of(kind, limits_of(kind, algorithm=algorithm))
-    before = wait(use(kind, quota, BURST[algorithm] + 20))
+    before = wait(use(kind, quota, burst_of(kind, algorithm) + 20))
     used = history(quota)
     quota.configure(limits_of(kind, algorithm=algorithm), 0.0)
     assert history(quota) == used
@@ -231,7 +235,7 @@ def test_idle_state_is_dropped(kind):
 @every_algorithm
 def test_the_engine_counts_what_a_kind_throttles(kind, algorithm):
     engine = engine_of(kind, limits_of(kind, algorithm=algorithm))
-    waits = pass_through(kind, engine, BURST[algorithm] + 20)
+    waits = pass_through(kind, engine, burst_of(kind, algorithm) + 20)
     states = engine.buckets(0.0)
     assert max(waits) > 0.0
     assert sum(state.throttled_requests for state in states) == sum(1 for seconds in waits if seconds > 0)
@@ -246,7 +250,7 @@ def test_an_observed_quota_counts_as_if_enforced_and_lets_everything_pass(kind, 
     modes = {key.name: OBSERVE for key in kind.keys}
     observing = engine_of(kind, limits_of(kind, algorithm=algorithm, modes=modes))
     enforcing = engine_of(kind, limits_of(kind, algorithm=algorithm))
-    size = BURST[algorithm] + (20 if kind.api_keys else 1)
+    size = burst_of(kind, algorithm) + (20 if kind.api_keys else 1)
     waits = pass_through(kind, enforcing, size)
     assert max(waits) > 0.0
     assert pass_through(kind, observing, size) == [0.0] * len(waits)

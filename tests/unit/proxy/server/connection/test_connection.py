@@ -34,18 +34,21 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
 class ConnectionHost:
     """Takes connections, and answers what is intercepted; there is no broker."""
 
-    def __init__(self, wait: float = 0.0, answers_in: float = 0.0) -> None:
+    def __init__(self, wait: float = 0.0, answers_in: float = 0.0, closes: bool = False) -> None:
         self.ended_with: list[str] = []
         self.intercepted: list[tuple[Connection, Intercepted]] = []
         self.asked = threading.Event()
         self.opened_at = self.asked_at = 0.0
         self.over = asyncio.Event()
         self._wait = wait
+        self._closes = closes
         self._answers_in = answers_in
 
     def opened(self, connection: Connection, address: str) -> Relay:
         self.opened_at = asyncio.get_running_loop().time()
-        if self._wait:
+        if self._closes:
+            connection.close_at(self.opened_at + self._wait)
+        elif self._wait:
             connection.serve_at(self.opened_at + self._wait)
         return Relay(
             QuotaEngine([]),
@@ -203,6 +206,21 @@ def test_one_that_goes_while_it_waits_is_over(loop: asyncio.AbstractEventLoop) -
     owner = ConnectionHost(wait=0.2)
     run(loop, owner, lambda port: socket.create_connection(("127.0.0.1", port)).close())
     assert owner.ended_with == ["client_closed"]
+
+
+def test_one_over_the_rate_is_closed_unserved(loop: asyncio.AbstractEventLoop) -> None:
+    owner = ConnectionHost(wait=0.2, closes=True)
+    started = loop.time()
+
+    def client(port: int) -> bytes:
+        with suppress(ConnectionResetError):
+            return ask(port)
+        return b""
+
+    assert run(loop, owner, client) == b""
+    assert round((loop.time() - started) * 1000) >= 200
+    assert owner.intercepted == []
+    assert owner.ended_with == ["connection_rate"]
 
 
 def test_a_response_to_one_that_has_gone_is_dropped(loop: asyncio.AbstractEventLoop) -> None:

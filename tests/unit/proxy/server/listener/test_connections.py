@@ -9,8 +9,15 @@ from proxy.config.settings import Listener, Upstream
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
+from proxy.quota.kinds.connection_creation import MAX_WAIT_SECONDS
 from proxy.quota.limits.limits import Limits
-from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, TOO_MANY_CONNECTIONS, RelayError
+from proxy.quota.verdict import ALLOW
+from proxy.relay.close_reasons import (
+    CLIENT_PROTOCOL_ERROR,
+    CONNECTION_RATE,
+    TOO_MANY_CONNECTIONS,
+    RelayError,
+)
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.security.access import PLAINTEXT
@@ -19,7 +26,7 @@ from proxy.server.listener.admission import LimitedAdmission
 from proxy.server.listener.bootstrap_router import STAND_IN, BootstrapRouter
 from proxy.server.listener.client_identification import NO_PRINCIPAL, ClientIdentification
 from proxy.server.listener.closed_connections import ClosedConnections
-from proxy.server.listener.connections import ListenerConnections
+from proxy.server.listener.connections import MAX_UNSERVED, ListenerConnections
 from proxy.server.listener.dialer import BrokerDialer
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.relays import ClientRelays
@@ -50,12 +57,24 @@ class Client:
         self.admitted = admitted
         self.tls: Any = None
         self.served_at: list[float] = []
+        self.closed_at: list[float] = []
         self.follower: tuple[int, int] | None = None
         self.drained: list[float] = []
         self.aborted = 0
 
     def serve_at(self, time: float) -> None:
         self.served_at.append(time)
+
+    def close_at(self, time: float) -> None:
+        self.closed_at.append(time)
+
+    @property
+    def unserved(self) -> bool:
+        return bool(self.served_at)
+
+    @property
+    def closes_unserved(self) -> bool:
+        return bool(self.closed_at)
 
     def drain(self, now: float) -> None:
         self.drained.append(now)
@@ -161,22 +180,68 @@ def test_connections_over_the_rate_are_served_late() -> None:
     assert elsewhere.served_at == []
 
 
+def test_connections_that_would_wait_too_long_are_closed_and_cost_others_nothing() -> None:
+    kit = Kit(max_connections=10_000)
+    waiting = int(RATE + RATE * MAX_WAIT_SECONDS)
+    clients = [Client() for _ in range(waiting + MAX_UNSERVED + 5)]
+    relays = [kit.open(client) for client in clients]
+    closed = clients[waiting : waiting + MAX_UNSERVED]
+    assert [client for client in clients if client.closed_at] == closed
+    assert {at for client in closed for at in client.closed_at} == {NOW + 1.0}
+    # More of them than that do not wait for their end, and are not counted as open.
+    assert relays[-5:] == [None] * 5
+    assert kit.closed.by_reason == {CONNECTION_RATE: 5}
+    assert len(kit.connections.open) == waiting + MAX_UNSERVED
+    kit.end(closed[0], CONNECTION_RATE)
+    late = Client()
+    kit.open(late)
+    assert late.closed_at == [NOW + 1.0]
+
+
+def test_a_connection_that_ends_before_it_is_served_leaves_its_turn_to_others() -> None:
+    kit = Kit()
+    clients = [Client() for _ in range(4)]
+    for client in clients:
+        kit.open(client)
+    for client in clients:
+        kit.end(client, "client_closed")
+    late = Client()
+    kit.open(late)
+    assert late.served_at == [NOW + 1 / RATE]
+
+
+def test_over_tls_connections_are_closed_likewise() -> None:
+    kit = Kit(max_connections=10_000)
+    waiting = int(RATE + RATE * MAX_WAIT_SECONDS)
+    verdicts = [kit.connections.admit(3, "10.0.0.1", "10.0.0.1:1") for _ in range(waiting + MAX_UNSERVED + 5)]
+    assert [verdict is not None and verdict.closes for verdict in verdicts[:-5]] == (
+        [False] * waiting + [True] * MAX_UNSERVED
+    )
+    assert verdicts[-5:] == [None] * 5
+    assert kit.closed.by_reason == {CONNECTION_RATE: 5}
+    kit.connections.throttle_ended("10.0.0.1")
+    assert kit.closed.by_reason == {CONNECTION_RATE: 6}
+    verdict = kit.connections.admit(3, "10.0.0.1", "10.0.0.1:1")
+    assert verdict is not None
+    assert verdict.closes
+
+
 def test_over_tls_a_client_counts_once_and_before_its_handshake() -> None:
     kit = Kit(max_connections=1)
     connections = kit.connections
-    assert connections.admit(3, "10.0.0.1", "10.0.0.1:1") == 0.0
+    assert connections.admit(3, "10.0.0.1", "10.0.0.1:1") is ALLOW
     assert connections.admit(3, "10.0.0.2", "10.0.0.2:2") is None
     assert kit.closed.by_reason == {TOO_MANY_CONNECTIONS: 1}
     client = Client(admitted=True)
     assert kit.open(client) is not None
     kit.end(client, "idle")
-    assert connections.admit(3, "10.0.0.2", "10.0.0.2:2") == 0.0
+    assert connections.admit(3, "10.0.0.2", "10.0.0.2:2") is ALLOW
 
 
 def test_over_tls_the_rate_is_charged_once_and_before_the_handshake() -> None:
     kit = Kit()
-    delays = [kit.connections.admit(None, "10.0.0.1", "10.0.0.1:1") for _ in range(3)]
-    assert delays == [0.0, 0.0, 1 / RATE]
+    verdicts = [kit.connections.admit(None, "10.0.0.1", "10.0.0.1:1") for _ in range(3)]
+    assert [verdict and verdict.throttle_seconds for verdict in verdicts] == [0.0, 0.0, 1 / RATE]
     client = Client(admitted=True)
     kit.open(client)
     assert client.served_at == []

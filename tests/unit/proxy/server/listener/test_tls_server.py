@@ -13,6 +13,7 @@ import pytest
 import uvloop
 
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.relay import Relay
 from proxy.relay.requests import Intercepted
@@ -37,22 +38,28 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
 class Gateway:
     """Admits everybody, and answers what is intercepted; there is no broker."""
 
-    def __init__(self, wait: float | None = 0.0) -> None:
+    def __init__(self, wait: float | None = 0.0, closes: bool = False) -> None:
         self.inside = 0
         self.failures: list[str] = []
         self.ended_with: list[str] = []
         self.certificates: list[bytes | None] = []
         self.over = asyncio.Event()
         self._wait = wait
+        self._closes = closes
 
-    def admit(self, node_id: int | None, address: str, peer: str) -> float | None:
+    def admit(self, node_id: int | None, address: str, peer: str) -> Verdict | None:
         assert (node_id, address) == (3, "127.0.0.1")
         assert peer.startswith("127.0.0.1:")
         if self._wait is None:
             self.over.set()
-        else:
-            self.inside += 1
-        return self._wait
+            return None
+        self.inside += 1
+        return Verdict(self._wait, closes=self._closes)
+
+    def throttle_ended(self, address: str) -> None:
+        self.inside -= 1
+        self.ended_with.append("throttled")
+        self.over.set()
 
     def handshake_failed(self, address: str, peer: str, why: str) -> None:
         self.inside -= 1
@@ -262,3 +269,13 @@ def test_a_client_that_is_throttled(loop: asyncio.AbstractEventLoop, authority: 
     assert run(loop, gateway, authority, lambda port: ask(authority, port)) == LOCAL_RESPONSE
     # uvloop's clock has whole milliseconds.
     assert round((loop.time() - started) * 1000) >= 300
+
+
+def test_a_client_over_the_rate_is_closed_unserved(
+    loop: asyncio.AbstractEventLoop, authority: Authority
+) -> None:
+    gateway = Gateway(wait=0.2, closes=True)
+    started = loop.time()
+    assert run(loop, gateway, authority, lambda port: send(port, REQUEST)) == b""
+    assert round((loop.time() - started) * 1000) >= 200
+    assert (gateway.inside, gateway.failures, gateway.ended_with) == (0, [], ["throttled"])
