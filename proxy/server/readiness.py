@@ -43,6 +43,8 @@ class Readiness:
         warnings = []
         if self._topic is not None and self._topic.loaded.is_set() and self._topic.problem:
             warnings.append(f"quotas stay as they are, and changes are rejected: {self._topic.problem}")
+        if self._topic is not None and self._topic.skipped.warning:
+            warnings.append(f"quotas: {self._topic.skipped.warning}")
         warnings += self._certificates.warnings()
         warnings += [warning for gateway in self._gateways for warning in gateway.warnings()]
         if self._reload.problem:

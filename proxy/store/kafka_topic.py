@@ -18,6 +18,7 @@ from proxy.errors import UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place, Setting, Unreadable, decode, encode
+from proxy.store.skipped_records import SkippedRecords
 from proxy.tasks import Tasks
 from proxy.upstream.topic_setup import prepare_topic
 
@@ -33,9 +34,6 @@ REQUEST_SECONDS: Final = 5.0
 RECORDS_AT_A_TIME: Final = 200
 """Records to process before yielding to the event loop: enough to be fast, and a few ms of work."""
 BATCH_BYTES: Final = 256 << 10
-MAX_UNREADABLE: Final = 100
-"""Records that cannot be read, named in the log. A topic may hold any number of them, each of any size."""
-MAX_REASON_CHARACTERS: Final = 300
 
 
 class KafkaTopic:
@@ -56,6 +54,8 @@ class KafkaTopic:
         """Set after the topic was read to its end for the first time."""
         self.lag = 0
         """Number of unread records, as of the last check."""
+        self.skipped: Final = SkippedRecords(topic)
+        """The records that cannot be read or applied."""
         self._bootstrap: Final = tuple(bootstrap)
         self._servers: Final = [
             f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in bootstrap
@@ -71,7 +71,6 @@ class KafkaTopic:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._producer: Any = None
         self._one_at_a_time: Final = asyncio.Lock()
-        self._unreadable: Final[set[str]] = set()
         # aiokafka logs dozens of lines a second while a cluster is unavailable; `problem` is logged once.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
@@ -136,6 +135,7 @@ class KafkaTopic:
             starts = await consumer.beginning_offsets([self._partition])
             self._position = starts[self._partition]
             self._topic_id = None
+            self.skipped.forget()
             self._store.read_anew()
         consumer.seek(self._partition, self._position)
 
@@ -172,27 +172,20 @@ class KafkaTopic:
         return len(records)
 
     def _decoded(self, records: Sequence[Any]) -> list[tuple[Place, Setting | None]]:
+        """The records that can be applied."""
         changes = []
         for record in records:
             try:
-                changes.append(decode(record.key, record.value))
+                place, setting = decode(record.key, record.value)
+                self._store.check(place, setting)
             except Unreadable as error:
-                self._skip(record.offset, str(error)[:MAX_REASON_CHARACTERS])
+                if record.value is not None:
+                    self.skipped.skip(record.key, record.offset, str(error))
+                    continue
+            else:
+                changes.append((place, setting))
+            self.skipped.supersede(record.key)
         return changes
-
-    def _skip(self, offset: int, reason: str) -> None:
-        """Log a record that cannot be read, once for each reason."""
-        if reason in self._unreadable or len(self._unreadable) == MAX_UNREADABLE:
-            return
-        self._unreadable.add(reason)
-        log.warning(
-            "quotas: topic %s: skipping the record at offset %d, and all like it: %s",
-            self.topic,
-            offset,
-            reason,
-        )
-        if len(self._unreadable) == MAX_UNREADABLE:
-            log.warning("quotas: topic %s: further records that cannot be read are not logged", self.topic)
 
     async def _end(self, consumer: Any) -> int:
         try:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from proxy.errors import QuotaProxyError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity, QuotaEntity
@@ -18,7 +20,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.store.layers import SLICE, ClientLayer, ConfigLayer, Quotas
-from proxy.store.records import Place, Setting
+from proxy.store.records import Place, Setting, Unreadable
 from proxy.store.sources import Alteration, Sources, writer
 
 log = logging.getLogger(__name__)
@@ -163,8 +165,18 @@ class QuotaStore:
         self._clients.read_anew()
         self._configs.read_anew()
 
+    def check(self, place: Place, setting: Setting | None) -> None:
+        """Raises Unreadable if a record of the log has no valid value."""
+        entity = place.entity
+        if setting is None or setting.value is None or not isinstance(entity, ConfigResource):
+            return
+        key = self._rules.keys(entity.type).get(place.name)
+        problem = key.problem(str(setting.value)) if key is not None else ""
+        if problem:
+            raise Unreadable(f"{entity}: {problem}")
+
     def read(self, changes: Iterable[tuple[Place, Setting | None]]) -> None:
-        """Apply the next records of the log."""
+        """Apply the next records of the log. check() has found them valid."""
         now_ms = self._wall_ms()
         clients: list[tuple[QuotaEntity, str]] = []
         configs: list[tuple[ConfigResource, str]] = []
@@ -185,10 +197,7 @@ class QuotaStore:
     ) -> bool:
         key = self._rules.keys(resource.type).get(place.name)
         if key is not None and setting is not None and setting.value is not None:
-            problem = key.problem(str(setting.value))
-            if problem:
-                log.warning("quotas: skipping a record for %s: %s", resource, problem)
-                return False
+            setting = replace(setting, value=key.canonical(str(setting.value)))
         if resource.type == TOPIC and setting is not None:
             self._topic_ids.setdefault(resource.name, {})[place.name] = setting.topic_id or ""
         changed = self._configs.read(place, setting, now_ms)

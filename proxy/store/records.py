@@ -9,8 +9,9 @@
            with "expires_at_ms" for a temporary value; "removed", "address" and "topic_id" if needed; the
            value of a config is text
 
-A null `value` is no quota. The topic is compacted by key, so the encoding of a key is canonical. Records are
-overwritten and never deleted, so the topic shows who made each change.
+A null `value` is no quota. An entity has user, client-id or both, or one of ip, topic and broker; no name is
+empty. The topic is compacted by key, so the encoding of a key is canonical. Records are overwritten and never
+deleted, so the topic shows who made each change.
 """
 
 from typing import Final
@@ -125,7 +126,7 @@ def decode(key: bytes | None, value: bytes | None) -> tuple[Place, Setting | Non
         if kind not in (CLIENT_QUOTA, CONFIG):
             raise Unreadable(f"unknown kind {kind!r}, probably of a newer version")
         place = _config_place(key) if kind == CONFIG else _place(msgspec.json.decode(key, type=_Key))
-        _check_network(place.entity)
+        _check_entity(place.entity)
         if value is None:
             return place, None
         version = msgspec.json.decode(value, type=_Version).v
@@ -150,8 +151,12 @@ def _check_value(value: float | str | None, kind: str) -> None:
         raise Unreadable(f"value {value}; expected a number above 0")
 
 
-def _check_network(entity: QuotaEntity | ConfigResource) -> None:
-    if isinstance(entity, QuotaEntity) and entity.ip is not None and "/" in entity.ip:
+def _check_entity(entity: QuotaEntity | ConfigResource) -> None:
+    if not isinstance(entity, QuotaEntity) or entity.ip is None:
+        return
+    if entity.user is not None or entity.client_id is not None:
+        raise Unreadable("the entity has an ip and another part")
+    if "/" in entity.ip:
         try:
             canonical_network(entity.ip)
         except ValueError as error:
@@ -160,18 +165,22 @@ def _check_network(entity: QuotaEntity | ConfigResource) -> None:
 
 def _config_place(key: bytes) -> Place:
     decoded = msgspec.json.decode(key, type=_ConfigKey)
-    for type, name in ((TOPIC, decoded.entity.topic), (BROKER, decoded.entity.broker)):
-        if not isinstance(name, UnsetType):
-            resource = ConfigResource(type, DEFAULT_RESOURCE if name is None else name)
-            return Place(resource, decoded.name, decoded.temporary)
-    raise Unreadable("the entity is neither a topic nor a broker")
+    topic, broker = _read(decoded.entity.topic), _read(decoded.entity.broker)
+    if (topic is None) == (broker is None):
+        raise Unreadable("the entity has to be either a topic or a broker")
+    name = broker if topic is None else topic
+    if name == DEFAULT_RESOURCE:
+        raise Unreadable(f"the name {name}; the default has the name null")
+    resource = ConfigResource(BROKER if topic is None else TOPIC, name or DEFAULT_RESOURCE)
+    return Place(resource, decoded.name, decoded.temporary)
 
 
 def _place(key: _Key) -> Place:
     entity = key.entity
-    return Place(
-        QuotaEntity(_read(entity.user), _read(entity.client_id), _read(entity.ip)), key.name, key.temporary
-    )
+    parts = QuotaEntity(_read(entity.user), _read(entity.client_id), _read(entity.ip))
+    if parts == (None, None, None):
+        raise Unreadable("the entity has no part")
+    return Place(parts, key.name, key.temporary)
 
 
 def _spell(name: str | None) -> str | UnsetType | None:
@@ -182,6 +191,9 @@ def _spell(name: str | None) -> str | UnsetType | None:
 
 
 def _read(name: str | UnsetType | None) -> str | None:
+    """The part of a QuotaEntity that _spell() has spelled."""
     if name is UNSET:
         return None
+    if name == "":
+        raise Unreadable("a name is empty; the default has the name null")
     return DEFAULT if name is None else name

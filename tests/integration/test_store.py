@@ -10,14 +10,20 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from kio.schema.errors import ErrorCode
+from msgspec.structs import replace
 
+from proxy.demo.broker_properties import INTERNAL
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.quota.identity import QuotaEntity
+from proxy.quota.limits.config_keys import LEADER_THROTTLED_REPLICAS
+from proxy.quota.limits.resources import TOPIC, ConfigResource
+from proxy.store.records import Place, Setting, encode
 from tests.support.kafka.admin_requests import alter, describe
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import describe_topic, leaders, make_topic
 from tests.support.messages.client_quotas import Entity, Quotas, alter_request
 from tests.support.messages.requests import create_topic, metadata
-from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.process.proxy_process import HOST, ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -226,18 +232,55 @@ def test_a_topic_of_several_partitions_is_no_store(
     wait_until(lambda: f"topic {topic} has 3 partitions" in proxy.get("/readyz")[1], "/readyz to say why")
 
 
-async def test_unreadable_records_are_skipped(
+SETTING = Setting(value=5.0, by="admin", client_id="c", origin="::1", at_ms=1)
+ALICE_KEY = encode(Place(QuotaEntity("alice", None), RATE), SETTING)[0]
+ORDERS = ConfigResource(TOPIC, "orders")
+BROKEN_RECORDS = "quota_proxy_quota_store_broken_records"
+BROKEN = {
+    b"rubbish": b"{}",
+    b'{"kind":"topic-config"}': b"{}",
+    b'{"kind":"client-quota","entity":{"user":"b\xff"},"name":"producer_byte_rate"}': b"{}",
+    ALICE_KEY: b'{"v":1,"by":"\xff"}',
+    encode(Place(QuotaEntity("bob", None), RATE), SETTING)[0]: b'{"v":1,"x":' + b"[" * 100_000,
+    b'{"kind":"client-quota","entity":{"ip":"foo/bar"},"name":"connection_creation_rate"}': encode(
+        Place(QuotaEntity(None, None, "10.0.0.1"), "connection_creation_rate"), SETTING
+    )[1],
+    **dict([encode(Place(ORDERS, LEADER_THROTTLED_REPLICAS.name), replace(SETTING, value="a:b:c,,*"))]),
+}
+"""Records that cannot be read or applied, by their keys."""
+
+
+async def test_records_that_cannot_be_read_or_applied_are_skipped(
     kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
 ) -> None:
-    proxy = run_proxy(kafka.bootstrap, settings=with_store(topic))
+    replication = {
+        "name": "replication",
+        "replication": True,
+        "broker_port_base": 0,
+        "upstream": {"brokers": {"1": f"{HOST}:{kafka.port(1, INTERNAL)}"}},
+    }
+    proxy = run_proxy(kafka.bootstrap, settings=with_store(topic), more_listeners=[replication])
+    set_quota(proxy, {"user": "carol"}, producer_byte_rate=7.0)
     async with AIOKafkaProducer(bootstrap_servers=kafka.bootstrap) as producer:
-        for key, value in ((b"rubbish", b"{}"), (b'{"kind":"topic-config"}', b"{}"), (b"rubbish", None)):
+        for key, value in BROKEN.items():
             await producer.send_and_wait(topic, value, key)
-    set_quota(proxy, producer_byte_rate=5.0)
-    assert shown(proxy) == quotas_of(alice={RATE: 5})
-    assert len(proxy.log_lines("skipping the record")) == 2, "a line for each kind of mistake"
-    again = run_proxy(kafka.bootstrap, settings=with_store(topic))
-    assert shown(again) == quotas_of(alice={RATE: 5})
+        again = run_proxy(kafka.bootstrap, settings=with_store(topic), more_listeners=[replication])
+        for one in (proxy, again):
+            wait_until(lambda: one.metric(BROKEN_RECORDS) == len(BROKEN), "every broken record to count")  # noqa: B023
+            assert one.metric("quota_proxy_quota_store_skipped_records_total") == len(BROKEN)
+            [warning] = [text for text in warnings(one) if topic in text]
+            assert f"{len(BROKEN)} records are skipped" in warning
+            assert "topic orders: Invalid value a:b:c,,*" in warning
+            assert len(one.log_lines("skipping the record")) == len(BROKEN)
+            assert shown(one) == quotas_of(carol={RATE: 7})
+        set_quota(again, producer_byte_rate=5.0)
+        wait_until(lambda: proxy.metric(BROKEN_RECORDS) == len(BROKEN) - 1, "alice's record to be superseded")
+        for key in BROKEN.keys() - {ALICE_KEY}:
+            await producer.send_and_wait(topic, None, key)
+    for one in (proxy, again):
+        wait_until(lambda: one.metric(BROKEN_RECORDS) == 0, "the others to be superseded")  # noqa: B023
+        assert [text for text in warnings(one) if topic in text] == []
+        assert shown(one) == quotas_of(alice={RATE: 5}, carol={RATE: 7})
 
 
 async def test_no_store(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:

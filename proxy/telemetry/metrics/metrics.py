@@ -11,6 +11,7 @@ from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 from proxy.quota.measure.bucket import BucketState
 from proxy.quota.usage import REST
+from proxy.store.skipped_records import SkippedRecords
 from proxy.telemetry.metrics.listeners import MeteredListener
 from proxy.telemetry.metrics.series import MAX_SERIES, LargestCounters, Series, add, bounded, bounded_steps
 from proxy.telemetry.usage.sink import Sink
@@ -35,6 +36,10 @@ class StoreState(Protocol):
     """Why the topic cannot be read; empty if it can."""
     lag: int
     """Records that are not read yet."""
+
+    @property
+    def skipped(self) -> SkippedRecords:
+        """The records that cannot be read or applied."""
 
 
 class ProxyCollector(Collector):
@@ -250,6 +255,11 @@ class ProxyCollector(Collector):
             yield GaugeMetricFamily(PREFIX + "quota_store_reachable", text, value=float(not state.problem))
             text = "Records in the topic that keeps quotas that were not in force at the last check."
             yield GaugeMetricFamily(PREFIX + "quota_store_lag", text, value=state.lag)
+            text = "Records of the topic that keeps quotas that the proxy could not read or apply."
+            skipped = state.skipped
+            yield CounterMetricFamily(PREFIX + "quota_store_skipped_records", text, value=skipped.total)
+            text = "Skipped records of the topic that keeps quotas that no later record has superseded."
+            yield GaugeMetricFamily(PREFIX + "quota_store_broken_records", text, value=skipped.current)
 
     def _usage(self) -> Iterator[Metric]:
         text = "Usage events that a sink has delivered or lost."

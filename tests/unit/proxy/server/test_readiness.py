@@ -1,12 +1,14 @@
 """Readiness: what keeps clients from being served, and what else is wrong."""
 
 import asyncio
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from proxy.server.readiness import Readiness
+from proxy.store.skipped_records import SkippedRecords
 
 
 class Kit:
@@ -16,7 +18,7 @@ class Kit:
         self.gateway = SimpleNamespace(found=[], wrong=[])
         self.gateway.problems = lambda: self.gateway.found
         self.gateway.warnings = lambda: self.gateway.wrong
-        self.topic = SimpleNamespace(loaded=asyncio.Event(), problem="")
+        self.topic = SimpleNamespace(loaded=asyncio.Event(), problem="", skipped=SkippedRecords("quotas"))
         self.topic.loaded.set()
         self.certificates = SimpleNamespace(wrong=[])
         self.certificates.warnings = lambda: self.certificates.wrong
@@ -63,11 +65,12 @@ def test_draining_is_a_problem() -> None:
 def test_warnings_of_every_part() -> None:
     kit = Kit()
     kit.topic.problem = "TOPIC"
+    kit.topic.skipped.skip(b"key", 5, "RECORD")
     kit.certificates.wrong = ["CERTIFICATE"]
     kit.gateway.wrong = ["LISTENER"]
     kit.reload.problem = "FILE"
     kit.usage.problems = ["USAGE"]
     warnings = kit.readiness.warnings()
-    found = [word for warning in warnings for word in warning.split() if word.isupper()]
-    assert found == ["TOPIC", "CERTIFICATE", "LISTENER", "FILE", "USAGE"]
+    found = [word for warning in warnings for word in re.findall(r"\w+", warning) if word.isupper()]
+    assert found == ["TOPIC", "RECORD", "CERTIFICATE", "LISTENER", "FILE", "USAGE"]
     assert kit.readiness.problems() == []

@@ -9,9 +9,9 @@ import pytest
 from aiokafka import TopicPartition
 
 from proxy.quota.identity import QuotaEntity
-from proxy.store.kafka_topic import MAX_UNREADABLE, KafkaTopic
+from proxy.store.kafka_topic import KafkaTopic
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
-from proxy.store.records import Place, Setting, encode
+from proxy.store.records import Place, Setting, Unreadable, encode
 from proxy.tasks import Tasks
 
 PLACE = Place(QuotaEntity("alice", None), "producer_byte_rate")
@@ -25,6 +25,12 @@ class Store:
     def __init__(self) -> None:
         self.changes: list[object] = []
         self.restarts = 0
+        self.rejected = ""
+
+    def check(self, place: Place, setting: Setting | None) -> None:
+        assert isinstance(place.entity, QuotaEntity)
+        if place.entity.user == self.rejected:
+            raise Unreadable("value rejected")
 
     def read(self, changes: list[object]) -> None:
         self.changes += changes
@@ -79,20 +85,35 @@ async def test_records_reach_the_store_and_wake_the_writer(topic: KafkaTopic, st
     assert store.changes == [(PLACE, SETTING)]
 
 
-async def test_unreadable_records_are_skipped_and_logged_once(
+async def test_records_that_cannot_be_read_or_applied_are_skipped(
     topic: KafkaTopic, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await topic._read(Consumer((b"x", b"{}"), (b"x", None), encode(PLACE, SETTING)), 1.0)
+    store.rejected = "bob"
+    bob = encode(Place(QuotaEntity("bob", None), "producer_byte_rate"), SETTING)
+    await topic._read(Consumer((b"x", b"{}"), bob, encode(PLACE, SETTING)), 1.0)
     assert store.changes == [(PLACE, SETTING)]
-    assert len(caplog.messages) == 1
+    assert (topic.skipped.total, topic.skipped.current) == (2, 2)
+    assert len(caplog.messages) == 2
+    assert "at offset 1: value rejected" in topic.skipped.warning
 
 
-async def test_the_log_of_unreadable_records_is_bounded(
+@pytest.mark.parametrize("later", [encode(PLACE, SETTING)[1], None], ids=["readable", "tombstone"])
+async def test_a_later_record_of_the_same_key_ends_the_warning(
+    topic: KafkaTopic, later: bytes | None
+) -> None:
+    key = encode(PLACE, SETTING)[0]
+    await topic._read(Consumer((key, b"\xff")), 1.0)
+    assert topic.skipped.current == 1
+    await topic._read(Consumer((key, later)), 1.0)
+    assert (topic.skipped.current, topic.skipped.warning) == (0, "")
+
+
+async def test_a_tombstone_of_an_unreadable_key_ends_the_warning(
     topic: KafkaTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for offset in range(MAX_UNREADABLE + 5):
-        topic._skip(offset, f"reason {offset}")
-    assert len(caplog.messages) == MAX_UNREADABLE + 1
+    await topic._read(Consumer((b"\xff", b"{}"), (b"\xff", None)), 1.0)
+    assert (topic.skipped.total, topic.skipped.current) == (1, 0)
+    assert len(caplog.messages) == 1
 
 
 @pytest.mark.parametrize(
@@ -104,6 +125,8 @@ async def test_reading_starts_over_in_a_recreated_or_shorter_topic(
     topic: KafkaTopic, store: Store, same_topic: bool, position: int, start: int, restarts: int
 ) -> None:
     topic._topic_id, topic._position = UUID(int=1), position
+    topic.skipped.skip(b"x", 0, "unreadable")
     consumer = Consumer((b"x", b"{}"), (b"x", None))
     await topic._seek(consumer, UUID(int=1 if same_topic else 2))
     assert (consumer.sought, store.restarts) == ([start], restarts)
+    assert topic.skipped.current == 1 - restarts

@@ -126,6 +126,11 @@ def test_unknown_fields_are_ignored() -> None:
         (b'{"kind":"client-quota","entity":{"ip":"x/y"},"name":"n"}', None),
         (b'{"kind":"client-quota","entity":{"ip":"10.0.0.0/"},"name":"n"}', None),
         (KEY, b'{"v":1,"value":5,"address":"x/y",' + REST),
+        (b'{"kind":"client-quota","entity":{},"name":"n"}', None),
+        (b'{"kind":"client-quota","entity":{"user":""},"name":"n"}', None),
+        (b'{"kind":"client-quota","entity":{"user":"a","ip":"10.0.0.1"},"name":"n"}', None),
+        (b'{"kind":"config","entity":{"topic":"t","broker":"1"},"name":"n"}', None),
+        (b'{"kind":"config","entity":{"topic":"<default>"},"name":"n"}', None),
     ],
 )
 def test_other_records_are_unreadable(key: bytes | None, value: bytes | None) -> None:

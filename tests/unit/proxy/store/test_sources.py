@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from proxy.quota.identity import Identity, QuotaEntity
+from proxy.quota.limits.config_keys import LEADER_THROTTLED_REPLICAS as THROTTLED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.quota_store import ClientQuotaAlteration, ConfigChange, Conflict, QuotaStore, StoreOff
-from proxy.store.records import Place, Setting
+from proxy.store.records import Place, Setting, Unreadable
 from tests.support.stories.memory_store import MemoryLog, Wall, file_of, memory_store
 
 ORDERS, DEFAULT_TOPIC = ConfigResource(TOPIC, "orders"), ConfigResource(TOPIC, DEFAULT_RESOURCE)
@@ -146,12 +147,42 @@ def test_the_log_is_read_from_its_start() -> None:
     assert kit.topics == {"orders": {RATE: "5"}}
 
 
-def test_record_with_an_invalid_value_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("place", "value", "reason"),
+    [
+        (Place(ORDERS, RATE), "fast", "topic orders: Invalid value fast"),
+        (Place(ORDERS, THROTTLED.name), "a:b:c,,*", "topic orders: Invalid value a:b:c,,\\*"),
+        (Place(BROKER_2, FLAG), "maybe", "broker 2: Invalid value maybe"),
+    ],
+)
+def test_a_record_with_an_invalid_value_is_unreadable(place: Place, value: str, reason: str) -> None:
+    with pytest.raises(Unreadable, match=reason):
+        Kit().store.check(place, setting(value))
+
+
+def test_what_no_rule_forbids() -> None:
+    for place, value in (
+        (Place(ORDERS, RATE), setting("5")),
+        (Place(ORDERS, RATE), setting(None, removed=True)),
+        (Place(ORDERS, RATE), None),
+        (Place(ORDERS, "unknown"), setting("fast")),
+    ):
+        Kit().store.check(place, value)
+
+
+def test_values_take_their_canonical_spelling() -> None:
+    """The quotas compare texts: of ` * `, no replica would be throttled."""
     kit = Kit()
-    kit.store.read([(Place(ORDERS, RATE), setting("fast")), (Place(ORDERS, "unknown"), setting("fast"))])
-    assert kit.topics == {"orders": {"unknown": "fast"}}
-    assert "topic orders" in caplog.text
-    assert "Invalid value fast" in caplog.text
+    kit.store.read(
+        [
+            (Place(ORDERS, RATE), setting(" 05 ")),
+            (Place(ORDERS, THROTTLED.name), setting(" * ")),
+            (Place(BROKER_2, FLAG), setting("TRUE")),
+            (Place(ORDERS, "unknown"), setting(" x ")),
+        ]
+    )
+    assert kit.topics == {"orders": {RATE: "5", THROTTLED.name: "*", "unknown": " x "}}
+    assert kit.brokers == {"2": {FLAG: "true"}}
 
 
 async def test_topic_ids_are_known_while_a_config_is_set() -> None:

@@ -8,6 +8,7 @@ from prometheus_client.core import Metric
 from proxy.quota.measure.bucket import BucketState
 from proxy.quota.usage import REST, UsageLedger
 from proxy.relay.traffic import Traffic
+from proxy.store.skipped_records import SkippedRecords
 from proxy.telemetry.metrics.metrics import AT_A_TIME, ProxyCollector, StoreState
 from proxy.telemetry.metrics.series import MAX_SERIES
 from proxy.wire.api_keys import PRODUCE
@@ -22,6 +23,7 @@ class Store:
     def __init__(self, problem: str, lag: int) -> None:
         self.problem = problem
         self.lag = lag
+        self.skipped = SkippedRecords("quotas")
 
 
 def collected(
@@ -175,6 +177,16 @@ def test_the_topic_that_keeps_quotas() -> None:
     families = collected(store=Store("away", 7))
     assert (value(families, "quota_store_reachable"), value(families, "quota_store_lag")) == (0, 7)
     assert "quota_proxy_quota_store_reachable" not in collected()
+
+
+def test_records_that_are_skipped() -> None:
+    store = Store("", 0)
+    for key in (b"a", b"b", b"b"):
+        store.skipped.skip(key, 0, "unknown")
+    store.skipped.supersede(b"a")
+    families = collected(store=store)
+    assert value(families, "quota_store_skipped_records") == 3
+    assert value(families, "quota_store_broken_records") == 1
 
 
 @pytest.mark.parametrize("rejected", [True, False])

@@ -1,0 +1,82 @@
+"""SkippedRecords: the records of the store's topic that this proxy cannot read or apply."""
+
+import hashlib
+import logging
+from typing import Final
+
+log = logging.getLogger(__name__)
+MAX_REASONS: Final = 100
+"""Reasons that are logged. A topic may hold any number of such records, each of any size."""
+MAX_REASON_CHARACTERS: Final = 300
+MAX_KEYS: Final = 1000
+"""Keys of such records that are remembered."""
+_DIGEST_BYTES: Final = 16
+
+
+class SkippedRecords:
+    """A record is skipped until a record with the same key, readable or a tombstone, supersedes it."""
+
+    def __init__(self, topic: str) -> None:
+        self.total = 0
+        """How often a record was skipped."""
+        self._topic: Final = topic
+        self._logged: Final[set[str]] = set()
+        self._by_key: Final[dict[bytes, tuple[int, str]]] = {}
+        """The offset and the reason of the last record of each key, which is skipped."""
+        self._others = 0
+        """Number of further skipped records, whose keys are not remembered."""
+
+    @property
+    def current(self) -> int:
+        """The number of skipped records that nothing has superseded."""
+        return len(self._by_key) + self._others
+
+    @property
+    def warning(self) -> str:
+        """A sentence about these records, with the last of them; empty if there are none."""
+        if not self._by_key:
+            return ""
+        offset, reason = next(reversed(self._by_key.values()))
+        return (
+            f"topic {self._topic}: {self.current} records are skipped, the last one at offset {offset}: "
+            f"{reason}; set these quotas again, or write a tombstone for each key"
+        )
+
+    def forget(self) -> None:
+        """The topic is read from its start."""
+        self._by_key.clear()
+        self._others = 0
+
+    def supersede(self, key: bytes | None) -> None:
+        """A record with this key was applied, or was a tombstone."""
+        if self._by_key:
+            self._by_key.pop(_digest(key), None)
+
+    def skip(self, key: bytes | None, offset: int, reason: str) -> None:
+        """Count a record, and log it, once for each reason."""
+        reason = reason[:MAX_REASON_CHARACTERS]
+        self.total += 1
+        digest = _digest(key)
+        self._by_key.pop(digest, None)
+        if len(self._by_key) < MAX_KEYS:
+            self._by_key[digest] = offset, reason
+        else:
+            self._others += 1
+        self._log(offset, reason)
+
+    def _log(self, offset: int, reason: str) -> None:
+        if reason in self._logged or len(self._logged) == MAX_REASONS:
+            return
+        self._logged.add(reason)
+        log.warning(
+            "quotas: topic %s: skipping the record at offset %d, and all like it: %s",
+            self._topic,
+            offset,
+            reason,
+        )
+        if len(self._logged) == MAX_REASONS:
+            log.warning("quotas: topic %s: further records that are skipped are not logged", self._topic)
+
+
+def _digest(key: bytes | None) -> bytes:
+    return b"" if key is None else hashlib.blake2b(key, digest_size=_DIGEST_BYTES).digest()
