@@ -10,6 +10,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import NO_EXEMPTIONS, UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket, BucketState
+from proxy.quota.measure.debt import Debt
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
 from proxy.quota.rejection.rejections import NOTHING_REJECTED, RejectedItems, Rejections
 from proxy.quota.usage import ClientUsage
@@ -30,7 +31,8 @@ class QuotaEngine:
     def __init__(self, quotas: list[Quota]) -> None:
         self._quotas: Final = quotas
         self._exemptions = NO_EXEMPTIONS
-        self._max_throttle_seconds = UNLIMITED
+        self.max_throttle_seconds = UNLIMITED
+        """The longest wait that a client is told of. A longer one is reviewed after that time."""
         self._rejection_error = 0
         self._active: list[Quota] = []
         self._by_api: list[list[Quota]] = []
@@ -133,6 +135,10 @@ class QuotaEngine:
         _count(verdict, throttled_until, now, api_key, usage)
         return verdict
 
+    def review(self, debt: Debt, now: float) -> float:
+        """Return when a debt is paid under the limits in force; at most `now` if nothing is owed."""
+        return now if self._exemptions.exempt(debt.who) else debt.review(now)
+
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         """Whether any quota may omit this partition from this client's fetches."""
         if not self._omitting or self._exemptions.exempt(who):
@@ -151,7 +157,7 @@ class QuotaEngine:
         """
         if not self._rejecting or self._exemptions.exempt(who):
             return NOTHING_REJECTED
-        return self.rejections.reject(self._rejecting, request, who, self._max_throttle_seconds, now)
+        return self.rejections.reject(self._rejecting, request, who, self.max_throttle_seconds, now)
 
     def rejection_error(self, retries_throttling: bool) -> int:
         """The error code of rejected partitions: the configured one, or one that the client retries."""
@@ -184,7 +190,7 @@ class QuotaEngine:
         """Take new limits in all quotas."""
         settings = limits.settings
         self._exemptions = settings.exemptions
-        self._max_throttle_seconds = settings.algorithm.max_throttle_seconds
+        self.max_throttle_seconds = settings.algorithm.max_throttle_seconds
         self._rejection_error = settings.rejection_error
         for quota in self._quotas:
             quota.configure(limits, now)

@@ -2,17 +2,25 @@
 client.
 """
 
+import math
 from typing import Final, final
 
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import Identity
+from proxy.quota.measure.debt import Debt
+from proxy.quota.verdict import Verdict
 from proxy.relay.exchange import Exchange
 from proxy.relay.output import RelayOutput
 from proxy.relay.traffic import Bytes
+from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.errors import Malformed
 
 MAX_IN_FLIGHT: Final = 1024
 """Requests of one connection that await their responses. Each costs memory, and a client may pipeline without
 an end: one that pipelines more is read no faster than its broker responds.
 """
+PAID_SECONDS: Final = 1e-6
+"""A debt that is paid within this time is paid: doubles do not tell it from none."""
 
 
 @final
@@ -22,12 +30,15 @@ class InFlight:
     Times are the relay's `now`; 0.0 is no time. Others only read the attributes without underscore.
     """
 
-    def __init__(self, total: Bytes, output: RelayOutput) -> None:
+    def __init__(self, engine: QuotaEngine, total: Bytes, output: RelayOutput) -> None:
         """`total` counts all bytes for clients; local responses are added to it here."""
+        self._engine: Final = engine
         self._total: Final = total
         self._output: Final = output
         self.muted_until = 0.0
-        """No further request is read before this time."""
+        """No further request is read before this time; then end_mute() is due."""
+        self._debt: Debt | None = None
+        """What the connection owes beyond `muted_until`: the longest of its debts."""
         self.delayed_until = 0.0
         """No response leaves before this time: its client's version has no throttle_time_ms, or it stands
         behind such a response.
@@ -175,9 +186,47 @@ class InFlight:
         if until > self.muted_until:
             self.muted_until = until
 
+    def throttle(self, verdict: Verdict, who: Identity, now: float) -> None:
+        """Read no further request before a verdict's wait is over.
+
+        A wait longer than max_throttle_seconds is reviewed each time that so much of it is over, so that a
+        limit that is raised or removed soon frees the connection.
+        """
+        until = now + verdict.throttle_seconds
+        review_at = now + self._engine.max_throttle_seconds
+        bucket = verdict.bucket
+        if bucket is None or until <= review_at:
+            self.mute(until)
+            return
+        debt = self._debt
+        if debt is None or until > debt.until:
+            self._debt = Debt(bucket, who, until)
+        self.mute(review_at)
+
+    def end_mute(self, now: float) -> None:
+        """Read on, unless the connection still owes something."""
+        debt = self._debt
+        until = now if debt is None else self._engine.review(debt, now)
+        if until > now + PAID_SECONDS:
+            self.muted_until = min(until, now + self._engine.max_throttle_seconds)
+        else:
+            self.unmute()
+
     def unmute(self) -> None:
-        """Read on."""
+        """Read on, whatever is owed."""
         self.muted_until = 0.0
+        self._debt = None
+
+    def announced(self, until: float, now: float) -> int:
+        """The throttle_time_ms of a wait, of which max_throttle_seconds is announced at most."""
+        seconds = min(until - now, self._engine.max_throttle_seconds)
+        return min(math.ceil(seconds * 1000.0), MAX_THROTTLE_MS) if seconds > 0.0 else 0
+
+    def delayed(self, until: float, now: float) -> float:
+        """When a response leaves whose version has no throttle_time_ms: as late as a wait that is announced
+        would end.
+        """
+        return min(until, now + self._engine.max_throttle_seconds)
 
     def delay(self, until: float) -> None:
         """Send no response before this time; 0.0 delays none."""

@@ -6,7 +6,6 @@ rejected batches are dropped, and its connection ends soon after, which is how a
 went wrong.
 """
 
-import math
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
@@ -14,7 +13,6 @@ from proxy.relay.exchange import Exchange, local_exchange
 from proxy.relay.inflight import InFlight
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.client_software import retries_throttling
-from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import MESSAGE, ProtectedTopics
@@ -117,18 +115,13 @@ class ProduceGate:
         verdict = self._engine.admit(view, exchange.client, now)
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = max(exchange.throttled_until, now + verdict.throttle_seconds)
-            self._in_flight.mute(exchange.throttled_until)
+            self._in_flight.throttle(verdict, exchange.client, now)
 
     def _respond(self, exchange: Exchange, view: RequestView, rejection: Rejection, now: float) -> None:
         """Answer a request that is not forwarded."""
         until = exchange.throttled_until
-        response = local_response(view, rejection, throttle_ms(until - now))
+        response = local_response(view, rejection, self._in_flight.announced(until, now))
         local = local_exchange(exchange.correlation_id, exchange.client, PRODUCE, response)
         if view.api_version == 0:
-            local.delayed_until = until
+            local.delayed_until = self._in_flight.delayed(until, now)
         self._in_flight.add(local)
-
-
-def throttle_ms(seconds: float) -> int:
-    """A wait as throttle_time_ms; none where it is over."""
-    return min(math.ceil(seconds * 1000.0), MAX_THROTTLE_MS) if seconds > 0.0 else 0

@@ -63,7 +63,7 @@ class Relay:
         self._names: Final = names
         self.output: Final = RelayOutput()
         """What the last call has brought about."""
-        self._in_flight: Final = InFlight(traffic.total, self.output)
+        self._in_flight: Final = InFlight(engine, traffic.total, self.output)
         authentication: Authentication | None = None
         if login is not None:
             authentication = Authentication(login, traffic, self._in_flight, client_address)
@@ -222,7 +222,7 @@ class Relay:
             self._requests.wake(now)
             self._read_requests(now)
         if 0.0 < in_flight.muted_until <= now:
-            in_flight.unmute()
+            in_flight.end_mute(now)
             self._read_requests(now)
         return self._finish()
 

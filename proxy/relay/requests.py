@@ -397,7 +397,7 @@ class Requests:
             lower_max_bytes(view, verdict.max_bytes)
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = max(exchange.throttled_until, now + verdict.throttle_seconds)
-            self._in_flight.mute(exchange.throttled_until)
+            self._in_flight.throttle(verdict, exchange.client, now)
 
     def _forward(
         self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float
@@ -460,7 +460,7 @@ class Requests:
         verdict = self._engine.charge_items(view, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = max(until, now + verdict.throttle_seconds)
-            self._in_flight.mute(exchange.throttled_until)
+            self._in_flight.throttle(verdict, exchange.client, now)
 
     def end(self) -> None:
         """The connection is over."""

@@ -21,7 +21,6 @@ from proxy.relay.modes import (
     change,
 )
 from proxy.relay.output import RelayOutput
-from proxy.relay.produce_gate import throttle_ms
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.apis import Api
@@ -340,7 +339,7 @@ class Responses:
         verdict = self._engine.charge(request, view, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
             until = now + verdict.throttle_seconds
-            self._in_flight.mute(until)
+            self._in_flight.throttle(verdict, exchange.client, now)
         return until
 
     def _settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
@@ -351,9 +350,9 @@ class Responses:
         if until <= now:
             return
         if view.throttle_at < 0:
-            self._in_flight.delay(until)
+            self._in_flight.delay(self._in_flight.delayed(until, now))
             return
-        throttle_time_ms = throttle_ms(until - now)
+        throttle_time_ms = self._in_flight.announced(until, now)
         if throttle_time_ms > view.throttle_time_ms:
             insert(view.edits, Edit(view.throttle_at, view.throttle_at + 4, i32(throttle_time_ms)))
             view.cursor.marked_edits += 1
@@ -366,7 +365,7 @@ class Responses:
         until = self._in_flight.muted_until
         verdict = self._engine.charge_items(request, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0:
-            self._in_flight.mute(now + verdict.throttle_seconds)
+            self._in_flight.throttle(verdict, exchange.client, now)
 
     def _count_items(self, exchange: Exchange, view: ResponseView) -> None:
         self._traffic.count_out(view.items)

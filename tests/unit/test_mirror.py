@@ -20,6 +20,7 @@ TESTED_BY: Final[Mapping[str, str]] = {
     "proxy/relay/fetch/sessions.py": "tests/relay/test_fetch_sessions.py",
     "proxy/relay/intercepted.py": "tests/unit/proxy/relay/test_requests.py",
     "proxy/relay/login/authentication.py": "tests/relay/test_authentication.py",
+    "proxy/relay/produce_gate.py": "tests/relay/test_rejecting.py",
     "proxy/server/connection/broker_side.py": "tests/unit/proxy/server/connection/test_broker_stream.py",
     "proxy/tasks.py": "tests/unit/proxy/server/listener/test_tls_server.py",
     "proxy/telemetry/metrics/listeners.py": "tests/unit/proxy/telemetry/metrics/test_metrics.py",

@@ -57,7 +57,7 @@ class RateAlgorithm:
     name: PACE or WINDOW; ValueError for anything else.
     burst_seconds: PACE: the seconds of its limit that an idle client may use at once.
     window: WINDOW: Kafka's samples. Metrics show the rate over this window with either algorithm.
-    max_throttle_seconds: the longest wait for one request; the rest of a debt stays in the bucket.
+    max_throttle_seconds: the longest wait that a client is told of; it stays muted until it owes nothing.
     """
 
     __slots__ = ("burst_seconds", "max_throttle_seconds", "name", "window")

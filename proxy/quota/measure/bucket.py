@@ -20,7 +20,8 @@ class RateRule:
     window: Kafka's samples.
     burst_seconds, least_burst: the size of the token bucket: seconds of the limit, but at least that many
     tokens. If both are 0, there are no tokens, and Kafka's sampled rate limits.
-    max_throttle_seconds: the longest wait for one use; the rest of the debt remains.
+    max_throttle_seconds: the longest wait for one use; the rest of the debt remains in the bucket. Byte rates
+    have no such bound.
     max_debt_seconds: the largest debt that is remembered.
     mode: ENFORCE or OBSERVE. The clients of an observed bucket do not wait, so its debt would only grow: each
     debt counts as paid at once, as if the client had waited.
@@ -68,12 +69,11 @@ class RateRule:
 
 
 def byte_rate_rule(limits: Limits, key: str) -> RateRule:
-    """The rule of a quota of bytes per second: the configured algorithm, without a bound of the debt."""
+    """The rule of a quota of bytes per second: the configured algorithm, without a bound of waits or debts."""
     algorithm = limits.settings.algorithm
     return RateRule(
         window=algorithm.window,
         burst_seconds=algorithm.burst_seconds if algorithm.paced else 0.0,
-        max_throttle_seconds=algorithm.max_throttle_seconds,
         mode=limits.mode(key),
     )
 
@@ -174,7 +174,7 @@ class Bucket:
         self.observed = rule.observed
         """Whether waits are only counted."""
         self._owed_until = 0.0
-        """Without tokens: the end of the longest wait that max_throttle_seconds shortened."""
+        """Without tokens: the end of the longest wait that Kafka's rate would forget; see _owed()."""
         self.average: EwmaRate | None = None
         """Broker-side quotas have an average instead of the two, and use record_average()."""
         self.throttled_until = 0.0
@@ -281,14 +281,15 @@ class Bucket:
     def _owed(self, seconds: float, value: float, now: float) -> float:
         """The wait without tokens: `seconds` by Kafka's rate, or until the end of an earlier wait.
 
-        Kafka's rate forgets a use after its window. If max_throttle_seconds shortens a wait, its end is
-        remembered here, and each use until then postpones it by value / limit seconds.
+        Kafka's rate forgets a use after its window. If a wait is longer than that, or max_throttle_seconds
+        shortens it, its end is remembered here, and each use until then postpones it by value / limit
+        seconds.
         """
         rule = self._rule
         if self._owed_until > now:
             self._owed_until += value / self.limit
             return self._owed_until - now
-        if seconds > rule.max_throttle_seconds:
+        if seconds > min(rule.max_throttle_seconds, rule.window.total_seconds):
             self._owed_until = now + min(seconds, rule.max_debt_seconds)
         return seconds
 
@@ -309,7 +310,8 @@ class Bucket:
         return more
 
     def idle(self, now: float) -> bool:
-        return now - self.last_used >= IDLE_SECONDS
+        """Whether it has not been used for an hour. A bucket with a debt is kept until the debt is paid."""
+        return now - self.last_used >= IDLE_SECONDS and self.wait(now) <= 0.0
 
     def state(self, now: float) -> BucketState:
         return BucketState(

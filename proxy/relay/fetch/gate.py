@@ -73,16 +73,16 @@ class FetchGate:
         if outcome == WAIT:
             self._fetch = fetch
         elif outcome == ANSWER:
-            self._respond(fetch)
+            self._respond(fetch, now)
         else:
             return True
         return False
 
-    def _respond(self, fetch: GatedFetch) -> None:
+    def _respond(self, fetch: GatedFetch, now: float) -> None:
         asked = fetch.exchange
         exchange = local_exchange(asked.correlation_id, asked.client, FETCH, fetch.answer)
         if fetch.view.api_version == 0:
-            exchange.delayed_until = asked.throttled_until
+            exchange.delayed_until = self._in_flight.delayed(asked.throttled_until, now)
         self._in_flight.add(exchange)
 
     def wake(self, now: float) -> GatedFetch | None:
@@ -100,4 +100,4 @@ class FetchGate:
         if fetch is not None and self._fetches is not None:
             self._fetch = None
             self._fetches.give_up(fetch, now)
-            self._respond(fetch)
+            self._respond(fetch, now)

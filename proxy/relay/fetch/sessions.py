@@ -256,7 +256,7 @@ class FetchSessions:
             view.correlation_id,
             0,
             NO_SESSION if fetch.request.full else session.client_id,
-            _milliseconds(fetch.exchange.throttled_until - now),
+            _milliseconds(min(fetch.exchange.throttled_until - now, self._engine.max_throttle_seconds)),
             rewrite.added_topics,
             rewrite.added,
         )

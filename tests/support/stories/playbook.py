@@ -41,10 +41,12 @@ def engine(
     quotas: dict[QuotaEntity, dict[str, float]],
     algorithm: str = PACE,
     resources: Resources = NO_RESOURCES,
+    **settings: Any,
 ) -> QuotaEngine:
-    """Every kind of quota, with these limits."""
+    """Every kind of quota, with these limits; see enforcement() for the `settings`."""
     made = QuotaEngine([kind.build() for kind in load_kinds()])
-    made.configure(Limits(quotas, resources=resources, settings=enforcement(algorithm=algorithm)), START)
+    found = enforcement(algorithm=algorithm, **settings)
+    made.configure(Limits(quotas, resources=resources, settings=found), START)
     return made
 
 

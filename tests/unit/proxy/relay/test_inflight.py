@@ -1,5 +1,6 @@
 import pytest
 
+from proxy.quota.engine import QuotaEngine
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.inflight import MAX_IN_FLIGHT, InFlight
 from proxy.relay.output import RelayOutput
@@ -8,7 +9,7 @@ from proxy.wire.errors import Malformed
 
 
 def in_flight():
-    return InFlight(Bytes(), RelayOutput())
+    return InFlight(QuotaEngine([]), Bytes(), RelayOutput())
 
 
 def taken(order):
@@ -84,7 +85,7 @@ def test_an_local_response_that_is_there_already_is_not_awaited():
 
 def test_an_local_response_is_counted():
     total = Bytes()
-    order = InFlight(total, RelayOutput())
+    order = InFlight(QuotaEngine([]), total, RelayOutput())
     mine = with_local_response(1, b"mine")
     order.add(mine)
     assert (total.bytes_out, mine.client.traffic.bytes_out) == (4, 4)
@@ -158,3 +159,10 @@ def test_a_response_to_what_the_proxy_asked_has_its_correlation_id():
     order.ask(mine)
     with pytest.raises(Malformed, match="correlation_id 3; the next one due is that to request 2"):
         order.take_response(3)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "milliseconds"), [(-1.0, 0), (0.0, 0), (0.0001, 1), (1.5, 1500), (1e12, 2**31 - 1)]
+)
+def test_a_wait_in_milliseconds(seconds, milliseconds):
+    assert in_flight().announced(seconds, 0.0) == milliseconds

@@ -21,7 +21,7 @@ class Side:
     def __init__(self):
         self.traffic = Traffic()
         self.output = RelayOutput()
-        self.in_flight = InFlight(self.traffic.total, self.output)
+        self.in_flight = InFlight(engine({}), self.traffic.total, self.output)
         self.requests = Requests(
             engine({}),
             self.traffic,

@@ -1,0 +1,38 @@
+"""Debt: what a connection owes a bucket, for as long as the connection is muted for it."""
+
+from typing import Final, final
+
+from proxy.quota.identity import Identity
+from proxy.quota.limits.enforcement import UNLIMITED
+from proxy.quota.measure.bucket import Bucket
+
+
+@final
+class Debt:
+    """Made when a wait begins, and reviewed while it lasts, because limits change meanwhile."""
+
+    __slots__ = ("_limit", "bucket", "until", "who")
+
+    def __init__(self, bucket: Bucket, who: Identity, until: float) -> None:
+        self.bucket: Final = bucket
+        self.who: Final = who
+        self.until = until
+        """When the debt is paid, at the limit of the last review."""
+        self._limit = bucket.limit
+
+    def review(self, now: float) -> float:
+        """Return when the debt is paid under the limit in force; at most `now` if nothing is owed any more.
+
+        A limit that is raised or lowered changes what is left of the wait at this review in proportion. The
+        wait ends at the latest when the whole bucket is within its limit.
+        """
+        bucket = self.bucket
+        limit = bucket.limit
+        if limit == UNLIMITED or bucket.observed:
+            self.until = now
+            return now
+        if limit != self._limit:
+            self.until = now + max(self.until - now, 0.0) * self._limit / limit
+            self._limit = limit
+        self.until = min(self.until, now + bucket.wait(now))
+        return self.until
