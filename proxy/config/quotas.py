@@ -69,8 +69,8 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     window_size_seconds: Annotated[int, Meta(ge=1, le=3600)] = 1
     """`window`: length of a sample in seconds, as in Kafka's quota.window.size.seconds."""
     max_throttle_seconds: Annotated[float, Meta(gt=0, le=86400)] = 10
-    """Maximum throttle_time_ms that clients are told, in seconds. A client that owes more stays muted until it
-    owes nothing. After each such time, the proxy applies limits that have been raised or removed meanwhile."""
+    """Maximum throttle_time_ms that clients are told, in seconds. A client that owes more stays muted until
+    it owes nothing. After each such time, limits that have been raised or removed meanwhile take effect."""
     mode: Literal["enforce", "observe"] | dict[str, str] = "enforce"
     """`observe`: quotas are measured and shown as if they were enforced, but no client is throttled. A
     mapping sets the mode of each quota; quotas that it omits are enforced."""

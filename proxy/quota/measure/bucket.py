@@ -69,7 +69,7 @@ class RateRule:
 
 
 def byte_rate_rule(limits: Limits, key: str) -> RateRule:
-    """The rule of a quota of bytes per second: the configured algorithm, without a bound of waits or debts."""
+    """The rule of a quota of bytes per second: the configured algorithm; waits and debts have no bound."""
     algorithm = limits.settings.algorithm
     return RateRule(
         window=algorithm.window,
