@@ -27,9 +27,6 @@ TESTED_BY: Final[Mapping[str, str]] = {
     # What connects to real brokers, or is the process.
     "proxy/admin/authorizer.py": "tests/integration/test_security.py",
     "proxy/server/listener/client_gateway.py": "tests/unit/proxy/server/test_app.py",
-    "proxy/server/listener/gateway.py": "tests/unit/proxy/server/test_app.py",
-    "proxy/server/listener/relays.py": "tests/unit/proxy/server/listener/test_connections.py",
-    "proxy/server/listener/sockets.py": "tests/unit/proxy/server/listener/test_replication_gateway.py",
     "proxy/server/usage.py": "tests/integration/test_usage.py",
     "proxy/telemetry/topic_name_lookup.py": "tests/integration/test_usage.py",
     "proxy/upstream/topic_setup.py": "tests/integration/test_store.py",

@@ -9,27 +9,19 @@ from proxy.admin.authorizer import AuthorizerWatch
 from proxy.admin.dispatch import APIS, AdminApis
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
-from proxy.errors import KeyPath
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.usage import UsageLedger
 from proxy.relay.traffic import Traffic
-from proxy.security.access import Access
-from proxy.security.tls import server_tls
 from proxy.server.listener.admission import Admission
-from proxy.server.listener.bootstrap_router import BootstrapRouter
-from proxy.server.listener.client_identification import ClientIdentification
-from proxy.server.listener.closed_connections import ClosedConnections
-from proxy.server.listener.connections import ListenerConnections
-from proxy.server.listener.dialer import BrokerDialer
+from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ClusterDiscovery
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.local_responses import LocalResponses
 from proxy.server.listener.ports import BrokerPorts, bind
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.relays import ClientRelays
+from proxy.server.listener.serving import serving, transport_security
 from proxy.server.listener.sni_hosts import SniHosts
-from proxy.server.listener.sockets import ListeningSockets
-from proxy.server.listener.sweep import Sweep
 from proxy.server.listener.traffic_watch import UnidentifiedLogins
 from proxy.tasks import Tasks
 from proxy.upstream.partition_counts import PartitionCounts
@@ -61,11 +53,8 @@ def client_listener(
     `names_from`: the cluster that topics' names are requested from; None for the listener's own.
     `feeds_quotas`: whether the quotas see the cluster through this listener.
     """
-    at: KeyPath = ("listeners", settings.listeners.index(listener))
     limits = settings.limits
-    time = asyncio.get_running_loop().time
-    access = Access(listener.upstream.tls, listener.upstream.sasl, (*at, "upstream"))
-    tls = None if listener.tls is None else server_tls(listener.tls, (*at, "tls"))
+    security = transport_security(settings, listener)
     usage = None if settings.usage is None else UsageLedger()
     traffic = Traffic(settings.metrics.topic_partitions, usage)
     bootstrap = bind(listener.bind, listener.bootstrap_port, f"listener {listener.name}: bootstrap_port: ")
@@ -76,22 +65,24 @@ def client_listener(
         limits.connect_seconds,
         lambda view: discovery.cluster_changed(view),
         lambda view: feed.cluster_seen(view) if feeds_quotas else None,
-        access,
+        security.access,
         listener.asks,
     )
     ports = _broker_ports(
-        settings, listener, bootstrap, lambda node, bound: sockets.serve_broker(node, bound)
+        settings, listener, bootstrap, lambda node, bound: served.sockets.serve_broker(node, bound)
     )
     names = names_from or cluster
     topic_names = ClusterTopicNames(names, asyncio.get_running_loop().call_later)
-    counts = PartitionCounts(ports.upstream, limits.connect_seconds, access)
-    router = BootstrapRouter(listener.upstream.addresses, cluster, ports)
-    identification = ClientIdentification(listener, ports, router)
-    closed = ClosedConnections(listener.name)
-    connections = ListenerConnections(
+    counts = PartitionCounts(ports.upstream, limits.connect_seconds, security.access)
+    served = serving(
+        listener=listener,
+        limits=limits,
+        security=security,
         admission=admission,
-        identification=identification,
-        router=router,
+        bootstrap=bootstrap,
+        cluster=cluster,
+        ports=ports,
+        topic_names=topic_names,
         relays=ClientRelays(
             engines=engines,
             addresses=ports.addresses,
@@ -100,56 +91,36 @@ def client_listener(
             apis=APIS,
             intercepted_api_keys=admin.api_keys,
             topic_names=topic_names,
-            login=identification.login,
+            login=login_of(listener),
             protected=admin.protected,
         ),
-        ports=ports,
-        topic_names=topic_names,
-        dialer=BrokerDialer(
-            router=router, cluster=cluster, access=access, connect_seconds=limits.connect_seconds
-        ),
         local_responses=LocalResponses(
-            admin=admin,
-            cluster=cluster,
-            counts=counts,
-            known_to_brokers=listener.known_to_brokers,
+            admin=admin, cluster=cluster, counts=counts, known_to_brokers=listener.known_to_brokers
         ),
-        closed=closed,
-        tasks=tasks,
-        time=time,
-    )
-    sockets = ListeningSockets(
-        listener=listener.name,
-        bootstrap=bootstrap,
-        tls=tls,
-        handshake_seconds=limits.handshake_seconds,
-        connections=connections,
         tasks=tasks,
     )
     discovery = ClusterDiscovery(
         listener=listener.name,
         asks=listener.asks,
         cluster=cluster,
-        authorizer=AuthorizerWatch(listener.name, cluster, access, limits.connect_seconds, admin.authority),
+        authorizer=AuthorizerWatch(
+            listener.name, cluster, security.access, limits.connect_seconds, admin.authority
+        ),
         counts=counts,
         ports=ports,
-        sockets=sockets,
+        sockets=served.sockets,
         tasks=tasks,
     )
-    feed = QuotaClusterFeed(engines=engines, cluster=cluster, time=time)
-    watch = UnidentifiedLogins(listener, traffic)
+    feed = QuotaClusterFeed(engines=engines, cluster=cluster, time=asyncio.get_running_loop().time)
     gateway = Gateway(
         listener=listener,
         traffic=traffic,
-        access=access,
-        tls=tls,
+        security=security,
         ports=ports,
-        connections=connections,
-        closed=closed,
-        sockets=sockets,
+        serving=served,
         discovery=discovery,
-        watch=watch,
-        sweep=Sweep(connections=connections, ports=ports, watch=watch, closed=closed, limits=limits),
+        watch=UnidentifiedLogins(listener, traffic),
+        limits=limits,
         topic_names=names,
         tasks=tasks,
     )

@@ -24,17 +24,19 @@ class NotServed(ValueError):
         self.reason: Final = reason
 
 
+def login_of(listener: Listener) -> Login | None:
+    """Return how SASL logins name the clients of a listener; None if they do not."""
+    principal = listener.principal
+    if principal is None or principal.source != "sasl":
+        return None
+    return Login(principal.oauth_claim, principal.unreadable or "", frozenset(principal.brokers))
+
+
 class ClientIdentification:
     """Identifies the clients of one listener."""
 
     def __init__(self, listener: Listener, ports: BrokerPorts, router: BootstrapRouter) -> None:
         principal = listener.principal
-        self.login: Final = (
-            Login(principal.oauth_claim, principal.unreadable or "", frozenset(principal.brokers))
-            if principal is not None and principal.source == "sasl"
-            else None
-        )
-        """How logins name clients later on; None if they do not."""
         self._naming: Final = Naming(principal)
         self._brokers: Final = frozenset(() if principal is None else principal.brokers)
         self._by_host: Final = listener.sni is not None

@@ -2,16 +2,12 @@
 
 from typing import Final
 
-from proxy.config.settings import Listener
+from proxy.config.settings import ConnectionLimits, Listener
 from proxy.quota.usage import UsageLedger
 from proxy.relay.traffic import Traffic
-from proxy.security.access import Access
-from proxy.security.tls import TlsFiles
-from proxy.server.listener.closed_connections import ClosedConnections
-from proxy.server.listener.connections import ListenerConnections
 from proxy.server.listener.discovery import BrokerDiscovery
 from proxy.server.listener.ports import BrokerPorts
-from proxy.server.listener.sockets import ListeningSockets
+from proxy.server.listener.serving import Serving, TransportSecurity
 from proxy.server.listener.sweep import Sweep
 from proxy.server.listener.traffic_watch import TrafficWatch
 from proxy.tasks import Tasks
@@ -29,32 +25,29 @@ class Gateway:
         *,
         listener: Listener,
         traffic: Traffic,
-        access: Access,
-        tls: TlsFiles | None,
+        security: TransportSecurity,
         ports: BrokerPorts,
-        connections: ListenerConnections,
-        closed: ClosedConnections,
-        sockets: ListeningSockets,
+        serving: Serving,
         discovery: BrokerDiscovery,
         watch: TrafficWatch,
-        sweep: Sweep,
+        limits: ConnectionLimits,
         topic_names: ClusterRefresh,
         tasks: Tasks,
     ) -> None:
         self.listener: Final = listener
         self.traffic: Final = traffic
-        self.access: Final = access
-        """How the proxy's own connections log in to the brokers."""
-        self.tls: Final = tls
-        """TLS towards clients; None for plaintext."""
-        self.connections: Final = connections
+        self.access: Final = security.access
+        self.tls: Final = security.tls
+        self.connections: Final = serving.connections
         self.topic_names: Final = topic_names
         self._ports: Final = ports
-        self._closed: Final = closed
-        self._sockets: Final = sockets
+        self._closed: Final = serving.closed
+        self._sockets: Final = serving.sockets
         self._discovery: Final = discovery
         self._watch: Final = watch
-        self._sweep: Final = sweep
+        self._sweep: Final = Sweep(
+            connections=serving.connections, ports=ports, watch=watch, closed=serving.closed, limits=limits
+        )
         self._tasks: Final = tasks
 
     # What the metrics show

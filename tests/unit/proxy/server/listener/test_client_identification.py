@@ -10,7 +10,7 @@ import pytest
 from proxy.config.settings import Listener, Upstream
 from proxy.security.settings import Principal, Sni, Tls
 from proxy.server.listener.bootstrap_router import STAND_IN, BootstrapRouter
-from proxy.server.listener.client_identification import ClientIdentification, NotServed
+from proxy.server.listener.client_identification import ClientIdentification, NotServed, login_of
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.sni_hosts import SniHosts
 from proxy.upstream.refresh import ClusterRefresh
@@ -20,16 +20,20 @@ TLS = Tls(certificate="p.pem", key="p.key")
 SNI = Sni(port=1, bootstrap_host="k.test", broker_host="b-$(node_id).k.test")
 
 
+def listener(**keys: Any) -> Listener:
+    return Listener(upstream=Upstream(bootstrap=("k:9092",)), **keys)
+
+
 def identification(**keys: Any) -> ClientIdentification:
-    listener = Listener(upstream=Upstream(bootstrap=("k:9092",)), **keys)
+    given = listener(**keys)
     ports: BrokerPorts
-    if listener.sni is None:
-        ports = BrokerPorts(listener, range(0), lambda *bound: None)
+    if given.sni is None:
+        ports = BrokerPorts(given, range(0), lambda *bound: None)
     else:
-        ports = SniHosts(listener, listener.sni, 1)
+        ports = SniHosts(given, given.sni, 1)
         ports.advertised(7, "internal", 9092)
     cluster = ClusterRefresh("test", (("k", 9092),), 1.0, lambda view: None)
-    return ClientIdentification(listener, ports, BootstrapRouter((("k", 9092),), cluster, ports))
+    return ClientIdentification(given, ports, BootstrapRouter((("k", 9092),), cluster, ports))
 
 
 def client(certificate: bytes | None = None, host: str = "", node_id: int | None = 3) -> Any:
@@ -74,11 +78,12 @@ def test_only_brokers_are_served(alice: bytes) -> None:
 
 
 def test_logins_name_clients_later(alice: bytes) -> None:
-    by_login = identification(principal=Principal(source="sasl", oauth_claim="name", unreadable="unnamed"))
-    assert by_login.identify(client(alice)) == ("ANONYMOUS", 3)
-    assert by_login.login is not None
-    assert (by_login.login.oauth_claim, by_login.login.unreadable) == ("name", "unnamed")
-    assert identification().login is None
+    principal = Principal(source="sasl", oauth_claim="name", unreadable="unnamed")
+    assert identification(principal=principal).identify(client(alice)) == ("ANONYMOUS", 3)
+    login = login_of(listener(principal=principal))
+    assert login is not None
+    assert (login.oauth_claim, login.unreadable) == ("name", "unnamed")
+    assert login_of(listener()) is None
 
 
 def test_the_host_of_the_tls_hello_chooses_the_broker() -> None:

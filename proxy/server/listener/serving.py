@@ -1,0 +1,94 @@
+"""Serving: the connections of one listener and the sockets that accept them, from its parts.
+
+Listeners for clients and for brokers connect these parts in the same way.
+"""
+
+import asyncio
+import socket
+from typing import NamedTuple
+
+from proxy.config.settings import ConnectionLimits, Listener, Settings
+from proxy.errors import KeyPath
+from proxy.security.access import Access
+from proxy.security.tls import TlsFiles, server_tls
+from proxy.server.listener.admission import Admission
+from proxy.server.listener.bootstrap_router import BootstrapRouter
+from proxy.server.listener.client_identification import ClientIdentification
+from proxy.server.listener.closed_connections import ClosedConnections
+from proxy.server.listener.connections import ListenerConnections
+from proxy.server.listener.dialer import BrokerDialer
+from proxy.server.listener.local_responses import LocalResponses
+from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.relays import Relays
+from proxy.server.listener.sockets import ListeningSockets
+from proxy.tasks import Tasks
+from proxy.upstream.refresh import ClusterRefresh
+from proxy.upstream.topic_names import ClusterTopicNames
+
+
+class TransportSecurity(NamedTuple):
+    """The security of both sides of a listener."""
+
+    access: Access
+    """How the proxy's own connections log in to the brokers."""
+    tls: TlsFiles | None
+    """TLS towards clients; None for plaintext."""
+
+
+class Serving(NamedTuple):
+    """The connections of a listener, with what opens and closes them."""
+
+    connections: ListenerConnections
+    closed: ClosedConnections
+    sockets: ListeningSockets
+
+
+def transport_security(settings: Settings, listener: Listener) -> TransportSecurity:
+    """Load the certificates and secrets of a listener. Raises SettingsError."""
+    at: KeyPath = ("listeners", settings.listeners.index(listener))
+    access = Access(listener.upstream.tls, listener.upstream.sasl, (*at, "upstream"))
+    return TransportSecurity(access, None if listener.tls is None else server_tls(listener.tls, (*at, "tls")))
+
+
+def serving(
+    *,
+    listener: Listener,
+    limits: ConnectionLimits,
+    security: TransportSecurity,
+    admission: Admission,
+    bootstrap: socket.socket | None,
+    cluster: ClusterRefresh,
+    ports: BrokerPorts,
+    topic_names: ClusterTopicNames,
+    relays: Relays,
+    local_responses: LocalResponses | None,
+    tasks: Tasks,
+) -> Serving:
+    """Connect the parts. `bootstrap` is the bound bootstrap port; None if the listener has none."""
+    router = BootstrapRouter(listener.upstream.addresses, cluster, ports)
+    dialer = BrokerDialer(
+        router=router, cluster=cluster, access=security.access, connect_seconds=limits.connect_seconds
+    )
+    closed = ClosedConnections(listener.name)
+    connections = ListenerConnections(
+        admission=admission,
+        identification=ClientIdentification(listener, ports, router),
+        router=router,
+        relays=relays,
+        ports=ports,
+        topic_names=topic_names,
+        dialer=dialer,
+        local_responses=local_responses,
+        closed=closed,
+        tasks=tasks,
+        time=asyncio.get_running_loop().time,
+    )
+    sockets = ListeningSockets(
+        listener=listener.name,
+        bootstrap=bootstrap,
+        tls=security.tls,
+        handshake_seconds=limits.handshake_seconds,
+        connections=connections,
+        tasks=tasks,
+    )
+    return Serving(connections, closed, sockets)

@@ -1,0 +1,70 @@
+"""Relays: what a connection of a client may do, and what one between brokers may."""
+
+from proxy.admin.dispatch import APIS
+from proxy.quota.engine import QuotaEngines
+from proxy.quota.identity import DEFAULT, QuotaEntity
+from proxy.quota.kinds import load_kinds
+from proxy.quota.limits.limits import Limits
+from proxy.relay.traffic import Traffic
+from proxy.server.listener.relays import ClientRelays, ReplicationRelays
+from proxy.upstream.refresh import ClusterRefresh
+from proxy.upstream.topic_names import ClusterTopicNames
+from proxy.wire.addresses import Unchanged
+from proxy.wire.api_keys import CREATE_TOPICS
+from proxy.wire.protected_topics import ProtectedTopics
+from tests.support.messages.exchanges import opaque
+
+NOW = 50.0
+ONE_A_SECOND = {QuotaEntity(None, None, DEFAULT): {"connection_creation_rate": 1.0}}
+CREATE = opaque(1, CREATE_TOPICS, 7)
+
+
+def names() -> ClusterTopicNames:
+    cluster = ClusterRefresh("test", (("k", 9092),), 1.0, lambda view: None)
+    return ClusterTopicNames(cluster, lambda seconds, call: None)
+
+
+def for_clients() -> ClientRelays:
+    return ClientRelays(
+        engines=QuotaEngines(load_kinds(), Limits(ONE_A_SECOND)),
+        addresses=Unchanged(),
+        traffic=Traffic(),
+        max_frame_bytes=1 << 20,
+        apis=APIS,
+        intercepted_api_keys=frozenset([CREATE_TOPICS]),
+        topic_names=names(),
+        login=None,
+        protected=ProtectedTopics(frozenset()),
+    )
+
+
+def between_brokers() -> ReplicationRelays:
+    return ReplicationRelays(
+        engines=QuotaEngines(load_kinds(), Limits(ONE_A_SECOND)),
+        traffic=Traffic(),
+        max_frame_bytes=1 << 20,
+        topic_names=names(),
+        login=None,
+    )
+
+
+def test_an_address_has_one_rate_however_it_is_spelled() -> None:
+    relays = for_clients()
+    spellings = ("10.0.0.1", "::ffff:10.0.0.1")
+    waits = [relays.connect(3, address, NOW).throttle_seconds for address in spellings * 2]
+    assert waits == sorted(set(waits)), "each connection waits longer than the one before"
+    relays.give_back(3, spellings[1], NOW)
+    assert relays.connect(3, spellings[0], NOW).throttle_seconds == waits[-1]
+    assert relays.connect(3, "10.0.0.2", NOW).throttle_seconds == 0.0
+
+
+def test_brokers_connect_without_delay() -> None:
+    relays = between_brokers()
+    assert {relays.connect(3, "10.0.0.1", NOW).throttle_seconds for _ in range(20)} == {0.0}
+
+
+def test_only_clients_have_their_requests_intercepted() -> None:
+    output = for_clients().relay(3, "User:alice", "10.0.0.1", NOW).receive_from_client(CREATE, NOW)
+    assert (len(output.intercepted), output.to_broker) == (1, [])
+    output = between_brokers().relay(3, "User:kafka", "10.0.0.1", NOW).receive_from_client(CREATE, NOW)
+    assert (output.intercepted, b"".join(output.to_broker)) == ([], CREATE)

@@ -1,0 +1,68 @@
+"""ListeningSockets: when a port accepts connections."""
+
+import asyncio
+import socket
+from typing import Any, cast
+
+from proxy.server.listener.ports import bind
+from proxy.server.listener.sockets import ListeningSockets
+from proxy.tasks import Tasks
+
+HOST = "127.0.0.1"
+
+
+def listening(bootstrap: socket.socket | None, tasks: Tasks | None = None) -> ListeningSockets:
+    return ListeningSockets(
+        listener="clients",
+        bootstrap=bootstrap,
+        tls=None,
+        handshake_seconds=1.0,
+        connections=cast("Any", None),
+        tasks=tasks or Tasks(),
+    )
+
+
+def accepts(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex((HOST, port)) == 0
+
+
+async def test_the_bootstrap_port_accepts_nobody_until_it_is_opened() -> None:
+    bootstrap = bind(HOST, 0)
+    port = bootstrap.getsockname()[1]
+    sockets = listening(bootstrap)
+    assert not accepts(port)
+    sockets.open_bootstrap()
+    sockets.open_bootstrap()
+    assert sockets.bootstrap_open
+    assert accepts(port)
+    sockets.close()
+    assert not accepts(port)
+
+
+async def test_nothing_is_opened_after_the_end() -> None:
+    bootstrap, broker = bind(HOST, 0), bind(HOST, 0)
+    sockets = listening(bootstrap)
+    sockets.close()
+    sockets.open_bootstrap()
+    sockets.serve_broker(3, broker)
+    assert not sockets.bootstrap_open
+    assert (bootstrap.fileno(), broker.fileno()) == (-1, -1), "both are closed"
+
+
+async def test_a_port_that_is_bound_at_the_end_is_closed() -> None:
+    """The task that accepts connections begins only after close()."""
+    broker = bind(HOST, 0)
+    tasks = Tasks()
+    sockets = listening(None, tasks)
+    sockets.serve_broker(3, broker)
+    sockets.close()
+    await asyncio.sleep(0)
+    assert broker.fileno() == -1
+
+
+async def test_a_listener_without_a_bootstrap_port_opens_none() -> None:
+    sockets = listening(None)
+    sockets.open_bootstrap()
+    assert not sockets.bootstrap_open
+    sockets.close()
