@@ -64,6 +64,8 @@ class Connection(BrokerEvents):
         self.address = ""
         """The client's IP address; `peer` has the port too."""
         self.peer = ""
+        self.principal = ""
+        """The client's principal when it connected: a login may change it."""
         self.opened_at = self.heard_at = loop.time()
         self._host: Final = host
         self._loop: Final = loop
@@ -75,6 +77,10 @@ class Connection(BrokerEvents):
         self._unserved: list[bytes] = []
         self.closes_unserved = False
         """Whether the connection is over the rate of its address, and ends unserved."""
+        self._unrouted: list[bytes] | None = [] if node_id is None else None
+        """What the client has sent while another broker can still be chosen for the bootstrap port: nothing
+        has reached a broker, and the client has no response. None afterwards.
+        """
         self._pauses: Final = Pauses()
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -125,6 +131,10 @@ class Connection(BrokerEvents):
         self.closes_unserved = True
         self.serve_at(time)
 
+    def keep_broker(self) -> None:
+        """Never choose another broker: the client wants this one. Said when the connection is opened."""
+        self._unrouted = None
+
     def serve_at(self, time: float) -> None:
         """Leave what the client sends unread until then; said when the connection is opened."""
         self.opened_at = self.heard_at = time
@@ -154,6 +164,8 @@ class Connection(BrokerEvents):
         if self._client_full:
             # What the proxy answers itself would pile up without an end.
             self._pause(RESPONSES_UNREAD, True)
+        if self._unrouted is not None:
+            self._unrouted.append(data)
         now = self._time()
         self.heard_at = now
         try:
@@ -203,6 +215,7 @@ class Connection(BrokerEvents):
     # The broker's side
 
     def broker_connected(self) -> None:
+        self._unrouted = None
         if self._relay is not None:
             self._relay.broker_reached(self._time())
         self._pause(CONNECTING, False)
@@ -246,8 +259,25 @@ class Connection(BrokerEvents):
             await self._host.connect(self, broker)
         except UpstreamUnavailable as error:
             self._broker.failed()
-            self.fail(RelayError(BROKER_UNAVAILABLE, str(error)))
-            self._leave()
+            if not self._reroute():
+                self.fail(RelayError(BROKER_UNAVAILABLE, str(error)))
+                self._leave()
+
+    def _reroute(self) -> bool:
+        """Start again with another broker, and with its quotas; returns whether there is one."""
+        unrouted = self._unrouted
+        if unrouted is None or self._over:
+            return False
+        relay = self._host.reroute(self)
+        if relay is None:
+            return False
+        if self._relay is not None:
+            self._relay.end()
+        self._relay = relay
+        self._unrouted = []
+        self._pause(CONNECTING, False)
+        self.data_received(b"".join(unrouted))
+        return True
 
     # Between them
 
@@ -259,8 +289,10 @@ class Connection(BrokerEvents):
         if output.to_broker:
             self._send_to_broker(output.to_broker)
         if output.to_client and self._client is not None:
+            self._unrouted = None
             self._client.writelines(output.to_client)
         if output.intercepted:
+            self._unrouted = None
             for request in output.intercepted:
                 self._host.start_answering(self, request)
         if output.broker_responses:

@@ -111,7 +111,12 @@ class ListenerConnections:
             self._admission.leave(address)
             self._closed.reject(error.reason, connection.peer, str(error))
             return None
+        if node_id is None:
+            node_id = self._router.next()
+        else:
+            connection.keep_broker()
         connection.node_id = node_id
+        connection.principal = principal
         now = self._time()
         if not connection.admitted:
             verdict = self._relays.connect(node_id, address, now)
@@ -135,6 +140,13 @@ class ListenerConnections:
             return False
         self._unserved += 1
         return True
+
+    def reroute(self, connection: Connection) -> Relay | None:
+        node_id = self._router.other()
+        if node_id is None:
+            return None
+        connection.node_id = node_id
+        return self._relays.relay(node_id, connection.principal, connection.address, self._time())
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         await self._dialer.dial(connection.node_id, broker)
