@@ -86,7 +86,8 @@ class Connection(BrokerEvents):
         self._timer: asyncio.TimerHandle | None = None
         self._serve_timer: asyncio.TimerHandle | None = None
         self._question: asyncio.Future[bytes] | None = None
-        self._client_ended = False
+        self.client_ended_at = 0.0
+        """When the client said that it sends no more; 0.0 if it did not."""
         self._client_full = False
         """Whether the client has left so many responses unread that they pile up here."""
         self._drain: Final = Drain()
@@ -148,7 +149,7 @@ class Connection(BrokerEvents):
             return
         unserved, self._unserved = self._unserved, []
         self._pause(UNSERVED, False)
-        if unserved or self._client_ended:
+        if unserved or self.client_ended_at > 0.0:
             self.data_received(b"".join(unserved))
 
     def data_received(self, data: bytes) -> None:
@@ -189,12 +190,12 @@ class Connection(BrokerEvents):
                 # The client has sent nothing, and will not: the next one gets its turn.
                 self.close(CLIENT_CLOSED)
                 return False
-            self._client_ended = True
+            self.client_ended_at = self._time()
             return True
         if relay.request_unfinished:
             self.fail(RelayError(CLIENT_PROTOCOL_ERROR, "the client closed in the middle of a request"))
             return False
-        self._client_ended = True
+        self.client_ended_at = self._time()
         self._finish_if_idle(relay, CLIENT_CLOSED)
         return not self._over
 
@@ -308,7 +309,7 @@ class Connection(BrokerEvents):
             self._host.ask_names()
         if output.unknown_brokers:
             self._learn_brokers(relay, output.unknown_brokers)
-        elif self._client_ended:
+        elif self.client_ended_at > 0.0:
             self._finish_if_idle(relay, CLIENT_CLOSED)
 
     def _learn_brokers(self, relay: Relay, brokers: list[BrokerAddress]) -> None:
@@ -413,9 +414,14 @@ class Connection(BrokerEvents):
 
     @property
     def waits_for_broker(self) -> bool:
-        """Whether the client cannot be blamed for silence: it is muted, or a response is due."""
+        """Whether the client cannot be blamed for silence: it is muted, or a response is due.
+
+        If the broker takes no more, the client is not read from, and may be gone.
+        """
         relay = self._relay
-        return relay is not None and (relay.output.client_muted or relay.response_due)
+        if relay is None or self._pauses.has(BROKER_FULL):
+            return False
+        return relay.output.client_muted or relay.response_due
 
     @property
     def first_request_seen(self) -> bool:

@@ -171,7 +171,6 @@ class ListenerConnections:
     def ended(self, connection: Connection, reason: str) -> None:
         self.open.discard(connection)
         self.closing.add(connection)
-        self._admission.leave(connection.address)
         if connection.closes_unserved:
             self._unserved -= 1
         elif connection.unserved and connection.node_id is not None:
@@ -179,7 +178,10 @@ class ListenerConnections:
         self._closed.count(reason)
 
     def left(self, connection: Connection) -> None:
-        self.closing.discard(connection)
+        if connection in self.closing:
+            self.closing.remove(connection)
+            # Its descriptors count against limits.max_connections until they are closed.
+            self._admission.leave(connection.address)
 
     # For the process
 

@@ -163,7 +163,11 @@ def test_a_connection_too_many_is_rejected_until_one_ends() -> None:
     assert kit.open(Client()) is None
     assert kit.closed.by_reason == {TOO_MANY_CONNECTIONS: 1}
     kit.end(first, "idle")
+    assert kit.open(Client()) is None, "its sockets are still open"
+    kit.connections.left(first)
+    kit.connections.left(first)
     assert kit.open(Client()) is not None
+    assert kit.open(Client()) is None
 
 
 @pytest.mark.parametrize(("node_id", "broker"), [(3, "broker 3"), (None, "bootstrap")])
@@ -250,8 +254,10 @@ def test_over_tls_a_client_counts_once_and_before_its_handshake() -> None:
     assert connections.admit(3, "10.0.0.2", "10.0.0.2:2") is None
     assert kit.closed.by_reason == {TOO_MANY_CONNECTIONS: 1}
     client = Client(admitted=True)
+    connection: Any = client
     assert kit.open(client) is not None
     kit.end(client, "idle")
+    connections.left(connection)
     assert connections.admit(3, "10.0.0.2", "10.0.0.2:2") is ALLOW
 
 
