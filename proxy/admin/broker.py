@@ -24,5 +24,5 @@ class Reply:
 
     frame: bytes
     throttle_seconds: float = 0.0
-    hold: bool = False
+    delayed: bool = False
     """Whether the response is delayed until the throttle ends: its version has no throttle_time_ms."""

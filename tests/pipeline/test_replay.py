@@ -9,11 +9,9 @@ import pytest
 from click.testing import Result
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.errors import InputError
-from pipeline.quota_file import Quotas, QuotaSet, read_quotas
+from pipeline.quota_file import Quotas, QuotaSet
 from pipeline.schema import REPLAY
 from pipeline.transforms import replay as module
-from pipeline.transforms.layout import Interval, connections_of, lay_out
 from pipeline.transforms.replay import nobody_waits, replay, simulate
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.client_bytes import PRODUCER_BYTE_RATE
@@ -199,30 +197,6 @@ def read_exempt(user: str) -> Any:
     return type(Quotas().exempt)(users=[user])
 
 
-@pytest.mark.parametrize(
-    ("throttled", "throttle_ms", "connections"),
-    [
-        (0, 0, 1),
-        (100, 9_000, 1),
-        (12, 10_800, 1),
-        (1, 50_000, 1),
-        (3, 60_000, 3),
-        (100, 50_000, 5),
-    ],
-)
-def test_connections_are_told_by_how_long_they_wait(
-    throttled: int, throttle_ms: int, connections: int
-) -> None:
-    assert connections_of(throttled, throttle_ms, 10_000) == connections
-
-
-def test_an_interval_is_laid_out_whole() -> None:
-    steps = list(lay_out(Interval(100.0, 10.0, 5000.0, 50, 20, 4.0), 500.0, 0.9, 1.0, 100.0))
-    assert sum(size for _, size in steps) == pytest.approx(5000)
-    assert all(100 <= at < 110 for at, _ in steps)
-    assert [at for at, _ in steps] == sorted(at for at, _ in steps)
-
-
 def test_the_job(spark: SparkSession, run_job: Callable[..., Result], tmp_path: Path) -> None:
     mutations = {"api": "CreateTopics", "topic": None, "quota": "controller_mutation_rate", "throttle_ms": 9}
     events = [make_event(bytes_in=21 * MB, requests=21), make_event(user="bob", **mutations)]
@@ -239,27 +213,3 @@ def test_the_job(spark: SparkSession, run_job: Callable[..., Result], tmp_path: 
     assert "what they charge: request_percentage" in result.output
     assert "and null in" in result.output
     assert "controller_mutation_rate" in result.output
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("clients: []", "quotas: expected a mapping"),
-        ("quotas: {clients: [{producer_byte_rate: 1}]}", "quotas.clients[0]: entity: expected a mapping"),
-        ("quotas: {clients: [{entity: {user: a}, producer_rate: 1}]}", "producer_rate is no quota"),
-        ("quotas: {clients: [{entity: {user: a}, producer_byte_rate: -1}]}", "must be greater than 0"),
-        ("quotas: {clients: [{entity: {user: 5}, producer_byte_rate: 1}]}", "it takes a name"),
-        ("quotas: {algorithm: fair}", "Invalid enum value 'fair'"),
-        (
-            "quotas: {clients: [{entity: {user: a}, producer_byte_rate: 1},"
-            " {entity: {user: a}, consumer_byte_rate: 1}]}",
-            "has an entry already",
-        ),
-    ],
-)
-def test_wrong_quotas_are_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
-    file = tmp_path / "quotas.yaml"
-    file.write_text(text)
-    with pytest.raises(InputError) as error:
-        read_quotas(file)
-    assert sentence in str(error.value)

@@ -13,7 +13,6 @@ ROOT: Final = Path(__file__).parents[2]
 
 TESTED_BY: Final[Mapping[str, str]] = {
     # Parts of one command or one exchange, tested as a whole.
-    "proxy/admin/configs/store.py": "tests/unit/proxy/admin/configs/test_alter_describe.py",
     "proxy/quota/cluster_view.py": "tests/unit/proxy/upstream/test_refresh.py",
     "proxy/quota/kinds/replication/state.py": "tests/unit/proxy/quota/kinds/replication/test_kind.py",
     "proxy/relay/fetch/session.py": "tests/property/test_fetch_sessions.py",
@@ -21,8 +20,6 @@ TESTED_BY: Final[Mapping[str, str]] = {
     "proxy/relay/intercepted.py": "tests/unit/proxy/relay/test_requests.py",
     "proxy/relay/login/authentication.py": "tests/relay/test_authentication.py",
     "proxy/relay/produce_gate.py": "tests/relay/test_rejecting.py",
-    "proxy/server/connection/broker_side.py": "tests/unit/proxy/server/connection/test_broker_stream.py",
-    "proxy/tasks.py": "tests/unit/proxy/server/listener/test_tls_server.py",
     "proxy/telemetry/metrics/listeners.py": "tests/unit/proxy/telemetry/metrics/test_metrics.py",
     # What connects to real brokers, or is the process.
     "proxy/admin/authorizer.py": "tests/integration/test_security.py",
@@ -32,30 +29,21 @@ TESTED_BY: Final[Mapping[str, str]] = {
     "proxy/upstream/topic_setup.py": "tests/integration/test_store.py",
     # Parts of jobs on Spark.
     "pipeline/cli.py": "tests/pipeline/test_standalone_cluster.py",
-    "pipeline/documents.py": "tests/pipeline/test_schema.py",
     "pipeline/jobs/batch.py": "tests/pipeline/test_chargeback.py",
     "pipeline/jobs/job.py": "tests/pipeline/test_ingest.py",
     "pipeline/jobs/plan_move.py": "tests/pipeline/test_reassignment.py",
     "pipeline/jobs/progress.py": "tests/pipeline/test_standalone_cluster.py",
     "pipeline/jobs/stream.py": "tests/pipeline/test_ingest.py",
-    "pipeline/prices.py": "tests/pipeline/test_chargeback.py",
-    "pipeline/quota_file.py": "tests/pipeline/test_replay.py",
-    "pipeline/report/charts.py": "tests/pipeline/test_report.py",
     "pipeline/report/page.py": "tests/pipeline/test_report.py",
-    "pipeline/report/units.py": "tests/pipeline/test_report.py",
     "pipeline/session.py": "tests/pipeline/test_standalone_cluster.py",
-    "pipeline/sources.py": "tests/pipeline/test_ingest.py",
     "pipeline/tables.py": "tests/pipeline/test_ingest.py",
     "pipeline/transforms/buckets.py": "tests/pipeline/test_replay.py",
     "pipeline/transforms/events.py": "tests/pipeline/test_usage.py",
     "pipeline/transforms/headroom.py": "tests/pipeline/test_report.py",
-    "pipeline/transforms/layout.py": "tests/pipeline/test_replay.py",
     "pipeline/transforms/played.py": "tests/pipeline/test_replay_topics.py",
-    "pipeline/window.py": "tests/pipeline/test_usage.py",
     # Parts of a scenario.
     "bench/load/broker.py": "tests/unit/bench/load/test_drive.py",
     "bench/load/poller.py": "tests/unit/bench/load/test_client.py",
-    "bench/machine.py": "tests/unit/bench/test_page.py",
     "bench/peers/direct.py": "tests/unit/bench/test_rounds.py",
     "bench/peers/relay.py": "tests/unit/bench/test_rounds.py",
     "bench/replication_load.py": "tests/unit/bench/test_replication.py",

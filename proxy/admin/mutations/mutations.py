@@ -136,7 +136,7 @@ async def ask_topics(
 def reply_to(request: TopicsRequest, outcome: Outcome) -> Reply:
     """Return the reply to a request. A response without throttle_time_ms is delayed instead."""
     frame = write_topics_response(request, outcome.response)
-    return Reply(frame, outcome.throttle_seconds, hold=not request.has_throttle_time)
+    return Reply(frame, outcome.throttle_seconds, delayed=not request.has_throttle_time)
 
 
 class _ChargedRequest:

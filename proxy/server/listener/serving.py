@@ -65,15 +65,14 @@ def serving(
     tasks: Tasks,
 ) -> Serving:
     """Connect the parts. `bootstrap` is the bound bootstrap port; None if the listener has none."""
-    time = asyncio.get_running_loop().time
-    router = BootstrapRouter(listener.upstream.addresses, cluster, ports, time)
+    router = BootstrapRouter(listener.upstream.addresses, cluster, ports)
     dialer = BrokerDialer(
         router=router, cluster=cluster, access=security.access, connect_seconds=limits.connect_seconds
     )
     closed = ClosedConnections(listener.name)
     connections = ListenerConnections(
         admission=admission,
-        identification=ClientIdentification(listener, ports),
+        identification=ClientIdentification(listener, ports, router),
         router=router,
         relays=relays,
         ports=ports,
@@ -82,7 +81,7 @@ def serving(
         local_responses=local_responses,
         closed=closed,
         tasks=tasks,
-        time=time,
+        time=asyncio.get_running_loop().time,
     )
     sockets = ListeningSockets(
         listener=listener.name,

@@ -160,7 +160,7 @@ class Story:
     def wait(self) -> tuple[float, bool]:
         """The throttle of the last response, and whether the response is delayed."""
         assert self.reply is not None
-        return self.reply.throttle_seconds, self.reply.hold
+        return self.reply.throttle_seconds, self.reply.delayed
 
 
 def throttle_ms(response: Any) -> int:

@@ -149,12 +149,12 @@ async def test_other_topics_are_handled_as_they_came(api_key: int, version: int)
         request = REQUESTS[api_key](names, version)
         reply = await kit.reply(request)
         assert kit.frames == [request_frame(request)]
-        assert (reply.throttle_seconds, reply.hold) == (1.5, True)
+        assert (reply.throttle_seconds, reply.delayed) == (1.5, True)
 
 
 async def test_a_wait_of_the_rest_is_kept() -> None:
     reply = await Kit().reply(create_topics({"t": 1, OURS: 1}))
-    assert (reply.throttle_seconds, reply.hold) == (1.5, True)
+    assert (reply.throttle_seconds, reply.delayed) == (1.5, True)
 
 
 async def test_a_topic_is_not_deleted_by_its_id() -> None:

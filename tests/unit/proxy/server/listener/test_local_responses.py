@@ -31,7 +31,7 @@ class Apis:
         self.brokers.append(broker)
         if self._failure is not None:
             raise self._failure
-        return SimpleNamespace(frame=self._name, throttle_seconds=1.5, hold=True)
+        return SimpleNamespace(frame=self._name, throttle_seconds=1.5, delayed=True)
 
 
 class Connection:
@@ -40,8 +40,8 @@ class Connection:
     def __init__(self) -> None:
         self.got: list[Any] = []
 
-    def answer(self, request: Any, frame: str, throttle_seconds: float, hold: bool) -> None:
-        self.got.append((frame, throttle_seconds, hold))
+    def answer(self, request: Any, frame: str, throttle_seconds: float, delayed: bool) -> None:
+        self.got.append((frame, throttle_seconds, delayed))
 
     def fail(self, error: RelayError) -> None:
         self.got.append(error.reason)

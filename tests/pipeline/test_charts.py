@@ -1,0 +1,54 @@
+"""Charts: where the rectangles stand."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import pytest
+
+from pipeline.report import units
+from pipeline.report.charts import heat_map, stacked_columns
+
+NOON: Final = datetime(2026, 1, 1, 12)
+
+
+def test_columns_stand_on_each_other() -> None:
+    hours = [NOON, NOON + timedelta(hours=1)]
+    series = {"a": {hours[0]: 30.0}, "b": {hours[0]: 10.0, hours[1]: 20.0}}
+    chart = stacked_columns(
+        series, {"a": "red", "b": "blue"}, str, units.SIZES, (hours[0], hours[1]), height=200.0
+    )
+    first, second, third = chart.boxes
+    assert first.y == pytest.approx(second.y + second.height)
+    assert first.height == pytest.approx(3 * second.height)
+    assert third.y + third.height == pytest.approx(first.y + first.height)
+    assert third.x > first.x
+    assert second.title == "2026-01-01 12:00  b: 10.0"
+
+
+def test_a_heat_map_has_all_hours_of_its_days() -> None:
+    chart = heat_map({NOON: 5.0, NOON + timedelta(days=2): 10.0}, str)
+    assert len(chart.boxes) == 3 * 24
+    assert [label.text for label in chart.y_labels] == ["Thu Jan 1", "Fri Jan 2", "Sat Jan 3"]
+    assert chart.boxes[13].title == "2026-01-01 13:00  no events"
+
+
+def test_an_hour_without_events_has_a_slot_and_no_box() -> None:
+    last = NOON + timedelta(hours=2)
+    series = {"a": {NOON: 1.0, last: 1.0}}
+    chart = stacked_columns(series, {"a": "red"}, str, units.SIZES, (NOON, last))
+    first, second = chart.boxes
+    assert [label.text for label in chart.x_labels] == ["12:00", "13:00", "14:00"]
+    assert second.x - first.x == pytest.approx(2 * (chart.right - chart.left) / 3)
+
+
+def test_charts_without_events_are_empty() -> None:
+    chart = stacked_columns({}, {}, str, units.SIZES, None)
+    assert (chart.boxes, chart.x_labels) == ([], [])
+    assert heat_map({}, str).boxes == []
+
+
+def test_the_labels_of_a_long_time_stand_apart() -> None:
+    span = (NOON, NOON + timedelta(days=60))
+    labels = stacked_columns({}, {}, str, units.SIZES, span).x_labels
+    assert 2 <= len(labels) <= 12
+    assert all(label.text[:3] in {"Jan", "Feb", "Mar"} for label in labels), "days, not hours"

@@ -1,0 +1,46 @@
+"""Units: numbers as people read them, and round numbers for axes."""
+
+import pytest
+
+from pipeline.report import units
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (units.size(0), "0 B"),
+        (units.size(1023), "1023 B"),
+        (units.size(1536), "1.5 KiB"),
+        (units.rate(200 * 1024**2), "200 MiB/s"),
+        (units.count(999), "999"),
+        (units.count(2_370_000_000), "2.37 G"),
+        (units.duration(120), "120 ms"),
+        (units.duration(12_500), "12.5 s"),
+        (units.duration(200_000), "3 min 20 s"),
+        (units.duration(7_200_000), "2 h"),
+        (units.duration(18_600_000), "5 h 10 min"),
+        (units.percent(0.004), "< 1 %"),
+        (units.percent(0.5), "50 %"),
+        (units.percent(0.0), "0 %"),
+    ],
+)
+def test_numbers_as_people_read_them(text: str, expected: str) -> None:
+    assert text == expected
+
+
+@pytest.mark.parametrize(
+    ("highest", "steps", "expected"),
+    [
+        (0.0, units.SIZES, [0, 1]),
+        (900.0, units.SIZES, [0, 250, 500, 750, 1000]),
+        (3 * 1024.0**3, units.SIZES, [0, 1024**3, 2 * 1024**3, 3 * 1024**3]),
+        (5.2 * 3_600_000, units.TIMES, [0, 7_200_000, 14_400_000, 21_600_000]),
+    ],
+)
+def test_axes_have_round_numbers(highest: float, steps: tuple[float, ...], expected: list[float]) -> None:
+    assert units.ticks(highest, steps) == pytest.approx(expected)
+
+
+def test_a_number_keeps_its_unit_until_it_would_round_to_the_next() -> None:
+    assert [units.size(size) for size in (1023.4, 1023.6)] == ["1023 B", "1 KiB"]
+    assert units.size(5 * 1024.0**7) == "5120 EiB"
