@@ -26,7 +26,6 @@ TESTED_BY: Final[Mapping[str, str]] = {
     "proxy/server/listener/client_gateway.py": "tests/unit/proxy/server/test_app.py",
     "proxy/server/usage.py": "tests/integration/test_usage.py",
     "proxy/telemetry/topic_name_lookup.py": "tests/integration/test_usage.py",
-    "proxy/upstream/topic_setup.py": "tests/integration/test_store.py",
     # Parts of jobs on Spark.
     "pipeline/cli.py": "tests/pipeline/test_standalone_cluster.py",
     "pipeline/jobs/batch.py": "tests/pipeline/test_chargeback.py",

@@ -29,6 +29,7 @@ class MetadataBroker:
         self.partitions = [(1, (1, 2), (1,)), (-1, (2, 3), (2,))]
         """Leader, replicas and ISR."""
         self.fault = ErrorCode.none
+        self._writers: list[asyncio.StreamWriter] = []
 
     async def __aenter__(self) -> "MetadataBroker":
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -37,13 +38,17 @@ class MetadataBroker:
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
+        for writer in self._writers:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
         try:
             while True:
                 frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
                 writer.write(self._response(frame))
-        except EOFError:
+        except (EOFError, ConnectionError):
             writer.close()
 
     def _response(self, frame: bytes) -> bytes:

@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from kio.schema.errors import ErrorCode
 
-from proxy.cli.quotas.audit_log import AuditEntry, parse
+from proxy.cli.quotas.audit_log import AuditEntry, TopicMissing, parse, read_log
+from proxy.errors import UpstreamUnavailable
+from tests.support.process.metadata_broker import MetadataBroker
 
 KEY = {"kind": "client-quota", "entity": {"client-id": None, "user": "alice"}, "name": "producer_byte_rate"}
 VALUE = {
@@ -90,3 +93,23 @@ def test_other_kinds_are_shown_by_their_key() -> None:
 )
 def test_what_is_no_record_of_ours(key: bytes | None, value: bytes | None) -> None:
     assert parse(key, value, 5) is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "failure"),
+    [
+        (ErrorCode.unknown_topic_or_partition, TopicMissing),
+        (ErrorCode.topic_authorization_failed, UpstreamUnavailable),
+    ],
+)
+async def test_a_topic_that_cannot_be_read_is_not_created(fault: ErrorCode, failure: type[Exception]) -> None:
+    async with MetadataBroker() as broker:
+        broker.fault = fault
+        with pytest.raises(failure):
+            await read_log([("127.0.0.1", 1), broker.address], "orders")
+        assert [asked.allow_auto_topic_creation for asked in broker.asked] == [False]
+
+
+async def test_each_broker_that_does_not_respond_is_named() -> None:
+    with pytest.raises(UpstreamUnavailable, match=r"127\.0\.0\.1:1: .*; 127\.0\.0\.1:2: "):
+        await read_log([("127.0.0.1", 1), ("127.0.0.1", 2)], "orders")
