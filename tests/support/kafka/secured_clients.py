@@ -130,19 +130,12 @@ def confluent(bootstrap: str, way: Way, topic: str, client_id: str) -> int:
     assert producer.flush(SECONDS) == 0
     consumer = confluent_kafka.Consumer({**base, "group.id": new_group(), "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
-    got: list[confluent_kafka.Message] = []
 
-    def poll() -> bool:
+    def poll() -> int:
         message = consumer.poll(0.2)
-        if message is not None and message.error() is None:
-            got.append(message)
-        return len(got) >= COUNT
+        return 0 if message is None or message.error() is not None else 1
 
-    try:
-        wait_until(poll, f"{COUNT} messages", SECONDS)
-    finally:
-        consumer.close()
-    return len(got)
+    return _consumed(consumer, poll)
 
 
 def aiokafka(bootstrap: str, way: Way, topic: str, client_id: str) -> int:
@@ -174,17 +167,23 @@ def kafka_python_(bootstrap: str, way: Way, topic: str, client_id: str) -> int:
     finally:
         producer.close()
     consumer = kafka_python.KafkaConsumer(topic, group_id=new_group(), auto_offset_reset="earliest", **base)
-    got: list[Any] = []
+    return _consumed(consumer, lambda: sum(map(len, consumer.poll(500).values())))
 
-    def poll() -> bool:
-        got.extend(record for records in consumer.poll(500).values() for record in records)
-        return len(got) >= COUNT
+
+def _consumed(consumer: Any, poll: Callable[[], int]) -> int:
+    """Poll until all messages have come; `poll` returns how many are new. Return their number."""
+    got = 0
+
+    def enough() -> bool:
+        nonlocal got
+        got += poll()
+        return got >= COUNT
 
     try:
-        wait_until(poll, f"{COUNT} messages", SECONDS)
+        wait_until(enough, f"{COUNT} messages", SECONDS)
     finally:
         consumer.close()
-    return len(got)
+    return got
 
 
 def java(kafka: EmbeddedKafka, bootstrap: str, way: Way, topic: str, client_id: str) -> int:

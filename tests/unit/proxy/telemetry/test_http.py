@@ -8,6 +8,7 @@ from proxy.quota.engine import ALL_BROKERS
 from proxy.quota.measure.bucket import BucketState
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.http import AdminSite
+from tests.support.stories.buckets import bucket_state
 
 
 def site(problems: list[str], warnings: list[str], buckets: list[tuple[int, BucketState]]) -> TestClient:
@@ -59,15 +60,7 @@ async def test_readyz_has_no_details_without_the_token(token: str, detail: bool)
 
 
 async def test_a_bucket_of_all_brokers() -> None:
-    state = BucketState(
-        quota="controller_mutation_rate",
-        user="alice",
-        limit=5.0,
-        rate=1.0,
-        throttled_until=0.0,
-        throttled_requests=0,
-        throttle_seconds=0.0,
-    )
+    state = bucket_state("controller_mutation_rate", user="alice")
     async with site([], [], [(ALL_BROKERS, state)]) as client:
         response = await (await client.get("/api/quotas")).json()
     assert [bucket["broker"] for bucket in response["quotas"]] == [None]
@@ -77,11 +70,9 @@ async def test_quotas() -> None:
     states = [
         (
             1,
-            BucketState(
-                quota="producer_byte_rate",
+            bucket_state(
+                "producer_byte_rate",
                 user="alice",
-                limit=5.0,
-                rate=1.0,
                 throttled_until=101.0,
                 throttled_requests=2,
                 throttle_seconds=1.5,
@@ -89,10 +80,9 @@ async def test_quotas() -> None:
         ),
         (
             2,
-            BucketState(
-                quota="connection_creation_rate",
+            bucket_state(
+                "connection_creation_rate",
                 limit=3.0,
-                rate=1.0,
                 throttled_until=99.0,
                 throttled_requests=2,
                 throttle_seconds=1.5,
@@ -122,15 +112,7 @@ async def test_many_quotas_are_one_response() -> None:
     states = [
         (
             1,
-            BucketState(
-                quota="producer_byte_rate",
-                user=f"u{n}",
-                limit=5.0,
-                rate=1.0,
-                throttled_until=0.0,
-                throttled_requests=2,
-                throttle_seconds=1.5,
-            ),
+            bucket_state("producer_byte_rate", user=f"u{n}", throttled_requests=2, throttle_seconds=1.5),
         )
         for n in range(1201)
     ]

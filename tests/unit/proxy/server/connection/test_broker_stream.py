@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 import pytest
 import uvloop
 
-from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
@@ -18,7 +17,8 @@ from proxy.server.connection import broker_stream
 from proxy.server.connection.connection import Connection
 from proxy.server.connection.splice import SPLICE
 from tests.support.messages.exchanges import fetch, fetch_response, fetched, opaque, responded
-from tests.support.messages.kio_messages import Ports, response_frame
+from tests.support.messages.kio_messages import response_frame
+from tests.support.stories.relays import unlimited_relay
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
@@ -58,14 +58,7 @@ class ConnectionHost:
 
     def opened(self, connection: Connection, address: str) -> Relay:
         self._open += 1
-        return Relay(
-            QuotaEngine([]),
-            Ports(),
-            self.traffic,
-            principal="user",
-            client_address=address,
-            max_frame_bytes=1 << 20,
-        )
+        return unlimited_relay(address, traffic=self.traffic)
 
     def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(connection.reach_broker(broker)))

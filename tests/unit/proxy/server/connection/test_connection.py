@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 import uvloop
 
-from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
-from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
 from proxy.server.connection.connection import Connection
 from proxy.wire.api_keys import API_VERSIONS
 from proxy.wire.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import api_versions
-from tests.support.messages.kio_messages import Ports, framed, request_frame, request_type
+from tests.support.messages.kio_messages import framed, request_frame, request_type
+from tests.support.stories.relays import unlimited_relay
 
 OWN: int = 49
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)
@@ -50,15 +49,7 @@ class ConnectionHost:
             connection.close_at(self.opened_at + self._wait)
         elif self._wait:
             connection.serve_at(self.opened_at + self._wait)
-        return Relay(
-            QuotaEngine([]),
-            Ports(),
-            Traffic(),
-            principal="user",
-            client_address=address,
-            max_frame_bytes=1 << 20,
-            intercepted_api_keys=frozenset([OWN]),
-        )
+        return unlimited_relay(address, OWN)
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
         self.intercepted.append((connection, request))

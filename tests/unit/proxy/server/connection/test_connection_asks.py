@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
-from proxy.relay.traffic import Traffic
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import opaque, responded
-from tests.support.messages.kio_messages import LENGTH, Ports
+from tests.support.messages.kio_messages import LENGTH
+from tests.support.stories.relays import unlimited_relay
 
 OWN: int = 49
 OTHER: int = 42
@@ -40,15 +39,7 @@ class ConnectionHost:
         self._broker_port = broker_port
 
     def opened(self, connection: Connection, address: str) -> Relay:
-        return Relay(
-            QuotaEngine([]),
-            Ports(),
-            Traffic(),
-            principal="user",
-            client_address=address,
-            max_frame_bytes=1 << 20,
-            intercepted_api_keys=frozenset([OWN]),
-        )
+        return unlimited_relay(address, OWN)
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
         self._start(self._work(connection, request))

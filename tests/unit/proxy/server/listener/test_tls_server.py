@@ -12,19 +12,18 @@ from typing import Any
 import pytest
 import uvloop
 
-from proxy.quota.engine import QuotaEngine
 from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.relay import Relay
 from proxy.relay.requests import Intercepted
-from proxy.relay.traffic import Traffic
 from proxy.security.settings import Tls
 from proxy.security.tls import server_tls
 from proxy.server.connection.connection import Connection
 from proxy.server.listener.tls_server import TlsServer
 from proxy.tasks import Tasks
-from tests.support.messages.kio_messages import Ports, framed, request_frame, request_type
+from tests.support.messages.kio_messages import framed, request_frame, request_type
 from tests.support.process.certificates import Authority
+from tests.support.stories.relays import unlimited_relay
 
 OWN: int = 49
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)
@@ -70,15 +69,7 @@ class Gateway:
         assert connection.admitted
         assert connection.tls is not None
         self.certificates.append(connection.tls.getpeercert(binary_form=True))
-        return Relay(
-            QuotaEngine([]),
-            Ports(),
-            Traffic(),
-            principal="user",
-            client_address=address,
-            max_frame_bytes=1 << 20,
-            intercepted_api_keys=frozenset([OWN]),
-        )
+        return unlimited_relay(address, OWN)
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
         connection.answer(request, LOCAL_RESPONSE)

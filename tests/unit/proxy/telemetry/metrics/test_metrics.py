@@ -14,6 +14,7 @@ from proxy.telemetry.metrics.series import MAX_SERIES
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
+from tests.support.stories.buckets import bucket_state
 
 TOKENS = "controller_mutation_tokens"
 ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
@@ -48,33 +49,9 @@ def value(families: dict[str, Metric], name: str) -> float:
 
 def test_throttle_times_of_connections_are_by_address() -> None:
     states = [
-        BucketState(
-            quota="connection_creation_rate",
-            limit=5,
-            rate=1,
-            throttled_until=0,
-            throttled_requests=2,
-            throttle_seconds=1.5,
-            ip="10.0.0.1",
-        ),
-        BucketState(
-            quota="connection_creation_rate",
-            limit=5,
-            rate=1,
-            throttled_until=0,
-            throttled_requests=2,
-            throttle_seconds=0.5,
-            ip="10.0.0.1",
-        ),
-        BucketState(
-            quota="producer_byte_rate",
-            user="alice",
-            limit=5,
-            rate=1,
-            throttled_until=0,
-            throttled_requests=2,
-            throttle_seconds=9.0,
-        ),
+        bucket_state("connection_creation_rate", throttled_requests=2, throttle_seconds=1.5, ip="10.0.0.1"),
+        bucket_state("connection_creation_rate", throttled_requests=2, throttle_seconds=0.5, ip="10.0.0.1"),
+        bucket_state("producer_byte_rate", user="alice", throttled_requests=2, throttle_seconds=9.0),
     ]
     families = collected(states)
     [sample] = [
@@ -90,35 +67,10 @@ def test_throttle_times_of_connections_are_by_address() -> None:
 def test_controller_mutations() -> None:
     rate = "controller_mutation_rate"
     states = [
-        BucketState(
-            quota=rate,
-            user="alice",
-            limit=5,
-            rate=12.5,
-            throttled_until=0,
-            throttled_requests=2,
-            throttle_seconds=1.5,
-            tokens=-60.0,
-        ),
-        BucketState(
-            quota=rate,
-            client_id="etl",
-            limit=5,
-            rate=-0.5,
-            throttled_until=0,
-            throttled_requests=0,
-            throttle_seconds=0.0,
-            tokens=55.0,
-        ),
-        BucketState(
-            quota="producer_byte_rate",
-            user="bob",
-            limit=5,
-            rate=1,
-            throttled_until=0,
-            throttled_requests=2,
-            throttle_seconds=9.0,
-            tokens=3.0,
+        bucket_state(rate, user="alice", rate=12.5, throttled_requests=2, throttle_seconds=1.5, tokens=-60.0),
+        bucket_state(rate, client_id="etl", rate=-0.5, tokens=55.0),
+        bucket_state(
+            "producer_byte_rate", user="bob", throttled_requests=2, throttle_seconds=9.0, tokens=3.0
         ),
     ]
     families = collected(states)
@@ -148,16 +100,7 @@ def test_controller_mutations() -> None:
 def test_of_too_many_clients_those_with_the_fewest_tokens_are_shown() -> None:
     rate = "controller_mutation_rate"
     states = [
-        BucketState(
-            quota=rate,
-            user=f"user-{number}",
-            limit=5,
-            rate=1.0,
-            throttled_until=0,
-            throttled_requests=0,
-            throttle_seconds=1.0,
-            tokens=float(number),
-        )
+        bucket_state(rate, user=f"user-{number}", throttle_seconds=1.0, tokens=float(number))
         for number in range(MAX_SERIES + 2)
     ]
     families = collected(states)
@@ -196,21 +139,12 @@ def test_the_configuration_file(rejected: bool) -> None:
 
 def test_limits_of_topics_are_not_among_those_of_clients() -> None:
     states = [
-        BucketState(
-            quota="producer.byte.rate",
-            limit=5,
-            rate=1,
-            throttled_until=0,
-            throttled_requests=2,
-            throttle_seconds=1.5,
-            topic="orders",
-            partition=0,
+        bucket_state(
+            "producer.byte.rate", throttled_requests=2, throttle_seconds=1.5, topic="orders", partition=0
         ),
-        BucketState(
-            quota="producer.byte.rate",
+        bucket_state(
+            "producer.byte.rate",
             limit=9,
-            rate=1,
-            throttled_until=0,
             throttled_requests=1,
             throttle_seconds=0.5,
             topic="others",
@@ -229,15 +163,7 @@ def test_limits_of_topics_are_not_among_those_of_clients() -> None:
 
 def test_other_work_runs_between_many_buckets() -> None:
     states = [
-        BucketState(
-            quota="producer_byte_rate",
-            user=f"u{n}",
-            limit=5,
-            rate=1,
-            throttled_until=0,
-            throttled_requests=n,
-            throttle_seconds=1.5,
-        )
+        bucket_state("producer_byte_rate", user=f"u{n}", throttled_requests=n, throttle_seconds=1.5)
         for n in range(5000)
     ]
     steps = ProxyCollector(

@@ -1,0 +1,10 @@
+"""States of buckets, as metrics and pages show them."""
+
+from typing import Any
+
+from proxy.quota.measure.bucket import BucketState
+
+
+def bucket_state(quota: str, **fields: Any) -> BucketState:
+    """A bucket of 5 per second that is used at 1 per second, and throttles nobody unless `fields` say so."""
+    return BucketState(**{"quota": quota, "limit": 5.0, "rate": 1.0, **fields})

@@ -1,0 +1,19 @@
+"""Relays for tests of what moves their bytes."""
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from tests.support.messages.kio_messages import Ports
+
+
+def unlimited_relay(address: str, *intercepted_api_keys: int, traffic: Traffic | None = None) -> Relay:
+    """A relay without quotas, for a client from this address."""
+    return Relay(
+        QuotaEngine([]),
+        Ports(),
+        Traffic() if traffic is None else traffic,
+        principal="user",
+        client_address=address,
+        max_frame_bytes=1 << 20,
+        intercepted_api_keys=frozenset(intercepted_api_keys),
+    )
