@@ -20,9 +20,13 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The local response to an intercepted request; the fields are the arguments of Relay.answer()."""
+    """The response to an intercepted request; the fields are the arguments of Relay.answer(), or of
+    Relay.forward().
+    """
 
     frame: bytes
     throttle_seconds: float = 0.0
     delayed: bool = False
     """Whether the response is delayed until the throttle ends: its version has no throttle_time_ms."""
+    forwards: bool = False
+    """Whether `frame` is a request of the same version, and the broker's response to it is forwarded."""

@@ -19,6 +19,7 @@ from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.admin.protected_topics import API_KEYS as GUARDED
 from proxy.admin.protected_topics import ProtectedTopicsGate
 from proxy.relay.intercepted import Intercepted
+from proxy.wire.api_keys import METADATA
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.registry import ApiTable
 
@@ -76,6 +77,8 @@ class AdminApis:
 
     async def _handle(self, request: Intercepted, broker: Broker) -> Reply:
         header = request.header
+        if header.api_key == METADATA:
+            return await self._mutations.auto_creations.answer(request, broker)
         api = _INTERCEPTED[header.api_key]
         api.check_version(header.api_version)
         if api in (DELETE_TOPICS.versions, CREATE_PARTITIONS.versions) and self._mutations.active:

@@ -37,6 +37,7 @@ class QuotaEngine:
         self._active: list[Quota] = []
         self._by_api: list[list[Quota]] = []
         self._intercepted: frozenset[int] = frozenset()
+        self._limited: frozenset[int] = frozenset()
         self._omitting: list[Quota] = []
         self.omits = False
         """Whether any quota may omit partitions of fetches."""
@@ -62,6 +63,7 @@ class QuotaEngine:
         self.generation += 1
         intercepting = [quota for quota in self._active if quota.intercepts]
         self._intercepted = frozenset([key for quota in intercepting for key in quota.api_keys])
+        self._limited = frozenset([key for quota in self._active for key in quota.limited_api_keys])
         self._rejecting = [quota for quota in self._active if quota.rejects]
         self.rejects = len(self._rejecting) > 0
         if not self.rejects:
@@ -81,6 +83,16 @@ class QuotaEngine:
     def intercepts(self, api_key: int) -> bool:
         """Whether the proxy has to respond to requests of this API itself, for the sake of a quota."""
         return api_key in self._intercepted
+
+    def intercepts_limited(self, api_key: int) -> bool:
+        """Whether intercepts_from() holds for some client."""
+        return api_key in self._limited
+
+    def intercepts_from(self, api_key: int, who: Identity, now: float) -> bool:
+        """Whether the proxy has to respond to this client's requests of this API itself."""
+        if self._exemptions.exempt(who):
+            return False
+        return any(api_key in quota.limited_api_keys and quota.limits(who, now) for quota in self._active)
 
     def connect(self, address: str, now: float) -> Verdict:
         """Charge a new connection. The wait is from `now`; see Quota.connect()."""

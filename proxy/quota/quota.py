@@ -43,11 +43,19 @@ class Quota:
     A PER_CLUSTER quota belongs to several engines, so configure() may be called twice with the same limits.
     """
 
-    def __init__(self, api_keys: tuple[int, ...], *, intercepts: bool = False) -> None:
+    def __init__(
+        self,
+        api_keys: tuple[int, ...],
+        *,
+        intercepts: bool = False,
+        limited_api_keys: tuple[int, ...] = (),
+    ) -> None:
         self.api_keys: Final = api_keys
         """The keys of the APIs for which the engine calls this quota."""
         self.intercepts: Final = intercepts
         """Whether the proxy responds to such requests itself; whoever does that calls the quota."""
+        self.limited_api_keys: Final = limited_api_keys
+        """The APIs to which the proxy responds itself only if limits() says so of the client."""
         self.active = True
         """Whether any such quota is configured. If not, the engine does not call it. configure() sets it."""
         self.wants_partitions = False
@@ -81,6 +89,10 @@ class Quota:
 
     def give_back_connection(self, address: str, now: float) -> None:
         """Take back the charge of a connection that has ended before it was served."""
+
+    def limits(self, who: Identity, now: float) -> bool:
+        """Whether a client has a limit; only asked for limited_api_keys."""
+        return False
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         """Charge a request that has been read, before it is forwarded."""

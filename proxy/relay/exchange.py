@@ -82,8 +82,8 @@ class Exchange:
         """None if the proxy does not read the API: the response is forwarded as it is."""
         self.request: Final = request
         """None if no quota asks for the request; without an `api`, only its header has been read."""
-        self.local: Final = local
-        """Whether the proxy answers the request itself, and does not forward it."""
+        self.local = local
+        """Whether the proxy answers the request itself, and has not forwarded it after all."""
         self.api_key: Final = api_key
         self.rejection: Rejection | None = None
         """Produce: the rejected partitions, to be added to the broker's response."""

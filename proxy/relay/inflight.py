@@ -155,6 +155,11 @@ class InFlight:
         self.awaiting_response = False
         self.send_local()
 
+    def forward(self, exchange: Exchange) -> None:
+        """Expect the broker's response to an intercepted request, which is forwarded after all."""
+        exchange.local = False
+        self.awaiting_response = False
+
     def send_local(self) -> None:
         """Send the local responses whose turn it is."""
         exchange = self._first

@@ -210,6 +210,16 @@ class Relay:
         self._read_requests(now)
         return self._finish()
 
+    def forward(self, exchange: Exchange, frame: bytes, now: float) -> RelayOutput:
+        """Forward an intercepted request after all, as this whole frame of the same version.
+
+        Only for an API that the relay reads: the broker's response is forwarded as to any other request.
+        """
+        self.output.clear()
+        self._requests.forward_intercepted(exchange, frame, now)
+        self._read_requests(now)
+        return self._finish()
+
     # Time
 
     def handle_timer(self, now: float) -> RelayOutput:

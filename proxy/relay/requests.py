@@ -29,7 +29,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.produce_gate import ProduceGate
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import reject_version
-from proxy.wire.api_keys import FETCH, PRODUCE
+from proxy.wire.api_keys import FETCH, METADATA, PRODUCE
 from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.cursor import HEAD, Cursor
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
@@ -142,6 +142,12 @@ class Requests:
         self._output.send_to_broker([frame])
         self._in_flight.ask(exchange)
 
+    def forward_intercepted(self, exchange: Exchange, frame: bytes, now: float) -> None:
+        """Forward an intercepted request after all."""
+        exchange.sent_at = now
+        self._in_flight.forward(exchange)
+        self._output.send_to_broker([frame])
+
     def feed(self, data: bytes) -> None:
         """Take bytes from the client."""
         self._traffic.total.bytes_in += len(data)
@@ -184,7 +190,7 @@ class Requests:
             return self._engine.rejects
         if api_key == FETCH:
             return self._fetch_gate.reads
-        return self._is_intercepted(api_key)
+        return self._engine.intercepts_limited(api_key) or self._is_intercepted(api_key)
 
     def _read_buffered(self, part: Frame, now: float) -> None:
         frame = self._buffer.add(part)
@@ -214,6 +220,8 @@ class Requests:
             if header.api_version < api.oldest or header.api_version > api.newest:
                 response = reject_version(frame, header, api)
                 self._in_flight.add(local_exchange(header.correlation_id, client, header.api_key, response))
+            elif header.api_key == METADATA and self._is_limited(METADATA, client, now):
+                self._intercept(frame, header, client, api)
             else:
                 self._read_body(frame, reader, header, client, api, now)
         elif self._authentication is not None and self._authentication.takes(frame, header, reader, client):
@@ -232,15 +240,22 @@ class Requests:
             return False
         return api_key in self._intercepted_api_keys or self._engine.intercepts(api_key)
 
-    def _intercept(self, frame: Frame, header: RequestHeader, client: Client) -> None:
+    def _is_limited(self, api_key: int, client: Client, now: float) -> bool:
+        """Whether the proxy intercepts this API for the sake of a quota of this client."""
+        if self._authentication is not None and not self._authentication.done:
+            return False
+        return self._engine.intercepts_limited(api_key) and self._engine.intercepts_from(api_key, client, now)
+
+    def _intercept(self, frame: Frame, header: RequestHeader, client: Client, api: Api | None = None) -> None:
+        """Hand a request out. With an `api`, it may be forwarded after all."""
         if not frame.complete or frame.size > MAX_INTERCEPTED_REQUEST_BYTES:
             raise Malformed(
                 f"a request of API {header.api_key} has {frame.size} bytes; "
                 f"the proxy answers it itself and takes {MAX_INTERCEPTED_REQUEST_BYTES} at most"
             )
-        request = self._unread(frame, header, client)
+        request = self._unread(frame, header, client) if api is None else _view(frame, header, client, api)
         exchange = Exchange(
-            header.correlation_id, client, api_key=header.api_key, request=request, local=True
+            header.correlation_id, client, api_key=header.api_key, api=api, request=request, local=True
         )
         self._output.intercept(Intercepted(exchange, header, b"".join(frame.pieces)[LENGTH_SIZE:]))
         self._in_flight.add(exchange)
@@ -467,3 +482,16 @@ class Requests:
         self._traffic.release(self._client.traffic)
         if self._cut is not None:
             self._usage.end(self._cut)
+
+
+def _view(frame: Frame, header: RequestHeader, client: Client, api: Api) -> RequestView:
+    """The view of a request of which nothing but the header is read."""
+    version = header.api_version
+    return RequestView(
+        header.api_key,
+        version,
+        header.correlation_id,
+        client.client_id,
+        frame.size - LENGTH_SIZE,
+        version >= api.flexible_from,
+    )

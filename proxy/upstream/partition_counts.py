@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, TypeVar
 from uuid import UUID
 
@@ -26,11 +27,21 @@ log = logging.getLogger(__name__)
 Response = TypeVar("Response", bound=ResponsePayload)
 BROKER_RESOURCE: Final = i8(4)
 NUM_PARTITIONS: Final = "num.partitions"
-KAFKA_DEFAULT: Final = 1
+AUTO_CREATE: Final = "auto.create.topics.enable"
 DEFAULT_SECONDS: Final = 60.0
-"""For how long a broker's num.partitions is cached: changing it takes a restart of the broker."""
+"""For how long a broker's TopicDefaults are cached: changing them takes a restart of the broker."""
 TOPICS_AT_A_TIME: Final = 500
 """Topics in one Metadata request, so that one response does not hold up the event loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDefaults:
+    """A broker's configs for new topics, with Kafka's defaults."""
+
+    partitions: int = 1
+    """num.partitions."""
+    creates: bool = True
+    """auto.create.topics.enable."""
 
 
 class KeptConnection:
@@ -91,8 +102,8 @@ class PartitionCounts:
         self._seconds: Final = seconds
         self._access: Final = access
         self._connections: Final[dict[int, KeptConnection]] = {}
-        self._defaults: Final[dict[int, tuple[int, float]]] = {}
-        """num.partitions by node id, and until when it is cached."""
+        self._defaults: Final[dict[int, tuple[TopicDefaults, float]]] = {}
+        """By node id, and until when they are cached."""
 
     async def topics(self, node_id: int, keys: Sequence[TopicKey]) -> dict[TopicKey, Partitions]:
         """Return those of these topics that the broker has. Raises UpstreamUnavailable."""
@@ -142,33 +153,43 @@ class PartitionCounts:
             topics += response.topics
         return topics
 
-    async def default(self, node_id: int, now: float) -> int:
-        """Return the broker's num.partitions, or Kafka's default if the broker does not describe it.
+    async def default(self, node_id: int, now: float) -> TopicDefaults:
+        """Return the broker's configs for new topics, or Kafka's defaults if the broker does not describe
+        them.
 
-        The controller's value counts, but clients cannot ask the controller; all brokers are assumed to have
-        it.
+        The controller's num.partitions counts, but clients cannot ask the controller; all brokers are assumed
+        to have it.
         """
-        count, known_until = self._defaults.get(node_id, (KAFKA_DEFAULT, 0.0))
+        defaults, known_until = self._defaults.get(node_id, (TopicDefaults(), 0.0))
         if now < known_until:
-            return count
+            return defaults
         try:
-            count = await self._num_partitions(node_id)
+            defaults = await self._topic_defaults(node_id)
         except UpstreamUnavailable as error:
-            log.warning("broker %d: cannot describe num.partitions, assuming %d: %s", node_id, count, error)
-        self._defaults[node_id] = (count, now + DEFAULT_SECONDS)
-        return count
+            log.warning(
+                "broker %d: cannot describe num.partitions (assuming %d) and auto.create.topics.enable "
+                "(assuming %s): %s",
+                node_id,
+                defaults.partitions,
+                str(defaults.creates).lower(),
+                error,
+            )
+        self._defaults[node_id] = (defaults, now + DEFAULT_SECONDS)
+        return defaults
 
-    async def _num_partitions(self, node_id: int) -> int:
+    async def _topic_defaults(self, node_id: int) -> TopicDefaults:
         resource = DescribeConfigsResource(
-            resource_type=BROKER_RESOURCE, resource_name=str(node_id), configuration_keys=(NUM_PARTITIONS,)
+            resource_type=BROKER_RESOURCE,
+            resource_name=str(node_id),
+            configuration_keys=(NUM_PARTITIONS, AUTO_CREATE),
         )
         response = await self._connection(node_id).ask(
             DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse
         )
-        for result in response.results:
-            for config in result.configs:
-                if config.name == NUM_PARTITIONS and config.value:
-                    return int(config.value)
+        values = {config.name: config.value for result in response.results for config in result.configs}
+        partitions = values.get(NUM_PARTITIONS)
+        if partitions:
+            return TopicDefaults(int(partitions), values.get(AUTO_CREATE) != "false")
         why = [result.error_message or result.error_code.name for result in response.results]
         raise UpstreamUnavailable(", ".join(why) or "the response has no value")
 

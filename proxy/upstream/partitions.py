@@ -73,10 +73,10 @@ class RecentMutations:
         if known is not None:
             self._names.pop(known[0].topic_id, None)
 
-    def recall(self, name: str, now: float) -> Partitions | None:
-        """Return a topic's partitions; None if it was not changed lately."""
+    def recall(self, name: str, now: float, within: float = REMEMBERED_SECONDS) -> Partitions | None:
+        """Return a topic's partitions; None if it was not changed in the last `within` seconds."""
         known = self._topics.get(name)
-        return None if known is None or known[1] <= now - self._seconds else known[0]
+        return None if known is None or known[1] <= now - min(within, self._seconds) else known[0]
 
     def name(self, topic_id: bytes) -> str | None:
         """Return the name of a topic that was created or grown lately."""

@@ -27,6 +27,7 @@ from proxy.admin.messages.topics import (
     read_topics_response,
     write_topics_response,
 )
+from proxy.admin.mutations.auto_creations import AutoCreations
 from proxy.admin.mutations.permit_charge import NONE, PermitCharge
 from proxy.admin.mutations.permits import NO_PERMITS, PermitCosts, Permits
 from proxy.admin.yielder import Yielder
@@ -64,6 +65,7 @@ class ControllerMutations:
         self._quota: Final = quota
         self._time: Final = time
         self._clusters: Final[dict[str, PermitCosts]] = {}
+        self.auto_creations: Final = AutoCreations(quota, self.costs, time)
 
     @property
     def active(self) -> bool:

@@ -66,7 +66,7 @@ class PermitCosts:
         if isinstance(request.api, CreateTopics):
             default = 0
             if any(topic.fields.partitions == NO_COUNT for topic in once):
-                default = await counts.default(node_id, self._time())
+                default = (await counts.default(node_id, self._time())).partitions
             return await _creations(once, default, yielder)
         keys = [topic.key for topic in once if topic.key != NO_ID]
         found = await self._found(counts, node_id, keys)

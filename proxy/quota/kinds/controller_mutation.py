@@ -8,6 +8,9 @@ topic. An admitted topic takes all of its tokens, so they may fall far below zer
 until they are at zero again. Older versions of these requests have no error code for this: with them every
 topic is admitted, and the client is throttled (Kafka's permissive quota).
 
+Brokers also create topics that a Metadata request asks for (auto.create.topics.enable). Each takes
+num.partitions tokens; a topic that is not admitted remains unknown to the client.
+
 Any broker accepts these requests and forwards them to the controller, so an entity has one bucket for all
 brokers. Engines do not call this quota: the proxy's handlers of the requests (admin/mutations) charge it
 topic by topic, because topics that the broker rejects cost nothing.
@@ -20,7 +23,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import DOUBLE, PER_CLUSTER, Quota, QuotaKey, QuotaKind
-from proxy.wire.api_keys import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from proxy.wire.api_keys import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, METADATA
 
 API_KEYS: Final = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS)
 CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
@@ -31,7 +34,7 @@ class ControllerMutation(Quota):
     """The mutations of all clients."""
 
     def __init__(self) -> None:
-        super().__init__(API_KEYS, intercepts=True)
+        super().__init__(API_KEYS, intercepts=True, limited_api_keys=(METADATA,))
         limits = Limits({})
         self._limits = limits
         self._buckets: Final = Buckets(CONTROLLER_MUTATION_RATE, limits, _rule(limits))
@@ -40,6 +43,9 @@ class ControllerMutation(Quota):
     def bucket(self, who: Identity, now: float) -> Bucket | None:
         """The bucket of a client; None if it has no limit."""
         return None if self._limits.settings.exemptions.exempt(who) else self._buckets.find(who, now)
+
+    def limits(self, who: Identity, now: float) -> bool:
+        return self.bucket(who, now) is not None
 
     def charge_strict(
         self, bucket: Bucket, permits: int, now: float, who: Identity | None = None, api_key: int = -1

@@ -329,6 +329,18 @@ class Connection(BrokerEvents):
             return
         self._act_on(relay, output)
 
+    def forward(self, request: Intercepted, frame: bytes) -> None:
+        """Forward an intercepted request; see Relay.forward()."""
+        relay = self._relay
+        if relay is None or self._over:
+            return
+        try:
+            output = relay.forward(request.exchange, frame, self._time())
+        except RelayError as error:
+            self._fail_in_call(relay, error)
+            return
+        self._act_on(relay, output)
+
     def _pause(self, why: int, on: bool) -> None:
         if self._pauses.change(self._client, why, on):
             self.heard_at = self._time()  # silence counts from now on

@@ -43,7 +43,10 @@ class LocalResponses:
         """
         try:
             reply = await self._admin.answer(request, self._broker(connection, request))
-            connection.answer(request, reply.frame, reply.throttle_seconds, reply.delayed)
+            if reply.forwards:
+                connection.forward(request, reply.frame)
+            else:
+                connection.answer(request, reply.frame, reply.throttle_seconds, reply.delayed)
         except ProtocolError as error:
             connection.fail(RelayError(CLIENT_PROTOCOL_ERROR, str(error)))
         except RelayError as error:

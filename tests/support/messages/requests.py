@@ -110,7 +110,7 @@ def fetch(
     )
 
 
-def metadata(topics: Iterable[str] | None = None, version: int = 12) -> Any:
+def metadata(topics: Iterable[str] | None = None, version: int = 12, *, create: bool = False) -> Any:
     """A Metadata request; None asks for every topic."""
     schema = request_type(METADATA, version)
     wanted = (
@@ -123,7 +123,7 @@ def metadata(topics: Iterable[str] | None = None, version: int = 12) -> Any:
     return build(
         schema,
         topics=wanted,
-        allow_auto_topic_creation=False,
+        allow_auto_topic_creation=create,
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,
     )

@@ -16,7 +16,7 @@ from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, ControllerMutation
 from proxy.quota.limits.limits import Limits
 from proxy.quota.usage import UsageLedger
-from proxy.upstream.partition_counts import PartitionCounts
+from proxy.upstream.partition_counts import PartitionCounts, TopicDefaults
 from proxy.upstream.partitions import Partitions, RecentMutations, TopicKey
 from proxy.wire.apis import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
@@ -49,6 +49,7 @@ class Counts(PartitionCounts):
         super().__init__(lambda node_id: None, 1.0)
         self.known: dict[str, int] = {}
         self.num_partitions = 1
+        self.creates = True
         self.unreachable = False
         self.questions: list[list[TopicKey]] = []
 
@@ -63,9 +64,9 @@ class Counts(PartitionCounts):
             found |= {key: partitions for key in (name, partitions.topic_id) if key in keys}
         return found
 
-    async def default(self, node_id: int, now: float) -> int:
+    async def default(self, node_id: int, now: float) -> TopicDefaults:
         assert node_id == NODE_ID
-        return self.num_partitions
+        return TopicDefaults(self.num_partitions, self.creates)
 
 
 class Story:

@@ -151,6 +151,10 @@ class RelayDriver:
         with self._kept():
             self.relay.drain(now)
 
+    def forward(self, exchange: Exchange, frame: bytes, now: float) -> None:
+        with self._kept():
+            self.relay.forward(exchange, frame, now)
+
     def answer(self, exchange: Exchange, response: bytes, now: float, *how: Any, **more: Any) -> None:
         with self._kept():
             self.relay.answer(exchange, response, now, *how, **more)

@@ -8,7 +8,13 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.errors import UpstreamUnavailable
-from proxy.upstream.partition_counts import DEFAULT_SECONDS, TOPICS_AT_A_TIME, KeptConnection, PartitionCounts
+from proxy.upstream.partition_counts import (
+    DEFAULT_SECONDS,
+    TOPICS_AT_A_TIME,
+    KeptConnection,
+    PartitionCounts,
+    TopicDefaults,
+)
 from proxy.upstream.partitions import Partitions
 from proxy.wire.apis import read_request_header
 from proxy.wire.reader import Reader
@@ -34,6 +40,7 @@ class Broker:
         self.topics = {"a": 3, "b": 5}
         self.code = "unknown_topic_or_partition"
         self.num_partitions = "6"
+        self.creates = "true"
         self.ends = 0
         self.silent = False
         self.questions = []
@@ -110,7 +117,7 @@ class Broker:
                 schema,
                 "DescribeConfigsResourceResult",
                 name=name,
-                value=self.num_partitions,
+                value=self.num_partitions if name == "num.partitions" else self.creates,
                 read_only=False,
                 is_sensitive=False,
                 synonyms=(),
@@ -193,18 +200,18 @@ async def test_many_topics_are_several_requests():
 async def test_default_is_cached():
     broker = Broker()
     async with counting(broker) as counts:
-        assert await counts.default(1, 100.0) == 6
-        broker.num_partitions = "9"
-        assert await counts.default(1, 100.0 + DEFAULT_SECONDS - 0.1) == 6
-        assert await counts.default(1, 100.0 + DEFAULT_SECONDS) == 9
+        assert await counts.default(1, 100.0) == TopicDefaults(6, creates=True)
+        broker.num_partitions, broker.creates = "9", "false"
+        assert await counts.default(1, 100.0 + DEFAULT_SECONDS - 0.1) == TopicDefaults(6, creates=True)
+        assert await counts.default(1, 100.0 + DEFAULT_SECONDS) == TopicDefaults(9, creates=False)
 
 
 async def test_kafka_default_if_the_broker_does_not_describe_it(caplog):
     broker = Broker()
     broker.num_partitions = ""
     async with counting(broker) as counts:
-        assert await counts.default(1, 100.0) == 1
-        assert await counts.default(1, 101.0) == 1
+        assert await counts.default(1, 100.0) == TopicDefaults(1, creates=True)
+        assert await counts.default(1, 101.0) == TopicDefaults(1, creates=True)
     [record] = caplog.records
     assert "cluster_authorization_failed" in record.message
 

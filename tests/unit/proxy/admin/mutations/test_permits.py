@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.admin.mutations.permits import MOST_PARTITIONS
+from proxy.upstream.partition_counts import TopicDefaults
 from proxy.upstream.partitions import Partitions
 from proxy.wire.cursor import NO_ID
 from tests.support.messages.mutations import create_partitions, create_topics, delete_topics, topic_id
@@ -35,7 +36,7 @@ def test_wrong_default_is_corrected_by_the_response(story):
     story.counts.num_partitions = 6
 
     async def assumed(node_id, now):
-        return 1
+        return TopicDefaults(1)
 
     story.counts.default = assumed
     assert cost(story, create_topics({"a": -1})) == 6

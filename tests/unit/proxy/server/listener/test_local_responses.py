@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from proxy.admin.broker import Reply
 from proxy.admin.dispatch import AdminApis
 from proxy.quota.cluster_view import ClusterView, Node
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
@@ -31,7 +32,9 @@ class Apis:
         self.brokers.append(broker)
         if self._failure is not None:
             raise self._failure
-        return SimpleNamespace(frame=self._name, throttle_seconds=1.5, delayed=True)
+        if self._name == "forwards":
+            return Reply(b"request", forwards=True)
+        return Reply(self._name.encode(), throttle_seconds=1.5, delayed=True)
 
 
 class Connection:
@@ -40,8 +43,11 @@ class Connection:
     def __init__(self) -> None:
         self.got: list[Any] = []
 
-    def answer(self, request: Any, frame: str, throttle_seconds: float, delayed: bool) -> None:
+    def answer(self, request: Any, frame: bytes, throttle_seconds: float, delayed: bool) -> None:
         self.got.append((frame, throttle_seconds, delayed))
+
+    def forward(self, request: Any, frame: bytes) -> None:
+        self.got.append(("forwarded", frame))
 
     def fail(self, error: RelayError) -> None:
         self.got.append(error.reason)
@@ -71,9 +77,13 @@ async def respond(admin: Any) -> list[Any]:
 
 async def test_a_connection_gets_the_response_to_its_request() -> None:
     admin = Apis("admin")
-    assert await respond(admin) == [("admin", 1.5, True)]
+    assert await respond(admin) == [(b"admin", 1.5, True)]
     [broker] = admin.brokers
     assert (broker.node_id, broker.cluster_id) == (3, "c")
+
+
+async def test_a_request_may_be_forwarded_after_all() -> None:
+    assert await respond(Apis("forwards")) == [("forwarded", b"request")]
 
 
 @pytest.mark.parametrize(
