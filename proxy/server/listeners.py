@@ -96,7 +96,7 @@ class Listeners:
             gateway.start()
 
     async def start_replication(self, quotas_loaded: Callable[[], Awaitable[object]]) -> None:
-        """Serve followers once their quotas, and the replicas that are not in sync, are known.
+        """Serve followers once their quotas, and the names of their topics, are known.
 
         They wait only REPLICATION_WAITS_SECONDS, because the cluster may need them to make this known.
         """

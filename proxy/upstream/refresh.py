@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 REFRESH_SECONDS: Final = 5.0
 """A broker that moves or joins is served within so many seconds, at the cost of one small request each."""
 PARTITIONS_SECONDS: Final = 1.0
-"""Replication quotas need to know replicas in sync: with this, their view is less than two seconds old."""
+"""The same while a quota needs partitions: the broker quota divides a broker's rate among its topics."""
 PARTITIONS_AT_A_TIME: Final = 1000
 """Partitions that are read between two turns of the event loop: about a millisecond."""
 RETRY_SECONDS: Final = 0.5

@@ -80,6 +80,7 @@ class FetchResponse(Partitioned):
         self._marks = marks
         if marks is not None and error_code == 0:
             marks.high_watermark = high_watermark
+            marks.outdated = False
             marks.last_stable_offset = last_stable_offset
             marks.log_start_offset = log_start_offset
 

@@ -16,7 +16,14 @@ UNKNOWN: Final = -1
 class Watermarks:
     """What a broker has said last of a partition's log; UNKNOWN until it has."""
 
-    __slots__ = ("batch_bytes", "high_watermark", "last_stable_offset", "leader_epoch", "log_start_offset")
+    __slots__ = (
+        "batch_bytes",
+        "high_watermark",
+        "last_stable_offset",
+        "leader_epoch",
+        "log_start_offset",
+        "outdated",
+    )
 
     def __init__(self) -> None:
         self.high_watermark = UNKNOWN
@@ -26,6 +33,10 @@ class Watermarks:
         """From v5 on."""
         self.leader_epoch = UNKNOWN
         """The current_leader_epoch with which the partition was asked for."""
+        self.outdated = False
+        """Whether the offsets were told under an earlier leader epoch. A response must not repeat them. The
+        high watermark still shows which replicas are behind: a broker that stays leader never lowers it.
+        """
         self.batch_bytes = 0
         """The size of the batch of which the last response had only a part; 0 where it ended with a whole
         one, or where that is not known.

@@ -1,6 +1,8 @@
 """Replication through the proxy: throttled replicas move at the throttle's rate, others at their own."""
 
 import asyncio
+import os
+import signal
 import statistics
 import time
 import uuid
@@ -319,6 +321,78 @@ def test_a_move_survives_its_broker(cluster: Replicated, proxy: ProxyProcess, tm
     assert digests(cluster.kafka, "restarted", 4) == before
     assert "is complete" in reassignment.verify()
     cluster.wait_in_sync(FED, FED_ON)
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize(
+    ("before", "after", "side", "broker"),
+    [([(1,)], [(1, 2), (1, 3)], "leader", 1), ([(1,), (2,)], [(1, 3), (2, 3)], "follower", 3)],
+    ids=["one to two", "two to one"],
+)
+def test_a_hundred_partitions_move_between_one_broker_and_two(
+    before: list[tuple[int, ...]],
+    after: list[tuple[int, ...]],
+    side: str,
+    broker: int,
+    cluster: Replicated,
+    proxy: ProxyProcess,
+    tmp_path: Path,
+) -> None:
+    """One broker's side has its rate over both others, which fetch or send with two threads each. Produces
+    with acks=all go on.
+    """
+    topic = f"narrow-{side}"
+    on, to = ([each[number % len(each)] for number in range(100)] for each in (before, after))
+    make_topic(cluster.kafka, topic, on=on)
+    make_topic(cluster.kafka, f"{topic}-bystander", on=[(1, 3), (3, 1)], min_insync_replicas=2)
+    fill(cluster, topic, 20)
+    set_brokers(proxy, num_replica_fetchers="2")
+    reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, topic, on=to)
+    with Load(proxy.bootstrap, f"{topic}-bystander", 2) as load, Meter(proxy, broker, side) as meter:
+        load.go_on()
+        reassignment.execute(RATE)
+        meter.wait(16 * MEBIBYTE)
+        load.go_on()
+        seconds = meter.by_second()
+        cluster.wait_in_sync(topic, to)
+        load.check()
+    # A second's worth had been saved up.
+    assert 0.85 * len(seconds) * RATE < sum(seconds) < 1.05 * (len(seconds) + 1) * RATE, seconds
+    assert "is complete" in reassignment.verify()
+    wait_until(lambda: equal(cluster.kafka, topic, to), "equal replicas")
+    assert cluster.in_sync(f"{topic}-bystander") == {1, 3}
+    set_brokers(proxy, num_replica_fetchers=None)
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("side", ["follower", "leader"])
+def test_a_broker_that_was_away_is_throttled(
+    side: str, cluster: Replicated, proxy: ProxyProcess, tmp_path: Path
+) -> None:
+    """It goes on as soon as it has left the ISR, where metadata still shows it for a moment."""
+    topic = f"away-{side}"
+    on = [(1, 3)] * 4
+    make_topic(cluster.kafka, topic, on=on)
+    cluster.wait_in_sync(topic, on)
+    set_brokers(proxy, **{f"{side}_replication_throttled": "true"})
+    set_brokers(proxy, **{f"{side}_replication_throttled_rate": str(RATE)})
+    producer = Confluent(batch_size=100_000, linger_ms=20, acks=1, enable_idempotence=False)
+    with Meter(proxy, 3 if side == "follower" else 1, side) as meter:
+        os.kill(cluster.kafka.pid(3), signal.SIGSTOP)
+        try:
+            producer.send(cluster.kafka.bootstrap, topic, 16 * 1024, size=1024)
+            cluster.wait_in_sync(topic, [(1,)] * 4)
+        finally:
+            os.kill(cluster.kafka.pid(3), signal.SIGCONT)
+        meter.wait(16 * MEBIBYTE)
+        seconds = meter.by_second()
+    set_brokers(proxy, **{f"{side}_replication_throttled": None})
+    set_brokers(proxy, **{f"{side}_replication_throttled_rate": None})
+    # One second's worth had been saved up.
+    assert max(seconds) < 2.2 * RATE, seconds
+    assert sum(sorted(seconds)[-3:]) < 4.3 * RATE, seconds
+    cluster.wait_in_sync(topic, on)
+    wait_until(lambda: equal(cluster.kafka, topic, on), "equal replicas")
 
 
 @pytest.mark.timed

@@ -90,7 +90,9 @@ def test_a_consumer_among_brokers_is_one(version, replica_id):
 
 @pytest.mark.parametrize("version", [12, 17])
 def test_a_throttle_that_comes_while_a_follower_fetches_finds_its_session_taken_over(version):
-    """Nothing is rejected, so the in-sync replicas of the same connection notice nothing of it."""
+    """Nothing is rejected, so the in-sync replicas of the same connection notice nothing of it. The broker is
+    asked for the watermarks of the omitted replica, and responds at once.
+    """
     story = Story(between_brokers=True)
     story.quota.omits = False
     story.new_limits()
@@ -103,11 +105,16 @@ def test_a_throttle_that_comes_while_a_follower_fetches_finds_its_session_taken_
     story.quota.omits = True
     story.quota.omit(9.0, 0)
     story.new_limits()
-    play.client(fetch(2, {(HOT, 0): 10, (COLD, 0): 6}, version, session=(THEIRS, 1), replica_id=2))
-    play.to_broker(fetch(2, {(COLD, 0): 6}, version, session=(OURS, 1), replica_id=2))
-    told = {(COLD, 0): (70, record_batch(100))}
+    both = {(HOT, 0): 10, (COLD, 0): 6}
+    probe = {"bounds": {(HOT, 0): 0}, "max_wait_ms": 0}
+    play.client(fetch(2, both, version, session=(THEIRS, 1), replica_id=2))
+    play.to_broker(fetch(2, both, version, session=(OURS, 1), replica_id=2, **probe))
+    told = {(HOT, 0): (70, b""), (COLD, 0): (70, record_batch(100))}
     play.broker(fetched(2, told, version, session_id=OURS))
-    play.to_client(fetched(2, told, version, session_id=THEIRS)).idle()
+    play.to_client(fetched(2, told, version, session_id=THEIRS))
+    play.client(fetch(3, {(COLD, 0): 7}, version, session=(THEIRS, 2), replica_id=2))
+    gone = ((HOT, 0),)
+    play.to_broker(fetch(3, {(COLD, 0): 7}, version, session=(OURS, 2), forgotten=gone, replica_id=2))
 
 
 def following(version=17, partitions=ASKED, told=TOLD, session_id=0, **more):
@@ -206,9 +213,49 @@ def test_a_partition_without_a_leader_passes(failed):
     story.quota.omit(9.0, 0)
     # Where nothing is known of it, whoever opens a session has to ask.
     play.client(fetch(2, ASKED, 17, session=(THEIRS, 0), replica_id=2))
-    play.to_broker(
-        fetch(2, ASKED, 17, session=(OURS, 0), bounds={(HOT, 0): 0}, max_wait_ms=500, replica_id=2)
+    play.to_broker(fetch(2, ASKED, 17, session=(OURS, 0), bounds={(HOT, 0): 0}, max_wait_ms=0, replica_id=2))
+
+
+def newcomer():
+    """A follower whose session gets a first partition under a quota, all of which is omitted."""
+    story, play = following(partitions={(COLD, 0): 5}, told=NOTHING)
+    story.quota.omit(9.0, 0)
+    play.client(fetch(2, ASKED, 17, session=(THEIRS, 1), forgotten=((COLD, 0),), replica_id=2))
+    probe = {"bounds": {(HOT, 0): 0}, "max_wait_ms": 0}
+    gone = ((COLD, 0),)
+    play.to_broker(fetch(2, ASKED, 17, session=(OURS, 1), forgotten=gone, replica_id=2, **probe))
+    return story, play
+
+
+def test_a_replica_of_which_nothing_is_known_is_asked_about_though_nothing_else_is_left():
+    """When it turns out to be in sync, the broker gets it as the follower has it."""
+    story, play = newcomer()
+    play.broker(fetched(2, {(HOT, 0): (10, b"")}, 17, session_id=OURS))
+    play.to_client(fetched(2, {(HOT, 0): (10, b"")}, 17, session_id=THEIRS))
+    story.quota.omit(0.0, 0)
+    play.client(fetch(3, {}, 17, session=(THEIRS, 2), replica_id=2))
+    assert story.quota.seen[0][2] == 10
+    play.to_broker(fetch(3, ASKED, 17, session=(OURS, 2), replica_id=2))
+
+
+def test_a_replica_whose_broker_does_not_respond_to_the_question_is_asked_about_once():
+    """Else the follower would fetch without a pause."""
+    _, play = newcomer()
+    play.broker(
+        fetched(2, {(HOT, 0): (-1, b"")}, 17, session_id=OURS, failed=ErrorCode.not_leader_or_follower)
     )
+    play.relay.take_to_client()
+    play.client(fetch(3, {}, 17, session=(THEIRS, 2), replica_id=2)).to_broker().muted(0.5)
+
+
+def test_a_new_leader_epoch_does_not_make_a_replica_unknown():
+    """A broker does not repeat a high watermark in a session, so a replica in sync would stay omitted."""
+    story, play = following()
+    play.client(fetch(2, ASKED, 17, session=(THEIRS, 1), leader_epoch=4, replica_id=2))
+    play.to_broker(fetch(2, ASKED, 17, session=(OURS, 1), leader_epoch=4, replica_id=2))
+    play.broker(fetched(2, {}, 17, session_id=OURS)).to_client(fetched(2, {}, 17, session_id=THEIRS))
+    play.client(fetch(3, {}, 17, session=(THEIRS, 2), replica_id=2))
+    assert story.quota.seen[0][2] == 70
 
 
 def test_what_a_follower_lacks_is_known_of_all_its_replicas():

@@ -13,6 +13,10 @@ have each of them. The relay omits a partition from such a request only if the b
 before, on the same connection and under the same leader epoch. The response then has the partition with these
 watermarks and without records, so no high watermark is ever made up. Otherwise the partition is requested
 with a partition_max_bytes of 0, which brings its watermarks and at most one batch.
+
+Whether a follower's replica is in sync depends on its high watermark. So a follower's partition that is
+omitted before its first watermark is requested in the same way inside a session. The broker responds to such
+a probe at once, because a replica that turns out to be in sync must not wait.
 """
 
 from typing import Final, final
@@ -58,6 +62,11 @@ class SessionPartition:
     def omitted(self) -> bool:
         return self.item is not None and self.item.omitted
 
+    @property
+    def probed(self) -> bool:
+        """Whether the broker has it to report its watermarks only."""
+        return self.at_broker and self.most == PROBE_BYTES
+
     def raw(self, version: int) -> bytes:
         """Its entry, as the broker is to get it now."""
         if self.marks is not None:
@@ -73,10 +82,10 @@ class SessionPartition:
 
 
 def _expect(marks: Watermarks, entry: FetchEntry) -> None:
-    """The partition is asked for under this leader epoch: what was said under another is void."""
+    """Note the leader epoch under which the partition is requested from now on."""
     if marks.leader_epoch != entry.leader_epoch:
         marks.leader_epoch = entry.leader_epoch
-        marks.high_watermark = UNKNOWN
+        marks.outdated = True
 
 
 @final
@@ -111,6 +120,8 @@ class FetchSession:
         """Those that the broker's session has, and the client's no more, in order."""
         self.watched: Final[dict[bytes, dict[int, Watermarks]]] = {}
         """The watermarks of the candidates, and of all that a follower fetches; see FetchRewrite."""
+        self.probes = 0
+        """Of how many omitted partitions the last request for the broker asks for the watermarks."""
         self._generation = engine.generation
         self._turn = 0
 
@@ -246,8 +257,19 @@ class FetchSession:
         return plan
 
     def nothing_left(self, plan: FetchPlan) -> bool:
-        """Whether the plan omits everything that the client wants."""
-        return 0 < len(self._partitions) == plan.omitted
+        """Whether the plan omits everything that the client wants, and the broker need not be asked for
+        watermarks.
+        """
+        if plan.omitted == 0 or len(self._partitions) != plan.omitted:
+            return False
+        return not any(self._lacks_marks(partition) for partition in self._candidates.values())
+
+    def _lacks_marks(self, partition: SessionPartition) -> bool:
+        """Whether an omitted partition is a follower's, and the broker has to be asked for its watermarks."""
+        item = partition.item
+        if item is None or self.replica_id < 0 or item.marks.high_watermark != UNKNOWN:
+            return False
+        return not partition.probed
 
     def incremental(self) -> bytes:
         """The topics and forgotten_topics_data of a request that gives the broker what the last plan left in.
@@ -257,16 +279,23 @@ class FetchSession:
         entries: dict[bytes, list[bytes]] = {}
         forgotten: dict[bytes, list[bytes]] = {}
         stay: list[PartitionKey] = []
+        self.probes = 0
         for key, partition in self._candidates.items():
             item = partition.item
             if item is None or key in self._changed:
                 continue
-            if item.omitted:
+            if item.omitted and self._lacks_marks(partition):
+                self.probes += 1
+                entries.setdefault(key[0], []).append(partition.raw(self.version))
+            elif item.omitted:
                 stay.append(key)
             elif partition.most != item.bound:
                 entries.setdefault(key[0], []).append(partition.raw(self.version))
         for key, partition in self._changed.items():
-            if partition.omitted:
+            if partition.omitted and self._lacks_marks(partition):
+                self.probes += 1
+                entries.setdefault(key[0], []).append(partition.raw(self.version))
+            elif partition.omitted:
                 stay.append(key)
             else:
                 entries.setdefault(key[0], []).append(partition.raw(self.version))
@@ -290,6 +319,7 @@ class FetchSession:
         """
         entries: dict[bytes, list[bytes]] = {}
         added: dict[bytes, list[bytes]] = {}
+        self.probes = 0
         self._changed.clear()
         for key, partition in self._partitions.items():
             item = partition.item
@@ -298,6 +328,8 @@ class FetchSession:
                 self._changed[key] = partition
                 added.setdefault(key[0], []).append(empty_partition(self.version, key[1], item.marks))
             else:
+                if self.replica_id >= 0 and partition.omitted:
+                    self.probes += 1
                 entries.setdefault(key[0], []).append(partition.raw(self.version))
         rewrite.added_topics = len(added)
         rewrite.added = write_partitions(self.version, added)
@@ -316,7 +348,7 @@ class FetchSession:
 
 def _known(marks: Watermarks, entry: FetchEntry) -> bool:
     """Whether the watermarks that an empty partition needs are there."""
-    return marks.high_watermark != UNKNOWN and marks.leader_epoch == entry.leader_epoch
+    return marks.high_watermark != UNKNOWN and not marks.outdated and marks.leader_epoch == entry.leader_epoch
 
 
 def _after(epoch: int) -> int:

@@ -283,14 +283,14 @@ class FetchSessions:
             view.bounded = True
             if view.min_bytes > least:
                 replace(edits, Edit(view.min_bytes_at, view.min_bytes_at + 4, i32(least)))
-        self._shorten_wait(fetch, plan, now)
+        self._shorten_wait(fetch, session, plan, now)
 
-    def _shorten_wait(self, fetch: GatedFetch, plan: FetchPlan, now: float) -> None:
+    def _shorten_wait(self, fetch: GatedFetch, session: FetchSession, plan: FetchPlan, now: float) -> None:
         """Have the broker respond when an omitted partition may be fetched again, or when the client expects
-        it.
+        it, or at once if it is asked for watermarks.
         """
         view = fetch.view
-        until = fetch.answer_at
+        until = fetch.answer_at if session.probes == 0 else now
         if plan.omitted and plan.ask_again_at > 0.0:
             until = min(until, max(plan.ask_again_at, now + LEAST_WAIT_SECONDS))
         wait_ms = _milliseconds(until - now)

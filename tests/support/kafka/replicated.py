@@ -69,8 +69,10 @@ class Replicated:
 
     def wait_in_sync(self, topic: str, on: Sequence[Sequence[int]], timeout: float = 60.0) -> None:
         """Wait until each partition's replicas in sync are these."""
-        wait_until(
-            lambda: all(self.in_sync(topic, number) == set(replicas) for number, replicas in enumerate(on)),
-            f"{topic} in sync on {on}",
-            timeout,
-        )
+        wanted = {number: set(replicas) for number, replicas in enumerate(on)}
+
+        def found() -> dict[int, set[int]]:
+            told = describe_topic(self.kafka.port(1), topic)
+            return {int(each.partition_index): set(each.isr_nodes) for each in told.partitions}
+
+        wait_until(lambda: found() == wanted, f"{topic} in sync on {on}", timeout)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.quota.cluster_view import ClusterView, Partition
 from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.kind import Replication
@@ -174,25 +173,14 @@ def copies(
     return made
 
 
-def cluster(partitions: int, now: float, isr: frozenset[int] = frozenset([1])) -> ClusterView:
-    """Of TOPIC's partitions these are in sync."""
-    known = {(TOPIC, number): Partition(1, (1, 2, 3), isr) for number in range(partitions)}
-    return ClusterView("c", {}, {}, known, now)
-
-
-def run(fetchers: Sequence[Fetcher], seconds: float, partitions: int = 1000) -> list[tuple[float, int]]:
+def run(fetchers: Sequence[Fetcher], seconds: float) -> list[tuple[float, int]]:
     """What comes, as times since the start and sizes."""
     came: list[tuple[float, int]] = []
     now = max(START, min(fetcher.wakes_at for fetcher in fetchers))
     until = START + seconds
-    seen_at = 0.0
     while now < until:
         fetcher = min(fetchers, key=lambda one: one.wakes_at)
         now = max(now, fetcher.wakes_at)
-        if now - seen_at >= 1.0:
-            seen_at = now
-            for each in fetchers:
-                each.quota.see_cluster(cluster(partitions, now), now)
         fetcher.step(now, came)
     return [(at - START, size) for at, size in came]
 

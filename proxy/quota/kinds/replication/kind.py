@@ -13,8 +13,15 @@ gets as many replicas as the limit has bytes for, in round-robin order and in pi
 size is known. So the rate of a reassignment is even, and no replica starves. Replicas start one by one (see
 Waiter).
 
-A replica is in sync if it is in the ISR, or has fetched up to the last high watermark that its leader
-reported. If neither has been reported for two seconds, it counts as in sync.
+A replica is in sync if it has fetched up to the last high watermark that its leader reported on the same
+connection. Kafka's followers go by this rule (PartitionFetchState.isReplicaInSync), and its leaders by the
+ISR. Both agree: a high watermark is never beyond the log of a replica in the ISR, and a replica joins the ISR
+when it reaches the high watermark. Metadata is no help, because for a second or more it shows a follower in
+the ISR that was away and is behind.
+
+If no high watermark has been reported, the replica counts as not in sync. When such a replica is omitted, the
+broker is asked for its high watermark without records, and responds at once (proxy.relay.fetch.session). So
+after a restart of the proxy or of a follower, replicas that are in sync wait for one fetch at most.
 """
 
 from typing import Final, final
@@ -91,12 +98,11 @@ class Replication(Quota):
         shared = self._shared
         shared.configure(limits, now)
         self.active = shared.active
-        self.wants_partitions = self.omits = self.active
+        self.omits = self.active
         self.item_api_keys = self.api_keys if self.active else ()
 
     def see_cluster(self, view: ClusterView, now: float) -> None:
-        if view.has_partitions:
-            self._shared.view = view
+        self._shared.view = view
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         if replica_id < 0:
@@ -113,7 +119,7 @@ class Replication(Quota):
             replica = self._replica(item, now)
             if not replica.throttles:
                 continue
-            replica.in_sync = self._shared.in_sync(replica, now)
+            replica.in_sync = replica.caught_up
             if replica.in_sync:
                 replica.behind_since = replica.omitted_since = 0.0
             else:
@@ -234,7 +240,7 @@ class Replication(Quota):
                 for throttle in shared.throttles_of(self.node_id, follower, item.topic, item.partition, now):
                     throttle.record(item.size, in_sync, now)
                 if replica is not None:
-                    replica.got(item.size, now)
+                    replica.got(item.size)
 
     def forget_idle(self, now: float) -> None:
         replicas = self._shared.replicas

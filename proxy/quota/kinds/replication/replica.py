@@ -25,7 +25,8 @@ class Replica:
         self.leader_id = -1
         self.generation = -1
         """The leader and the generation of limits for which `throttles` is valid."""
-        self.in_sync = True
+        self.in_sync = False
+        """Whether it was caught_up at its last fetch."""
         self.omitted_since = 0.0
         """Since when it is omitted from fetches; 0.0 if it is not."""
         self.behind_since = 0.0
@@ -33,8 +34,6 @@ class Replica:
         self.seen_at = now
         self.offset = 0
         self.high_watermark = UNKNOWN
-        self.reported_at = -MEASURE_SECONDS
-        """When its leader last sent records of it, with its high watermark."""
         self.batch_bytes = 0
         """The size of its batches, so that fetches end at a batch; 0 if unknown."""
         self.granted = 0
@@ -45,6 +44,13 @@ class Replica:
         self._measured_at = now
         self._measured_watermark = UNKNOWN
         self._inbound = 0.0
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether it has fetched up to the last high watermark that its leader reported on this connection.
+        False if none has been reported.
+        """
+        return self.high_watermark != UNKNOWN and self.offset >= self.high_watermark
 
     @property
     def lag(self) -> int:
@@ -103,10 +109,9 @@ class Replica:
         if self.omitted_since == 0.0:
             self.omitted_since = now
 
-    def got(self, size: int, now: float) -> None:
+    def got(self, size: int) -> None:
         """Count bytes that its follower got."""
         self.bytes += size
-        self.reported_at = now
         # A broker sends one whole batch even if it exceeds the bound: more than the grant is one batch.
         if size > self.granted > 0 or size < self.batch_bytes:
             self.batch_bytes = size

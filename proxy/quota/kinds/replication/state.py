@@ -11,11 +11,6 @@ from proxy.quota.limits.config_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROT
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, NO_RESOURCES
-from proxy.wire.fetch_rewrite import UNKNOWN
-
-VIEW_SECONDS: Final = 2.0
-"""How long the metadata of partitions is valid. Replicas without valid metadata count as in sync, so the
-metadata of a cluster that does not respond throttles nothing by mistake."""
 
 SEEN_SECONDS: Final = 5.0
 """Metrics show a replica for this long after its last fetch: followers fetch each replica far more often."""
@@ -202,17 +197,6 @@ class ReplicationState:
         for who in gone:
             del self._waiters[who]
         return counts
-
-    def in_sync(self, replica: Replica, now: float) -> bool:
-        known = replica.high_watermark != UNKNOWN
-        if known and replica.offset >= replica.high_watermark:
-            return True
-        view = self.view
-        partition = view.partitions.get((replica.topic, replica.partition))
-        if partition is None or now - view.as_of > VIEW_SECONDS:
-            # An in-sync follower has fetched up to the high watermark, so one that has not is behind.
-            return not known or now - replica.reported_at > VIEW_SECONDS
-        return replica.follower_id in partition.isr
 
     def report(self, now: float) -> list[ThrottleState]:
         """The leader's and the follower's throttle of every broker, with a limit or without."""

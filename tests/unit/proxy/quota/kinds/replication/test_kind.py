@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from proxy.quota.cluster_view import ClusterView, Node
+from proxy.quota.cluster_view import ClusterView, Node, Partition
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
@@ -20,7 +20,6 @@ from tests.support.stories.move import (
     TOPIC,
     Fetcher,
     by_second,
-    cluster,
     copies,
     quotas,
     run,
@@ -160,21 +159,8 @@ def test_a_limit_of_zero_stops_the_move():
     assert run([Fetcher(quotas(throttled(0), [1])[1], 2, copies(2, 8, PLENTY))], 5) == []
 
 
-def plan_of(
-    quota,
-    now=START,
-    *,
-    view_at=None,
-    isr=frozenset([1]),
-    offset=0,
-    watermark=-1,
-    follower=2,
-    batch=0,
-    who=WHO,
-):
-    """One plan for one partition, after its leader has spent what it may."""
-    if view_at is not None:
-        quota.see_cluster(cluster(1, view_at, isr), now)
+def plan_of(quota, now=START, *, offset=0, watermark=-1, follower=2, batch=0, who=WHO):
+    """One plan for one partition."""
     (copy,) = copies(follower, 1, PLENTY)
     copy.item.fetch_offset = offset
     copy.item.marks.high_watermark = watermark
@@ -206,54 +192,44 @@ def limited(quota, now):
 
 
 def test_a_replica_that_is_not_in_sync_is_omitted(spent):
-    plan = plan_of(spent, view_at=START)
+    plan = plan_of(spent, offset=49, watermark=50)
     assert plan.omitted == 1
     assert plan.ask_again_at > START + 1
 
 
-def test_a_replica_in_the_isr_is_not_omitted(spent):
-    assert plan_of(spent, view_at=START, isr=frozenset([1, 2])).omitted == 0
+@pytest.mark.parametrize("sides", [(RATE, None), (None, RATE)], ids=["leader", "follower"])
+@pytest.mark.parametrize(
+    ("offset", "watermark", "omitted"),
+    [(50, 50, 0), (51, 50, 0), (49, 50, 1), (0, -1, 1), (0, 0, 0)],
+    ids=["at it", "beyond it", "behind it", "unknown", "empty"],
+)
+def test_the_last_high_watermark_says_which_replicas_are_in_sync(sides, offset, watermark, omitted):
+    quota = quotas(throttled(*sides), [1])[1]
+    spend(quota)
+    assert plan_of(quota, offset=offset, watermark=watermark).omitted == omitted
 
 
-def test_a_replica_at_its_high_watermark_is_not_omitted(spent):
-    assert plan_of(spent, view_at=START, offset=50, watermark=50).omitted == 0
-    assert plan_of(spent, view_at=START, offset=49, watermark=50).omitted == 1
+@pytest.mark.parametrize("isr", [frozenset([1]), frozenset([1, 2])])
+def test_metadata_does_not_matter(spent, isr):
+    """Metadata shows a follower that was away in the ISR, and one that has just caught up outside."""
+    partitions = {(TOPIC, 0): Partition(1, (1, 2), isr)}
+    spent.see_cluster(ClusterView("c", {}, {}, partitions, START), START)
+    assert plan_of(spent, offset=49, watermark=50).omitted == 1
+    assert plan_of(spent, offset=50, watermark=50).omitted == 0
 
 
-@pytest.mark.parametrize(("age", "omitted"), [(1.9, 1), (2.1, 0)])
-def test_a_replica_without_recent_reports_counts_as_in_sync(spent, age, omitted):
-    assert plan_of(spent, view_at=START - age).omitted == omitted
-
-
-def test_a_recent_high_watermark_needs_no_metadata(spent):
-    plan_of(spent, view_at=START, offset=10, watermark=50)
-    spend(spent, 1)
-    assert plan_of(spent, START + 1.9, view_at=START - 10, offset=10, watermark=50).omitted == 1
-    assert plan_of(spent, START + 2.1, offset=10, watermark=50).omitted == 0
-
-
-@pytest.mark.parametrize(("age", "omitted"), [(0.1, 1), (2.5, 0)])
-def test_a_high_watermark_from_an_earlier_connection_does_not_count(spent, age, omitted):
-    """It was in sync, and has a new session; the cluster says that it is not any more, or nothing lately."""
-    assert plan_of(spent, view_at=START, offset=100, watermark=100).omitted == 0
-    later = START + 1
-    spend(spent, now=later)
-    assert plan_of(spent, later, view_at=later - age, offset=100).omitted == omitted
-
-
-def test_without_metadata_replicas_count_as_in_sync(spent):
-    assert plan_of(spent).omitted == 0
-    spent.see_cluster(ClusterView("c", {}, {}), START)
-    assert plan_of(spent).omitted == 0
+def test_a_high_watermark_from_an_earlier_connection_does_not_count(spent):
+    assert plan_of(spent, offset=100, watermark=100).omitted == 0
+    assert plan_of(spent, START + 1, offset=100).omitted == 1
 
 
 def test_replicas_in_sync_count_for_those_that_are_not():
     quota = quotas(throttled(RATE), [1])[1]
-    plan_of(quota, view_at=START, isr=frozenset([1, 2]))
+    plan_of(quota, offset=50, watermark=50)
     spend(quota)
     (state,) = limited(quota, START)
     assert (state.rate, state.inbound, state.total_bytes) == (100 * MEBIBYTE,) * 3
-    assert plan_of(quota, view_at=START, follower=3).omitted == 1
+    assert plan_of(quota, follower=3).omitted == 1
 
 
 def test_consumers_are_not_charged(spent):
@@ -293,12 +269,12 @@ def test_it_is_inactive_without_a_rate_or_without_replicas(limits):
 def test_grants_of_a_closed_connection_are_released():
     """A batch that takes this limit a quarter of an hour."""
     quota = quotas(throttled(1000), [1])[1]
-    assert plan_of(quota, view_at=START, batch=MEBIBYTE).omitted == 0
+    assert plan_of(quota, batch=MEBIBYTE).omitted == 0
     later = START + 61
     other = Identity("ANONYMOUS", "", "127.0.0.1")
-    assert plan_of(quota, later, view_at=later, who=other).omitted == 1
+    assert plan_of(quota, later, who=other).omitted == 1
     quota.forget_idle(later)
-    assert plan_of(quota, later, view_at=later, who=other).omitted == 0
+    assert plan_of(quota, later, who=other).omitted == 0
 
 
 def test_observed_it_only_counts():
@@ -316,7 +292,7 @@ def test_each_side_may_be_observed_alone():
     modes = {"follower.replication.throttled.rate": OBSERVE}
     quota = quotas(Limits({}, resources=resources, settings=enforcement(algorithm=PACE, modes=modes)), [1])[1]
     spend(quota)
-    assert plan_of(quota, view_at=START).omitted == 1
+    assert plan_of(quota).omitted == 1
     (replica,) = quota.shared.replicas.values()
     assert [throttle.role for throttle in replica.throttles] == ["leader"]
     assert {state.role: state.enforced for state in limited(quota, START)} == {
@@ -333,7 +309,7 @@ def test_observed_use_is_no_debt():
     ]
     spend(quota)
     quota.configure(Limits({}, resources=resources, settings=enforcement(algorithm=PACE)), START)
-    assert plan_of(quota, view_at=START).omitted == 0
+    assert plan_of(quota).omitted == 0
 
 
 def test_the_state_of_a_reassignment():
@@ -355,7 +331,7 @@ def test_the_state_of_a_reassignment():
 
 def test_every_broker_is_shown_from_the_start():
     quota = quotas(throttled(None, RATE), [1])[1]
-    quota.see_cluster(ClusterView("c", {1: Node(1, "h", 1), 2: Node(2, "h", 2)}, {}, {}, START), START)
+    quota.see_cluster(ClusterView("c", {1: Node(1, "h", 1), 2: Node(2, "h", 2)}, {}), START)
     shown = {(state.role, state.node_id): state.limited for state in quota.shared.report(START)}
     assert shown == {("leader", 1): False, ("follower", 1): True, ("leader", 2): False, ("follower", 2): True}
 

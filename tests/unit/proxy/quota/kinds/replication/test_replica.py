@@ -41,12 +41,12 @@ def test_a_fetch_is_bounded_to_at_least_one_byte():
 def test_the_batch_size_is_learned_from_responses():
     replica = Replica(KEY, 0.0)
     replica.granted = 100
-    replica.got(500, 0.0)
+    replica.got(500)
     assert replica.batch_bytes == 500, "one batch came, though it is larger than what was granted"
     replica.granted = 500
-    replica.got(400, 0.0)
+    replica.got(400)
     assert replica.batch_bytes == 400, "a batch is no larger than what has come"
-    replica.got(500, 0.0)
+    replica.got(500)
     assert replica.batch_bytes == 400
     replica.got_nothing()
     assert replica.batch_bytes == 1000
@@ -56,14 +56,14 @@ def test_the_batch_size_is_learned_from_responses():
 
 def test_an_unbounded_response_does_not_show_the_batch_size():
     replica = Replica(KEY, 0.0)
-    replica.got(500, 0.0)
+    replica.got(500)
     assert replica.batch_bytes == 0
 
 
 def test_growth_is_measured_over_ten_seconds():
     replica = Replica(KEY, 0.0)
     replica.see(item(0, 1000), 0.0)
-    replica.got(5000, 0.0)
+    replica.got(5000)
     replica.see(item(50, 1500), 5.0)
     assert replica.message_bytes == 100.0
     assert replica.inbound == 0.0
@@ -74,7 +74,7 @@ def test_growth_is_measured_over_ten_seconds():
 def test_a_truncated_log_is_measured_again():
     replica = Replica(KEY, 0.0)
     replica.see(item(0, 1000), 0.0)
-    replica.got(5000, 0.0)
+    replica.got(5000)
     replica.see(item(50, 2000), 20.0)
     assert replica.inbound > 0.0
     replica.see(item(10, 100), 40.0)
