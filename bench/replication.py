@@ -1,8 +1,10 @@
 """`python -m bench.replication`: KIP-73's test plan, through the proxy and on native Kafka.
 
 Replicas move under a leader throttle, a follower throttle, and both; with and without produce load, on the
-same partitions and on others. Two clusters run side by side. The brokers of one fetch from each other through
-the proxy and do not know the throttle. Each case runs on one cluster and then on the other.
+same partitions and on others; from one broker to another, from one to two, where the leader's throttle is the
+narrow one, and from two to one, where the follower's is. Two clusters run side by side. The brokers of one
+fetch from each other through the proxy and do not know the throttle. Each case runs on one cluster and then
+on the other.
 """
 
 import argparse
@@ -23,16 +25,41 @@ NATIVE: Final = "native"
 PROXY: Final = "proxy"
 OTHERS: Final = "others"
 SAME: Final = "same"
+BOTH: Final = (LEADER, FOLLOWER)
+Route = tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]
+"""The replicas of the partitions in turn, before and after."""
+ONE_TO_ONE: Final[Route] = (((1, 2),), ((1, 3),))
+ONE_TO_ONE_OF_TWO: Final[Route] = (((1,),), ((1, 2),))
+ONE_TO_TWO: Final[Route] = (((1,),), ((1, 2), (1, 3)))
+TWO_TO_ONE: Final[Route] = (((1,), (2,)), ((1, 3), (2, 3)))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One reassignment, native and through the proxy."""
+
+    name: str
+    sides: tuple[str, ...]
+    load: str = ""
+    is_long: bool = False
+    """The p99 of a short move is mostly that of its end."""
+    route: Route = ONE_TO_ONE
+
+
 CASES: Final = (
-    ("leader", (LEADER,), "", False),
-    ("follower", (FOLLOWER,), "", False),
-    ("both", (LEADER, FOLLOWER), "", False),
-    ("both, load on others", (LEADER, FOLLOWER), OTHERS, False),
-    ("both, load on the same", (LEADER, FOLLOWER), SAME, False),
-    ("both, load on others, long", (LEADER, FOLLOWER), OTHERS, True),
-    ("both, load on the same, long", (LEADER, FOLLOWER), SAME, True),
+    Case("leader", (LEADER,)),
+    Case("follower", (FOLLOWER,)),
+    Case("both", BOTH),
+    Case("both, load on others", BOTH, OTHERS),
+    Case("both, load on the same", BOTH, SAME),
+    Case("both, load on others, long", BOTH, OTHERS, is_long=True),
+    Case("both, load on the same, long", BOTH, SAME, is_long=True),
+    Case("one to two", BOTH, route=ONE_TO_TWO),
+    Case("one to two, load on others", BOTH, OTHERS, route=ONE_TO_TWO),
+    Case("two to one", BOTH, route=TWO_TO_ONE),
+    Case("two to one, load on others", BOTH, OTHERS, route=TWO_TO_ONE),
 )
-"""Name, sides, load, and whether the move is long: the p99 of a short move is mostly that of its end."""
+FETCHERS: Final = "num.replica.fetchers"
 PORTS: Final = 10
 WARM_UP_SECONDS: Final = 10
 JVM_FLAGS: Final = (
@@ -52,17 +79,20 @@ class Site:
 
 
 @contextmanager
-def native(brokers: int) -> Iterator[Site]:
-    with EmbeddedKafka(brokers, jvm_flags=JVM_FLAGS) as kafka:
+def native(brokers: int, fetchers: int = 1) -> Iterator[Site]:
+    """`fetchers`: num.replica.fetchers."""
+    properties = {FETCHERS: str(fetchers)}
+    with EmbeddedKafka(brokers, properties=properties, jvm_flags=JVM_FLAGS) as kafka:
         yield Site(kafka, kafka.bootstrap)
 
 
 @contextmanager
-def proxied(brokers: int) -> Iterator[Site]:
+def proxied(brokers: int, fetchers: int = 1) -> Iterator[Site]:
     """Its brokers fetch from each other through a proxy."""
     base = free_port_range(PORTS)
     advertised = {node: {INTERNAL: f"127.0.0.1:{base + node}"} for node in range(1, brokers + 1)}
-    kafka = EmbeddedKafka(brokers, advertised=advertised, jvm_flags=JVM_FLAGS)
+    properties = {FETCHERS: str(fetchers)}
+    kafka = EmbeddedKafka(brokers, properties=properties, advertised=advertised, jvm_flags=JVM_FLAGS)
     listener = {
         "name": "replication",
         "replication": True,
@@ -75,12 +105,19 @@ def proxied(brokers: int) -> Iterator[Site]:
 
 
 def plans(options: argparse.Namespace) -> Iterator[tuple[str, Plan]]:
-    before, after = ((1, 2), (1, 3)) if options.brokers >= 3 else ((1,), (1, 2))
-    for number, (name, sides, load, is_long) in enumerate(CASES):
+    for number, case in enumerate(CASES):
+        before, after = case.route
+        if options.brokers < 3 and case.route != ONE_TO_ONE:
+            continue
+        if options.brokers < 3:
+            before, after = ONE_TO_ONE_OF_TWO
         topic = f"moved-{number}"
-        loaded = {SAME: topic, OTHERS: f"others-{number}"}.get(load, "")
-        megabytes = options.long_megabytes if is_long else options.megabytes
-        yield name, Plan(topic, options.partitions, megabytes, options.rate, sides, before, after, loaded)
+        loaded = {SAME: topic, OTHERS: f"others-{number}"}.get(case.load, "")
+        megabytes = options.long_megabytes if case.is_long else options.megabytes
+        yield (
+            case.name,
+            Plan(topic, options.partitions, megabytes, options.rate, case.sides, before, after, loaded),
+        )
 
 
 def warm_up(plan: Plan) -> Plan:
@@ -118,13 +155,17 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=200, help="of each move")
     parser.add_argument("--long-megabytes", type=int, default=1000, help="of the long ones")
     parser.add_argument("--rate", type=int, default=4 << 20, help="bytes per second")
-    parser.add_argument("--cases", type=int, default=len(CASES), help="only so many, from the first on")
+    parser.add_argument("--cases", default="", help="only those whose names contain this")
+    parser.add_argument("--fetchers", type=int, default=1, help="num.replica.fetchers")
     parser.add_argument("--name", default=f"replication-{datetime.now():%Y%m%d-%H%M%S}")
     options = parser.parse_args()
     page = Page()
     found: list[tuple[str, Plan, dict[str, Moved]]] = []
-    with native(options.brokers) as plain, proxied(options.brokers) as through:
-        cases = list(plans(options))[: options.cases]
+    cases = [(name, plan) for name, plan in plans(options) if options.cases in name]
+    with (
+        native(options.brokers, options.fetchers) as plain,
+        proxied(options.brokers, options.fetchers) as through,
+    ):
         for place in (plain, through):
             move(place.kafka, place.bootstrap, warm_up(cases[-1][1]), place.kafka.folder)
         for name, plan in cases:

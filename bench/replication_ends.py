@@ -31,8 +31,8 @@ STRETCH_SECONDS: Final = 50.0
 """The time of 200 MiB at 4 MiB/s."""
 STRETCHES: Final = {"none": 0.0, "at the end": 6.0, "all along": 48.0}
 """The last seconds in which the replicas change."""
-BEFORE: Final = (1, 2)
-AFTER: Final = (1, 3)
+BEFORE: Final = ((1, 2),)
+AFTER: Final = ((1, 3),)
 BROKER: Final = 1
 """The broker that gets the requests; any broker forwards them to the controller."""
 TIMEOUT_MS: Final = 30_000
@@ -61,7 +61,7 @@ async def change_replicas(site: Site, plan: Plan, within: float) -> None:
     try:
         for number in range(plan.partitions):
             await asyncio.sleep(began + within * number / plan.partitions - time.monotonic())
-            wanted = (number, list(plan.after), _NO_TAGS)
+            wanted = (number, list(plan.replicas(number)), _NO_TAGS)
             request = AlterPartitionReassignmentsRequest(
                 TIMEOUT_MS, [(plan.topic, [wanted], _NO_TAGS)], _NO_TAGS
             )
@@ -78,7 +78,7 @@ def stretch(site: Site, plan: Plan, changes: str) -> Stretch:
     admin = AdminClient({"bootstrap.servers": site.bootstrap})
     make_topic(admin, plan.topic, plan.partitions, plan.before)
     fill(site.bootstrap, plan)
-    make_topic(admin, plan.load, PARTITIONS, plan.before[:1] + plan.after[-1:])
+    make_topic(admin, plan.load, PARTITIONS, plan.loaded_on)
     felt, within = Felt(), STRETCHES[changes]
     watch = Watch(site.kafka, admin, plan)
     with loaded(site.bootstrap, plan.load, felt):

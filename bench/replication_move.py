@@ -42,17 +42,30 @@ class Plan:
     rate: int
     sides: tuple[str, ...]
     """LEADER, FOLLOWER, or both."""
-    before: tuple[int, ...]
-    after: tuple[int, ...]
+    before: tuple[tuple[int, ...], ...]
+    """The replicas of the first partitions; the next ones repeat them. The first replica is the leader."""
+    after: tuple[tuple[int, ...], ...]
     load: str
     """The topic that gets produce load; empty for none."""
     calm_seconds: float = 60.0
     """Seconds of produce load before the move."""
 
+    def replicas(self, partition: int) -> tuple[int, ...]:
+        """The replicas of a partition after the move."""
+        return self.after[partition % len(self.after)]
+
+    def target(self, partition: int) -> int:
+        """The broker that gets a replica of a partition."""
+        before = self.before[partition % len(self.before)]
+        return next(broker for broker in self.replicas(partition) if broker not in before)
+
     @property
-    def target(self) -> int:
-        """The broker that gets the replicas."""
-        return next(broker for broker in self.after if broker not in self.before)
+    def loaded_on(self) -> tuple[tuple[int, ...], ...]:
+        """The replicas of partitions that take produce load during the move: on a broker that leads moved
+        partitions and on one that gets replicas.
+        """
+        last = len(self.after) - 1
+        return ((self.before[0][0], self.target(last)),)
 
 
 @dataclass
@@ -109,8 +122,10 @@ def _mean(seen: Sequence[tuple[float, float]]) -> float:
     return statistics.mean(value for _, value in seen)
 
 
-def make_topic(admin: AdminClient, name: str, partitions: int, replicas: Sequence[int]) -> None:
-    topic = NewTopic(name, partitions, replica_assignment=[list(replicas)] * partitions)
+def make_topic(admin: AdminClient, name: str, partitions: int, on: Sequence[Sequence[int]]) -> None:
+    """Create a topic whose partitions have these replicas in turn."""
+    assignment = [list(on[number % len(on)]) for number in range(partitions)]
+    topic = NewTopic(name, partitions, replica_assignment=assignment)
     admin.create_topics([topic])[name].result(60)
 
 
@@ -157,7 +172,10 @@ class Watch:
     def __init__(self, kafka: EmbeddedKafka, admin: AdminClient, plan: Plan) -> None:
         self._admin = admin
         self._plan = plan
-        self._files = [folder / FIRST_SEGMENT for folder in _partitions(kafka, plan, plan.target)]
+        numbers = range(plan.partitions)
+        self._files = [
+            _folder(kafka, plan, number, plan.target(number)) / FIRST_SEGMENT for number in numbers
+        ]
         self.samples: list[tuple[float, int]] = []
         """Times, and bytes."""
 
@@ -175,25 +193,32 @@ def _size(file: Path) -> int:
         return 0
 
 
-def digest(kafka: EmbeddedKafka, plan: Plan, broker: int) -> list[str]:
-    """The checksums of the replica's files."""
-    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in _files(kafka, plan, broker)]
+def equal(kafka: EmbeddedKafka, plan: Plan) -> bool:
+    """Whether each new replica has the files of its leader."""
+    return all(
+        _digests(kafka, plan, number, plan.replicas(number)[0])
+        == _digests(kafka, plan, number, plan.target(number))
+        for number in range(plan.partitions)
+    )
 
 
-def _files(kafka: EmbeddedKafka, plan: Plan, broker: int) -> list[Path]:
-    return [file for folder in _partitions(kafka, plan, broker) for file in sorted(folder.glob("*.log"))]
+def _digests(kafka: EmbeddedKafka, plan: Plan, partition: int, broker: int) -> list[str]:
+    """The checksums of a replica's files."""
+    files = sorted(_folder(kafka, plan, partition, broker).glob("*.log"))
+    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
 
 
-def _partitions(kafka: EmbeddedKafka, plan: Plan, broker: int) -> list[Path]:
-    """The folders of the topic's partitions."""
-    data = kafka.folder / f"node-{broker}" / "data"
-    return [data / f"{plan.topic}-{number}" for number in range(plan.partitions)]
+def _folder(kafka: EmbeddedKafka, plan: Plan, partition: int, broker: int) -> Path:
+    return kafka.folder / f"node-{broker}" / "data" / f"{plan.topic}-{partition}"
 
 
 def in_sync(admin: AdminClient, plan: Plan) -> bool:
     """Whether the move is over."""
     found = admin.describe_topics(TopicCollection([plan.topic]))[plan.topic].result(60)
-    return all({node.id for node in partition.isr} == set(plan.after) for partition in found.partitions)
+    return all(
+        {node.id for node in partition.isr} == set(plan.replicas(partition.id))
+        for partition in found.partitions
+    )
 
 
 def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Moved:
@@ -203,7 +228,7 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
     fill(bootstrap, plan)
     moved = Moved()
     if plan.load and plan.load != plan.topic:
-        make_topic(admin, plan.load, PARTITIONS, plan.before[:1] + plan.after[-1:])
+        make_topic(admin, plan.load, PARTITIONS, plan.loaded_on)
     with loaded(bootstrap, plan.load, moved.calm):
         calm = Watch(kafka, admin, plan)
         began = time.monotonic()
@@ -212,7 +237,7 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
     throttle(admin, plan, list(kafka.node_ids), on=True)
     file = folder / f"{plan.topic}.json"
     parts = [
-        {"topic": plan.topic, "partition": number, "replicas": list(plan.after)}
+        {"topic": plan.topic, "partition": number, "replicas": list(plan.replicas(number))}
         for number in range(plan.partitions)
     ]
     file.write_text(json.dumps({"version": 1, "partitions": parts}))
@@ -233,9 +258,7 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
     moved.by_second = _by_second(watch.samples, began, ended)
     # Exclude the start and end of the tool's JVM, which uses one of two cores.
     moved.busy = felt.between(max(began, started or began), ended)
-    moved.equal = in_sync(admin, plan) and digest(kafka, plan, plan.after[0]) == digest(
-        kafka, plan, plan.target
-    )
+    moved.equal = in_sync(admin, plan) and equal(kafka, plan)
     admin.delete_topics([plan.topic])[plan.topic].result(60)
     return moved
 

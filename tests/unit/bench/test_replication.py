@@ -5,25 +5,45 @@ from dataclasses import replace
 
 import pytest
 
-from bench.replication import OTHERS, PROXY, SAME, plans, report
+from bench.replication import ONE_TO_TWO, OTHERS, PROXY, SAME, TWO_TO_ONE, plans, report
 from bench.replication_load import Felt
 from bench.replication_move import LEADER, Moved, Plan, _by_second, _moving
 
-PLAN = Plan("t", 2, 40, 4 << 20, (LEADER,), (1, 2), (1, 3), "")
+PLAN = Plan("t", 2, 40, 4 << 20, (LEADER,), ((1, 2),), ((1, 3),), "")
+OPTIONS = {"partitions": 100, "megabytes": 200, "long_megabytes": 1000, "rate": 4 << 20}
 
 
 def test_a_plan_moves_to_the_broker_that_is_new() -> None:
-    assert PLAN.target == 3
+    assert PLAN.target(0) == PLAN.target(1) == 3
+    assert PLAN.loaded_on == ((1, 3),)
 
 
-def test_load_meets_short_moves_and_long_ones() -> None:
-    options = Namespace(brokers=3, partitions=100, megabytes=200, long_megabytes=1000, rate=4 << 20)
+def test_partitions_take_the_replicas_in_turn() -> None:
+    out, back = (replace(PLAN, before=before, after=after) for before, after in (ONE_TO_TWO, TWO_TO_ONE))
+    assert [(out.replicas(number)[0], out.target(number)) for number in range(3)] == [(1, 2), (1, 3), (1, 2)]
+    assert [(back.replicas(number)[0], back.target(number)) for number in range(3)] == [
+        (1, 3),
+        (2, 3),
+        (1, 3),
+    ]
+    assert out.loaded_on == back.loaded_on == ((1, 3),)
+
+
+def test_load_meets_short_moves_and_long_ones_and_each_route() -> None:
     loaded = [
-        (plan.megabytes, SAME if plan.load == plan.topic else OTHERS)
-        for _, plan in plans(options)
+        (plan.megabytes, SAME if plan.load == plan.topic else OTHERS, len(plan.before), len(plan.after))
+        for _, plan in plans(Namespace(brokers=3, **OPTIONS))
         if plan.load
     ]
-    assert loaded == [(200, OTHERS), (200, SAME), (1000, OTHERS), (1000, SAME)]
+    one_to_one = [(200, OTHERS), (200, SAME), (1000, OTHERS), (1000, SAME)]
+    assert loaded[:4] == [(*case, 1, 1) for case in one_to_one]
+    assert loaded[4:] == [(200, OTHERS, 1, 2), (200, OTHERS, 2, 2)]
+
+
+def test_two_brokers_have_one_route() -> None:
+    assert {(plan.before, plan.after) for _, plan in plans(Namespace(brokers=2, **OPTIONS))} == {
+        (((1,),), ((1, 2),))
+    }
 
 
 def test_seconds_count_from_the_first_byte_to_the_last() -> None:
