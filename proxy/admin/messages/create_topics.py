@@ -30,6 +30,7 @@ class CreateTopics(TopicsApi):
     strict_from = 6
     throttle_from = 2
     validate_only_from = 1
+    validates = True
 
     async def read_topic(self, reader: Reader, version: int, yielder: Yielder) -> TopicFields:
         flexible = self.flexible(version)

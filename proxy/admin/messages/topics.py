@@ -19,6 +19,8 @@ from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 
 NO_COUNT: Final = -1
+VALIDATE_ONLY_AT: Final = 4
+"""The offset of validate_only behind the topics of a request, after timeout_ms."""
 NEVER: Final = 1 << 15
 """Above every version: for a field that no version has."""
 
@@ -62,6 +64,8 @@ class TopicsApi:
     throttle_from: int
     """The first version with throttle_time_ms, which stands before the topics in the response."""
     validate_only_from: int
+    validates: bool = False
+    """Whether a controller checks the quota last, so that a topic's own error takes precedence."""
 
     def flexible(self, version: int) -> bool:
         """Whether the messages and both headers have compact strings and tagged fields."""
@@ -114,6 +118,11 @@ class TopicsRequest:
         """Return the request with these topics in place of its own."""
         payload = b"".join(_join(self.head, topics, self.tail, self.flexible))
         return replace(self, topics=topics, payload=payload)
+
+    def validation(self, topics: Sequence[Topic]) -> bytes:
+        """Return a frame with which the broker only validates these topics. The version has validate_only."""
+        tail = self.tail[:VALIDATE_ONLY_AT] + b"\1" + self.tail[VALIDATE_ONLY_AT + 1 :]
+        return frame(_join(self.head, topics, tail, self.flexible))
 
     def frame(self, topics: Sequence[Topic]) -> bytes:
         """Return the frame of the request with these of its topics only."""

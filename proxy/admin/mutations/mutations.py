@@ -6,6 +6,10 @@ topics are rejected while the tokens are below zero, and the other topics are fo
 older versions (permissive) all topics are forwarded. Topics that the broker rejects get their tokens back.
 If that admits topics that were rejected, they are forwarded in a further request. The client gets one
 response. It is throttled if a topic was rejected, or, in older versions, while the tokens are below zero.
+
+A controller checks the name of a new topic, its partitions and everything else before the quota. So if the
+tokens do not suffice for a CreateTopics request, the broker first validates the whole request, and creates
+nothing. Topics that it rejects get its error in place of THROTTLING_QUOTA_EXCEEDED, and cost nothing.
 """
 
 import math
@@ -124,10 +128,13 @@ async def read_intercepted(intercepted: Intercepted, yielder: Yielder) -> Topics
 
 
 async def ask_topics(
-    request: TopicsRequest, topics: list[Topic], ask: Ask, yielder: Yielder
+    request: TopicsRequest, topics: list[Topic], ask: Ask, yielder: Yielder, *, validate: bool = False
 ) -> TopicsResponse:
-    """Forward a request with these of its topics. Raises RelayError if the response does not parse."""
-    payload = await ask(request.frame(topics))
+    """Forward a request with these of its topics, or have them only validated.
+
+    Raises RelayError if the response does not parse.
+    """
+    payload = await ask(request.validation(topics) if validate else request.frame(topics))
     try:
         return await read_topics_response(request, payload, yielder)
     except ProtocolError as error:
@@ -167,15 +174,34 @@ class _ChargedRequest:
 
     async def forward(self, ask: Ask, yielder: Yielder) -> None:
         """Forward the topics that the quota admits, and again while the response gives tokens back."""
-        pending = self._request.topics
-        while True:
-            admitted = await self._admit(pending, yielder)
-            if self._rejected and not admitted:
+        admitted = await self._admit(self._request.topics, yielder)
+        if self._rejected and self._request.api.validates:
+            valid = await self._validate(ask, yielder)
+            admitted = await self._admit(valid, yielder)
+            if not valid:
                 return
+        while admitted or not self._rejected:
             gave_back = await self._forward(ask, admitted, yielder)
             if not self._rejected or not gave_back:
                 return
-            pending = self._rejected
+            admitted = await self._admit(self._rejected, yielder)
+
+    async def _validate(self, ask: Ask, yielder: Yielder) -> list[Topic]:
+        """Have the broker validate the whole request, and take its errors. Return the valid topics, which are
+        to be charged again.
+        """
+        if self._charge is not None:
+            self._charge.cancel(self._time())
+        response = await ask_topics(self._request, self._request.topics, ask, yielder, validate=True)
+        self._forwards += 1
+        self.throttle_time_ms = max(self.throttle_time_ms, response.throttle_time_ms)
+        invalid: set[TopicKey] = set()
+        for topic in response.topics:
+            if topic.fields.error_code != NONE:
+                invalid.add(_requested_key(topic, self._requested))
+                self._responded.append(topic)
+            await yielder.step()
+        return [topic for topic in self._request.topics if topic.key not in invalid]
 
     async def _admit(self, topics: list[Topic], yielder: Yielder) -> list[Topic]:
         charge = self._charge

@@ -51,6 +51,14 @@ class PermitCharge:
         self.total += permits
         return True
 
+    def cancel(self, now: float) -> None:
+        """Give back what is charged for topics that have not been forwarded."""
+        charged = sum(self._charged.values())
+        self._charged.clear()
+        self.total -= charged
+        if charged:
+            self._quota.give_back(self._bucket, charged, now)
+
     def settle(self, key: TopicKey, done: TopicFields, now: float) -> bool:
         """Correct a topic's charge by the broker's response; return whether tokens are given back."""
         charged = self._charged.pop(key, 0)

@@ -144,8 +144,13 @@ class Story:
 
     @property
     def sent_on(self) -> list[list[str]]:
-        """The topics of each request that the broker has had."""
-        return [list(self._names(request)) for request in self.asked]
+        """The topics of each request that the broker has had, but for those that it only validated."""
+        return [list(self._names(request)) for request in self.asked if not _validates(request)]
+
+    @property
+    def validated(self) -> list[list[str]]:
+        """The topics of each request that the broker only validated."""
+        return [list(self._names(request)) for request in self.asked if _validates(request)]
 
     @property
     def recent(self) -> RecentMutations:
@@ -162,6 +167,10 @@ class Story:
         """The throttle of the last response, and whether the response is delayed."""
         assert self.reply is not None
         return self.reply.throttle_seconds, self.reply.delayed
+
+
+def _validates(request: Any) -> bool:
+    return request.__api_key__ == CREATE and bool(request.validate_only)
 
 
 def throttle_ms(response: Any) -> int:

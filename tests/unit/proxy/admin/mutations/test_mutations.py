@@ -88,12 +88,46 @@ def test_nothing_is_forwarded_if_all_topics_are_rejected():
 
 
 def test_partial_forwards_keep_the_order_of_the_request():
-    """Topics are looked at one by one: a cheap one that the broker rejects anyway makes no difference."""
     story = Story()
     story.rejects = {"c": EXISTS}
     sizes = {"e": 10, "d": 20, "c": 5, "b": 1, "a": 1}
-    wanted = [("e", 0), ("d", 0), ("c", THROTTLED), ("b", THROTTLED), ("a", THROTTLED)]
+    wanted = [("e", 0), ("d", 0), ("c", EXISTS), ("b", THROTTLED), ("a", THROTTLED)]
     assert story.codes(create_topics(sizes)) == wanted
+
+
+def test_invalid_topic_gets_the_brokers_error_also_when_the_tokens_are_used_up():
+    """As a controller does, which checks the quota last; nothing is created, and nothing charged."""
+    story = Story()
+    story.send(create_topics({"a": 30}))
+    story.rejects = {"b": EXISTS, "d": INVALID}
+    assert story.codes(create_topics({"b": 1, "c": 1, "d": 1})) == [
+        ("b", EXISTS),
+        ("c", THROTTLED),
+        ("d", INVALID),
+    ]
+    assert story.sent_on == [["a"]]
+    assert story.validated == [["b", "c", "d"]]
+    assert story.tokens == -8.0
+    assert story.wait == (4.0, False)
+
+
+def test_client_whose_topics_are_all_invalid_is_not_throttled():
+    story = Story()
+    story.send(create_topics({"a": 30}))
+    story.rejects = {"b": EXISTS}
+    assert story.codes(create_topics({"b": 1})) == [("b", EXISTS)]
+    assert story.wait == (0.0, False)
+
+
+def test_only_new_topics_are_validated():
+    """Brokers have no such request for deletions."""
+    story = Story()
+    story.counts.known = dict(TWO)
+    story.send(delete_topics(["a", "b"], 5))
+    story.counts.known = {"a": 10, "b": 10}
+    story.send(create_partitions({"b": 40}, 3))
+    assert story.sent_on == [["a"]]
+    assert story.validated == []
 
 
 def test_topic_without_cost_is_forwarded_and_keeps_its_place():
@@ -129,16 +163,48 @@ def test_topic_rejected_by_the_broker_gets_its_tokens_back():
 
 def test_returned_tokens_admit_rejected_topics():
     story = Story()
+    story.counts.known = {"a": 30, "b": 30, "c": 30, "d": 30}
+    story.rejects = {"a": FORBIDDEN, "b": FORBIDDEN}
+    wanted = [("a", FORBIDDEN), ("b", FORBIDDEN), ("c", 0), ("d", THROTTLED)]
+    assert story.codes(delete_topics(["a", "b", "c", "d"], 5)) == wanted
+    assert story.sent_on == [["a"], ["b"], ["c"]]
+
+
+def test_invalid_topics_cost_nothing_while_others_use_the_tokens_up():
+    story = Story()
     story.rejects = {"a": EXISTS, "b": EXISTS}
     sizes = {"a": 30, "b": 30, "c": 30, "d": 30}
     assert story.codes(create_topics(sizes)) == [("a", EXISTS), ("b", EXISTS), ("c", 0), ("d", THROTTLED)]
-    assert story.sent_on == [["a"], ["b"], ["c"]]
+    assert story.validated == [["a", "b", "c", "d"]]
+    assert story.sent_on == [["c"]]
+    assert story.tokens == -8.0
+
+
+def test_error_of_the_whole_request_is_every_topics():
+    """As with more than 10,000 partitions in one request, although each topic alone has fewer."""
+    story = Story()
+    story.rejects = dict.fromkeys("abc", FORBIDDEN)
+    sizes = {"a": 30, "b": 6000, "c": 6000}
+    assert story.codes(create_topics(sizes)) == [(name, FORBIDDEN) for name in sizes]
+    assert story.sent_on == []
+    assert story.tokens == 22.0
+    assert story.wait == (0.0, False)
+
+
+def test_topic_that_exists_by_the_time_of_its_creation_gets_its_tokens_back():
+    """Another client has created it since the broker validated the request."""
+    story = Story()
+    sizes = {"a": 30, "b": 30, "c": 30}
+    valid = dict.fromkeys(sizes, 0)
+    story.responses = [payload_of(created(valid)), payload_of(created({"a": EXISTS}))]
+    assert story.codes(create_topics(sizes)) == [("a", EXISTS), ("b", 0), ("c", THROTTLED)]
+    assert story.tokens == -8.0
     assert story.wait == (4.0, False)
 
 
 def test_timed_out_topic_stays_charged():
     story = Story()
-    story.rejects = {"a": TIMED_OUT}
+    story.responses = [payload_of(created({"a": 0, "b": 0})), payload_of(created({"a": TIMED_OUT}))]
     assert story.codes(create_topics({"a": 30, "b": 1})) == [("a", TIMED_OUT), ("b", THROTTLED)]
     assert story.tokens == -8.0
 

@@ -1,0 +1,159 @@
+"""What CreateTopics gets once its client's tokens are used up: the same errors from the proxy and from a real
+controller, which checks the quota last.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, CREATE_TOPICS
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import drop_topic, make_topic
+from tests.support.messages.kio_messages import request_type
+from tests.support.messages.mutations import create_topics, results
+from tests.support.messages.requests import build, part
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
+
+pytestmark = pytest.mark.kafka
+CLIENT_ID = "used-up"
+RATE = 0.01
+"""Partitions per second: no token returns during a test."""
+REQUESTS = 60
+THROTTLED = 89
+THERE = "errors-there.a"
+NAMES = (
+    "",
+    ".",
+    "..",
+    "errors-" + "x" * 243,
+    "errors a",
+    "errors/a",
+    THERE,
+    "errors-there_a",
+    "errors-1",
+    "errors-2",
+)
+COUNTS = (1, 1, 2, -1, 0, -2, 10_001)
+FACTORS = (1, 1, -1, 0, -2, 2)
+ASSIGNMENTS: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...] = (
+    ((0, (1,)),),
+    ((0, (1,)), (1, (1,))),
+    ((0, (1,)), (0, (1,))),
+    ((0, (1,)), (2, (1,))),
+    ((0, (1, 1)),),
+    ((0, (9,)),),
+    ((0, ()),),
+    ((-1, (1,)),),
+)
+CONFIGS = ((), (("retention.ms", "1000"),), (("retention.ms", "long"),), (("no.such", "1"),))
+
+
+@dataclass(frozen=True)
+class New:
+    """A topic of a request."""
+
+    name: str
+    partitions: int
+    factor: int
+    assignments: tuple[tuple[int, tuple[int, ...]], ...]
+    configs: tuple[tuple[str, str], ...]
+
+
+def generated(dice: random.Random) -> list[New]:
+    """Some topics, with more errors than one; some names are in the request twice."""
+    topics = []
+    for _ in range(dice.randint(1, 4)):
+        manual = dice.random() < 0.3
+        partitions, factor = dice.choice(COUNTS), dice.choice(FACTORS)
+        if manual and dice.random() < 0.8:
+            partitions = factor = -1
+        configs = dice.choice(CONFIGS) if dice.random() < 0.3 else ()
+        topics.append(
+            New(dice.choice(NAMES), partitions, factor, dice.choice(ASSIGNMENTS) if manual else (), configs)
+        )
+    return topics
+
+
+def request_of(topics: list[New], validate_only: bool) -> Any:
+    schema = request_type(CREATE_TOPICS, 7)
+    creatable = [
+        part(
+            schema,
+            "CreatableTopic",
+            name=topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=topic.factor,
+            assignments=tuple(
+                part(schema, "CreatableReplicaAssignment", partition_index=index, broker_ids=brokers)
+                for index, brokers in topic.assignments
+            ),
+            configs=tuple(
+                part(schema, "CreatableTopicConfig", name=name, value=value) for name, value in topic.configs
+            ),
+        )
+        for topic in topics
+    ]
+    return build(schema, topics=tuple(creatable), timeout=timedelta(seconds=30), validate_only=validate_only)
+
+
+def ask(port: int, client_id: str, request: Any) -> Any:
+    """Send a request on a connection of its own, which no earlier throttle mutes."""
+    with RawClient(port, client_id) as client:
+        return client.ask(request)
+
+
+@pytest.fixture
+def native(kafka: EmbeddedKafka) -> Iterator[int]:
+    """The port of a broker whose client CLIENT_ID has used up its tokens."""
+    _set_rate(kafka.port(1), RATE)
+    _use_up(kafka.port(1))
+    yield kafka.port(1)
+    _set_rate(kafka.port(1), None)
+
+
+@pytest.fixture
+def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
+    """A proxy whose client CLIENT_ID-proxy has used up its tokens; the broker has no quota for it."""
+    limit = {"entity": {"client-id": f"{CLIENT_ID}-proxy"}, "controller_mutation_rate": RATE}
+    proxy = run_proxy(kafka.bootstrap, [limit])
+    _use_up(proxy.broker_port(1), f"{CLIENT_ID}-proxy")
+    return proxy
+
+
+def _use_up(port: int, client_id: str = CLIENT_ID) -> None:
+    request = create_topics({"errors-used-up": 2}, validate_only=True)
+    while results(ask(port, client_id, request)) != [("errors-used-up", THROTTLED)]:
+        pass
+
+
+def _set_rate(port: int, rate: float | None) -> None:
+    schema = request_type(ALTER_CLIENT_QUOTAS, 1)
+    entity = (part(schema, "EntityData", entity_type="client-id", entity_name=CLIENT_ID),)
+    op = part(schema, "OpData", key="controller_mutation_rate", value=rate or 0.0, remove=rate is None)
+    entry = part(schema, "EntryData", entity=entity, ops=(op,))
+    [done] = ask(port, "setter", build(schema, entries=(entry,), validate_only=False)).entries
+    assert done.error_code == 0, done.error_message
+
+
+def test_a_topics_own_error_takes_precedence_over_the_quota(
+    kafka: EmbeddedKafka, proxy: ProxyProcess, native: int
+) -> None:
+    make_topic(kafka, THERE)
+    dice = random.Random(7)
+    seen: set[int] = set()
+    for number in range(REQUESTS):
+        topics = generated(dice)
+        request = request_of(topics, validate_only=number % 2 == 0)
+        ours = ask(proxy.broker_port(1), f"{CLIENT_ID}-proxy", request)
+        theirs = ask(native, CLIENT_ID, request)
+        assert sorted(results(ours)) == sorted(results(theirs)), topics
+        assert (ours.throttle_time > timedelta()) == (theirs.throttle_time > timedelta()), topics
+        seen.update(code for _, code in results(theirs))
+    # Invalid name, there already, bad partitions, factor, assignment and config, and twice in the request.
+    assert seen >= {17, 36, 37, 38, 39, 40, 42, THROTTLED}
+    drop_topic(kafka, THERE)
