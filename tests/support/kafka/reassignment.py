@@ -123,9 +123,12 @@ def digests(kafka: EmbeddedKafka, topic: str, partitions: int) -> list[str]:
 
 
 def equal(kafka: EmbeddedKafka, topic: str, on: Sequence[Sequence[int]]) -> bool:
-    """Whether the replicas of each partition, on these brokers' disks, are the same byte for byte."""
+    """Whether the replicas of each partition, on these brokers' disks, are the same byte for byte, and not
+    all empty.
+    """
     data = [[_on_disk(kafka, topic, number, broker) for broker in to] for number, to in enumerate(on)]
-    return all(replica == replicas[0] != b"" for replicas in data for replica in replicas)
+    same = all(replica == replicas[0] for replicas in data for replica in replicas)
+    return same and any(replicas[0] for replicas in data)
 
 
 def _on_disk(kafka: EmbeddedKafka, topic: str, partition: int, broker: int) -> bytes:
