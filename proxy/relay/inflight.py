@@ -82,6 +82,13 @@ class InFlight:
         """The exchange whose response is due next."""
         return self._first
 
+    def first_but(self, api_keys: frozenset[int]) -> Exchange | None:
+        """The oldest exchange of another API than these; None for none."""
+        exchange = self._first
+        while exchange is not None and exchange.api_key in api_keys:
+            exchange = exchange.next
+        return exchange
+
     # Requests
 
     def add(self, exchange: Exchange) -> None:

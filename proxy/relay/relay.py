@@ -21,12 +21,15 @@ from proxy.relay.requests import Requests
 from proxy.relay.responses import Responses
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
+from proxy.wire.api_keys import FETCH, JOIN_GROUP, SHARE_FETCH, SYNC_GROUP
 from proxy.wire.errors import FrameTooLarge, ProtocolError
 from proxy.wire.not_kafka import looks_like
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.topic_names import TopicNames
 
+WAITING_APIS: Final = frozenset([FETCH, SHARE_FETCH, JOIN_GROUP, SYNC_GROUP])
+"""Requests to which a broker responds when something happens, up to their timeout: records, a rebalance."""
 NO_INTERCEPTED_APIS: Final[frozenset[int]] = frozenset()
 
 
@@ -237,18 +240,32 @@ class Relay:
         return self._finish()
 
     def drain(self, now: float) -> RelayOutput:
-        """The proxy shuts down: forward what has been read, and delay no response any longer."""
+        """The proxy shuts down: let no fetch wait, and delay no response any longer.
+
+        A muted client stays muted: what it has sent beyond its quota is not read.
+        """
         self.output.clear()
         in_flight = self._in_flight
         self._requests.give_up_waiting(now)
         self._read_requests(now)
-        while in_flight.muted_until > 0.0:
-            in_flight.unmute()
-            self._requests.give_up_waiting(now)
-            self._read_requests(now)
         if in_flight.delayed_until > 0.0:
             in_flight.end_delay()
         return self._finish()
+
+    @property
+    def awaited(self) -> Exchange | None:
+        """The oldest request whose response a shutdown has to await; None for none.
+
+        A request that waits for events, such as a Fetch, is sent again by its client, and loses nothing.
+        """
+        return self._in_flight.first_but(WAITING_APIS)
+
+    @property
+    def sends_unanswered(self) -> bool:
+        """Whether the client's last Produce request had acks=0: such a client cannot know what to send
+        again.
+        """
+        return self._requests.sends_unanswered
 
     def end(self) -> None:
         """The connection is over: what has come of a large frame counts as its client's usage."""

@@ -99,6 +99,8 @@ class Requests:
         self._fetch_gate: Final = FetchGate(engine, in_flight, names, between_brokers)
         self.first_request_seen = False
         """Whether a request has been read."""
+        self.sends_unanswered = False
+        """Whether the last Produce request had acks=0."""
 
     @property
     def may_read(self) -> bool:
@@ -322,6 +324,8 @@ class Requests:
         except Short:
             if frame.complete or view.cursor.phase == HEAD:
                 raise
+        if header.api_key == PRODUCE:
+            self.sends_unanswered = view.acks == 0
         if view.names_protected:
             view = self._with_items(frame, api, view, body_at)
             rejectable = True

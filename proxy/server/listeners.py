@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 REPLICATION_WAITS_SECONDS: Final = 5.0
 """How long followers wait for the quotas at startup. A follower that fetches nothing for 30 s
 (replica.lag.time.max.ms) leaves the in-sync replicas."""
+CLOSING_SECONDS: Final = 1.0
+"""The part of a shutdown that is kept for closing the connections."""
 
 
 class Listeners:
@@ -109,15 +111,20 @@ class Listeners:
             gateway.start()
 
     async def drain(self, seconds: float) -> None:
-        """Accept no more connections, deliver the responses that are due, and close idle connections.
+        """Close all connections within `seconds`, with the responses that are due delivered.
 
-        After `seconds`, close the rest. Followers go last: a Produce request with acks=all gets its response
-        when they have fetched its records.
+        Clients are served as before until no slow response is due, so that one slow request does not cut off
+        the others. Then the proxy accepts no more connections, delivers what is due and closes, which takes
+        a fraction of a second. Followers go last: a Produce request with acks=all gets its response when they
+        have fetched its records.
         """
         time = asyncio.get_running_loop().time
         started = time()
         count = sum(gateway.connection_count for gateway in self.all)
         log.info("draining %d connections", count)
+        serve_until = started + seconds - min(CLOSING_SECONDS, seconds / 2)
+        while time() < serve_until and self._slow(time(), started):  # noqa: ASYNC110
+            await asyncio.sleep(DRAIN_POLL_SECONDS)
         for gateways in (self.clients, self.replication):
             for gateway in gateways:
                 gateway.stop_listening()
@@ -131,6 +138,9 @@ class Listeners:
                 await asyncio.sleep(DRAIN_POLL_SECONDS)
         aborted = sum(gateway.closed.get(DRAIN_TIMEOUT, 0) for gateway in self.all)
         log.info("drained in %.1f s; aborted %d of %d connections", time() - started, aborted, count)
+
+    def _slow(self, now: float, since: float) -> bool:
+        return any(gateway.connections.slow(now, since) for gateway in self.clients)
 
     def close(self) -> None:
         """Close the proxy's own connections to the brokers."""

@@ -40,9 +40,10 @@ def _drains(proxy: ProxyProcess) -> bool:
 
 
 def test_responses_in_flight_are_delivered(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
-    proxy = run_proxy(kafka.bootstrap)
-    make_topic(kafka, "drain-responses")
-    make_topic(kafka, "drain-nothing")
+    """A slow one does not cut off other clients: they are served, under their quotas, until it is there."""
+    proxy = run_proxy(kafka.bootstrap, [{"entity": {"client-id": "slow"}, "producer_byte_rate": 10_000}])
+    for topic in ("drain-responses", "drain-nothing", "drain-quota-holds"):
+        make_topic(kafka, topic)
     with RawClient(proxy.broker_port(1)) as waiting, RawClient(proxy.broker_port(1)) as producing:
         waiting.send(replace(fetch("drain-nothing"), max_wait=WAIT))
         producing.send(replace(fetch("drain-nothing"), max_wait=WAIT))
@@ -51,19 +52,35 @@ def test_responses_in_flight_are_delivered(kafka: EmbeddedKafka, run_proxy: Prox
         wait_until(lambda: proxy.metric("quota_proxy_requests_total", api="Fetch") == 2, "both fetches")
         proxy.terminate()
         wait_until(lambda: _drains(proxy), "the drain")
-        with pytest.raises(ConnectionRefusedError):
-            RawClient(proxy.broker_port(1))
-        with pytest.raises(ConnectionRefusedError):
-            RawClient(proxy.bootstrap_port)
-        for client in (waiting, producing):
-            assert client.receive().message.error_code == ErrorCode.none
-        for _ in range(20):
-            partition = producing.receive().message.responses[0].partition_responses[0]
-            assert partition.error_code == ErrorCode.none
-        for client in (waiting, producing):
-            assert client.ended()
+        with RawClient(proxy.bootstrap_port) as late, RawClient(proxy.broker_port(1), "slow") as slow:
+            late.ask(api_versions())
+            for _ in range(3):
+                slow.send(produce("drain-quota-holds", batch([b"x" * 20_000])))
+            assert producing.receive().message.error_code == ErrorCode.none
+            for _ in range(20):
+                partition = producing.receive().message.responses[0].partition_responses[0]
+                assert partition.error_code == ErrorCode.none
+            for client in (waiting, producing, late, slow):
+                assert client.ended()
     assert _exit_status(proxy) == 0
+    with pytest.raises(ConnectionRefusedError):
+        RawClient(proxy.broker_port(1))
     assert sum(len(values(records)) for records in read_log(kafka, "drain-responses")) == 20
+    # Each is charged two seconds of the quota, and the drain takes five.
+    assert 1 <= sum(len(values(records)) for records in read_log(kafka, "drain-quota-holds")) <= 3
+
+
+def test_what_waits_for_events_does_not_delay_the_shutdown(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner
+) -> None:
+    proxy = run_proxy(kafka.bootstrap)
+    make_topic(kafka, "drain-silence")
+    with RawClient(proxy.broker_port(1)) as waiting:
+        waiting.send(replace(fetch("drain-silence"), max_wait=timedelta(seconds=60)))
+        wait_until(lambda: proxy.metric("quota_proxy_requests_total", api="Fetch") == 1, "the fetch")
+        proxy.terminate()
+        assert waiting.ended()
+    assert _exit_status(proxy) == 0
 
 
 @pytest.mark.parametrize("slow", [False, True], ids=["", "slow broker"])
@@ -108,6 +125,7 @@ def test_a_proxy_restarts_under_load(kafka: EmbeddedKafka, run_proxy: ProxyRunne
 
 
 def test_a_throttled_client_does_not_delay_the_shutdown(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    """Its next request is left unread: the quota holds to the end, and the client sends it again."""
     proxy = run_proxy(kafka.bootstrap, [{"entity": {"client-id": "slow"}, "producer_byte_rate": 1000}])
     make_topic(kafka, "drain-quota")
     with RawClient(proxy.broker_port(1), "slow") as client:
@@ -115,9 +133,10 @@ def test_a_throttled_client_does_not_delay_the_shutdown(kafka: EmbeddedKafka, ru
         client.send(produce("drain-quota", batch([b"x" * 100_000])))
         started = time.monotonic()
         proxy.terminate()
-        assert client.receive().message.responses[0].partition_responses[0].error_code == ErrorCode.none
+        assert client.ended()
     assert _exit_status(proxy) == 0
     assert time.monotonic() - started < 15
+    assert sum(len(values(records)) for records in read_log(kafka, "drain-quota")) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -64,14 +64,6 @@ def test_a_malformed_request_behind_a_muted_one_is_found_when_the_wait_is_over()
     story.fails_at(2.0, CLIENT_PROTOCOL_ERROR, "bytes wanted at offset")
 
 
-def test_malformed_bytes_behind_a_muted_request_are_found_by_a_drain():
-    slow = new_relay({EVERYONE: {"producer_byte_rate": 1000.0}})
-    story = Playbook(slow).client(produce(1, size=3000) + HTTP).to_broker(produce(1, size=3000))
-    with pytest.raises(Exception, match="HTTP") as caught:
-        story.drain()
-    assert caught.value.reason == CLIENT_PROTOCOL_ERROR
-
-
 @pytest.mark.parametrize("size", range(10))
 def test_a_frame_that_is_no_header(size):
     client_fails(framed(bytes(size)), says="at offset")

@@ -99,4 +99,4 @@ def test_requests_that_await_responses_are_read_without_a_pause():
 def test_a_drain_answers_a_flood_to_its_end():
     number = 2 * DONE_AT_ONCE
     story = Playbook(new_relay()).client(b"".join(api_versions(n) for n in range(number))).drain()
-    story.to_client(*(unsupported_api_versions(n, 0, 4) for n in range(number))).idle()
+    story.at(2 * PAUSE_SECONDS).to_client(*(unsupported_api_versions(n, 0, 4) for n in range(number))).idle()

@@ -78,9 +78,12 @@ class BrokerSide:
         self._stream = None
         del self._events
 
-    def end(self) -> None:
+    def end(self, unread: bool = False) -> None:
         """Half-close, so that the broker reads to the end: closing with an unread response could reset the
         connection before the broker has read everything. If it is not connected yet, this happens then.
+
+        `unread`: close at once. The broker waits for events before it responds, and would notice the end only
+        then.
         """
         self._ending = True
         transport = self.transport
@@ -88,7 +91,9 @@ class BrokerSide:
             return
         if self._stream is not None:
             self._stream.stop()
-        if transport.can_write_eof() and not transport.is_closing():
+        if unread:
+            transport.close()
+        elif transport.can_write_eof() and not transport.is_closing():
             transport.write_eof()
             transport.resume_reading()
         elif not transport.is_closing():

@@ -25,7 +25,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.relay import Relay
 from proxy.server.connection.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
 from proxy.server.connection.direct import Direct, direct
-from proxy.server.connection.drain import Drain
+from proxy.server.connection.drain import GENTLE_SECONDS, SLOW_SECONDS, Drain
 from proxy.server.connection.events import BrokerEvents
 from proxy.server.connection.host import ConnectionHost
 from proxy.server.connection.pauses import (
@@ -369,18 +369,28 @@ class Connection(BrokerEvents):
 
     # The end
 
+    def slow(self, now: float, since: float) -> bool:
+        """Whether a shutdown that began at `since` would have to await this connection for long."""
+        relay = self._relay
+        if relay is None or self._over:
+            return False
+        if self._pauses.has(BROKER_FULL | CONNECTING) and now - self.heard_at > SLOW_SECONDS:
+            return True
+        awaited = relay.awaited
+        return awaited is not None and (awaited.sent_at < since or now - awaited.sent_at > SLOW_SECONDS)
+
     def drain(self, now: float) -> None:
         """The proxy shuts down: close as soon as nothing is on its way; called every DRAIN_POLL_SECONDS.
 
-        What the client has sent is taken. One that goes on sending is read from for so many calls; those at
-        which the broker could not take more do not count.
+        No further request is read, except from a client that sends with acks=0: it is read from until it is
+        quiet, or for so many calls; those at which the broker could not take more do not count. Quotas hold.
         """
         relay = self._relay
         if relay is None or self._over:
             return
         drain = self._drain
         drain.called(self._pauses.has(BROKER_FULL | CONNECTING))
-        if drain.read_enough and not relay.request_unfinished:
+        if drain.read_enough or not (relay.sends_unanswered or relay.request_unfinished):
             self._pause(DRAINING, True)
         try:
             output = relay.drain(now)
@@ -388,8 +398,9 @@ class Connection(BrokerEvents):
             self._fail_in_call(relay, error)
             return
         self._act_on(relay, output)
-        if self._pauses.has(DRAINING) or drain.quiet(now - self.heard_at):
-            self._finish_if_idle(relay, DRAINED)
+        done = self._pauses.has(DRAINING) or drain.quiet(now - self.heard_at)
+        if done and relay.awaited is None and not self._over:
+            self.close(DRAINED)
 
     @property
     def waits_for_broker(self) -> bool:
@@ -437,12 +448,28 @@ class Connection(BrokerEvents):
             self._serve_timer.cancel()
         if self._question is not None:
             self._question.cancel()
+        response_due = False
         if self._relay is not None:
+            response_due = self._relay.response_due
             self._relay.end()
-        if self._client is not None:
-            self._client.close()
-        self._broker.end()
+        client = self._client
+        if client is not None and reason == DRAINED:
+            self._close_gently(client)
+        elif client is not None:
+            client.close()
+        self._broker.end(unread=reason == DRAINED and response_due)
         self._host.ended(self, reason)
+
+    def _close_gently(self, client: asyncio.Transport) -> None:
+        """Close the client's side without a reset. A reset would take away responses that have not arrived
+        yet; it follows if the client has sent requests that are not read.
+        """
+        if client.is_closing() or not client.can_write_eof():
+            client.close()
+            return
+        client.write_eof()
+        client.resume_reading()
+        self._loop.call_later(GENTLE_SECONDS, client.close)
 
     def _leave(self) -> None:
         if self._client is None and self._broker.gone:

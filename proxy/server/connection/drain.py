@@ -1,12 +1,16 @@
-"""Drain: how long a client is still read from when the proxy shuts down."""
+"""Drain: how long a client is still served, and read from, when the proxy shuts down."""
 
 from typing import Final, final
 
 DRAIN_POLL_SECONDS: Final = 0.02
-DRAIN_CALLS: Final = 50
-"""About a second, in which a client's requests that are already in the sockets' buffers are read."""
+DRAIN_CALLS: Final = 25
+"""Half a second, in which requests with acks=0 that are already in the sockets' buffers are read."""
 QUIET_SECONDS: Final = 0.1
 """A client from which nothing has come for so long is not in the middle of sending."""
+GENTLE_SECONDS: Final = 0.25
+"""How long a client may take to close its side after the proxy has closed its own."""
+SLOW_SECONDS: Final = 0.25
+"""A response that is due for longer would hold up a shutdown: other clients are served meanwhile."""
 
 
 @final

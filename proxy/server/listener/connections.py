@@ -178,6 +178,10 @@ class ListenerConnections:
             if follower is not None:
                 yield follower
 
+    def slow(self, now: float, since: float) -> bool:
+        """Whether a response is due that a shutdown, begun at `since`, would have to await for long."""
+        return any(connection.slow(now, since) for connection in self.open)
+
     def drain(self, now: float) -> None:
         """Close what is idle; called every DRAIN_POLL_SECONDS until no connection is left."""
         for connection in (*self.open, *self.closing):
