@@ -25,6 +25,10 @@ PARTITIONS_SECONDS: Final = 1.0
 PARTITIONS_AT_A_TIME: Final = 1000
 """Partitions that are read between two turns of the event loop: about a millisecond."""
 RETRY_SECONDS: Final = 0.5
+STALE_SECONDS: Final = 1.0
+"""A view that seems to be stale is replaced once it is so old. While a broker is gone, each connection to it
+fails, and a request for each of them would occupy the proxy and the other brokers.
+"""
 METADATA_VERSION: Final = 12
 """The first version with requests by topic id; Kafka 3.1 and later support it."""
 
@@ -63,12 +67,22 @@ class ClusterRefresh:
         self.responded: Final = asyncio.Event()
         """Set after the first response, when `seen` has returned."""
         self._requested: Final = asyncio.Event()
+        """Set when the next request, or its earlier time, has to be found out anew."""
+        self._urgent = False
+        """Whether the next request is due at once."""
+        self._stale = False
+        """Whether the next request is due when the last is STALE_SECONDS old."""
         self._broker: BrokerConnection | None = None
         self._topic_names: Final[dict[bytes, str]] = {}
         self._wanted_ids: Final[set[bytes]] = set()
 
     def request_refresh(self) -> None:
-        """Request metadata now instead of in a few seconds: something indicates that the view is stale."""
+        """Request metadata sooner than in a few seconds: something indicates that the view is stale."""
+        self._stale = True
+        self._requested.set()
+
+    def _request_now(self) -> None:
+        self._urgent = True
         self._requested.set()
 
     @property
@@ -79,7 +93,7 @@ class ClusterRefresh:
     @want_partitions.setter
     def want_partitions(self, want: bool) -> None:
         if want and not self._want_partitions:
-            self._requested.set()
+            self._request_now()
         self._want_partitions = want
 
     def topic_name(self, topic_id: bytes) -> str:
@@ -89,14 +103,14 @@ class ClusterRefresh:
     def want_all_names(self) -> None:
         """Request the names of all current topics for the next view."""
         self._want_all_names = True
-        self._requested.set()
+        self._request_now()
 
     def want_names(self, topic_ids: Iterable[bytes]) -> None:
         """Request the names of these topics for a later view."""
         unknown = [topic_id for topic_id in topic_ids if topic_id not in self._topic_names]
         if unknown:
             self._wanted_ids.update(unknown)
-            self._requested.set()
+            self._request_now()
 
     def awaits_name(self, topic_id: bytes) -> bool:
         """Whether the topic's name has been requested from a cluster that can be reached."""
@@ -109,7 +123,9 @@ class ClusterRefresh:
 
     async def run(self) -> None:
         """Ask until cancelled."""
+        time = asyncio.get_running_loop().time
         while True:
+            asked_at = time()
             try:
                 await self._ask()
             except (OSError, EOFError, UpstreamUnavailable) as error:
@@ -120,17 +136,24 @@ class ClusterRefresh:
                 self.problem = problem
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            await self._wait()
+            await self._wait(asked_at)
 
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(PARTITIONS_SECONDS if self._want_partitions else REFRESH_SECONDS):
-                await self._requested.wait()
-        except TimeoutError:
-            pass
+    async def _wait(self, asked_at: float) -> None:
+        """Wait until the next request is due."""
+        done_at = asyncio.get_running_loop().time()
+        while not self._urgent:
+            self._requested.clear()
+            due = done_at + (PARTITIONS_SECONDS if self._want_partitions else REFRESH_SECONDS)
+            if self._stale:
+                due = min(due, asked_at + STALE_SECONDS)
+            try:
+                async with asyncio.timeout_at(due):
+                    await self._requested.wait()
+            except TimeoutError:
+                return
 
     async def _ask(self) -> None:
-        self._requested.clear()
+        self._urgent = self._stale = False
         if not self._may_ask:
             await self._look()
             return

@@ -64,6 +64,8 @@ class Connection(BrokerEvents):
         self.address = ""
         """The client's IP address; `peer` has the port too."""
         self.peer = ""
+        self.principal = ""
+        """The client's principal when it connected: a login may change it."""
         self.opened_at = self.heard_at = loop.time()
         self._host: Final = host
         self._loop: Final = loop
@@ -75,12 +77,17 @@ class Connection(BrokerEvents):
         self._unserved: list[bytes] = []
         self.closes_unserved = False
         """Whether the connection is over the rate of its address, and ends unserved."""
+        self._unrouted: list[bytes] | None = [] if node_id is None else None
+        """What the client has sent while another broker can still be chosen for the bootstrap port: nothing
+        has reached a broker, and the client has no response. None afterwards.
+        """
         self._pauses: Final = Pauses()
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._serve_timer: asyncio.TimerHandle | None = None
         self._question: asyncio.Future[bytes] | None = None
-        self._client_ended = False
+        self.client_ended_at = 0.0
+        """When the client said that it sends no more; 0.0 if it did not."""
         self._client_full = False
         """Whether the client has left so many responses unread that they pile up here."""
         self._drain: Final = Drain()
@@ -125,6 +132,10 @@ class Connection(BrokerEvents):
         self.closes_unserved = True
         self.serve_at(time)
 
+    def keep_broker(self) -> None:
+        """Never choose another broker: the client wants this one. Said when the connection is opened."""
+        self._unrouted = None
+
     def serve_at(self, time: float) -> None:
         """Leave what the client sends unread until then; said when the connection is opened."""
         self.opened_at = self.heard_at = time
@@ -138,7 +149,7 @@ class Connection(BrokerEvents):
             return
         unserved, self._unserved = self._unserved, []
         self._pause(UNSERVED, False)
-        if unserved or self._client_ended:
+        if unserved or self.client_ended_at > 0.0:
             self.data_received(b"".join(unserved))
 
     def data_received(self, data: bytes) -> None:
@@ -154,6 +165,8 @@ class Connection(BrokerEvents):
         if self._client_full:
             # What the proxy answers itself would pile up without an end.
             self._pause(RESPONSES_UNREAD, True)
+        if self._unrouted is not None:
+            self._unrouted.append(data)
         now = self._time()
         self.heard_at = now
         try:
@@ -177,12 +190,12 @@ class Connection(BrokerEvents):
                 # The client has sent nothing, and will not: the next one gets its turn.
                 self.close(CLIENT_CLOSED)
                 return False
-            self._client_ended = True
+            self.client_ended_at = self._time()
             return True
         if relay.request_unfinished:
             self.fail(RelayError(CLIENT_PROTOCOL_ERROR, "the client closed in the middle of a request"))
             return False
-        self._client_ended = True
+        self.client_ended_at = self._time()
         self._finish_if_idle(relay, CLIENT_CLOSED)
         return not self._over
 
@@ -203,6 +216,7 @@ class Connection(BrokerEvents):
     # The broker's side
 
     def broker_connected(self) -> None:
+        self._unrouted = None
         if self._relay is not None:
             self._relay.broker_reached(self._time())
         self._pause(CONNECTING, False)
@@ -246,8 +260,25 @@ class Connection(BrokerEvents):
             await self._host.connect(self, broker)
         except UpstreamUnavailable as error:
             self._broker.failed()
-            self.fail(RelayError(BROKER_UNAVAILABLE, str(error)))
-            self._leave()
+            if not self._reroute():
+                self.fail(RelayError(BROKER_UNAVAILABLE, str(error)))
+                self._leave()
+
+    def _reroute(self) -> bool:
+        """Start again with another broker, and with its quotas; returns whether there is one."""
+        unrouted = self._unrouted
+        if unrouted is None or self._over:
+            return False
+        relay = self._host.reroute(self)
+        if relay is None:
+            return False
+        if self._relay is not None:
+            self._relay.end()
+        self._relay = relay
+        self._unrouted = []
+        self._pause(CONNECTING, False)
+        self.data_received(b"".join(unrouted))
+        return True
 
     # Between them
 
@@ -259,8 +290,10 @@ class Connection(BrokerEvents):
         if output.to_broker:
             self._send_to_broker(output.to_broker)
         if output.to_client and self._client is not None:
+            self._unrouted = None
             self._client.writelines(output.to_client)
         if output.intercepted:
+            self._unrouted = None
             for request in output.intercepted:
                 self._host.start_answering(self, request)
         if output.broker_responses:
@@ -276,7 +309,7 @@ class Connection(BrokerEvents):
             self._host.ask_names()
         if output.unknown_brokers:
             self._learn_brokers(relay, output.unknown_brokers)
-        elif self._client_ended:
+        elif self.client_ended_at > 0.0:
             self._finish_if_idle(relay, CLIENT_CLOSED)
 
     def _learn_brokers(self, relay: Relay, brokers: list[BrokerAddress]) -> None:
@@ -404,9 +437,14 @@ class Connection(BrokerEvents):
 
     @property
     def waits_for_broker(self) -> bool:
-        """Whether the client cannot be blamed for silence: it is muted, or a response is due."""
+        """Whether the client cannot be blamed for silence: it is muted, or a response is due.
+
+        If the broker takes no more, the client is not read from, and may be gone.
+        """
         relay = self._relay
-        return relay is not None and (relay.output.client_muted or relay.response_due)
+        if relay is None or self._pauses.has(BROKER_FULL):
+            return False
+        return relay.output.client_muted or relay.response_due
 
     @property
     def first_request_seen(self) -> bool:

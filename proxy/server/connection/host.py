@@ -21,6 +21,11 @@ class ConnectionHost(Protocol[C]):
     async def connect(self, connection: C, broker: asyncio.Protocol) -> None:
         """Connect to the broker; UpstreamUnavailable says why not."""
 
+    def reroute(self, connection: C) -> Relay | None:
+        """Give a connection to the bootstrap port, whose broker cannot be reached, another broker; None if
+        there is none.
+        """
+
     def failed(self, connection: C, error: RelayError) -> None:
         """The connection is about to end with this error, which is to be logged."""
 

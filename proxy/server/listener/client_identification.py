@@ -9,7 +9,6 @@ from proxy.relay.login.authentication import Login
 from proxy.security.naming import Naming, NoPrincipal
 from proxy.security.tls import server_name
 from proxy.server.connection.connection import Connection
-from proxy.server.listener.bootstrap_router import BootstrapRouter
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.sni_hosts import UnknownHost
 
@@ -35,16 +34,17 @@ def login_of(listener: Listener) -> Login | None:
 class ClientIdentification:
     """Identifies the clients of one listener."""
 
-    def __init__(self, listener: Listener, ports: BrokerPorts, router: BootstrapRouter) -> None:
+    def __init__(self, listener: Listener, ports: BrokerPorts) -> None:
         principal = listener.principal
         self._naming: Final = Naming(principal)
         self._brokers: Final = frozenset(() if principal is None else principal.brokers)
         self._by_host: Final = listener.sni is not None
         self._ports: Final = ports
-        self._router: Final = router
 
-    def identify(self, connection: Connection) -> tuple[str, int]:
-        """Return the client's principal and its broker's node id. Raises NotServed."""
+    def identify(self, connection: Connection) -> tuple[str, int | None]:
+        """Return the client's principal, and its broker's node id: None if any broker will do. Raises
+        NotServed.
+        """
         try:
             principal = self._principal(connection)
             node_id = connection.node_id
@@ -57,7 +57,7 @@ class ClientIdentification:
             raise NotServed(UNKNOWN_HOST, str(error)) from error
         if self._brokers and self._naming.by_certificate and principal not in self._brokers:
             raise NotServed(NOT_A_BROKER, f"its principal {principal} is not in principal.brokers")
-        return principal, self._router.next() if node_id is None else node_id
+        return principal, node_id
 
     def _principal(self, connection: Connection) -> str:
         tls = connection.tls

@@ -111,7 +111,12 @@ class ListenerConnections:
             self._admission.leave(address)
             self._closed.reject(error.reason, connection.peer, str(error))
             return None
+        if node_id is None:
+            node_id = self._router.next()
+        else:
+            connection.keep_broker()
         connection.node_id = node_id
+        connection.principal = principal
         now = self._time()
         if not connection.admitted:
             verdict = self._relays.connect(node_id, address, now)
@@ -136,6 +141,13 @@ class ListenerConnections:
         self._unserved += 1
         return True
 
+    def reroute(self, connection: Connection) -> Relay | None:
+        node_id = self._router.other()
+        if node_id is None:
+            return None
+        connection.node_id = node_id
+        return self._relays.relay(node_id, connection.principal, connection.address, self._time())
+
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         await self._dialer.dial(connection.node_id, broker)
 
@@ -159,7 +171,6 @@ class ListenerConnections:
     def ended(self, connection: Connection, reason: str) -> None:
         self.open.discard(connection)
         self.closing.add(connection)
-        self._admission.leave(connection.address)
         if connection.closes_unserved:
             self._unserved -= 1
         elif connection.unserved and connection.node_id is not None:
@@ -167,7 +178,10 @@ class ListenerConnections:
         self._closed.count(reason)
 
     def left(self, connection: Connection) -> None:
-        self.closing.discard(connection)
+        if connection in self.closing:
+            self.closing.remove(connection)
+            # Its descriptors count against limits.max_connections until they are closed.
+            self._admission.leave(connection.address)
 
     # For the process
 

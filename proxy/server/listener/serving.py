@@ -65,14 +65,15 @@ def serving(
     tasks: Tasks,
 ) -> Serving:
     """Connect the parts. `bootstrap` is the bound bootstrap port; None if the listener has none."""
-    router = BootstrapRouter(listener.upstream.addresses, cluster, ports)
+    time = asyncio.get_running_loop().time
+    router = BootstrapRouter(listener.upstream.addresses, cluster, ports, time)
     dialer = BrokerDialer(
         router=router, cluster=cluster, access=security.access, connect_seconds=limits.connect_seconds
     )
     closed = ClosedConnections(listener.name)
     connections = ListenerConnections(
         admission=admission,
-        identification=ClientIdentification(listener, ports, router),
+        identification=ClientIdentification(listener, ports),
         router=router,
         relays=relays,
         ports=ports,
@@ -81,7 +82,7 @@ def serving(
         local_responses=local_responses,
         closed=closed,
         tasks=tasks,
-        time=asyncio.get_running_loop().time,
+        time=time,
     )
     sockets = ListeningSockets(
         listener=listener.name,

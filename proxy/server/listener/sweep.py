@@ -1,10 +1,10 @@
-"""Sweep: what a listener does every second: it closes idle connections and retries ports that were in use."""
+"""Sweep: what a listener does every second: it closes idle and abandoned connections, and retries ports."""
 
 import asyncio
 from typing import Final
 
 from proxy.config.settings import ConnectionLimits
-from proxy.relay.close_reasons import HANDSHAKE_TIMEOUT, IDLE
+from proxy.relay.close_reasons import CLIENT_CLOSED, HANDSHAKE_TIMEOUT, IDLE
 from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.connections import ListenerConnections
 from proxy.server.listener.ports import BrokerPorts
@@ -12,6 +12,10 @@ from proxy.server.listener.traffic_watch import TrafficWatch
 
 SWEEP_SECONDS: Final = 1.0
 """Timeouts are whole seconds; a timer per connection would cost more than they are late by."""
+ENDED_SECONDS: Final = 5.0
+"""How long a client that sends no more may wait for its responses. Kafka drops them at once. One hung broker
+would otherwise keep the descriptors of all clients that have given up.
+"""
 
 
 class Sweep:
@@ -46,9 +50,14 @@ class Sweep:
         self._closed.flush_log()
 
     def _close_idle(self, now: float) -> None:
+        ended_seconds = min(ENDED_SECONDS, self._limits.idle_seconds)
         for connection in list(self._connections.open):
+            ended_at = connection.client_ended_at
+            if ended_at > 0.0 and now - ended_at > ended_seconds:
+                connection.give_up(CLIENT_CLOSED, "the client closed")
+                continue
             waited = now - connection.opened_at
             if not connection.first_request_seen and waited > self._limits.handshake_seconds:
                 connection.give_up(HANDSHAKE_TIMEOUT, "the client sent no request in time")
             elif now - connection.heard_at > self._limits.idle_seconds and not connection.waits_for_broker:
-                connection.give_up(IDLE, "the client fell silent")
+                connection.give_up(IDLE, "nothing has come or gone for limits.idle_seconds")

@@ -43,6 +43,7 @@ async def broker() -> AsyncIterator[MetadataBroker]:
 async def watch(broker: MetadataBroker, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watch]:
     """It asks again only when something makes it."""
     monkeypatch.setattr(refresh, "REFRESH_SECONDS", 1000.0)
+    monkeypatch.setattr(refresh, "STALE_SECONDS", 0.0)
     watch = Watch(broker)
     yield watch
     await watch.end()
@@ -94,6 +95,35 @@ async def test_names_of_all_topics_are_asked_for_once(broker: MetadataBroker, wa
     watch.refresh.request_refresh()
     await watch.next()
     assert broker.asked[-1].topics == ()
+
+
+async def test_failures_request_one_view_a_second_at_most(
+    broker: MetadataBroker, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names that a request needs are asked for at once all the same."""
+    monkeypatch.setattr(refresh, "STALE_SECONDS", 1000.0)
+    await watch.next()
+    for _ in range(100):
+        watch.refresh.request_refresh()
+        await asyncio.sleep(0)
+    watch.refresh.want_names([ORDERS.bytes])
+    view = await watch.next()
+    assert view.topic_name(ORDERS.bytes) == "orders"
+    assert [asked.topics for asked in broker.asked][:1] == [()]
+    assert len(broker.asked) == 2
+
+
+async def test_a_view_that_seems_stale_is_replaced_when_it_is_old_enough(
+    broker: MetadataBroker, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refresh, "STALE_SECONDS", 0.2)
+    first = await watch.next()
+    for _ in range(10):
+        watch.refresh.request_refresh()
+    second = await watch.next()
+    # The age counts from before the first request connected to the broker.
+    assert second.as_of - first.as_of >= 0.1
+    assert len(broker.asked) == 2
 
 
 async def test_partitions_are_kept_fresh(

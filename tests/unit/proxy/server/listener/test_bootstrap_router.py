@@ -8,7 +8,7 @@ import pytest
 
 from proxy.config.settings import Listener, Upstream
 from proxy.quota.cluster_view import ClusterView, Node
-from proxy.server.listener.bootstrap_router import STAND_IN, BootstrapRouter
+from proxy.server.listener.bootstrap_router import STAND_IN, UNREACHABLE_SECONDS, BootstrapRouter
 from proxy.server.listener.ports import BrokerPorts
 from proxy.upstream.refresh import ClusterRefresh
 
@@ -21,7 +21,8 @@ class Kit:
         self.cluster = ClusterRefresh("test", BOOTSTRAP, 1.0, lambda view: None)
         self.bound: list[socket.socket] = []
         self.ports = BrokerPorts(LISTENER, range(0), self._bound)
-        self.router = BootstrapRouter(BOOTSTRAP, self.cluster, self.ports)
+        self.now = 0.0
+        self.router = BootstrapRouter(BOOTSTRAP, self.cluster, self.ports, lambda: self.now)
 
     def _bound(self, node_id: int, bound: socket.socket) -> None:
         self.bound.append(bound)
@@ -68,3 +69,27 @@ def test_an_unreachable_broker_is_skipped_while_there_are_others(kit: Kit) -> No
     kit.router.mark_unreachable(6)
     assert kit.router.next() <= STAND_IN
     assert set(kit.turns(2)) == {5, 6}
+
+
+def test_an_unreachable_broker_of_the_metadata_is_skipped_for_some_seconds(kit: Kit) -> None:
+    nodes = {node_id: Node(node_id, "host", node_id) for node_id in (1, 2, 3)}
+    kit.cluster.view = ClusterView("cluster", nodes, {}, None, 0.0)
+    kit.router.mark_unreachable(2)
+    assert kit.turns(4) == {1: 2, 3: 2}
+    kit.now = UNREACHABLE_SECONDS
+    assert kit.turns(3) == {1: 1, 2: 1, 3: 1}
+
+
+def test_if_every_broker_is_unreachable_there_is_no_other(kit: Kit) -> None:
+    """A new client gets one of them all the same: it may be back."""
+    nodes = {node_id: Node(node_id, "host", node_id) for node_id in (1, 2)}
+    kit.cluster.view = ClusterView("cluster", nodes, {}, None, 0.0)
+    kit.router.mark_unreachable(1)
+    assert kit.router.other() == 2
+    kit.router.mark_unreachable(2)
+    stand_ins = {STAND_IN, STAND_IN - 1}
+    assert kit.router.other() in stand_ins
+    for stand_in in stand_ins:
+        kit.router.mark_unreachable(stand_in)
+    assert kit.router.other() is None
+    assert set(kit.turns(2)) == {1, 2}

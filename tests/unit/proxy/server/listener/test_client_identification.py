@@ -9,11 +9,9 @@ import pytest
 
 from proxy.config.settings import Listener, Upstream
 from proxy.security.settings import Principal, Sni, Tls
-from proxy.server.listener.bootstrap_router import STAND_IN, BootstrapRouter
 from proxy.server.listener.client_identification import ClientIdentification, NotServed, login_of
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.sni_hosts import SniHosts
-from proxy.upstream.refresh import ClusterRefresh
 from tests.support.process.certificates import Authority
 
 TLS = Tls(certificate="p.pem", key="p.key")
@@ -32,8 +30,7 @@ def identification(**keys: Any) -> ClientIdentification:
     else:
         ports = SniHosts(given, given.sni, 1)
         ports.advertised(7, "internal", 9092)
-    cluster = ClusterRefresh("test", (("k", 9092),), 1.0, lambda view: None)
-    return ClientIdentification(given, ports, BootstrapRouter((("k", 9092),), cluster, ports))
+    return ClientIdentification(given, ports)
 
 
 def client(certificate: bytes | None = None, host: str = "", node_id: int | None = 3) -> Any:
@@ -89,7 +86,7 @@ def test_logins_name_clients_later(alice: bytes) -> None:
 def test_the_host_of_the_tls_hello_chooses_the_broker() -> None:
     hosts = identification(tls=TLS, sni=SNI)
     assert hosts.identify(client(host="b-7.k.test", node_id=None)) == ("ANONYMOUS", 7)
-    assert hosts.identify(client(host="k.test", node_id=None))[1] in (7, STAND_IN)
+    assert hosts.identify(client(host="k.test", node_id=None))[1] is None
     with pytest.raises(NotServed) as caught:
         hosts.identify(client(host="b-8.k.test", node_id=None))
     assert caught.value.reason == "unknown_host"

@@ -61,6 +61,11 @@ class Client:
         self.follower: tuple[int, int] | None = None
         self.drained: list[float] = []
         self.aborted = 0
+        self.principal = ""
+        self.keeps_broker = False
+
+    def keep_broker(self) -> None:
+        self.keeps_broker = True
 
     def serve_at(self, time: float) -> None:
         self.served_at.append(time)
@@ -88,13 +93,13 @@ class Kit:
         listener = Listener(upstream=Upstream(bootstrap=("k:9092",)), **keys)
         cluster = ClusterRefresh("test", BOOTSTRAP, 1.0, lambda view: None)
         ports = BrokerPorts(listener, range(0), lambda node_id, bound: bound.close())
-        router = BootstrapRouter(BOOTSTRAP, cluster, ports)
+        self.router = router = BootstrapRouter(BOOTSTRAP, cluster, ports, lambda: NOW)
         topic_names = ClusterTopicNames(cluster, lambda seconds, call: None)
         self.closed = ClosedConnections("clients")
         self.admission = LimitedAdmission(max_connections, 0)
         self.connections = ListenerConnections(
             admission=self.admission,
-            identification=ClientIdentification(listener, ports, router),
+            identification=ClientIdentification(listener, ports),
             router=router,
             relays=ClientRelays(
                 engines=QuotaEngines(load_kinds(), Limits(ONE_ADDRESS)),
@@ -138,6 +143,18 @@ def test_a_bootstrap_connection_gets_a_broker() -> None:
     kit, client = Kit(), Client(node_id=None)
     assert kit.open(client) is not None
     assert client.node_id == STAND_IN
+    assert not client.keeps_broker
+
+
+def test_a_bootstrap_connection_gets_another_broker_while_there_is_one() -> None:
+    kit, client = Kit(), Client(node_id=None)
+    connection: Any = client
+    kit.open(client)
+    kit.router.mark_unreachable(STAND_IN)
+    assert kit.connections.reroute(connection) is None, "upstream.bootstrap has one address"
+    broker = Client(node_id=3)
+    kit.open(broker)
+    assert broker.keeps_broker
 
 
 def test_a_connection_too_many_is_rejected_until_one_ends() -> None:
@@ -146,7 +163,11 @@ def test_a_connection_too_many_is_rejected_until_one_ends() -> None:
     assert kit.open(Client()) is None
     assert kit.closed.by_reason == {TOO_MANY_CONNECTIONS: 1}
     kit.end(first, "idle")
+    assert kit.open(Client()) is None, "its sockets are still open"
+    kit.connections.left(first)
+    kit.connections.left(first)
     assert kit.open(Client()) is not None
+    assert kit.open(Client()) is None
 
 
 @pytest.mark.parametrize(("node_id", "broker"), [(3, "broker 3"), (None, "bootstrap")])
@@ -233,8 +254,10 @@ def test_over_tls_a_client_counts_once_and_before_its_handshake() -> None:
     assert connections.admit(3, "10.0.0.2", "10.0.0.2:2") is None
     assert kit.closed.by_reason == {TOO_MANY_CONNECTIONS: 1}
     client = Client(admitted=True)
+    connection: Any = client
     assert kit.open(client) is not None
     kit.end(client, "idle")
+    connections.left(connection)
     assert connections.admit(3, "10.0.0.2", "10.0.0.2:2") is ALLOW
 
 

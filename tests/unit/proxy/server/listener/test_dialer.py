@@ -37,7 +37,7 @@ class Kit:
         self.bound: list[socket.socket] = []
         self.cluster = Cluster()
         self.ports = BrokerPorts(LISTENER, range(0), lambda node_id, bound: self.bound.append(bound))
-        self.router = BootstrapRouter((("a", 1),), self.cluster, self.ports)
+        self.router = BootstrapRouter((("a", 1),), self.cluster, self.ports, lambda: 0.0)
         self.dialer = BrokerDialer(
             router=self.router, cluster=self.cluster, access=PLAINTEXT, connect_seconds=0.5
         )

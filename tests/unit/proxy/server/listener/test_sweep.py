@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.config.settings import ConnectionLimits, Listener, Upstream
-from proxy.relay.close_reasons import HANDSHAKE_TIMEOUT, IDLE
+from proxy.relay.close_reasons import CLIENT_CLOSED, HANDSHAKE_TIMEOUT, IDLE
 from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.sweep import Sweep
@@ -16,11 +16,20 @@ LIMITS = ConnectionLimits(handshake_seconds=10, idle_seconds=60)
 
 
 class Client:
-    def __init__(self, *, seen: bool, opened_at: float, heard_at: float, waits: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        seen: bool,
+        opened_at: float,
+        heard_at: float,
+        waits: bool = False,
+        ended_at: float = 0.0,
+    ) -> None:
         self.first_request_seen = seen
         self.opened_at = opened_at
         self.heard_at = heard_at
         self.waits_for_broker = waits
+        self.client_ended_at = ended_at
         self.reason = ""
 
     def give_up(self, reason: str, what: str) -> None:
@@ -57,6 +66,8 @@ def sweep_of(*clients: Client, ports: Any = None, watch: Any = None, closed: Any
         (Client(seen=True, opened_at=0.0, heard_at=40.0), ""),
         (Client(seen=True, opened_at=0.0, heard_at=39.0), IDLE),
         (Client(seen=True, opened_at=0.0, heard_at=0.0, waits=True), ""),
+        (Client(seen=True, opened_at=0.0, heard_at=99.0, waits=True, ended_at=99.0), ""),
+        (Client(seen=True, opened_at=0.0, heard_at=90.0, waits=True, ended_at=94.0), CLIENT_CLOSED),
     ],
 )
 def test_which_connections_are_closed(client: Client, reason: str) -> None:
