@@ -1,12 +1,10 @@
 """The `quota-proxy` command. Exit codes: 0 done, 1 failed while running, 2 the configuration is wrong."""
 
-import logging
 import platform
-import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -21,9 +19,6 @@ from proxy.quota.quota import QuotaKind
 from proxy.server.garbage_collection import gc_paused
 from proxy.store.from_settings import Configuration, load_configuration
 from proxy.telemetry import log
-
-OTHER_FILES: Final = 256
-"""File descriptors for other uses than clients and brokers: listening ports, libraries, the log."""
 
 config_option = click.option(
     "--config",
@@ -63,7 +58,6 @@ def run(path: Path, log_level: str) -> None:
     with gc_paused():
         configuration = _load(path, kinds)
     log.set_up(log_level)
-    allow_files(2 * configuration.settings.limits.max_connections + OTHER_FILES)
     from proxy.server.app import build
     from proxy.server.app import run as serve
 
@@ -161,21 +155,6 @@ def demo() -> None:
 
 
 main.add_command(quotas)
-
-
-def allow_files(wanted: int) -> None:
-    """Raise the limit of open files of this process, and warn if the hard limit is below `wanted`."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    if allowed < wanted:
-        logging.getLogger(__name__).warning(
-            "the limit of open files is %d, fewer than the %d that limits.max_connections can need; "
-            "raise the hard limit (ulimit -Hn, LimitNOFILE) or lower limits.max_connections",
-            allowed,
-            wanted,
-        )
 
 
 def _load(path: Path, kinds: Sequence[QuotaKind]) -> Configuration:

@@ -123,10 +123,10 @@ class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     """Limits of client connections and frames, and timeouts."""
 
     max_connections: Annotated[int, Meta(ge=1)] = 20000
-    """Maximum number of client connections on all listeners together. Each has one broker connection, so the
-    process needs twice as many file descriptors."""
+    """Maximum number of client connections on all listeners together; further ones wait until others end.
+    Each has one broker connection, so the process needs twice as many file descriptors."""
     max_connections_per_ip: Annotated[int, Meta(ge=0)] = 0
-    """Maximum number of client connections from one address. 0: no limit."""
+    """Maximum number of client connections from one address; further ones are closed. 0: no limit."""
     max_frame_bytes: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 104857600
     """Maximum size of a request in bytes, as in Kafka's socket.request.max.bytes. A larger request closes its
     connection."""

@@ -11,6 +11,7 @@ from proxy.config.settings import Settings
 from proxy.quota.engine import QuotaEngines
 from proxy.relay.close_reasons import DRAIN_TIMEOUT
 from proxy.server.connection.drain import DRAIN_POLL_SECONDS
+from proxy.server.descriptors import allow_connections
 from proxy.server.listener.admission import LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
 from proxy.server.listener.discovery import ClusterDiscovery
@@ -40,7 +41,7 @@ class Listeners:
     ) -> None:
         """Bind the bootstrap ports. Raises SettingsError and PortInUse."""
         limits = settings.limits
-        admission = LimitedAdmission(limits.max_connections, limits.max_connections_per_ip)
+        admission = LimitedAdmission(allow_connections(limits.max_connections), limits.max_connections_per_ip)
 
         def build(place: int, asking: ClientListener | None) -> ClientListener:
             listener = settings.client_listeners[place]

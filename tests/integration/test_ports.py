@@ -3,6 +3,7 @@
 import socket
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.raw_client import RawClient
@@ -51,3 +52,20 @@ def test_a_port_of_the_proxys_own_is_taken(which: str, kafka: EmbeddedKafka, run
         assert proxy.process.wait(30) != 0
     assert f"port {port} on {HOST} cannot be bound: it is in use" in proxy.log
     assert "Traceback" not in proxy.log
+
+
+def test_connections_beyond_the_maximum_are_served_later(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner
+) -> None:
+    """The admin port is served meanwhile, and says so."""
+    proxy = run_proxy(kafka.bootstrap, settings={"limits": {"max_connections": 2}})
+    with RawClient(proxy.broker_port(1)) as first, RawClient(proxy.bootstrap_port) as second:
+        for client in (first, second):
+            client.ask(api_versions())
+        with RawClient(proxy.broker_port(1)) as third:
+            third.send(api_versions())
+            wait_until(lambda: "limits.max_connections" in proxy.get("/readyz")[1], "the warning")
+            assert proxy.metric("quota_proxy_connections") == 2
+            first.close()
+            assert third.receive().message.error_code == ErrorCode.none
+    assert len(proxy.log_lines("new connections wait until others end")) >= 1

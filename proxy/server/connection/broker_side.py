@@ -121,6 +121,10 @@ class BrokerSide:
     def data_received(self, data: bytes) -> None:
         self._events.broker_sent(data)
 
+    def eof_received(self) -> bool:
+        """Close: a broker that sends no more takes no more either."""
+        return False
+
     def pause_writing(self) -> None:
         self._events.broker_full(True)
 

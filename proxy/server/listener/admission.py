@@ -1,9 +1,12 @@
 """Admission: limits how many client connections are open, in all and from one address."""
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
+from proxy.server.listener.acceptor import Room
 
-class Admission(Protocol):
+
+class Admission(Room, Protocol):
     """Whether a client connection may be opened."""
 
     def enter(self, address: str) -> str:
@@ -16,7 +19,11 @@ class Admission(Protocol):
 
 
 class LimitedAdmission:
-    """The limits of the settings; all client listeners share them."""
+    """The limits of the settings; all client listeners share them.
+
+    A connection beyond the limit of all is accepted later. One beyond the limit of its address is closed, as
+    in Kafka (max.connections, max.connections.per.ip).
+    """
 
     def __init__(self, max_connections: int, max_per_address: int) -> None:
         """Set `max_per_address` to 0 for no limit per address."""
@@ -24,10 +31,16 @@ class LimitedAdmission:
         self._max_per_address: Final = max_per_address
         self._total = 0
         self._by_address: Final[dict[str, int]] = {}
+        self._waiting: list[Callable[[], None]] = []
+
+    @property
+    def full(self) -> bool:
+        return self._total >= self._max_connections
+
+    def call_with_room(self, call: Callable[[], None]) -> None:
+        self._waiting.append(call)
 
     def enter(self, address: str) -> str:
-        if self._total >= self._max_connections:
-            return f"limits.max_connections ({self._max_connections}) is reached"
         here = self._by_address.get(address, 0)
         if self._max_per_address and here >= self._max_per_address:
             return f"limits.max_connections_per_ip ({self._max_per_address}) is reached"
@@ -42,10 +55,19 @@ class LimitedAdmission:
             self._by_address[address] = here
         else:
             del self._by_address[address]
+        if self._waiting and not self.full:
+            waiting, self._waiting = self._waiting, []
+            for call in waiting:
+                call()
 
 
 class UnlimitedAdmission:
     """Admits every connection, as between brokers: clients must not be able to use up the brokers' share."""
+
+    full: Final = False
+
+    def call_with_room(self, call: Callable[[], None]) -> None:
+        call()
 
     def enter(self, address: str) -> str:
         return ""

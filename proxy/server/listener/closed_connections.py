@@ -46,6 +46,15 @@ class ClosedConnections:
         """Log that a port cannot accept connections."""
         self._warn("accept", "%s: cannot accept connections: %s", self._listener, error)
 
+    def accepts_later(self) -> None:
+        """Log that no connection is accepted until others end."""
+        self._warn(
+            "accept",
+            "%s: limits.max_connections is reached, or what the limit of open files allows: "
+            "new connections wait until others end",
+            self._listener,
+        )
+
     def flush_log(self) -> None:
         """Log how many lines were omitted. Call this every second."""
         self._lines.flush(self._clock())

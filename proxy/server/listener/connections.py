@@ -9,6 +9,7 @@ from proxy.relay.close_reasons import CONNECTION_RATE, TOO_MANY_CONNECTIONS, Rel
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
+from proxy.server.listener.acceptor import Room
 from proxy.server.listener.admission import Admission
 from proxy.server.listener.bootstrap_router import BootstrapRouter
 from proxy.server.listener.client_identification import ClientIdentification, NotServed
@@ -68,13 +69,34 @@ class ListenerConnections:
         self._tasks: Final = tasks
         self._time: Final = time
 
-    # TlsAdmission
+    # What accepts connections asks
 
-    def admit(self, node_id: int | None, address: str, peer: str) -> Verdict | None:
+    @property
+    def room(self) -> Room:
+        """How many connections there is room for."""
+        return self._admission
+
+    def enter(self, address: str, peer: str) -> bool:
+        """Count a connection that has been accepted; False closes it."""
         limit = self._admission.enter(address)
         if limit:
             self._closed.reject(TOO_MANY_CONNECTIONS, peer, limit)
-            return None
+        return not limit
+
+    def abandoned(self, address: str) -> None:
+        """Count a connection no longer that ended before it was opened."""
+        self._admission.leave(address)
+
+    def accepts_later(self) -> None:
+        """Log that there is no room for more connections."""
+        self._closed.accepts_later()
+
+    def accept_failed(self, error: OSError) -> None:
+        self._closed.accept_failed(error)
+
+    # TlsAdmission
+
+    def admit(self, node_id: int | None, address: str, peer: str) -> Verdict | None:
         # Which broker a bootstrap connection gets is decided after the handshake: until then it counts for
         # any.
         node_id = self._router.next() if node_id is None else node_id
@@ -94,17 +116,9 @@ class ListenerConnections:
         if why:
             self._closed.reject(TLS_HANDSHAKE_FAILED, peer, why)
 
-    def accept_failed(self, error: OSError) -> None:
-        self._closed.accept_failed(error)
-
     # ConnectionHost
 
     def opened(self, connection: Connection, address: str) -> Relay | None:
-        if not connection.admitted:
-            limit = self._admission.enter(address)
-            if limit:
-                self._closed.reject(TOO_MANY_CONNECTIONS, connection.peer, limit)
-                return None
         try:
             principal, node_id = self._identification.identify(connection)
         except NotServed as error:

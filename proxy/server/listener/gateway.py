@@ -84,7 +84,7 @@ class Gateway:
 
     def warnings(self) -> list[str]:
         """What is wrong but keeps no client from being served."""
-        return self._discovery.warnings() + self._watch.warnings()
+        return self._discovery.warnings() + self._watch.warnings() + self._sockets.warnings()
 
     # From start to end
 

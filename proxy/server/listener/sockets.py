@@ -10,6 +10,7 @@ from typing import Final, cast
 from proxy.security.tls import TlsFiles
 from proxy.server.connection.connection import Connection
 from proxy.server.listener.connections import ListenerConnections
+from proxy.server.listener.plain_server import PlainServer
 from proxy.server.listener.ports import BACKLOG
 from proxy.server.listener.tls_server import TlsServer
 from proxy.tasks import Tasks
@@ -39,7 +40,7 @@ class ListeningSockets:
         self._handshake_seconds: Final = handshake_seconds
         self._connections: Final = connections
         self._tasks: Final = tasks
-        self._servers: Final[list[asyncio.Server | TlsServer]] = []
+        self._servers: Final[list[PlainServer | TlsServer]] = []
         self._closed = False
 
     def open_bootstrap(self) -> None:
@@ -62,21 +63,30 @@ class ListeningSockets:
         self._serve(node_id, bound)
 
     def _serve(self, node_id: int | None, bound: socket.socket) -> None:
-        self._tasks.start(self._accept(node_id, bound))
-
-    async def _accept(self, node_id: int | None, bound: socket.socket) -> None:
-        if self._closed:
-            bound.close()
-            return
         loop = asyncio.get_running_loop()
         factory = partial(Connection, self._connections, node_id, loop, self._tls is not None)
-        protocol = cast("Callable[[], asyncio.Protocol]", factory)
-        if self._tls is not None:
-            tls_server = TlsServer(self._connections, self._tls, bound, self._handshake_seconds, self._tasks)
-            self._servers.append(tls_server)
-            tls_server.start(node_id, protocol)
-            return
-        self._servers.append(await loop.create_server(protocol, sock=bound, backlog=BACKLOG))
+        make = cast("Callable[[], asyncio.Protocol]", factory)
+        server: PlainServer | TlsServer
+        if self._tls is None:
+            server = PlainServer(self._connections, bound, make, self._tasks)
+        else:
+            server = TlsServer(
+                self._connections,
+                self._tls,
+                bound,
+                node_id=node_id,
+                make=make,
+                seconds=self._handshake_seconds,
+                tasks=self._tasks,
+            )
+        self._servers.append(server)
+        server.start()
+
+    def warnings(self) -> list[str]:
+        """What is wrong with accepting connections."""
+        if any(server.waits for server in self._servers):
+            return [f"{self._listener}: new connections wait until others end: limits.max_connections"]
+        return []
 
     def close(self) -> None:
         """Accept no more connections; open ones go on."""

@@ -14,6 +14,8 @@ from typing import Final, Protocol
 from proxy.quota.verdict import Verdict
 from proxy.security.alerts import Handshake
 from proxy.security.tls import TlsFiles
+from proxy.server.listener.acceptor import Acceptor
+from proxy.server.listener.plain_server import Entry
 from proxy.tasks import Tasks
 from proxy.wire.not_kafka import looks_like
 
@@ -21,25 +23,21 @@ TLS_HANDSHAKE_FAILED: Final = "tls_handshake_failed"
 HANDSHAKE: Final = 0x16
 """The content type of the TLS record that has the client's hello."""
 RECORD_HEADER_BYTES: Final = 5
-ACCEPT_RETRY_SECONDS: Final = 0.5
-"""The pause after a failed accept, which happens when no file descriptor is left: retrying at once would fail
-in a busy loop, and descriptors come back as connections end."""
 
 
-class TlsAdmission(Protocol):
+class TlsAdmission(Entry, Protocol):
     """Decides about clients before their TLS handshake."""
 
     def admit(self, node_id: int | None, address: str, peer: str) -> Verdict | None:
-        """Count a new client: whether and when it is served. None closes its connection at once."""
+        """Charge a new client: whether and when it is served. None closes its connection at once, and counts
+        it no longer.
+        """
 
     def throttle_ended(self, address: str) -> None:
         """Count a client no longer whose verdict was to close its connection after the wait."""
 
     def handshake_failed(self, address: str, peer: str, why: str) -> None:
         """Count an admitted client no longer; `why` is empty if it only closed the connection."""
-
-    def accept_failed(self, error: OSError) -> None:
-        """The port could not accept a connection, and goes on trying."""
 
 
 class TlsServer:
@@ -50,49 +48,53 @@ class TlsServer:
         admission: TlsAdmission,
         tls: TlsFiles,
         bound: socket.socket,
+        *,
+        node_id: int | None,
+        make: Callable[[], asyncio.Protocol],
         seconds: float,
         tasks: Tasks,
     ) -> None:
-        """`bound` listens already; `seconds` is the timeout of a handshake."""
+        """`bound`, the port of this broker or the bootstrap port (None), listens already. `make` makes a
+        connection's protocol; `seconds` is the timeout of a handshake.
+        """
         self._admission: Final = admission
         self._tls: Final = tls
-        self._bound: Final = bound
+        self._node_id: Final = node_id
+        self._make: Final = make
         self._seconds: Final = seconds
         self._tasks: Final = tasks
         self._loop: Final = asyncio.get_running_loop()
-        self._accepting: asyncio.Task[None] | None = None
+        self._acceptor: Final = Acceptor(bound, admission.room, self)
 
-    def start(self, node_id: int | None, make: Callable[[], asyncio.Protocol]) -> None:
-        """Serve the port of this broker, or the bootstrap port (None); `make` makes a connection's
-        protocol.
-        """
-        self._accepting = self._tasks.start(self._accept(node_id, make))
+    def start(self) -> None:
+        """Serve the port."""
+        self._acceptor.start()
+
+    @property
+    def waits(self) -> bool:
+        """Whether connections wait in the backlog until there is room."""
+        return self._acceptor.waits
 
     def close(self) -> None:
         """Accept no more connections."""
-        if self._accepting is not None:
-            self._accepting.cancel()
-        self._bound.close()
+        self._acceptor.close()
 
-    async def _accept(self, node_id: int | None, make: Callable[[], asyncio.Protocol]) -> None:
-        while True:
-            try:
-                client, address = await self._loop.sock_accept(self._bound)
-            except OSError as error:
-                self._admission.accept_failed(error)
-                await asyncio.sleep(ACCEPT_RETRY_SECONDS)
-                continue
-            self._tasks.start(self._serve_client(node_id, make, client, address))
+    # Taker
 
-    async def _serve_client(
-        self,
-        node_id: int | None,
-        make: Callable[[], asyncio.Protocol],
-        client: socket.socket,
-        address: tuple[str, int],
-    ) -> None:
-        host, peer = str(address[0]), f"{address[0]}:{address[1]}"
-        verdict = self._admission.admit(node_id, host, peer)
+    def take(self, client: socket.socket, address: str, peer: str) -> None:
+        if self._admission.enter(address, peer):
+            self._tasks.start(self._serve_client(client, address, peer))
+        else:
+            client.close()
+
+    def accept_failed(self, error: OSError) -> None:
+        self._admission.accept_failed(error)
+
+    def accepts_later(self) -> None:
+        self._admission.accepts_later()
+
+    async def _serve_client(self, client: socket.socket, host: str, peer: str) -> None:
+        verdict = self._admission.admit(self._node_id, host, peer)
         if verdict is None:
             client.close()
             return
@@ -104,7 +106,7 @@ class TlsServer:
         try:
             if verdict.throttle_seconds > 0.0:
                 await asyncio.sleep(verdict.throttle_seconds)
-            why = await self._handshake(client, make)
+            why = await self._handshake(client)
             served = not why
         except TimeoutError:
             why = f"no TLS handshake within {self._seconds:g} s"
@@ -126,7 +128,7 @@ class TlsServer:
             client.close()
             self._admission.throttle_ended(host)
 
-    async def _handshake(self, client: socket.socket, make: Callable[[], asyncio.Protocol]) -> str:
+    async def _handshake(self, client: socket.socket) -> str:
         """Make the connection, or return why there is none."""
         async with asyncio.timeout(self._seconds):
             head = await self._first_bytes(client)
@@ -138,7 +140,7 @@ class TlsServer:
         handshake = Handshake(client)
         try:
             await self._loop.connect_accepted_socket(
-                make, client, ssl=self._tls.context, ssl_handshake_timeout=self._seconds
+                self._make, client, ssl=self._tls.context, ssl_handshake_timeout=self._seconds
             )
         except ssl.SSLError:
             await handshake.send_alert()

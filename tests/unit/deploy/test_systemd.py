@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from proxy.cli.main import OTHER_FILES, main
+from proxy.cli.main import main
 from proxy.config.settings import ConnectionLimits
+from proxy.server.descriptors import FILES_PER_CONNECTION, OTHER_FILES
 
 UNIT = Path(__file__).parents[3] / "deploy/systemd/quota-proxy.service"
 
@@ -48,7 +49,10 @@ def test_stop_waits_for_the_drain(values: dict[str, list[str]]) -> None:
 
 
 def test_file_limit_allows_max_connections(values: dict[str, list[str]]) -> None:
-    assert int(values["LimitNOFILE"][0]) >= 2 * ConnectionLimits().max_connections + OTHER_FILES
+    assert (
+        int(values["LimitNOFILE"][0])
+        >= FILES_PER_CONNECTION * ConnectionLimits().max_connections + OTHER_FILES
+    )
 
 
 def test_invalid_configuration_is_not_retried(values: dict[str, list[str]]) -> None:

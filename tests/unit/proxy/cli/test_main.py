@@ -1,7 +1,5 @@
 """The command line: exit codes, what is printed where, and no traceback for a mistake of the operator's."""
 
-import logging
-import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import proxy
-from proxy.cli.main import allow_files, main
+from proxy.cli.main import main
 from proxy.config.load import load
 from proxy.config.settings import Settings
 from proxy.errors import QuotaProxyError
@@ -124,38 +122,3 @@ def test_python_m_proxy_is_the_command(file: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"quota-proxy: {file}: expected a mapping, got 'nonsense'\n"
-
-
-class TestOpenFiles:
-    @pytest.fixture
-    def limits(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-        """Soft and hard limit, in place of the process's own."""
-        limits = [1024, 5000]
-        monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limits))
-        monkeypatch.setattr(resource, "setrlimit", lambda _, new: limits.__setitem__(slice(None), new))
-        return limits
-
-    def test_soft_limit_is_raised(self, limits: list[int], caplog: pytest.LogCaptureFixture) -> None:
-        allow_files(4000)
-        assert limits == [4000, 5000]
-        assert caplog.messages == []
-
-    def test_enough_is_left_alone(self, limits: list[int]) -> None:
-        allow_files(1000)
-        assert limits == [1024, 5000]
-
-    def test_no_hard_limit(self, limits: list[int], caplog: pytest.LogCaptureFixture) -> None:
-        limits[1] = resource.RLIM_INFINITY
-        allow_files(40000)
-        assert limits == [40000, resource.RLIM_INFINITY]
-        assert caplog.messages == []
-
-    def test_hard_limit_that_is_too_low_is_logged(
-        self, limits: list[int], caplog: pytest.LogCaptureFixture
-    ) -> None:
-        with caplog.at_level(logging.WARNING):
-            allow_files(40256)
-        assert limits == [5000, 5000]
-        [message] = caplog.messages
-        assert "5000" in message
-        assert "40256" in message

@@ -5,10 +5,31 @@ from proxy.server.listener.admission import LimitedAdmission, UnlimitedAdmission
 
 def test_connections_in_all_are_limited() -> None:
     admission = LimitedAdmission(2, 0)
-    assert [admission.enter("a"), admission.enter("b")] == ["", ""]
-    assert "limits.max_connections (2)" in admission.enter("c")
+    assert [admission.enter("a"), admission.full, admission.enter("b"), admission.full] == [
+        "",
+        False,
+        "",
+        True,
+    ]
     admission.leave("a")
-    assert admission.enter("c") == ""
+    assert not admission.full
+
+
+def test_who_waits_for_room_is_called_once() -> None:
+    admission = LimitedAdmission(1, 0)
+    admission.enter("a")
+    called: list[str] = []
+
+    def take() -> None:
+        called.append("one")
+        admission.enter("b")
+
+    admission.call_with_room(take)
+    admission.call_with_room(lambda: called.append("other"))
+    admission.leave("a")
+    assert called == ["one", "other"]
+    admission.leave("b")
+    assert called == ["one", "other"]
 
 
 def test_connections_from_one_address_are_limited() -> None:
@@ -20,15 +41,15 @@ def test_connections_from_one_address_are_limited() -> None:
 
 
 def test_a_rejected_connection_does_not_count() -> None:
-    admission = LimitedAdmission(1, 0)
+    admission = LimitedAdmission(2, 1)
     admission.enter("a")
     for _ in range(3):
-        assert admission.enter("b")
-    admission.leave("a")
-    assert admission.enter("b") == ""
+        assert admission.enter("a")
+    assert not admission.full
 
 
 def test_brokers_are_not_limited() -> None:
     admission = UnlimitedAdmission()
     assert {admission.enter("a") for _ in range(1000)} == {""}
+    assert not admission.full
     admission.leave("a")

@@ -89,14 +89,14 @@ class Client:
 
 
 class Kit:
-    def __init__(self, max_connections: int = 100, **keys: Any) -> None:
+    def __init__(self, max_connections: int = 100, max_per_address: int = 0, **keys: Any) -> None:
         listener = Listener(upstream=Upstream(bootstrap=("k:9092",)), **keys)
         cluster = ClusterRefresh("test", BOOTSTRAP, 1.0, lambda view: None)
         ports = BrokerPorts(listener, range(0), lambda node_id, bound: bound.close())
         self.router = router = BootstrapRouter(BOOTSTRAP, cluster, ports, lambda: NOW)
         topic_names = ClusterTopicNames(cluster, lambda seconds, call: None)
         self.closed = ClosedConnections("clients")
-        self.admission = LimitedAdmission(max_connections, 0)
+        self.admission = LimitedAdmission(max_connections, max_per_address)
         self.connections = ListenerConnections(
             admission=self.admission,
             identification=ClientIdentification(listener, ports),
@@ -122,6 +122,8 @@ class Kit:
         )
 
     def open(self, client: Any) -> Relay | None:
+        if not client.admitted:
+            self.connections.enter(client.address, client.peer)
         return self.connections.opened(client, client.address)
 
     def end(self, client: Any, reason: str) -> None:
@@ -157,17 +159,26 @@ def test_a_bootstrap_connection_gets_another_broker_while_there_is_one() -> None
     assert broker.keeps_broker
 
 
-def test_a_connection_too_many_is_rejected_until_one_ends() -> None:
+def test_a_connection_counts_until_its_sockets_are_closed() -> None:
     kit, first = Kit(max_connections=1), Client()
     assert kit.open(first) is not None
-    assert kit.open(Client()) is None
-    assert kit.closed.by_reason == {TOO_MANY_CONNECTIONS: 1}
+    assert kit.connections.room.full
     kit.end(first, "idle")
-    assert kit.open(Client()) is None, "its sockets are still open"
+    assert kit.connections.room.full, "its sockets are still open"
     kit.connections.left(first)
     kit.connections.left(first)
+    assert not kit.connections.room.full
     assert kit.open(Client()) is not None
-    assert kit.open(Client()) is None
+    assert kit.connections.room.full, "it was given back once"
+
+
+def test_a_connection_too_many_of_an_address_is_rejected() -> None:
+    kit = Kit(max_per_address=1)
+    assert kit.connections.enter("10.0.0.1", "10.0.0.1:1")
+    assert not kit.connections.enter("10.0.0.1", "10.0.0.1:2")
+    assert kit.closed.by_reason == {TOO_MANY_CONNECTIONS: 1}
+    kit.connections.abandoned("10.0.0.1")
+    assert kit.connections.enter("10.0.0.1", "10.0.0.1:3")
 
 
 @pytest.mark.parametrize(("node_id", "broker"), [(3, "broker 3"), (None, "bootstrap")])
@@ -234,6 +245,8 @@ def test_a_connection_that_ends_before_it_is_served_leaves_its_turn_to_others() 
 def test_over_tls_connections_are_closed_likewise() -> None:
     kit = Kit(max_connections=10_000)
     waiting = int(RATE + RATE * MAX_WAIT_SECONDS)
+    for _ in range(waiting + MAX_UNSERVED + 5):
+        kit.connections.enter("10.0.0.1", "10.0.0.1:1")
     verdicts = [kit.connections.admit(3, "10.0.0.1", "10.0.0.1:1") for _ in range(waiting + MAX_UNSERVED + 5)]
     assert [verdict is not None and verdict.closes for verdict in verdicts[:-5]] == (
         [False] * waiting + [True] * MAX_UNSERVED
@@ -250,15 +263,15 @@ def test_over_tls_connections_are_closed_likewise() -> None:
 def test_over_tls_a_client_counts_once_and_before_its_handshake() -> None:
     kit = Kit(max_connections=1)
     connections = kit.connections
+    assert connections.enter("10.0.0.1", "10.0.0.1:1")
     assert connections.admit(3, "10.0.0.1", "10.0.0.1:1") is ALLOW
-    assert connections.admit(3, "10.0.0.2", "10.0.0.2:2") is None
-    assert kit.closed.by_reason == {TOO_MANY_CONNECTIONS: 1}
     client = Client(admitted=True)
     connection: Any = client
     assert kit.open(client) is not None
+    assert connections.room.full
     kit.end(client, "idle")
     connections.left(connection)
-    assert connections.admit(3, "10.0.0.2", "10.0.0.2:2") is ALLOW
+    assert not connections.room.full
 
 
 def test_over_tls_the_rate_is_charged_once_and_before_the_handshake() -> None:
@@ -274,6 +287,8 @@ def test_over_tls_the_rate_is_charged_once_and_before_the_handshake() -> None:
 def test_a_failed_handshake_frees_its_place(why: str, counted: dict[str, int]) -> None:
     kit = Kit(max_connections=1)
     for _ in range(2):
+        assert not kit.connections.room.full
+        kit.connections.enter("10.0.0.1", "10.0.0.1:1")
         assert kit.connections.admit(3, "10.0.0.1", "10.0.0.1:1") is not None
         kit.closed.by_reason.clear()
         kit.connections.handshake_failed("10.0.0.1", "10.0.0.1:1", why)

@@ -52,7 +52,7 @@ def test_what_the_metrics_and_the_readiness_page_see() -> None:
     assert (shown.connection_count, shown.brokers_without_port, shown.closed) == (2, 1, {"idle": 3})
     assert shown.usage is shown.traffic.usage
     assert shown.problems() == ["no broker"]
-    assert shown.warnings() == ["a warning", "a warning"], "of the brokers, and of the traffic"
+    assert shown.warnings() == ["a warning"] * 3, "of the brokers, the traffic and the ports"
 
 
 def test_connections_go_on_when_it_stops_listening() -> None:

@@ -1,9 +1,11 @@
 """ListeningSockets: when a port accepts connections."""
 
-import asyncio
 import socket
+from types import SimpleNamespace
 from typing import Any, cast
 
+from proxy.server.listener.acceptor import Room
+from proxy.server.listener.admission import LimitedAdmission, UnlimitedAdmission
 from proxy.server.listener.ports import bind
 from proxy.server.listener.sockets import ListeningSockets
 from proxy.tasks import Tasks
@@ -11,14 +13,15 @@ from proxy.tasks import Tasks
 HOST = "127.0.0.1"
 
 
-def listening(bootstrap: socket.socket | None, tasks: Tasks | None = None) -> ListeningSockets:
+def listening(bootstrap: socket.socket | None, room: Room | None = None) -> ListeningSockets:
+    entry = SimpleNamespace(room=room or UnlimitedAdmission(), accepts_later=lambda: None)
     return ListeningSockets(
         listener="clients",
         bootstrap=bootstrap,
         tls=None,
         handshake_seconds=1.0,
-        connections=cast("Any", None),
-        tasks=tasks or Tasks(),
+        connections=cast("Any", entry),
+        tasks=Tasks(),
     )
 
 
@@ -50,15 +53,24 @@ async def test_nothing_is_opened_after_the_end() -> None:
     assert (bootstrap.fileno(), broker.fileno()) == (-1, -1), "both are closed"
 
 
-async def test_a_port_that_is_bound_at_the_end_is_closed() -> None:
-    """The task that accepts connections begins only after close()."""
+async def test_a_broker_s_port_is_closed_at_the_end() -> None:
     broker = bind(HOST, 0)
-    tasks = Tasks()
-    sockets = listening(None, tasks)
+    sockets = listening(None)
     sockets.serve_broker(3, broker)
+    assert sockets.warnings() == []
     sockets.close()
-    await asyncio.sleep(0)
     assert broker.fileno() == -1
+
+
+async def test_connections_that_wait_for_room_are_a_warning() -> None:
+    admission = LimitedAdmission(1, 0)
+    admission.enter("10.0.0.1")
+    sockets = listening(bind(HOST, 0), room=admission)
+    sockets.open_bootstrap()
+    assert len(sockets.warnings()) == 1
+    admission.leave("10.0.0.1")
+    assert sockets.warnings() == []
+    sockets.close()
 
 
 async def test_a_listener_without_a_bootstrap_port_opens_none() -> None:

@@ -19,6 +19,7 @@ from proxy.relay.requests import Intercepted
 from proxy.security.settings import Tls
 from proxy.security.tls import server_tls
 from proxy.server.connection.connection import Connection
+from proxy.server.listener.admission import UnlimitedAdmission
 from proxy.server.listener.tls_server import TlsServer
 from proxy.tasks import Tasks
 from tests.support.messages.kio_messages import framed, request_frame, request_type
@@ -77,7 +78,20 @@ class Gateway:
     def failed(self, connection: Connection, error: RelayError) -> None:
         pass
 
+    room = UnlimitedAdmission()
+
+    def enter(self, address: str, peer: str) -> bool:
+        assert address == "127.0.0.1"
+        assert peer.startswith("127.0.0.1:")
+        return True
+
+    def abandoned(self, address: str) -> None:
+        raise AssertionError("a handshake has its own end")
+
     def accept_failed(self, error: OSError) -> None:
+        pass
+
+    def accepts_later(self) -> None:
         pass
 
     def ended(self, connection: Connection, reason: str) -> None:
@@ -118,8 +132,16 @@ def run(
         tasks = Tasks()
         with socket.create_server(("127.0.0.1", 0)) as bound:
             bound.setblocking(False)
-            server = TlsServer(gateway, server_tls(settings, ()), bound, seconds, tasks)
-            server.start(3, lambda: Connection(gateway, 3, loop, admitted=True))
+            server = TlsServer(
+                gateway,
+                server_tls(settings, ()),
+                bound,
+                node_id=3,
+                make=lambda: Connection(gateway, 3, loop, admitted=True),
+                seconds=seconds,
+                tasks=tasks,
+            )
+            server.start()
             port = bound.getsockname()[1]
             async with asyncio.timeout(30):
                 done = await loop.run_in_executor(None, client, port)

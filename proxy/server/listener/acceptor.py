@@ -1,0 +1,107 @@
+"""Acceptor: accepts the connections of one listening port, as long as there is room for more.
+
+A connection for which there is no room stays in the port's backlog until another one ends, as with
+max.connections in Kafka. The event loop's own servers cannot stop accepting; without a free descriptor they
+accept connections and close them.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Final, Protocol
+
+ACCEPT_RETRY_SECONDS: Final = 0.5
+"""The pause after a failed accept, which happens when no file descriptor is left: retrying at once would fail
+in a busy loop, and descriptors come back as connections end."""
+ACCEPTED_AT_A_TIME: Final = 16
+"""Connections of one port that are accepted before others have their turn."""
+
+
+class Room(Protocol):
+    """How many connections there is room for."""
+
+    @property
+    def full(self) -> bool:
+        """Whether no connection may be accepted now."""
+
+    def call_with_room(self, call: Callable[[], None]) -> None:
+        """Call once, as soon as there is room again."""
+
+
+class Taker(Protocol):
+    """Takes the connections of a port."""
+
+    def take(self, client: socket.socket, address: str, peer: str) -> None:
+        """Take a connection, and count it. `peer` is the client's address with its port."""
+
+    def accept_failed(self, error: OSError) -> None:
+        """The system cannot accept a connection; the port goes on trying."""
+
+    def accepts_later(self) -> None:
+        """There is no room for more connections."""
+
+
+class Acceptor:
+    """Accepts until close()."""
+
+    def __init__(
+        self,
+        bound: socket.socket,
+        room: Room,
+        taker: Taker,
+    ) -> None:
+        """`bound` listens already."""
+        self._bound: Final = bound
+        self._room: Final = room
+        self._taker: Final = taker
+        self._loop: Final = asyncio.get_running_loop()
+        self._accepting = False
+        self._closed = False
+        self.waits = False
+        """Whether connections wait in the backlog until there is room."""
+
+    def start(self) -> None:
+        """Accept connections, from now on or when there is room."""
+        if self._closed or self._accepting:
+            return
+        if self._room.full:
+            self._wait()
+            return
+        self.waits = False
+        self._accepting = True
+        self._bound.setblocking(False)
+        self._loop.add_reader(self._bound, self._accept)
+
+    def close(self) -> None:
+        """Accept no more connections."""
+        self._stop()
+        self._closed = True
+        self._bound.close()
+
+    def _stop(self) -> None:
+        if self._accepting:
+            self._accepting = False
+            self._loop.remove_reader(self._bound)
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTED_AT_A_TIME):
+            if self._room.full:
+                self._stop()
+                self._wait()
+                return
+            try:
+                client, address = self._bound.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._taker.accept_failed(error)
+                self._stop()
+                self._loop.call_later(ACCEPT_RETRY_SECONDS, self.start)
+                return
+            client.setblocking(False)
+            self._taker.take(client, str(address[0]), f"{address[0]}:{address[1]}")
+
+    def _wait(self) -> None:
+        self.waits = True
+        self._taker.accepts_later()
+        self._room.call_with_room(self.start)
