@@ -40,6 +40,7 @@ from proxy.errors import suggestion
 from proxy.quota.identity import CLIENT_ID, DEFAULT, IP, USER, Identity, QuotaEntity
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.quota import QuotaKey
+from proxy.relay.close_reasons import BrokerUnreachable
 from proxy.relay.intercepted import Intercepted
 from proxy.store.quota_store import ClientQuotaAlteration, QuotaStore, StoreOff, StoreUnavailable
 
@@ -112,17 +113,19 @@ class ClientQuotas:
 
     async def alter(self, request: Intercepted, rights: Rights) -> bytes:
         """Make the changes of AlterClientQuotas; return the frame that answers it."""
-        allowed = await rights.may_alter()
+        error: Result | None = None
+        try:
+            if not await rights.may_alter():
+                error = (ErrorCode.cluster_authorization_failed, MAY_NOT)
+        except BrokerUnreachable as unreachable:
+            error = (ErrorCode.request_timed_out, str(unreachable))
         header = request.header
         flexible = header.api_version >= ALTER_CLIENT_QUOTAS.flexible_from
         reader = open_request(header, request.frame, flexible)
         yielder = Yielder()
         entries, too_many = await read_alterations(reader, flexible, yielder)
         validate_only = read_validate_only(reader, flexible)
-        error = None
-        if not allowed:
-            error = (ErrorCode.cluster_authorization_failed, MAY_NOT)
-        elif too_many:
+        if error is None and too_many:
             error = (ErrorCode.policy_violation, TOO_MANY_CHANGES)
         results, changes = await self._check_all(entries, error, yielder)
         failure = await self._store_all(list(changes.values()), request.exchange.client, validate_only)

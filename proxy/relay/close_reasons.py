@@ -29,3 +29,10 @@ class RelayError(Exception):
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
         self.reason: Final = reason
+
+
+class BrokerUnreachable(RelayError):
+    """The broker cannot be reached. The connection goes on if the proxy can respond itself."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(BROKER_UNAVAILABLE, text)

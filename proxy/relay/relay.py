@@ -192,6 +192,12 @@ class Relay:
         self._requests.ask(exchange, frame, now)
         return self._finish()
 
+    @property
+    def answers_alone(self) -> bool:
+        """Whether the only response that is due is the proxy's own, to an intercepted request."""
+        first = self._in_flight.first
+        return first is not None and first.local and first.next is None
+
     def answer(
         self,
         exchange: Exchange,

@@ -52,7 +52,7 @@ from proxy.admin.yielder import Yielder
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
-from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, BrokerUnreachable, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.store.quota_store import ConfigChange
 from proxy.wire.errors import ProtocolError
@@ -138,6 +138,16 @@ class ResourceConfigs:
         """Return the frame that answers AlterConfigs or IncrementalAlterConfigs."""
         yielder = Yielder()
         request = await read_alter_request(intercepted.header, intercepted.frame, yielder)
+        try:
+            return await self._alter(request, broker, intercepted.exchange.client, yielder)
+        except BrokerUnreachable as error:
+            code = ErrorCode.request_timed_out
+            keys = dict.fromkeys(resource.key for resource in request.resources)
+            return write_alter_response(
+                request, [write_result(request, key, code, str(error)) for key in keys], 0
+            )
+
+    async def _alter(self, request: AlterRequest, broker: Broker, who: Identity, yielder: Yielder) -> bytes:
         times = Counter(resource.key for resource in request.resources)
         planned = [self._plan(request, resource, times[resource.key] == 1) for resource in request.resources]
         planned = self._without_conflicts(request, await _allowed(request, planned, broker.rights))
@@ -156,7 +166,7 @@ class ResourceConfigs:
             for resource in accepted
             if resource.local
         ]
-        failures = await self._store_changes(request, accepted, broker, intercepted.exchange.client)
+        failures = await self._store_changes(request, accepted, broker, who)
         failed = {failure.key for failure in failures}
         results = [result for result in results if result.key not in failed] + failures
         return write_alter_response(request, results, throttle_time_ms)

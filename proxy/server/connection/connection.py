@@ -12,12 +12,12 @@ from typing import Final, cast, final
 from proxy.errors import UpstreamUnavailable
 from proxy.relay.close_reasons import (
     BROKER_CLOSED,
-    BROKER_UNAVAILABLE,
     CLIENT_CLOSED,
     CLIENT_PROTOCOL_ERROR,
     CONNECTION_RATE,
     DRAIN_TIMEOUT,
     DRAINED,
+    BrokerUnreachable,
     RelayError,
 )
 from proxy.relay.intercepted import Intercepted
@@ -260,9 +260,20 @@ class Connection(BrokerEvents):
             await self._host.connect(self, broker)
         except UpstreamUnavailable as error:
             self._broker.failed()
-            if not self._reroute():
-                self.fail(RelayError(BROKER_UNAVAILABLE, str(error)))
+            unreachable = BrokerUnreachable(str(error))
+            if not self._reroute() and not self._leave_question(unreachable):
+                self.fail(unreachable)
                 self._leave()
+
+    def _leave_question(self, unreachable: BrokerUnreachable) -> bool:
+        """Leave the response to whoever asks the broker something; returns whether anybody does."""
+        question = self._question
+        relay = self._relay
+        if self._over or relay is None or question is None or question.done() or not relay.answers_alone:
+            return False
+        self._pause(CONNECTING, False)
+        question.set_exception(unreachable)
+        return True
 
     def _reroute(self) -> bool:
         """Start again with another broker, and with its quotas; returns whether there is one."""

@@ -1,6 +1,7 @@
 """Who may what, for tests of requests about quotas."""
 
 from proxy.admin.authority import Rights
+from proxy.relay.close_reasons import BrokerUnreachable
 
 
 class FixedRights(Rights):
@@ -22,3 +23,16 @@ class FixedRights(Rights):
 
     async def may_as_judged(self) -> bool:
         return self._as_judged
+
+
+class UnknownRights(FixedRights):
+    """The broker, which knows the rights, cannot be reached."""
+
+    async def may_describe(self) -> bool:
+        raise BrokerUnreachable("broker 1 is unreachable")
+
+    async def may_alter(self) -> bool:
+        raise BrokerUnreachable("broker 1 is unreachable")
+
+    async def may_as_judged(self) -> bool:
+        raise BrokerUnreachable("broker 1 is unreachable")

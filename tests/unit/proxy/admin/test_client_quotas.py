@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.admin.authority import Rights
 from proxy.admin.client_quotas import EXPIRES_AT_MS, ClientQuotas
 from proxy.admin.messages.client_quotas import MAX_CHANGES
 from proxy.quota.identity import DEFAULT, QuotaEntity
@@ -20,7 +21,7 @@ from tests.support.messages.client_quotas import ANY, DEFAULT_NAME, EXACT, alter
 from tests.support.messages.kio_messages import framed, read_frame, request_frame, response_type
 from tests.support.messages.mutations import ADDRESS, intercepted
 from tests.support.stories.memory_store import MemoryLog, Wall, memory_store
-from tests.support.stories.rights import FixedRights
+from tests.support.stories.rights import FixedRights, UnknownRights
 
 KEYS = [
     QuotaKey("producer_byte_rate", LONG),
@@ -47,12 +48,13 @@ class Kit:
         self.log: MemoryLog
         self.store, self.log = memory_store({}, wall=self.wall)
         self.version = version
+        self.rights: Rights = FixedRights()
         self._apis = ClientQuotas(self.store, KEYS)
 
     async def send(self, request: Any) -> Any:
         given_out = intercepted(request_frame(request), ADMIN)
         handle = self._apis.alter if request.__api_key__ == ALTER_CLIENT_QUOTAS else self._apis.describe
-        frame = await handle(given_out, FixedRights())
+        frame = await handle(given_out, self.rights)
         return read_frame(response_type(request.__api_key__, self.version), frame)
 
     async def alter(self, *entries: tuple[Parts, Ops], validate_only: bool = False) -> list[Any]:
@@ -102,6 +104,14 @@ async def test_alter_and_describe(kit: Kit, parts: Parts, entity: QuotaEntity) -
     assert shown[1] == {RATE: 1024.0}
     [(_, setting)] = kit.log.records
     assert (setting.by, setting.client_id, setting.origin) == (ADMIN, "client", ADDRESS)
+
+
+async def test_nothing_changes_while_the_broker_cannot_be_reached(kit: Kit) -> None:
+    """The client tries again; the connection goes on."""
+    kit.rights = UnknownRights()
+    results = await kit.alter(([("user", "a")], [(RATE, 1.0)]), ([("user", "b")], [(RATE, 2.0)]))
+    assert [result.error_code for result in results] == [ErrorCode.request_timed_out] * 2
+    assert kit.log.records == []
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "::1", "localhost", None, "10.0.0.0/8"])

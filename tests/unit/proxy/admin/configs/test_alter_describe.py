@@ -10,7 +10,7 @@ from proxy.admin.configs.store import ConfigsStore
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
 from proxy.quota.limits.resources import ConfigResource
-from proxy.relay.close_reasons import RelayError
+from proxy.relay.close_reasons import BrokerUnreachable, RelayError
 from proxy.store.quota_store import StoreUnavailable
 from proxy.wire.errors import Malformed
 from tests.support.messages.configs import (
@@ -75,6 +75,21 @@ class TestIncremental:
         frame = request_frame(request)
         await kit.alter(request)
         assert kit.broker.frames == [frame]
+        assert kit.configs == {}
+
+    @pytest.mark.parametrize("name", [RATE, THEIRS])
+    async def test_nothing_changes_while_the_broker_cannot_be_reached(self, name: str) -> None:
+        kit = Kit()
+
+        def unreachable(_: Any) -> Any:
+            raise BrokerUnreachable("broker 1 is unreachable")
+
+        kit.broker.respond = unreachable
+        done = await kit.set((T, [(name, SET, "5")]), (U, [(name, SET, "6")]))
+        assert [(key, code) for key, code, _ in done] == [
+            (T, ErrorCode.request_timed_out),
+            (U, ErrorCode.request_timed_out),
+        ]
         assert kit.configs == {}
 
     async def test_delete_with_and_without_a_value(self) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from proxy.relay.close_reasons import RelayError
+from proxy.errors import UpstreamUnavailable
+from proxy.relay.close_reasons import BrokerUnreachable, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
@@ -35,6 +36,7 @@ class ConnectionHost:
         self.ended_with: list[str] = []
         self.tasks: list[asyncio.Task[Any]] = []
         self.broker: asyncio.Transport | None = None
+        self.unreachable = False
         self._work = work
         self._broker_port = broker_port
 
@@ -51,6 +53,8 @@ class ConnectionHost:
         self.tasks.append(asyncio.get_running_loop().create_task(work))
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        if self.unreachable:
+            raise UpstreamUnavailable("broker 1 is gone")
         loop = asyncio.get_running_loop()
         self.broker, _ = await loop.create_connection(lambda: broker, "127.0.0.1", self._broker_port)
 
@@ -177,6 +181,33 @@ async def test_who_asks_is_cancelled_when_the_broker_goes() -> None:
         await asyncio.wait([asking])
         assert asking.cancelled()
         assert stage.owner.ended_with == ["broker_closed"]
+
+
+async def ask_or_say_why_not(connection: Connection, request: Intercepted) -> None:
+    try:
+        await ask_and_response(connection, request)
+    except BrokerUnreachable as error:
+        connection.answer(request, responded(7, str(error).encode()))
+
+
+async def test_who_asks_responds_though_the_broker_cannot_be_reached() -> None:
+    async with asyncio.timeout(20), Stage(ask_or_say_why_not) as stage:
+        stage.owner.unreachable = True
+        stage.writer.write(opaque(7, OWN))
+        assert await stage.receive() == responded(7, b"broker 1 is gone")
+        stage.owner.unreachable = False
+        stage.writer.write(opaque(7, OWN))
+        await stage.broker.wait_for(QUESTION)
+        stage.broker.send(responded(7, b"no"))
+        assert await stage.receive() == responded(7, b"nono")
+
+
+async def test_a_request_that_nobody_else_can_respond_to_ends_the_connection() -> None:
+    async with asyncio.timeout(20), Stage(ask_or_say_why_not) as stage:
+        stage.owner.unreachable = True
+        stage.writer.write(opaque(8, OTHER) + opaque(7, OWN))
+        assert await stage.reader.read() == b""
+        assert stage.owner.ended_with == ["broker_unavailable"]
 
 
 async def ask_when_it_is_over(connection: Connection, request: Intercepted) -> None:
