@@ -3,10 +3,18 @@
 from typing import Final, final
 
 from proxy.relay.exchange import Exchange
+from proxy.wire.api_keys import DESCRIBE_CLIENT_QUOTAS
 from proxy.wire.apis import RequestHeader
 
 MAX_INTERCEPTED_REQUEST_BYTES: Final = 16 << 20
 """An intercepted request is buffered whole: a hundred thousand quotas at once fit."""
+MAX_DESCRIBE_BYTES: Final = 1 << 20
+"""The same for DescribeClientQuotas, whose filter has a component for each of three types of entity."""
+
+
+def max_request_bytes(api_key: int) -> int:
+    """The size of the largest request that is intercepted."""
+    return MAX_DESCRIBE_BYTES if api_key == DESCRIBE_CLIENT_QUOTAS else MAX_INTERCEPTED_REQUEST_BYTES
 
 
 @final

