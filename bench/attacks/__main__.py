@@ -7,9 +7,8 @@ and how many times the calm ones they are. With --native the same is measured wi
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -18,7 +17,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.attacks.attacker import attacking
 from bench.attacks.catalogue import ATTACKS, Target
-from bench.attacks.neighbour import Latencies, Neighbour, latencies
+from bench.attacks.neighbour import Neighbour, latencies
+from bench.attacks.report import NATIVE, PROXY, Measured, report
 from bench.page import Page
 from bench.peers.tls import make_certificate
 from proxy.demo.embedded_kafka import EmbeddedKafka
@@ -26,24 +26,7 @@ from proxy.demo.embedded_proxy import EmbeddedProxy
 from proxy.demo.ports import free_port_range
 
 TOPIC: Final = "attacked"
-MAX_RATIO: Final = 1.5
-MAX_MS: Final = 50.0
-"""The target: p99 of at most MAX_RATIO times the calm one, and never more than MAX_MS."""
 WARM_UP_SECONDS: Final = 3.0
-NATIVE: Final = "Kafka"
-PROXY: Final = "proxy"
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One attack on one target."""
-
-    attack: str
-    target: str
-    calm: Latencies
-    attacked: Latencies
-    responses: int
-    ends: int
 
 
 def measure(name: str, where: str, target: Target, seconds: float, rounds: int) -> Measured:
@@ -62,26 +45,6 @@ def measure(name: str, where: str, target: Target, seconds: float, rounds: int) 
                 ends += done.ends.value
             neighbour.measure(WARM_UP_SECONDS / 3)
     return Measured(name, where, latencies(calm), latencies(attacked), responses, ends)
-
-
-def report(figures: Sequence[Measured]) -> list[str]:
-    """Format the figures as Markdown."""
-    lines = [
-        "| attack | on | calm p99 ms | p99 ms | x calm | longest ms | responses | ends |",
-        "|---|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    missed = []
-    for one in figures:
-        ratio = one.attacked.p99 / one.calm.p99
-        lines.append(
-            f"| {one.attack} | {one.target} | {one.calm.p99:.1f} | {one.attacked.p99:.1f} | {ratio:.2f} "
-            f"| {one.attacked.longest:.1f} | {one.responses} | {one.ends} |"
-        )
-        if one.target == PROXY and (ratio > MAX_RATIO or one.attacked.longest > MAX_MS):
-            missed.append(one.attack)
-    target = f"p99 of at most {MAX_RATIO} times the calm one, and no latency over {MAX_MS:.0f} ms"
-    lines += ["", f"- {target}: " + (f"missed by {', '.join(missed)}" if missed else "met")]
-    return lines
 
 
 @contextmanager

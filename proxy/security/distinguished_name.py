@@ -6,6 +6,7 @@ their object identifier, with the value's DER in hexadecimal: an e-mail address 
 `1.2.840.113549.1.9.1=#16…`. Beyond the RFC, Java escapes `=` and `#` at any position.
 """
 
+import re
 from typing import Final
 
 from proxy.security.der import Attribute, Name, Value
@@ -21,15 +22,12 @@ KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-CHARSETS: Final = {
-    0x0C: "utf-8",  # UTF8String
-    0x13: "ascii",  # PrintableString
-    0x14: "utf-8",  # T61String
-    0x16: "ascii",  # IA5String
-    0x1B: "ascii",  # GeneralString
-    0x1E: "utf-8",  # BMPString: UTF-16, but Java decodes it as UTF-8
-}
-"""How Java decodes the string types that it shows as text, by tag."""
+STRINGS: Final = frozenset([0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E])
+"""The types that Java shows as text, by tag: UTF8String, PrintableString, T61String, IA5String, GeneralString
+and BMPString. It decodes all of them as UTF-8, even BMPString, which is UTF-16.
+"""
+_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_REPLACEMENT: Final = "\ufffd".encode()
 ESCAPED: Final = frozenset(',=+<>#;"\\')
 
 
@@ -40,14 +38,14 @@ def spell(name: Name) -> str:
 
 def _spell_attribute(attribute: Attribute) -> str:
     keyword = KEYWORDS.get(attribute.type)
-    charset = CHARSETS.get(attribute.value.tag)
-    if keyword is None or charset is None:
+    if keyword is None or attribute.value.tag not in STRINGS:
         return f"{keyword or attribute.type}=#{attribute.value.encoded.hex()}"
-    return f"{keyword}={_escape(_text(attribute.value, charset))}"
+    return f"{keyword}={_escape(_text(attribute.value))}"
 
 
-def _text(value: Value, charset: str) -> str:
-    return value.content.decode(charset, errors="replace")
+def _text(value: Value) -> str:
+    """Decode a string. Java replaces an encoded surrogate by one character, Python each of its bytes."""
+    return _SURROGATE.sub(_REPLACEMENT, value.content).decode(errors="replace")
 
 
 def _escape(text: str) -> str:

@@ -17,6 +17,11 @@ from typing import Final
 _RULE: Final = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(?:.*?)"
 _SPLITTER: Final = re.compile(rf"\s*(?P<rule>{_RULE})\s*(?:,\s*|$)")
 _PARSER: Final = re.compile(_RULE)
+_DOT: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\.", re.S)
+"""A dot, or what it is no dot in: an escape or a class."""
+_NO_TERMINATOR: Final = "[^\\n\\r\\u0085\\u2028\\u2029]"
+_MATCHES_LINES: Final = re.compile(r"\(\?[a-zA-Z]*s")
+"""The flag with which a dot matches every character."""
 _REFERENCE: Final = re.compile(r"\$(\d+)")
 _STEP: Final = re.compile(r"\\(?P<literal>.)|\$\{(?P<name>\w+)\}|\$(?P<number>\d+)|(?P<text>[^\\$]+)", re.S)
 
@@ -77,10 +82,21 @@ def _parse(text: str) -> MappingRule | None:
     if found[2] is None:
         return None
     try:
-        pattern = re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", found[2]), re.ASCII)
+        pattern = re.compile(_python(found[2]), re.ASCII)
     except re.error as error:
         raise ValueError(f"invalid regular expression {found[2]!r}: {error}") from error
     return MappingRule(pattern, found[3], found[4])
+
+
+def _python(pattern: str) -> str:
+    """Translate a Java regular expression: the names of groups, and what a dot matches.
+
+    A dot matches no line terminator, of which Java has five and Python one.
+    """
+    named = re.sub(r"\(\?<(?![=!])", "(?P<", pattern)
+    if _MATCHES_LINES.search(named):
+        return named
+    return _DOT.sub(lambda found: _NO_TERMINATOR if found[0] == "." else found[0], named)
 
 
 def _escape_missing_groups(replacement: str, groups: int) -> str:

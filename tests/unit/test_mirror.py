@@ -58,6 +58,7 @@ UNTESTED: Final[Mapping[str, str]] = {
     "proxy/server/malloc.py": "sets two options of the C library",
     "pipeline/errors.py": "one exception",
     "bench/__main__.py": "make bench runs it",
+    "bench/attacks/__main__.py": "it measures a real Kafka for minutes; its parts are tested",
     "bench/peers/tls.py": "make bench runs it",
     "bench/pipeline/__main__.py": "make bench runs it",
     "bench/pipeline/generate.py": "make bench runs it",

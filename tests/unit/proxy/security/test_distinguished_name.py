@@ -91,6 +91,14 @@ def test_kinds_of_strings() -> None:
     assert named([("CN", T61, b"t61 \xfc")]) == "CN=t61 \ufffd"
     assert named([("CN", BMP, b"\0b\0m")]) == r"CN=\00b\00m"
     assert named([("CN", UTF8, b"bad\xff")]) == "CN=bad\ufffd"
+    # Two names that are not ASCII are two names, of whatever type.
+    assert named([("CN", PRINTABLE, "m\u00fc".encode())]) == "CN=m\u00fc"
+    assert named([("CN", IA5, "m\u00f6".encode())]) == "CN=m\u00f6"
+
+
+def test_a_surrogate_is_one_character() -> None:
+    assert named([("CN", UTF8, b"a\xed\xa0\x80b\xed\xb0")]) == "CN=a\ufffdb\ufffd"
+    assert named([("CN", UTF8, b"a\xed\xa0b\xed\x9f\xbf")]) == "CN=a\ufffdb\ud7ff"
 
 
 def test_no_name() -> None:

@@ -67,3 +67,28 @@ def test_no_principal(rules: str, name: str) -> None:
 def test_rejected(rules: str) -> None:
     with pytest.raises(ValueError, match=r"rule|expression"):
         MappingRules(rules)
+
+
+@pytest.mark.parametrize("terminator", ["\n", "\r", "\u0085", "\u2028", "\u2029"])
+def test_a_dot_matches_no_line_terminator(terminator):
+    rules = MappingRules(r"RULE:^CN=(.*?),.*$/$1/,DEFAULT")
+    name = f"CN=alice,O=x{terminator}"
+    assert rules.principal(name) == name
+    assert MappingRules(r"RULE:(?s)^CN=(.*?),.*$/$1/").principal(name) == "alice"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "principal"),
+    [
+        (r"CN=a\.b", "CN=a.b", "match"),
+        (r"CN=a\.b", "CN=axb", "none"),
+        (r"CN=[.]", "CN=.", "match"),
+        (r"CN=[.]", "CN=x", "none"),
+        (r"CN=[^.]", "CN=\n", "match"),
+        (r"CN=[]\].]", "CN=.", "match"),
+        (r"CN=\[.", "CN=[x", "match"),
+        (r"CN=(?<name>.)", "CN=x", "match"),
+    ],
+)
+def test_what_is_a_dot(pattern, name, principal):
+    assert MappingRules(f"RULE:^{pattern}$/match/,RULE:(?s)^.*$/none/").principal(name) == principal

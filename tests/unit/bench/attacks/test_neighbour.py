@@ -1,0 +1,29 @@
+import socket
+
+import pytest
+
+from bench.attacks.neighbour import Latencies, Neighbour, latencies
+from tests.unit.bench.attacks.conftest import produced
+
+
+def test_the_neighbour_measures(broker: int) -> None:
+    with Neighbour(broker, "topic") as neighbour:
+        found = neighbour.measure(0.1)
+    assert 2 <= len(found) <= 30
+    assert all(seconds > 0.0 for seconds in found)
+
+
+def test_a_batch_that_is_not_written() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        Neighbour(listening.getsockname()[1], "topic") as neighbour,
+    ):
+        client, _ = listening.accept()
+        client.sendall(produced(6))
+        with pytest.raises(RuntimeError, match="error 6"):
+            neighbour.produce()
+        client.close()
+
+
+def test_latencies() -> None:
+    assert latencies([0.001] * 99 + [0.5]) == Latencies(100, 1.0, pytest.approx(5.99), 500.0)
