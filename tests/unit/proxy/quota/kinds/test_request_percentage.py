@@ -27,11 +27,11 @@ def quota_of(configured):
     return quota
 
 
-def charge(quota, seconds, now=0.0, api_key=METADATA, max_wait_ms=0, replica_id=-1):
-    request = RequestView(api_key, 9, 1, "c", 100)
+def charge(quota, seconds, now=0.0, api_key=METADATA, max_wait_ms=0, replica_id=-1, size=0, response_size=0):
+    request = RequestView(api_key, 9, 1, "c", size)
     request.max_wait_ms = max_wait_ms
     request.replica_id = replica_id
-    response = ResponseView(9, True, 100)
+    response = ResponseView(9, True, response_size)
     response.service_seconds = seconds
     return quota.charge(request, response, WHO, now)
 
@@ -105,6 +105,23 @@ COUNTED = [
 def test_a_wait_that_the_client_requested_is_not_charged(api_key, max_wait_ms, seconds, counted):
     quota = quota_of(limits(algorithm=WINDOW))
     charge(quota, seconds, 0.0, api_key, max_wait_ms)
+    assert used(quota) == pytest.approx(counted * 100)
+
+
+@pytest.mark.parametrize(
+    ("api_key", "size", "response_size", "counted"),
+    [
+        (FETCH, 8 << 20, 0, 0.010 + 0.2e-6 * (8 << 20)),
+        (FETCH, 100, 50 << 20, 0.010 + 20e-6 + 1e-9 * (50 << 20)),
+        (SHARE_FETCH, 1 << 20, 0, 0.010 + 0.2e-6 * (1 << 20)),
+        (SYNC_GROUP, 1 << 20, 0, 0.010 + 0.2e-6 * (1 << 20)),
+        (FETCH, 64 << 20, 0, 5.0),
+    ],
+)
+def test_a_long_max_wait_does_not_hide_the_work_of_a_large_request(api_key, size, response_size, counted):
+    """A fetch of 300,000 partitions with a max_wait_ms of a minute keeps the broker busy for seconds."""
+    quota = quota_of(limits(algorithm=WINDOW))
+    charge(quota, 5.0, 0.0, api_key, 60_000, size=size, response_size=response_size)
     assert used(quota) == pytest.approx(counted * 100)
 
 
