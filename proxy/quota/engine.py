@@ -5,6 +5,7 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
+from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import NO_EXEMPTIONS, UNLIMITED
@@ -41,6 +42,9 @@ class QuotaEngine:
         self._omitting: list[Quota] = []
         self.omits = False
         """Whether any quota may omit partitions of fetches."""
+        self._limiting_fetches: list[Quota] = []
+        self.limits_fetches = False
+        """Whether any quota may limit what a consumer's fetch brings."""
         self.generation = 0
         """Incremented by configure(). The results of may_omit() are valid for one generation."""
         self._rejecting: list[Quota] = []
@@ -60,6 +64,8 @@ class QuotaEngine:
         ]
         self._omitting = [quota for quota in self._active if quota.omits]
         self.omits = len(self._omitting) > 0
+        self._limiting_fetches = [quota for quota in self._active if quota.limits_fetches]
+        self.limits_fetches = len(self._limiting_fetches) > 0
         self.generation += 1
         intercepting = [quota for quota in self._active if quota.intercepts]
         self._intercepted = frozenset([key for quota in intercepting for key in quota.api_keys])
@@ -150,6 +156,43 @@ class QuotaEngine:
     def review(self, debt: Debt, now: float) -> float:
         """Return when a debt is paid under the limits in force; at most `now` if nothing is owed."""
         return now if self._exemptions.exempt(debt.who) else debt.review(now)
+
+    def grant(
+        self, request: RequestView, who: Identity, last: FetchGrant | None, now: float
+    ) -> FetchGrant | None:
+        """What the quotas allow a consumer's Fetch or ShareFetch; None if there is no limit.
+
+        `last`: that of the connection's last fetch.
+        """
+        if request.replica_id >= 0 or self._exemptions.exempt(who):
+            return None
+        grant = FetchGrant(last)
+        for quota in self._limiting_fetches:
+            quota.limit_fetch(request, who, grant, now)
+        grant.begin()
+        return grant if grant.any else None
+
+    def withholds(
+        self, request: RequestView, response: ResponseView, who: Identity, grant: FetchGrant, now: float
+    ) -> bool:
+        """Whether a client gets an empty response to its Fetch instead of this one, which is not charged."""
+        for quota in self._limiting_fetches:
+            bucket = quota.withholds(request, response.items, who, grant, now)
+            if bucket is not None:
+                grant.longest = bucket
+                return True
+        return grant.withholds(now)
+
+    def count_wait(
+        self, request: RequestView, who: Identity, grant: FetchGrant, seconds: float, until: float
+    ) -> None:
+        """Count that a fetch has waited, or will wait, for its grant."""
+        bucket = grant.longest
+        if bucket is None or seconds <= 0.0:
+            return
+        bucket.count_throttle(seconds, 1, until)
+        if who.usage is not None:
+            who.usage.count_throttle(request.api_key, bucket.quota, seconds, 1)
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         """Whether any quota may omit this partition from this client's fetches."""

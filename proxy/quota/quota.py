@@ -7,6 +7,7 @@ from typing import Final, final
 from mypy_extensions import mypyc_attr
 
 from proxy.quota.cluster_view import ClusterView
+from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
@@ -64,6 +65,8 @@ class Quota:
         """The broker that it belongs to; -1 if brokers share it."""
         self.omits = False
         """Whether it may omit partitions of fetches: see proxy.quota.fetch_plan. configure() sets it."""
+        self.limits_fetches = False
+        """Whether limit_fetch() does anything. configure() sets it."""
         self.rejects = False
         """Whether it may reject partitions of Produce requests. configure() sets it, and then adds Produce to
         item_api_keys.
@@ -101,6 +104,17 @@ class Quota:
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         """Charge a response of the broker, before it is forwarded."""
         return ALLOW
+
+    def limit_fetch(self, request: RequestView, who: Identity, grant: FetchGrant, now: float) -> None:
+        """Add the buckets to which the response to a consumer's Fetch or ShareFetch will be charged."""
+
+    def withholds(
+        self, request: RequestView, items: list[Item], who: Identity, grant: FetchGrant, now: float
+    ) -> Bucket | None:
+        """A bucket of a Fetch response's items that was not known to limit_fetch(), and has no bytes for
+        them: the client gets an empty response. None if there is none.
+        """
+        return None
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         """Whether, under the current limits, it may ever omit this partition from this client's fetches.

@@ -1,29 +1,24 @@
-"""Verdict: how long the quotas make a client wait for one request, and how many bytes they allow it."""
+"""Verdict: how long the quotas make a client wait."""
 
 from typing import Final, final
 
 from proxy.quota.measure.bucket import Bucket
 
-NO_BOUND: Final = -1
-
 
 @final
 class Verdict:
-    """A wait, a bound, or both. Immutable."""
+    """A wait. Immutable."""
 
-    __slots__ = ("bucket", "closes", "max_bytes", "throttle_seconds")
+    __slots__ = ("bucket", "closes", "throttle_seconds")
 
     def __init__(
         self,
         throttle_seconds: float = 0.0,
-        max_bytes: int = NO_BOUND,
         bucket: Bucket | None = None,
         closes: bool = False,
     ) -> None:
         self.throttle_seconds: Final = throttle_seconds
         """How long the client waits, from the `now` of the call."""
-        self.max_bytes: Final = max_bytes
-        """The most bytes that the response may have; NO_BOUND if no quota bounds it."""
         self.bucket: Final = bucket
         """The bucket that the verdict comes from: of several, the one with the longest wait."""
         self.closes: Final = closes
@@ -31,11 +26,11 @@ class Verdict:
 
 
 ALLOW: Final = Verdict()
-"""No wait and no bound. It is one object, so that the engine can test for it by identity."""
+"""No wait. It is one object, so that the engine can test for it by identity."""
 
 
 def combine(first: Verdict, second: Verdict) -> Verdict:
-    """Combine two verdicts: the longest wait with its bucket, and the least max_bytes.
+    """Combine two verdicts: the longest wait with its bucket.
 
     On a tie the second one's bucket counts, as in KafkaApis: it attributes the throttle time to the bandwidth
     quota only if that is longer than the request quota's, whose kind the engine asks later.
@@ -47,15 +42,6 @@ def combine(first: Verdict, second: Verdict) -> Verdict:
     longest = first if first.throttle_seconds > second.throttle_seconds else second
     return Verdict(
         longest.throttle_seconds,
-        _least(first.max_bytes, second.max_bytes),
         longest.bucket,
         first.closes or second.closes,
     )
-
-
-def _least(first: int, second: int) -> int:
-    if first == NO_BOUND:
-        return second
-    if second == NO_BOUND:
-        return first
-    return min(first, second)

@@ -1,6 +1,6 @@
-"""Bounds: how much a fetch may bring."""
+"""Bounds: how much a fetch may bring, and how long it may take."""
 
-from proxy.wire.edit import Edit, i32
+from proxy.wire.edit import Edit, i32, insert
 from proxy.wire.views import RequestView
 
 
@@ -17,3 +17,10 @@ def lower_max_bytes(view: RequestView, max_bytes: int) -> None:
         view.edits.append(Edit(view.min_bytes_at, view.min_bytes_at + 4, i32(max_bytes)))
     view.edits.append(Edit(view.max_bytes_at, view.max_bytes_at + 4, i32(max_bytes)))
     view.bounded = True
+
+
+def lower_max_wait(view: RequestView, max_wait_ms: int) -> None:
+    """Let the broker respond no later than this."""
+    if view.max_wait_ms > max_wait_ms:
+        view.max_wait_ms = max_wait_ms
+        insert(view.edits, Edit(view.min_bytes_at - 4, view.min_bytes_at, i32(max_wait_ms)))

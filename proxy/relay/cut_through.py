@@ -28,6 +28,10 @@ class CutThrough:
         """None if the proxy does not read the frame."""
         self.settled = False
         """Whether the quotas have charged its size."""
+        self.at_start = True
+        """Whether no part after the first has come."""
+        self.withheld = False
+        """Whether the client has got another response instead of it."""
         self.uncounted = 0
         """Bytes of the frame that are in nobody's usage yet."""
         self._start: Final = reader.mark()
@@ -55,7 +59,7 @@ class CutThrough:
     @property
     def forwardable(self) -> int:
         """How many of the next bytes the proxy need not see; MAX_FORWARDABLE if that is all."""
-        if self._waiting:
+        if self._waiting or self.withheld:
             return 0
         view = self.view
         if view is None or view.cursor.done:
@@ -77,6 +81,7 @@ class CutThrough:
 
     def feed(self, pieces: list[bytes]) -> None:
         """Take the next part of the frame; reading goes on before the step that ran out of bytes."""
+        self.at_start = False
         self._waiting.extend(pieces)
         view = self.view
         if view is None or view.cursor.done:

@@ -6,6 +6,7 @@ from mypy_extensions import i64 as native
 from mypy_extensions import mypyc_attr
 
 from proxy.quota.client_ids import represented
+from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.usage import ClientUsage
 from proxy.relay.traffic import Bytes, Traffic
@@ -54,6 +55,8 @@ class Exchange:
         "client",
         "correlation_id",
         "delayed_until",
+        "full_fetch",
+        "grant",
         "local",
         "local_response",
         "next",
@@ -62,6 +65,7 @@ class Exchange:
         "sent_at",
         "streams",
         "throttled_until",
+        "withheld",
     )
 
     def __init__(
@@ -96,6 +100,12 @@ class Exchange:
         """The earliest time at which the local response may leave, even in its turn."""
         self.throttled_until = 0.0
         """Until when the request mutes its client."""
+        self.grant: FetchGrant | None = None
+        """A consumer's fetch: what its quotas allow it; None if no quota limits it."""
+        self.full_fetch = True
+        """Of such a fetch: whether it names all its partitions."""
+        self.withheld = False
+        """Of such a fetch: whether the client gets an empty response instead of the broker's."""
         self.sent_at = 0.0
         """When the whole request had been sent to the broker."""
 

@@ -15,7 +15,7 @@ BUFFERING: Final = 1
 CUTTING_THROUGH: Final = 2
 """Both directions: a large frame is forwarded while it arrives."""
 FETCH_WAITING: Final = 3
-"""Requests: nothing is left of a fetch, so it waits; no request behind it is read."""
+"""Requests: a fetch waits for its quotas; no request behind it is read."""
 CLOSING: Final = 4
 """Requests: the connection ends as soon as the client is no longer muted."""
 COLLECTING: Final = 5
@@ -42,8 +42,8 @@ REQUEST_TRANSITIONS: Final[Transitions] = {
     (BUFFERING, READING): "the request is whole",
     (READING, CUTTING_THROUGH): "part of any other large request",
     (CUTTING_THROUGH, READING): "the request's last byte",
-    (READING, FETCH_WAITING): "quotas omit every partition of a fetch",
-    (FETCH_WAITING, READING): "a partition may be fetched, or the fetch is answered",
+    (READING, FETCH_WAITING): "quotas have no bytes for a fetch, or omit every partition of it",
+    (FETCH_WAITING, READING): "the fetch is forwarded or answered",
     (READING, CLOSING): "a quota rejects a Produce request with acks=0",
 }
 RESPONSE_TRANSITIONS: Final[Transitions] = {

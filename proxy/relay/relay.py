@@ -153,6 +153,8 @@ class Relay:
     def _responses_read(self, now: float) -> RelayOutput:
         if self._authentication is not None:
             self._take_login(self._authentication)
+        if self._requests.awaits_response:
+            self._requests.wake(now)
         if self._requests.unfinished:
             # There may have been no room for it among the requests in flight.
             self._read_requests(now)

@@ -6,7 +6,6 @@ from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.relay.bounds import lower_max_bytes
 from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
@@ -29,7 +28,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.produce_gate import ProduceGate
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import reject_version
-from proxy.wire.api_keys import FETCH, METADATA, PRODUCE
+from proxy.wire.api_keys import FETCH, METADATA, PRODUCE, SHARE_FETCH
 from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.cursor import HEAD, Cursor
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
@@ -131,6 +130,11 @@ class Requests:
         return self._fetch_gate.wake_at if self._mode == FETCH_WAITING else 0.0
 
     @property
+    def awaits_response(self) -> bool:
+        """Whether a fetch waits for a response that is there now: wake() is due."""
+        return self._mode == FETCH_WAITING and self._fetch_gate.awaits_response
+
+    @property
     def follower(self) -> tuple[int, int] | None:
         """The node id of the follower that the client is, and how many messages it lacks."""
         return self._fetch_gate.follower
@@ -197,7 +201,9 @@ class Requests:
         if api_key == PRODUCE:
             return self._engine.rejects
         if api_key == FETCH:
-            return self._fetch_gate.reads
+            return self._fetch_gate.reads or self._engine.limits_fetches
+        if api_key == SHARE_FETCH:
+            return self._engine.limits_fetches
         limited = self._engine.intercepts_limited(api_key)
         return (limited or self._is_intercepted(api_key)) and part.size <= max_request_bytes(api_key)
 
@@ -344,7 +350,8 @@ class Requests:
         if rejectable and frame.complete and self._reject(frame, exchange, view, body_at, now):
             return
         self._admit(exchange, view, now)
-        if header.api_key == FETCH and self._is_omitted(frame, exchange, view, now):
+        fetches = header.api_key == FETCH or header.api_key == SHARE_FETCH
+        if fetches and self._is_stopped(frame, exchange, view, now):
             return
         self._forward_read(frame, exchange, reader, view, now)
 
@@ -386,10 +393,10 @@ class Requests:
             self._change(CLOSING)
         return none_left
 
-    def _is_omitted(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
-        """Whether a fetch is not forwarded, because nothing is left of it: it waits, or has been answered."""
+    def _is_stopped(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
+        """Whether a fetch is not forwarded: it waits for its quotas, or has been answered."""
         gate = self._fetch_gate
-        if not gate.reads or gate.forwards(frame, exchange, view, now):
+        if not (self._engine.limits_fetches or gate.reads) or gate.forwards(frame, exchange, view, now):
             return False
         if gate.waiting:
             self._change(FETCH_WAITING)
@@ -405,7 +412,7 @@ class Requests:
         self._forward(frame, exchange, reader, view, now)
 
     def wake(self, now: float) -> None:
-        """Ask again what is left of the fetch that waits."""
+        """Ask the quotas again for the fetch that waits."""
         fetch = self._fetch_gate.wake(now)
         if not self._fetch_gate.waiting:
             self._change(READING)
@@ -413,16 +420,16 @@ class Requests:
             self._forward_read(fetch.frame, fetch.exchange, self._reader, fetch.view, now)
 
     def give_up_waiting(self, now: float) -> None:
-        """Answer the fetch that waits, if there is one."""
+        """Answer or forward the fetch that waits, if there is one."""
         if self._mode == FETCH_WAITING:
-            self._fetch_gate.give_up(now)
+            fetch = self._fetch_gate.give_up(now)
             self._change(READING)
+            if fetch is not None:
+                self._forward_read(fetch.frame, fetch.exchange, self._reader, fetch.view, now)
 
     def _admit(self, exchange: Exchange, view: RequestView, now: float) -> None:
         self._names.fill(view.items)
         verdict = self._engine.admit(view, exchange.client, now)
-        if verdict.max_bytes >= 0:
-            lower_max_bytes(view, verdict.max_bytes)
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = max(exchange.throttled_until, now + verdict.throttle_seconds)
             self._in_flight.throttle(verdict, exchange.client, now)
@@ -492,6 +499,7 @@ class Requests:
 
     def end(self) -> None:
         """The connection is over."""
+        self._fetch_gate.end()
         self._traffic.release(self._client.traffic)
         if self._cut is not None:
             self._usage.end(self._cut)

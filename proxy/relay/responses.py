@@ -5,9 +5,11 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_grant import FetchGrant
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.exchange import Exchange
+from proxy.relay.fetch.throttling import throttle_fetch
 from proxy.relay.frame_buffer import FrameBuffer
 from proxy.relay.inflight import InFlight
 from proxy.relay.login.authentication import Authentication
@@ -23,15 +25,18 @@ from proxy.relay.modes import (
 from proxy.relay.output import RelayOutput
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses, UnknownBrokers
+from proxy.wire.api_keys import FETCH
 from proxy.wire.apis import Api
 from proxy.wire.cursor import Cursor
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
+from proxy.wire.fetch_request import NO_SESSION
+from proxy.wire.fetch_rewrite import fetch_response, read_response_session
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.rejected_partitions import restore
 from proxy.wire.topic_names import TopicNames
-from proxy.wire.views import RequestView, ResponseView
+from proxy.wire.views import WITHHELD, RequestView, ResponseView
 
 FIRST_PART_BYTES: Final = 4096
 """A large response is forwarded once so much is there: enough for its header and the fields before its
@@ -41,6 +46,8 @@ STREAM_BYTES: Final = 64 << 10
 """A response from this size on is forwarded while it arrives if the proxy reads nothing in it: what has just
 been read is still in the processor's cache. Below it, the extra calls cost more than that saves.
 """
+EMPTY_BYTES: Final = 512
+"""A Fetch response of at most this size is not withheld: it tells of errors and watermarks."""
 MAX_RESPONSE_BYTES: Final = 2**31 - 1
 
 
@@ -241,6 +248,12 @@ class Responses:
             self._awaiting_exchange = exchange
             self._in_flight.begin_response()
             return
+        if self._is_withheld(frame, exchange, request, view, now):
+            self._traffic.total.bytes_out -= frame.size
+            if exchange.client.usage is not None:
+                exchange.client.usage.count_out(exchange.api_key, -frame.size)
+            self._in_flight.send_local()
+            return
         if exchange.rejection is not None:
             restore(frame.pieces, frame.size - view.body_size, view, exchange.rejection)
         self._settle(exchange, request, view, now)
@@ -269,6 +282,9 @@ class Responses:
         """Read the next part of a response that is cut through, and forward what may leave."""
         cut = self._cut
         assert cut is not None, "set in this mode"
+        if cut.withheld:
+            self._drop_withheld(cut, part)
+            return
         cut.feed(part.pieces)
         self._read_cut(cut, now)
 
@@ -289,6 +305,11 @@ class Responses:
                     return
             if not cut.settled and cut.has_read(view.throttle_at):
                 cut.settled = True
+                if cut.at_start and self._is_withheld(cut.frame, exchange, request, view, now):
+                    cut.withheld = True
+                    cut.uncounted = 0
+                    self._drop_withheld(cut, cut.frame)
+                    return
                 self._settle(exchange, request, view, now)
                 self._usage.count_items(cut, view)
             elif cut.settled and view.items:
@@ -296,6 +317,71 @@ class Responses:
                 self._usage.count_items(cut, view)
         self._in_flight.send(cut.take())
         if cut.frame.complete:
+            self._cut = None
+            self._change(READING)
+            self._in_flight.end_response()
+            self._usage.end(cut)
+            self._in_flight.send_local()
+
+    def _is_withheld(
+        self, frame: Frame, exchange: Exchange, request: RequestView, view: ResponseView, now: float
+    ) -> bool:
+        """Whether the client has got an empty response instead of this one, of which the start is there."""
+        grant = exchange.grant
+        if grant is None or request.api_key != FETCH or view.body_size <= EMPTY_BYTES:
+            return False
+        self._names.fill(view.items)
+        if not exchange.withheld and not self._engine.withholds(request, view, exchange.client, grant, now):
+            return False
+        session_id = read_response_session(frame.pieces, view.throttle_at, request.api_version)
+        if session_id < 0:
+            return False
+        exchange.client.traffic.bytes_out -= frame.size
+        self._withhold(exchange, grant, request, view, session_id, now)
+        return True
+
+    def _withhold(
+        self,
+        exchange: Exchange,
+        grant: FetchGrant,
+        request: RequestView,
+        view: ResponseView,
+        session_id: int,
+        now: float,
+    ) -> None:
+        """Respond without records; only the quotas of requests are charged."""
+        size = view.body_size
+        client = exchange.client
+        rewrite = request.fetch_rewrite
+        if exchange.full_fetch:
+            session_id = NO_SESSION
+            if rewrite is not None:
+                rewrite.withheld()
+        elif rewrite is not None:
+            session_id = rewrite.client_session(session_id)
+        view.body_size = WITHHELD
+        view.items = []
+        exchange.throttled_until = self._charge(exchange, request, view, now)
+        if grant.granted:
+            grant.settle(size, 0, now, now)
+        until = throttle_fetch(exchange, grant, self._engine, self._in_flight, now)
+        self._engine.count_wait(request, client, grant, until - now, until)
+        if request.api_version == 0:
+            self._in_flight.delay(until)
+        response = fetch_response(
+            request.api_version, exchange.correlation_id, 0, session_id, self._in_flight.announced(until, now)
+        )
+        self._traffic.total.bytes_out += len(response)
+        client.traffic.bytes_out += len(response)
+        if client.usage is not None:
+            client.usage.count_out(exchange.api_key, len(response))
+        self._in_flight.send([response])
+
+    def _drop_withheld(self, cut: CutThrough, part: Frame) -> None:
+        """Drop a part of a response that the client does not get."""
+        for piece in part.pieces:
+            self._traffic.total.bytes_out -= len(piece)
+        if part.complete:
             self._cut = None
             self._change(READING)
             self._in_flight.end_response()
@@ -346,7 +432,10 @@ class Responses:
         """Charge a response, and announce the wait in it."""
         if request.fetch_rewrite is not None:
             request.fetch_rewrite.opened()
+        size = view.body_size
         until = self._charge(exchange, request, view, now)
+        if exchange.grant is not None:
+            exchange.grant.settle(size, size, until, now)
         if until <= now:
             return
         if view.throttle_at < 0:

@@ -75,7 +75,7 @@ class FetchRequest:
     @property
     def full(self) -> bool:
         """Whether it names every partition that it is about."""
-        return self.session_epoch == FULL_EPOCH or self.session_epoch == FINAL_EPOCH
+        return is_full(self.session_epoch)
 
 
 def read_fetch_request(frame: bytes, start: int, version: int, at_most: int = MAX_LENGTH) -> FetchRequest:
@@ -105,6 +105,21 @@ def read_fetch_request(frame: bytes, start: int, version: int, at_most: int = MA
     if flexible:
         _read_tags(reader, request, version)
     return request
+
+
+def read_session(pieces: list[bytes], start: int, version: int) -> tuple[int, int]:
+    """The session_id and session_epoch of a request, from `start` on as read_fetch_request() does."""
+    if version < SESSIONS_FROM:
+        return NO_SESSION, FINAL_EPOCH
+    reader = Reader(pieces, start)
+    reader.take(1)  # isolation_level
+    session_id = reader.i32()
+    return session_id, reader.i32()
+
+
+def is_full(session_epoch: int) -> bool:
+    """Whether a request of this epoch names every partition that it is about."""
+    return session_epoch in (FULL_EPOCH, FINAL_EPOCH)
 
 
 def replica_id(frame: bytes, min_bytes_at: int, request: FetchRequest) -> int:

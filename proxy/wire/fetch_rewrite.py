@@ -62,6 +62,13 @@ class FetchRewrite:
     def opened(self) -> None:
         """The response has been read up to its partitions; called once."""
 
+    def withheld(self) -> None:
+        """The client gets an empty response instead, without a session."""
+
+    def client_session(self, session_id: int) -> int:
+        """The client's id of the broker's session."""
+        return session_id if session_id == NO_SESSION else session_id ^ self.session_mask
+
     def read_head(self, reader: Reader, edits: list[Edit]) -> int:
         """Read from the error_code (v7) on, and return how many topics follow. May be called again."""
         if self.version >= SESSIONS_FROM:
@@ -112,6 +119,15 @@ def write_partitions(version: int, partitions: dict[bytes, list[bytes]]) -> byte
         if flexible:
             out.append(NO_TAGS)
     return b"".join(out)
+
+
+def read_response_session(pieces: list[bytes], throttle_at: int, version: int) -> int:
+    """The session_id of a response whose throttle_time_ms is at `throttle_at`; -1 if it has an error."""
+    if version < SESSIONS_FROM:
+        return NO_SESSION
+    reader = Reader(pieces, throttle_at + 4)
+    error_code = reader.i16()
+    return reader.i32() if error_code == 0 else -1
 
 
 def fetch_response(

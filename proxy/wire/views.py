@@ -46,6 +46,8 @@ class Item:
         """
 
 
+WITHHELD: Final = -1
+"""The body_size of a Fetch response that the client does not get."""
 NO_ITEMS: Final[list[Item]] = []
 """Shared by every view that wants none; never changed."""
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
+from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.traffic import Traffic
 from proxy.wire.cursor import NO_ID
 from tests.support.messages.exchanges import (
@@ -95,8 +96,16 @@ def wide_fetch(max_bytes):
 
 def test_a_large_fetch_request_is_bounded_as_well():
     asked, bounded = wide_fetch(50 * MIB), wide_fetch(MIB)
-    story = Playbook(new_relay(SLOW)).client(asked[:MIB]).to_broker(bounded[:MIB])
-    story.client(asked[MIB:] + opaque(2)).to_broker(bounded[MIB:], opaque(2))
+    story = Playbook(new_relay(SLOW)).client(asked[:MIB]).to_broker()
+    story.client(asked[MIB:] + opaque(2)).to_broker(bounded, opaque(2))
+
+
+def test_a_fetch_request_that_cannot_wait_ends_the_connection():
+    asked = wide_fetch(50 * MIB)
+    padded = (MAX_BUFFERED_FRAME_BYTES + 1).to_bytes(4, "big") + asked[4:]
+    Playbook(new_relay(SLOW)).client_fails(
+        padded, reason=CLIENT_PROTOCOL_ERROR, says=str(MAX_BUFFERED_FRAME_BYTES)
+    )
 
 
 def test_a_large_fetch_request_before_v3_passes_as_it_is():

@@ -9,6 +9,7 @@ from proxy.quota.quota import Quota
 from proxy.quota.verdict import Verdict
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
+from proxy.wire.fetch_rewrite import fetch_response
 from tests.support.messages.exchanges import (
     api_versions,
     fetch,
@@ -31,6 +32,11 @@ def producing():
 
 def consuming():
     return Playbook(new_relay(KILOBYTE_OUT))
+
+
+def fetched_nothing(correlation_id, throttle_ms, version=11, session_id=0):
+    """The empty response of a client over its quota."""
+    return fetch_response(version, correlation_id, 0, session_id, throttle_ms)
 
 
 def bounded_fetch(correlation_id, **more):
@@ -123,10 +129,20 @@ def test_a_response_over_the_quota_announces_its_wait_and_mutes():
 
 def test_pipelined_fetches_wait_for_all_that_they_bring():
     story = consuming().client(bounded_fetch(1) + bounded_fetch(2))
-    story.to_broker(bounded_fetch(1), bounded_fetch(2))
-    story.broker(fetched(1, size=2000)).to_client(fetched(1, size=2000, throttle_ms=1000)).muted(1.0)
-    story.at(0.5).broker(fetched(2, size=2000)).to_client(fetched(2, size=2000, throttle_ms=2500)).muted(3.0)
-    story.at(1.0).muted(3.0).at(3.0).unmuted()
+    story.to_broker(bounded_fetch(1))
+    story.broker(fetched(1, size=2000)).to_client(fetched(1, size=2000, throttle_ms=1000)).muted(0.5)
+    # The second waits for as long as it lets a broker wait, and is sent again.
+    story.at(0.5).to_client(fetched_nothing(2, 500)).muted(1.0).client(bounded_fetch(2))
+    story.at(0.99).to_broker().at(1.0).to_broker(bounded_fetch(2))
+    story.broker(fetched(2, size=2000)).to_client(fetched(2, size=2000, throttle_ms=2000)).muted(3.0)
+    story.at(3.0).unmuted()
+
+
+def test_pipelined_fetches_within_the_quota_go_one_by_one():
+    """As at a broker, which works on one request of a connection at a time."""
+    story = consuming().client(bounded_fetch(1) + bounded_fetch(2)).to_broker(bounded_fetch(1))
+    story.broker(fetched(1)).to_client(fetched(1)).to_broker(bounded_fetch(2))
+    story.broker(fetched(2)).to_client(fetched(2)).unmuted().idle()
 
 
 def test_a_short_wait_does_not_cut_a_long_one():

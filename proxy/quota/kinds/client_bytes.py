@@ -7,12 +7,14 @@
 producer_byte_rate charges the frame of a Produce request when it is read. consumer_byte_rate charges the
 response to a consumer's Fetch and to ShareFetch: the body and four bytes, as Kafka does. A client over its
 quota is throttled; nothing is rejected. A consumer's max_bytes is bounded too, so that one response cannot
-put the client seconds over its quota. The fetches of followers are not charged: replication quotas apply to
+put the client seconds over its quota, and a fetch is forwarded only when the bucket has tokens for it
+(proxy.quota.fetch_grant). The fetches of followers are not charged: replication quotas apply to
 them.
 """
 
 from typing import Final, final
 
+from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket, byte_rate_rule
@@ -20,7 +22,7 @@ from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import LONG, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
-from proxy.wire.views import RequestView, ResponseView
+from proxy.wire.views import WITHHELD, RequestView, ResponseView
 
 API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
 
@@ -29,9 +31,6 @@ CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
 
 _SIZE_FIELD: Final = 4
 """Kafka's fetch quota counts a response's size field and body, but not its header."""
-_LEAST_FETCH_SECONDS: Final = 0.25
-"""A consumer without tokens may still fetch this many seconds of its quota. Less would mean many small
-responses, more would mean longer waits between them: this makes about four responses per second."""
 
 
 @final
@@ -41,7 +40,6 @@ class ClientBytes(Quota):
     def __init__(self) -> None:
         super().__init__(API_KEYS)
         limits = Limits({})
-        self._window_seconds = 0.0
         self._produced: Final = Buckets(
             PRODUCER_BYTE_RATE, limits, byte_rate_rule(limits, PRODUCER_BYTE_RATE)
         )
@@ -51,41 +49,29 @@ class ClientBytes(Quota):
         self.configure(limits, 0.0)
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
-        if request.api_key == PRODUCE:
-            bucket = self._produced.find(who, now)
-            return ALLOW if bucket is None else _use(bucket, request.size, who, now)
-        if request.replica_id >= 0:
+        if request.api_key != PRODUCE:
             return ALLOW
+        bucket = self._produced.find(who, now)
+        return ALLOW if bucket is None else _use(bucket, request.size, who, now)
+
+    def limit_fetch(self, request: RequestView, who: Identity, grant: FetchGrant, now: float) -> None:
         bucket = self._consumed.find(who, now)
-        if bucket is None:
-            return ALLOW
-        most = self._most(bucket, now)
-        if 0 <= request.max_bytes <= most:
-            return ALLOW
-        return Verdict(max_bytes=most, bucket=bucket)
+        if bucket is not None:
+            grant.add(bucket)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE or request.replica_id >= 0:
             return ALLOW
         bucket = self._consumed.find(who, now)
-        return ALLOW if bucket is None else _use(bucket, response.body_size + _SIZE_FIELD, who, now)
-
-    def _most(self, bucket: Bucket, now: float) -> int:
-        """The most bytes that a response may have: the tokens, or Kafka's whole window (KAFKA-9677).
-
-        At least 1: a broker returns one whole batch even if it exceeds max_bytes, so consumers always
-        progress.
-        """
-        tokens = bucket.tokens
-        if tokens is None:
-            return max(int(bucket.limit * self._window_seconds), 1)
-        return max(int(max(tokens.measure(now), bucket.limit * _LEAST_FETCH_SECONDS)), 1)
+        if bucket is None or response.body_size == WITHHELD:
+            return ALLOW
+        return _use(bucket, response.body_size + _SIZE_FIELD, who, now)
 
     def configure(self, limits: Limits, now: float) -> None:
-        self._window_seconds = limits.settings.algorithm.window.burst_seconds
         self._produced.configure(limits, byte_rate_rule(limits, PRODUCER_BYTE_RATE), now)
         self._consumed.configure(limits, byte_rate_rule(limits, CONSUMER_BYTE_RATE), now)
         self.active = self._produced.any or self._consumed.any
+        self.limits_fetches = self._consumed.any
 
     def live(self) -> list[Bucket]:
         return self._produced.live() + self._consumed.live()

@@ -6,6 +6,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import ENFORCE, KAFKA_WINDOW, OBSERVE, UNLIMITED, RateWindow
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.fair_share import FairShare
+from proxy.quota.measure.fetch_queue import FetchQueue
 from proxy.quota.measure.rates import EwmaRate, SampledRate, TokenBucket
 
 NO_PARTITION: Final = -1
@@ -177,6 +178,8 @@ class Bucket:
         """Without tokens: the end of the longest wait that Kafka's rate would forget; see _owed()."""
         self.average: EwmaRate | None = None
         """Broker-side quotas have an average instead of the two, and use record_average()."""
+        self.fetch_queue: FetchQueue | None = None
+        """Consumers' quotas: what fetches in flight have reserved; None before the first."""
         self.throttled_until = 0.0
         self.throttled_requests = 0
         self.throttle_seconds = 0.0
@@ -187,6 +190,11 @@ class Bucket:
         self.topic: Final = topic
         self.partition: Final = partition
         self._set_tokens(rule, now)
+
+    @property
+    def window_seconds(self) -> float:
+        """The seconds of the limit that Kafka's rate allows an idle client at once."""
+        return self._rule.window.burst_seconds
 
     def configure(self, limit: float, rule: RateRule, now: float) -> None:
         """Take a new limit or rule. The use so far still counts.

@@ -1,22 +1,86 @@
-"""FetchGate: decides what happens to a connection's fetches while quotas may omit partitions from them."""
+"""FetchGate: decides what happens to a connection's fetches while quotas limit consumers or omit partitions.
+
+A fetch is forwarded when its quotas have granted it bytes, and a partition of it is not omitted. Until then
+it waits here, and no request behind it is read. When the wait is longer than the client lets a broker wait,
+the client gets an empty response with a throttle_time_ms, as from Kafka. The proxy makes this response itself
+if the fetch names all its partitions, or belongs to a session that the proxy has taken over. The broker
+counts the fetches of any other session, so such a fetch waits for longer, is then forwarded, and its response
+is withheld. The response to a ShareFetch cannot be withheld: its records are locked. It waits for as long as
+it takes.
+"""
 
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_grant import FetchGrant
+from proxy.relay.bounds import lower_max_bytes, lower_max_wait
 from proxy.relay.exchange import Exchange, local_exchange
-from proxy.relay.fetch.sessions import ANSWER, WAIT, FetchSessions, GatedFetch
+from proxy.relay.fetch.sessions import ALLOW, ANSWER, WAIT, FetchSessions, GatedFetch
+from proxy.relay.fetch.throttling import throttle_fetch
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.inflight import InFlight
+from proxy.wire.api_01_fetch import after_bounds
 from proxy.wire.api_keys import FETCH
 from proxy.wire.errors import Malformed
+from proxy.wire.fetch_request import NO_SESSION, is_full, read_session
+from proxy.wire.fetch_rewrite import fetch_response
 from proxy.wire.frames import Frame
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
+LONGEST_WAIT_SECONDS: Final = 5.0
+"""A fetch of a session that the proxy has not taken over waits for no longer than this. Clients expect the
+response this much later than the max_wait_ms that they ask for."""
+
+
+@final
+class WaitingFetch:
+    """A fetch that quotas limit, or from which they may omit partitions."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        exchange: Exchange,
+        view: RequestView,
+        *,
+        gated: GatedFetch | None,
+        now: float,
+    ) -> None:
+        # The frame is used again for the next one.
+        self.frame: Final = Frame(frame.pieces, frame.size, True)
+        self.exchange: Final = exchange
+        self.view: Final = view
+        self.gated: Final = gated
+        """None if no partition can be omitted from it."""
+        self.grant: FetchGrant | None = None
+        """None if no quota limits its bytes, or before they have been asked."""
+        self.asked = False
+        """Whether the quotas have been asked for a grant: its turn has come."""
+        self.since: Final = now
+        self.wake_at = 0.0
+        """When to ask again; 0.0: when the response to the fetch before it is there."""
+        full = True
+        if view.api_key == FETCH:
+            full = is_full(read_session(frame.pieces, after_bounds(view), view.api_version)[1])
+        exchange.full_fetch = full
+        self.answerable: Final = view.api_key == FETCH and (full or gated is not None)
+        """Whether the proxy can make the empty response itself."""
+        self.wait_until = 0.0
+        """Until when it waits for bytes."""
+
+    def begin(self, grant: FetchGrant | None, now: float) -> None:
+        """Its turn has come: it waits from now on."""
+        self.asked = True
+        self.grant = grant
+        wait = max(self.view.max_wait_ms, 0) / 1000.0
+        self.wait_until = now + (wait if self.answerable else max(wait, LONGEST_WAIT_SECONDS))
+
 
 @final
 class FetchGate:
-    """A fetch from which every partition is omitted waits here; no request behind it is read meanwhile."""
+    """One fetch of a connection waits at a time, and one that quotas limit is in flight at a time: a broker,
+    too, begins with the next one when it has responded to the last.
+    """
 
     def __init__(
         self, engine: QuotaEngine, in_flight: InFlight, names: TopicNames, between_brokers: bool = False
@@ -27,8 +91,10 @@ class FetchGate:
         self._between_brokers: Final = between_brokers
         self._fetches: FetchSessions | None = None
         """None while no quota omits partitions."""
-        self._fetch: GatedFetch | None = None
+        self._fetch: WaitingFetch | None = None
         """The one that waits."""
+        self._grant: FetchGrant | None = None
+        """What the quotas have allowed the last fetch."""
 
     @property
     def reads(self) -> bool:
@@ -50,54 +116,190 @@ class FetchGate:
         """When wake() is due; 0.0 for never."""
         return 0.0 if self._fetch is None else self._fetch.wake_at
 
+    @property
+    def awaits_response(self) -> bool:
+        """Whether the fetch that waits may go on because the one before it has got its response."""
+        fetch = self._fetch
+        return fetch is not None and fetch.wake_at == 0.0 and not self._busy()
+
     def forwards(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
         """Whether a fetch is forwarded, with the view's edits. If not, it waits here or has been answered."""
+        gated: GatedFetch | None = None
+        if view.api_key == FETCH and self.reads:
+            gated = self._start(frame, exchange, view, now)
+            if gated is not None and gated.session is None:
+                self._respond(gated, now)
+                return False
+        grant: FetchGrant | None = None
+        busy = self._busy()
+        if self._engine.limits_fetches and not busy:
+            grant = self._engine.grant(view, exchange.client, self._grant, now)
+        if gated is None and grant is None and not busy:
+            return True
+        if view.partial:
+            raise _too_large(frame)
+        fetch = WaitingFetch(frame, exchange, view, gated=gated, now=now)
+        if not busy:
+            fetch.begin(grant, now)
+        return self._forwards(fetch, now)
+
+    def _start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> GatedFetch | None:
+        """Take a fetch from which partitions may be omitted; None if it is no such fetch."""
         fetches = self._fetches
         if fetches is None:
             fetches = self._fetches = FetchSessions(self._engine, self._names, self._between_brokers)
         elif not fetches.needed:
             self._fetches = None
-            return True
+            return None
         if view.partial:
             if not self._between_brokers:
-                raise Malformed(
-                    f"a fetch has {frame.size} bytes; the proxy takes {MAX_BUFFERED_FRAME_BYTES} at most, to "
-                    f"omit partitions from it"
-                )
-            return True
-        fetch = fetches.start(frame, exchange, view, now)
-        return fetch is None or self._forwards(fetches, fetch, now)
+                raise _too_large(frame)
+            return None
+        return fetches.start(frame, exchange, view, now)
 
-    def _forwards(self, fetches: FetchSessions, fetch: GatedFetch, now: float) -> bool:
-        outcome = fetches.go_on(fetch, now)
+    def _busy(self) -> bool:
+        """Whether a fetch that quotas limit awaits its response."""
+        grant = self._grant
+        return grant is not None and grant.granted and not grant.settled
+
+    def _forwards(self, fetch: WaitingFetch, now: float) -> bool:
+        outcome = ALLOW
+        if not fetch.asked:
+            if self._busy():
+                fetch.wake_at = 0.0
+                self._fetch = fetch
+                return False
+            fetch.begin(self._engine.grant(fetch.view, fetch.exchange.client, self._grant, now), now)
+        grant = fetch.grant
+        if grant is not None and not grant.granted:
+            outcome = self._ask(fetch, grant, now)
+            if outcome == ANSWER:
+                self._answer(fetch, grant, now)
+        if outcome == ALLOW and fetch.gated is not None and self._fetches is not None:
+            outcome = self._fetches.go_on(fetch.gated, now)
+            fetch.wake_at = fetch.gated.wake_at
+            if outcome == ANSWER:
+                self._respond(fetch.gated, now)
+                if grant is not None:
+                    grant.settle(grant.size, 0, now, now)
         if outcome == WAIT:
             self._fetch = fetch
-        elif outcome == ANSWER:
-            self._respond(fetch, now)
-        else:
-            return True
-        return False
+        return outcome == ALLOW
+
+    # Limits of bytes
+
+    def _ask(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> int:
+        """Ask the quotas for a grant."""
+        wait = grant.ask(now)
+        if wait <= 0.0:
+            self._allow(fetch, grant, now)
+            return ALLOW
+        view = fetch.view
+        if view.api_key != FETCH:
+            fetch.wake_at = now + wait
+            return WAIT
+        over = now >= fetch.wait_until
+        if over and fetch.answerable:
+            return ANSWER
+        if over:
+            self._withhold(fetch, grant, now)
+            return ALLOW
+        fetch.wake_at = min(now + wait, fetch.wait_until)
+        return WAIT
+
+    def _allow(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:
+        self._grant = grant
+        fetch.exchange.grant = grant
+        self._count_wait(fetch, grant, now)
+        if grant.max_bytes >= 0:
+            lower_max_bytes(fetch.view, grant.max_bytes)
+
+    def _withhold(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:
+        """Forward a fetch for the sake of its session; its response will not be delivered."""
+        self._grant = grant
+        fetch.exchange.grant = grant
+        fetch.exchange.withheld = True
+        self._count_wait(fetch, grant, now)
+        lower_max_bytes(fetch.view, 1)
+        lower_max_wait(fetch.view, 0)
+
+    def _count_wait(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:
+        self._engine.count_wait(fetch.view, fetch.exchange.client, grant, now - fetch.since, now)
+
+    def _answer(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:
+        """Respond without records, and mute the client until the debt is paid."""
+        exchange = fetch.exchange
+        view = fetch.view
+        gated = fetch.gated
+        self._count_wait(fetch, grant, now)
+        until = throttle_fetch(exchange, grant, self._engine, self._in_flight, now)
+        self._engine.count_wait(view, exchange.client, grant, until - now, until)
+        self._grant = grant
+        if gated is not None and self._fetches is not None and not exchange.full_fetch:
+            self._fetches.give_up(gated, now)
+            self._respond(gated, now)
+            return
+        response = fetch_response(
+            view.api_version,
+            view.correlation_id,
+            0,
+            NO_SESSION,
+            self._in_flight.announced(exchange.throttled_until, now),
+        )
+        self._add(exchange, view, response, now)
+
+    # Responses of the proxy
 
     def _respond(self, fetch: GatedFetch, now: float) -> None:
-        asked = fetch.exchange
-        exchange = local_exchange(asked.correlation_id, asked.client, FETCH, fetch.answer)
-        if fetch.view.api_version == 0:
+        self._add(fetch.exchange, fetch.view, fetch.answer, now)
+
+    def _add(self, asked: Exchange, view: RequestView, response: bytes, now: float) -> None:
+        exchange = local_exchange(asked.correlation_id, asked.client, FETCH, response)
+        if view.api_version == 0:
             exchange.delayed_until = self._in_flight.delayed(asked.throttled_until, now)
         self._in_flight.add(exchange)
 
-    def wake(self, now: float) -> GatedFetch | None:
+    # Time
+
+    def wake(self, now: float) -> WaitingFetch | None:
         """Ask the quotas again for the fetch that waits; returns it if it is forwarded now."""
         fetch = self._fetch
-        fetches = self._fetches
-        if fetch is None or fetches is None:
+        if fetch is None:
             return None
         self._fetch = None
-        return fetch if self._forwards(fetches, fetch, now) else None
+        return fetch if self._forwards(fetch, now) else None
 
-    def give_up(self, now: float) -> None:
-        """Answer the fetch that waits."""
+    def give_up(self, now: float) -> WaitingFetch | None:
+        """End the wait of the fetch that waits; returns it if it is forwarded now."""
         fetch = self._fetch
-        if fetch is not None and self._fetches is not None:
-            self._fetch = None
-            self._fetches.give_up(fetch, now)
-            self._respond(fetch, now)
+        if fetch is None:
+            return None
+        self._fetch = None
+        grant = fetch.grant
+        if grant is not None and not grant.granted:
+            if fetch.answerable:
+                self._answer(fetch, grant, now)
+                return None
+            if fetch.view.api_key == FETCH:
+                self._withhold(fetch, grant, now)
+            return fetch
+        if fetch.gated is None:
+            return fetch
+        if self._fetches is not None:
+            self._fetches.give_up(fetch.gated, now)
+            self._respond(fetch.gated, now)
+        return None
+
+    def end(self) -> None:
+        """The connection is over."""
+        if self._fetch is not None and self._fetch.grant is not None:
+            self._fetch.grant.end()
+        if self._grant is not None:
+            self._grant.abandon()
+
+
+def _too_large(frame: Frame) -> Malformed:
+    return Malformed(
+        f"a fetch has {frame.size} bytes; the proxy takes {MAX_BUFFERED_FRAME_BYTES} at most while a quota "
+        f"limits consumers"
+    )

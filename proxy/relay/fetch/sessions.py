@@ -101,6 +101,11 @@ class SessionRewrite(FetchRewrite):
         elif self.session_id == NO_SESSION:
             self._fetches.close(session.client_id)
 
+    def withheld(self) -> None:
+        if self._full and self.error_code == 0:
+            # The next full request closes it.
+            self._session.broker_id = self.session_id
+
 
 @final
 class FetchSessions:

@@ -9,8 +9,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 
 LATELY_SECONDS: Final = 60.0
-"""Longer than the longest wait (max_throttle_seconds, 10 s by default), so that a bucket still counts after
-it."""
+"""A bucket that owes something counts for longer: until its debt is paid."""
 CONNECTIONS_AT_MOST: Final = 100_000
 """Past this many, all are forgotten: consumers then begin with small fetches again."""
 
@@ -49,16 +48,16 @@ class ConsumedLately:
         consumer = self._consumers.get(who)
         if consumer is None:
             return None
-        if consumer.at <= now - LATELY_SECONDS:
-            del self._consumers[who]
-            return None
-        old = [bucket for bucket, at in consumer.buckets.items() if at <= now - LATELY_SECONDS]
+        before = now - LATELY_SECONDS
+        old = [bucket for bucket, at in consumer.buckets.items() if at <= before and not bucket.over(now)]
         for bucket in old:
             del consumer.buckets[bucket]
+        if consumer.at <= before and not consumer.buckets:
+            del self._consumers[who]
+            return None
         return list(consumer.buckets)
 
     def forget(self, now: float) -> None:
         """Drop connections that got nothing lately: they may be closed."""
-        gone = [who for who, consumer in self._consumers.items() if consumer.at <= now - LATELY_SECONDS]
-        for who in gone:
-            del self._consumers[who]
+        for who in [who for who, consumer in self._consumers.items() if consumer.at <= now - LATELY_SECONDS]:
+            self.buckets(who, now)

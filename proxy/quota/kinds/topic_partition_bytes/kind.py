@@ -8,8 +8,9 @@ producer.byte.rate charges a partition's record batches in a Produce request whe
 consumer.byte.rate those in the response to a consumer's Fetch and to ShareFetch. The actions of a topic:
 
     throttle   The client waits for the partition with the longest wait. Client quotas apply too: the longest
-               wait of all counts. A consumer's max_bytes is bounded, so that one response cannot put a
-               partition seconds over its limit.
+               wait of all counts. A consumer's fetch is forwarded only when the partitions of which the
+               connection has lately got records have tokens for it, and its max_bytes is bounded. A response
+               with records of other partitions that have none is withheld (proxy.quota.fetch_grant).
     reject     Partitions of Produce requests that are over their limit are rejected with a retriable error;
                the rest of the request is forwarded. The client does not wait.
     omit       Partitions that are over their limit are omitted from consumers' fetches. The client does not
@@ -21,6 +22,7 @@ names by an id that the proxy does not know yet are not limited.
 
 from typing import Final, final
 
+from proxy.quota.fetch_grant import LEAST_FETCH_SECONDS, FetchGrant, free
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import PartitionBuckets
@@ -45,10 +47,6 @@ from proxy.wire.views import Item, RequestView, ResponseView
 
 API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
 
-_LEAST_FETCH_SECONDS: Final = 0.25
-"""A consumer without tokens may still fetch this many seconds of its slowest partition's limit. Less would
-mean many small responses, more would mean longer waits between them."""
-
 
 @final
 class TopicPartitionBytes(Quota):
@@ -70,9 +68,45 @@ class TopicPartitionBytes(Quota):
         if request.api_key == PRODUCE:
             verdict = self._produce(request.items, who, now)
             return combine(verdict, _use(self._produced_by_source, request.items, who, now))
-        if request.replica_id >= 0 or not self._consumed.any or self._consumed.observed:
-            return ALLOW
-        return self._bound(request, who, now)
+        return ALLOW
+
+    def limit_fetch(self, request: RequestView, who: Identity, grant: FetchGrant, now: float) -> None:
+        """Before the first response the partitions are unknown: the lowest limit of any topic bounds it."""
+        grant.watched = True
+        bounding = self._lately.buckets(who, now)
+        if bounding is not None:
+            for bucket in bounding:
+                grant.add(bucket)
+        elif self._consumed.least_throttled != UNLIMITED and not self._consumed.observed:
+            grant.bound(max(int(self._consumed.least_throttled * LEAST_FETCH_SECONDS), 1))
+
+    def withholds(
+        self, request: RequestView, items: list[Item], who: Identity, grant: FetchGrant, now: float
+    ) -> Bucket | None:
+        found: Bucket | None = None
+        for item in items:
+            if item.size == 0 or not item.topic:
+                continue
+            limited = self._consumed.find(item.topic, item.partition, now)
+            if (
+                limited is not None
+                and limited.action != OMIT
+                and self._lacks(limited.bucket, who, grant, now)
+            ):
+                found = limited.bucket
+            sourced = self._consumed_by_source.find(item, who, now)
+            if sourced is not None and self._lacks(sourced, who, grant, now):
+                found = sourced
+        return found
+
+    def _lacks(self, bucket: Bucket, who: Identity, grant: FetchGrant, now: float) -> bool:
+        """Whether a bucket that the fetch has reserved nothing of has nothing to spare. The next fetch of the
+        connection will wait for it.
+        """
+        if bucket.observed or grant.has(bucket) or free(bucket, now):
+            return False
+        self._lately.consumed(who, bucket, now)
+        return True
 
     def reject(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
         for index, item in enumerate(items):
@@ -83,8 +117,7 @@ class TopicPartitionBytes(Quota):
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE or request.replica_id >= 0:
             return ALLOW
-        verdict = self._consume(request.api_key, response.items, who, now)
-        return combine(verdict, _use(self._consumed_by_source, response.items, who, now))
+        return self._consume(request.api_key, response.items, who, now)
 
     def charge_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE:
@@ -92,8 +125,7 @@ class TopicPartitionBytes(Quota):
             return combine(verdict, _use(self._produced_by_source, items, who, now))
         if request.replica_id >= 0:
             return ALLOW
-        verdict = self._consume(request.api_key, items, who, now)
-        return combine(verdict, _use(self._consumed_by_source, items, who, now))
+        return self._consume(request.api_key, items, who, now)
 
     def _produce(self, items: list[Item], who: Identity, now: float) -> Verdict:
         longest = 0.0
@@ -128,6 +160,13 @@ class TopicPartitionBytes(Quota):
                 if seconds > longest:
                     longest = seconds
                     worst = limited.bucket
+            sourced = self._consumed_by_source.find(item, who, now)
+            if sourced is not None:
+                self._lately.consumed(who, sourced, now)
+                seconds = sourced.record(item.size, now, who)
+                if seconds > longest:
+                    longest = seconds
+                    worst = sourced
         return ALLOW if worst is None else Verdict(longest, bucket=worst)
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
@@ -146,34 +185,12 @@ class TopicPartitionBytes(Quota):
             else:
                 plan.bound(item, int(self._allowed(limited.bucket, now)))
 
-    def _bound(self, request: RequestView, who: Identity, now: float) -> Verdict:
-        """Bound a fetch by the slowest of the partitions that the client consumes.
-
-        Before the first response they are unknown: the fetch is bounded by the lowest limit of any topic.
-        """
-        bounding = self._lately.buckets(who, now)
-        if bounding is None:
-            least = self._consumed.least_throttled
-            if least == UNLIMITED:
-                return ALLOW
-            return Verdict(max_bytes=max(int(least * _LEAST_FETCH_SECONDS), 1))
-        most = UNLIMITED
-        slowest: Bucket | None = None
-        for bucket in bounding:
-            allowed = self._allowed(bucket, now)
-            if allowed < most:
-                most = allowed
-                slowest = bucket
-        if slowest is None or 0 <= request.max_bytes <= most:
-            return ALLOW
-        return Verdict(max_bytes=max(int(most), 1), bucket=slowest)
-
     def _allowed(self, bucket: Bucket, now: float) -> float:
         """The bytes that the tokens allow, or Kafka's whole window (KAFKA-9677)."""
         tokens = bucket.tokens
         if tokens is None:
             return bucket.limit * self._window_seconds
-        return max(tokens.measure(now), bucket.limit * _LEAST_FETCH_SECONDS)
+        return max(tokens.measure(now), bucket.limit * LEAST_FETCH_SECONDS)
 
     def configure(self, limits: Limits, now: float) -> None:
         self._window_seconds = limits.settings.algorithm.window.burst_seconds
@@ -188,6 +205,7 @@ class TopicPartitionBytes(Quota):
         consume = (FETCH, SHARE_FETCH) if self._consumed.any or sourced else ()
         self.item_api_keys = produce + consume
         self.omits = self._consumed.acts(OMIT) and not self._consumed.observed
+        self.limits_fetches = len(consume) > 0
 
     def live(self) -> list[Bucket]:
         sourced = self._produced_by_source.live() + self._consumed_by_source.live()

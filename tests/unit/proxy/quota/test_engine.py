@@ -28,20 +28,19 @@ class Fixed(Quota):
             quota=name, user="u", limit=1.0, rule=RateRule(burst_seconds=1.0, mode=mode), now=0.0
         )
         self.connect_seconds = connect
-        self.max_bytes = -1
         self.admit_seconds = admit
         self.charge_seconds = charge
         self.limits = []
         self.forgotten = []
 
     def admit(self, request, who, now):
-        return Verdict(self.admit_seconds, self.max_bytes, self.bucket)
+        return Verdict(self.admit_seconds, self.bucket)
 
     def connect(self, address, now):
-        return Verdict(self.connect_seconds, -1, self.bucket)
+        return Verdict(self.connect_seconds, self.bucket)
 
     def charge(self, request, response, who, now):
-        return Verdict(self.charge_seconds, -1, self.bucket)
+        return Verdict(self.charge_seconds, self.bucket)
 
     def configure(self, limits, now):
         self.limits.append(limits)
@@ -113,9 +112,6 @@ def test_a_verdict_of_an_observed_bucket_is_counted_and_not_enforced():
     verdict = engine.admit(request(), WHO, 0.0)
     assert (verdict.throttle_seconds, verdict.bucket) == (1.0, enforced.bucket)
     assert (counted(observed), counted(enforced)) == ((3, 5.0), (1, 1.0))
-    observed.max_bytes, observed.admit_seconds = 7, 0.0
-    assert engine.admit(request(), WHO, 0.0).max_bytes == -1
-    assert counted(observed) == (3, 5.0)
 
 
 def test_without_quotas_everything_passes():

@@ -3,7 +3,7 @@ import itertools
 import pytest
 
 from proxy.quota.measure.bucket import Bucket, RateRule
-from proxy.quota.verdict import ALLOW, NO_BOUND, Verdict, combine
+from proxy.quota.verdict import ALLOW, Verdict, combine
 
 
 def bucket(name):
@@ -14,19 +14,15 @@ SHORT, LONG = bucket("short"), bucket("long")
 
 
 def fields(verdict):
-    return verdict.throttle_seconds, verdict.max_bytes, verdict.bucket
+    return verdict.throttle_seconds, verdict.bucket
 
 
-# first, second, both: (throttle seconds, max bytes, bucket)
+# first, second, both: (throttle seconds, bucket)
 COMBINED = [
-    ((0.0, -1, None), (0.0, -1, None), (0.0, -1, None)),
-    ((1.0, -1, SHORT), (2.0, -1, LONG), (2.0, -1, LONG)),
-    ((2.0, -1, LONG), (1.0, -1, SHORT), (2.0, -1, LONG)),
-    ((2.0, -1, LONG), (2.0, -1, SHORT), (2.0, -1, SHORT)),
-    ((0.0, 100, None), (0.0, -1, None), (0.0, 100, None)),
-    ((0.0, -1, None), (0.0, 100, None), (0.0, 100, None)),
-    ((0.0, 100, None), (0.0, 7, None), (0.0, 7, None)),
-    ((1.5, 100, SHORT), (0.5, 7, LONG), (1.5, 7, SHORT)),
+    ((0.0, None), (0.0, None), (0.0, None)),
+    ((1.0, SHORT), (2.0, LONG), (2.0, LONG)),
+    ((2.0, LONG), (1.0, SHORT), (2.0, LONG)),
+    ((2.0, LONG), (2.0, SHORT), (2.0, SHORT)),
 ]
 
 
@@ -36,7 +32,7 @@ def test_combine(first, second, both):
 
 
 def test_combining_with_allow_returns_the_other_verdict():
-    verdict = Verdict(1.0, 5, SHORT)
+    verdict = Verdict(1.0, SHORT)
     assert combine(ALLOW, verdict) is verdict
     assert combine(verdict, ALLOW) is verdict
     assert combine(ALLOW, ALLOW) is ALLOW
@@ -50,5 +46,5 @@ def test_combining_changes_neither():
     assert [fields(verdict) for verdict in verdicts] == before
 
 
-def test_allow_has_no_wait_and_no_bound():
-    assert fields(ALLOW) == (0.0, NO_BOUND, None)
+def test_allow_has_no_wait():
+    assert fields(ALLOW) == (0.0, None)

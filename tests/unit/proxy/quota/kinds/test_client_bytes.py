@@ -1,11 +1,12 @@
 import pytest
 
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_grant import NO_BOUND, FetchGrant
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds.client_bytes import KIND
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.quota.limits.limits import Limits
-from proxy.quota.verdict import ALLOW, NO_BOUND
+from proxy.quota.verdict import ALLOW
 from proxy.wire.views import RequestView, ResponseView
 from tests.support.stories.enforcement import enforcement
 
@@ -42,6 +43,15 @@ def fetch(api_key=FETCH, max_bytes=50 << 20, replica_id=-1):
     request.max_bytes = max_bytes
     request.replica_id = replica_id
     return request
+
+
+def grant(of, now=0.0, request=None, who=WHO, last=None):
+    """What a quota or an engine grants a fetch."""
+    made = FetchGrant(last)
+    of.limit_fetch(fetch() if request is None else request, who, made, now)
+    made.begin()
+    made.ask(now)
+    return made
 
 
 def response(body_size):
@@ -81,37 +91,39 @@ def test_a_consumers_fetch_is_charged_its_response_and_four_bytes(api_key, algor
     assert shown(quota, 5.0)["consumer_byte_rate"].rate == pytest.approx((body + 4) / 10)
 
 
-# limits, bytes fetched before, the request's max_bytes, what the verdict says
+# limits, bytes fetched before, bytes that the fetch may bring; NO_BOUND: it has to wait
 BOUNDS = [
-    (limits(), 0, 50 << 20, 2000),
-    (limits(), 0, 2001, 2000),
-    (limits(), 0, 2000, NO_BOUND),
-    (limits(), 0, 0, NO_BOUND),
-    (limits(), 0, -1, 2000),
-    (limits(), 1200, 50 << 20, 800),
-    (limits(), 1800, 50 << 20, 500),
-    (limits(), 100_000, 50 << 20, 500),
-    (limits(consumer=1.0), 100_000, 50 << 20, 1),
-    (limits(burst_seconds=0.1), 0, 50 << 20, 500),
-    (limits(WINDOW), 0, 50 << 20, 20_000),
-    (limits(WINDOW), 100_000, 50 << 20, 20_000),
-    (limits(WINDOW, samples=3, window_seconds=2.0), 0, 50 << 20, 8000),
-    (limits(WINDOW, samples=1), 0, 50 << 20, 1),
+    (limits(), 0, 2000),
+    (limits(), 1200, 800),
+    (limits(), 1800, 500),
+    (limits(), 2000, 500),
+    (limits(), 2001, NO_BOUND),
+    (limits(), 100_000, NO_BOUND),
+    (limits(consumer=1.0), 0, 1),
+    (limits(burst_seconds=0.1), 0, 500),
+    (limits(WINDOW), 0, 2000),
+    (limits(WINDOW), 20_000, 500),
+    (limits(WINDOW), 100_000, NO_BOUND),
+    (limits(WINDOW, samples=1), 0, 500),
 ]
 
 
 @pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])
-@pytest.mark.parametrize(("configured", "before", "max_bytes", "bound"), BOUNDS)
-def test_a_fetch_is_bounded_by_the_tokens_and_never_to_nothing(api_key, configured, before, max_bytes, bound):
+@pytest.mark.parametrize(("configured", "before", "bound"), BOUNDS)
+def test_a_fetch_is_bounded_by_the_tokens_and_never_to_nothing(api_key, configured, before, bound):
     quota = quota_of(configured)
     quota.charge(fetch(api_key), response(before - 4), WHO, 0.0)
-    assert quota.admit(fetch(api_key, max_bytes), WHO, 0.0).max_bytes == bound
+    made = grant(quota, request=fetch(api_key))
+    assert made.max_bytes == bound
+    assert made.granted == (bound != NO_BOUND)
 
 
 @pytest.mark.parametrize("replica_id", [0, 2])
 def test_fetches_of_followers_are_not_planned(replica_id):
     quota = quota_of(limits())
-    assert quota.admit(fetch(replica_id=replica_id), WHO, 0.0) is ALLOW
+    engine = QuotaEngine([quota])
+    engine.configure(limits(), 0.0)
+    assert engine.grant(fetch(replica_id=replica_id), WHO, None, 0.0) is None
     assert quota.charge(fetch(replica_id=replica_id), response(MB), WHO, 0.0) is ALLOW
     assert quota.live() == []
 
@@ -140,7 +152,7 @@ def test_a_changed_algorithm_applies_to_buckets_in_use():
     quota.admit(produce(5000), WHO, 0.0)
     quota.configure(limits(PACE), 0.0)
     assert quota.admit(produce(2000), WHO, 0.0).throttle_seconds == pytest.approx(1.0)
-    assert quota.admit(fetch(), WHO, 0.0).max_bytes == 2000
+    assert grant(quota).max_bytes == 2000
 
 
 def test_buckets_idle_for_an_hour_are_forgotten():
@@ -244,23 +256,6 @@ def test_only_the_first_small_request_waits_for_a_large_one():
     assert engine.admit(produce(10_000), small, 2.0).throttle_seconds == pytest.approx(0.02)
 
 
-def test_consumers_share_a_bucket_equally_whatever_the_size_of_their_responses():
-    engine = QuotaEngine([quota_of(Limits({QuotaEntity("u", None): {"consumer_byte_rate": MB}}))])
-    consumers = [Identity("u", "small", "127.0.0.1"), Identity("u", "large", "127.0.0.1")]
-    free_at, got = [0.0, 0.001], [0, 0]
-    while min(free_at) < 60:
-        now = min(free_at)
-        turn = free_at.index(now)
-        who, request = consumers[turn], fetch(max_bytes=(16_384, 50 << 20)[turn])
-        most = engine.admit(request, who, now).max_bytes
-        size = request.max_bytes if most == NO_BOUND else most
-        got[turn] += size if now > 20 else 0
-        wait = engine.charge(request, response(size - 4), who, now).throttle_seconds
-        free_at[turn] = now + max(wait, 0.000_2)
-    assert sum(got) == pytest.approx(MB * 40, rel=0.05)
-    assert got[0] / sum(got) == pytest.approx(0.5, abs=0.1)
-
-
 @pytest.mark.parametrize("api_key", [3, 8, 9, 10, 11, 12, 13, 14, 18, 22, 68, 76, 79])
 def test_other_apis_are_not_covered(api_key):
     engine = QuotaEngine([quota_of(limits())])
@@ -276,12 +271,21 @@ def test_other_apis_are_not_covered(api_key):
 
 def test_a_paced_consumer_is_near_its_quota_in_every_second():
     engine = QuotaEngine([quota_of(limits(consumer=MB))])
+    engine.configure(limits(consumer=MB), 0.0)
     got = []
 
+    last = None
+
     def send(now):
-        most = engine.admit(fetch(), WHO, now).max_bytes
-        got.append((now, most))
-        return engine.charge(fetch(), response(most - 4), WHO, now).throttle_seconds
+        nonlocal last
+        last = engine.grant(fetch(), WHO, last, now)
+        again = last.ask(now)
+        if again > 0.0:
+            return again
+        got.append((now, last.max_bytes))
+        wait = engine.charge(fetch(), response(last.max_bytes - 4), WHO, now).throttle_seconds
+        last.settle(last.max_bytes, last.max_bytes, now + wait, now)
+        return wait
 
     drive(send, 1, 40)
     rates = second_by_second(got, 40)
@@ -291,6 +295,9 @@ def test_a_paced_consumer_is_near_its_quota_in_every_second():
 
 def test_a_batch_larger_than_the_quota_gets_through_and_is_paid_for():
     quota = quota_of(limits())
-    assert quota.admit(fetch(), WHO, 0.0).max_bytes >= 1
+    first = grant(quota)
+    assert first.max_bytes >= 1
     assert quota.charge(fetch(), response(19_996), WHO, 0.0).throttle_seconds == pytest.approx(9.0)
-    assert quota.admit(fetch(), WHO, 9.0).max_bytes == 500
+    first.settle(20_000, 20_000, 9.0, 0.0)
+    assert not grant(quota, 8.9, last=first).granted
+    assert grant(quota, 9.0, last=first).max_bytes == 500

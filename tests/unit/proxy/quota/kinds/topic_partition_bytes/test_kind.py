@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.kind import KIND
@@ -55,7 +56,12 @@ def fetch(of, now=0.0, api_key=FETCH, who=WHO, replica_id=-1):
     request = RequestView(api_key, 12, 1, "c", 100)
     request.max_bytes = MAX_BYTES
     request.replica_id = replica_id
-    return of.admit(request, who, now)
+    assert of.admit(request, who, now) is ALLOW
+    grant = FetchGrant()
+    of.limit_fetch(request, who, grant, now)
+    grant.begin()
+    grant.ask(now)
+    return grant
 
 
 def charge(of, *sizes, now=0.0, api_key=FETCH, topic="orders", replica_id=-1):
@@ -105,7 +111,11 @@ def test_producers_and_consumers_have_buckets_of_their_own():
 
 def test_followers_pass():
     made = quota()
-    assert fetch(made, replica_id=2) is ALLOW
+    engine = QuotaEngine([made])
+    engine.configure(limits(), 0.0)
+    request = RequestView(FETCH, 12, 1, "c", 100)
+    request.replica_id = 2
+    assert engine.grant(request, WHO, None, 0.0) is None
     assert charge(made, 99_000, replica_id=2) is ALLOW
     request = RequestView(FETCH, 12, 1, "c", 100)
     request.replica_id = 2
@@ -116,34 +126,75 @@ def test_a_fetch_is_bounded_by_its_slowest_partition():
     made = quota(limits(topics={"orders": {OUT: "1000"}, "others": {OUT: "50"}}))
     assert fetch(made).max_bytes == 12, "nothing is known yet"
     charge(made, 600)
-    assert fetch(made).max_bytes == 400
+    first = fetch(made)
+    assert first.max_bytes == 400
+    first.end()
     charge(made, 2000)
-    assert fetch(made).max_bytes == 250
+    waiting = fetch(made)
+    assert not waiting.granted
+    waiting.end()
     charge(made, 10, topic="others")
-    verdict = fetch(made)
-    assert verdict.max_bytes == 40
-    assert verdict.bucket.topic == "others"
-    assert fetch(made, now=61.0).max_bytes == 12
+    later = fetch(made, now=2.0)
+    assert later.max_bytes == 50
+    later.end()
+    assert fetch(made, now=63.0).max_bytes == 12
+
+
+def test_a_debt_is_remembered_until_it_is_paid():
+    made = quota()
+    charge(made, 200_000)
+    assert not fetch(made, now=150.0).granted
+    made.forget_idle(151.0)
+    assert not fetch(made, now=152.0).granted
+    assert fetch(made, now=200.0).granted
 
 
 def test_a_consumer_of_other_topics_is_not_bounded():
     made = quota()
     charge(made, 600, topic="others")
-    assert fetch(made) is ALLOW
+    assert fetch(made).max_bytes == NO_BOUND
 
 
-def test_a_fetch_that_asks_for_less_stays_as_it_is():
+def withheld(of, grant, *sizes, topic="orders", now=0.0, api_key=FETCH):
+    request = RequestView(api_key, 12, 1, "c", 100)
+    return of.withholds(request, items(*sizes, topic=topic), WHO, grant, now)
+
+
+def test_records_of_a_partition_that_the_fetch_was_not_known_to_bring_are_withheld_in_debt():
+    """A client that reconnects is not known to consume a partition, and does not wait for it."""
     made = quota()
-    charge(made, 600)
+    charge(made, 3000)
+    other = Identity("u", "c", "127.0.0.1")
+    grant = fetch(made, who=other)
+    assert grant.granted
     request = RequestView(FETCH, 12, 1, "c", 100)
-    request.max_bytes = 400
-    assert made.admit(request, WHO, 0.0) is ALLOW
+    assert made.withholds(request, items(500), other, grant, 0.0).topic == "orders"
+    assert made.withholds(request, items(0), other, grant, 0.0) is None
+    # Its next fetch waits for the partition.
+    waiting = fetch(made, now=1.0, who=other)
+    assert not waiting.granted
+    waiting.end()
+    assert fetch(made, now=2.0, who=other).granted
 
 
-def test_with_windows_a_response_may_have_a_whole_window():
-    made = quota(limits(WINDOW))
-    charge(made, 1)
-    assert fetch(made).max_bytes == 10_000
+def test_records_of_a_partition_that_others_wait_for_are_withheld():
+    made = quota()
+    charge(made, 3000)
+    newcomer = Identity("u", "c", "127.0.0.1")
+    grant = fetch(made, who=newcomer)
+    assert not fetch(made, now=1.5).granted
+    request = RequestView(FETCH, 12, 1, "c", 100)
+    assert made.withholds(request, items(500), newcomer, grant, 2.0) is not None
+    assert made.withholds(request, items(500), newcomer, grant, 9.0) is None, "nobody waits any more"
+
+
+def test_records_of_a_partition_with_tokens_are_delivered():
+    made = quota()
+    assert withheld(made, fetch(made), 500) is None
+    charge(made, 500)
+    grant = fetch(made)
+    charge(made, 2000)
+    assert withheld(made, grant, 500) is None, "the fetch was granted"
 
 
 def test_omitted_partitions_throttle_no_client():
@@ -220,9 +271,10 @@ def test_share_fetches_are_throttled_instead_of_omitted():
 
 def test_omitted_partitions_do_not_bound_a_fetch():
     made = quota(limits(topics=OMITTING))
-    assert fetch(made) is ALLOW
+    assert fetch(made).max_bytes == NO_BOUND
     charge(made, 3000)
-    assert fetch(made) is ALLOW
+    assert fetch(made).granted
+    assert fetch(made).max_bytes == NO_BOUND
     both = quota(limits(topics=OMITTING | {"slow": {OUT: "4000"}}))
     assert fetch(both).max_bytes == 1000
 
@@ -250,15 +302,18 @@ def test_items_are_wanted_where_there_is_a_quota():
     assert quota(limits(topics={"orders": {IN: "1"}})).item_api_keys == (PRODUCE,)
     assert quota(limits(topics={"orders": {OUT: "1"}})).item_api_keys == (FETCH, SHARE_FETCH)
     assert produce(quota(Limits({})), 99_000) is ALLOW
-    assert fetch(quota(Limits({}))) is ALLOW
+    assert not quota(Limits({})).limits_fetches
+    assert quota(limits(topics={"orders": {OUT: "1"}})).limits_fetches
 
 
 def test_observed_it_bounds_nothing_and_nobody_waits():
     engine = QuotaEngine([KIND.build()])
     engine.configure(limits(mode=OBSERVE), 0.0)
     assert produce(engine, 3000) is ALLOW
-    assert fetch(engine) is ALLOW
     assert charge(engine, 3000) is ALLOW
+    grant = engine.grant(RequestView(FETCH, 12, 1, "c", 100), WHO, None, 0.0)
+    assert grant.ask(0.0) == 0.0
+    assert grant.max_bytes == NO_BOUND
     assert [state.throttle_seconds for state in engine.buckets(0.0)] == [2.0, 2.0]
 
 

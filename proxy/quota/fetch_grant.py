@@ -1,0 +1,258 @@
+"""FetchGrant: what the quotas of consumers allow one fetch.
+
+1. Quota.limit_fetch() adds the buckets that the response will be charged to.
+2. ask() says when the fetch may be forwarded: no bucket is in debt, or has promised its tokens to others.
+3. The response is charged, and settle() returns what was reserved.
+
+Reservations are estimates: a fetch may bring more than any fetch before. So withholds() says for each
+response whether its buckets have gone so far into debt meanwhile that the client gets an empty one, as from
+Kafka.
+"""
+
+from typing import Final, final
+
+from proxy.quota.limits.enforcement import UNLIMITED
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.fetch_queue import RETURN_SECONDS, FetchQueue, Ticket
+
+NO_BOUND: Final = -1
+UNKNOWN: Final = -1
+"""The expected size of a connection's first response."""
+LEAST_FETCH_SECONDS: Final = 0.25
+"""A fetch that is forwarded may bring this many seconds of the limit, even if the bucket has just paid its
+debt. Less would mean many small responses, more would mean longer waits between them: this makes about four
+responses per second. Consumers that wait for the same bucket share it."""
+FIRST_FETCH_SECONDS: Final = 0.05
+"""Seconds of the limit that are reserved for the first fetch that a bucket sees."""
+GROWTH: Final = 20.0
+"""A fetch may bring this many times the bytes that it is expected to bring: the broker does not send all
+tokens to each of many fetches that start at once."""
+DEBT_SECONDS: Final = 1.0
+"""A response is delivered, and charged, if its buckets owe at most this many seconds of their limits."""
+LEAST_WAIT_SECONDS: Final = 0.005
+"""The tokens are asked for again no sooner than this."""
+MOST_WAIT_SECONDS: Final = 1.0
+"""And no later, because a limit may change meanwhile. With many waiting fetches, each asks less often."""
+FETCHES_PER_SECOND: Final = 1000.0
+PAID_SECONDS: Final = 1e-6
+"""A debt that is paid within this time is paid: doubles do not tell it from none."""
+
+
+def tokens_left(bucket: Bucket, now: float) -> float:
+    """The bytes that a bucket allows now; below zero in debt."""
+    wait = bucket.wait(now)
+    if wait > 0.0:
+        return -wait * bucket.limit
+    tokens = bucket.tokens
+    if tokens is not None:
+        return tokens.measure(now)
+    return (bucket.limit - bucket.measure(now)) * bucket.window_seconds
+
+
+@final
+class FetchGrant:
+    """Of one fetch; the next one of the same connection takes over its places in the lines."""
+
+    __slots__ = (
+        "_asked_at",
+        "_buckets",
+        "_expected",
+        "_last",
+        "_retry_at",
+        "_tickets",
+        "granted",
+        "longest",
+        "max_bytes",
+        "settled",
+        "size",
+        "watched",
+    )
+
+    def __init__(self, last: "FetchGrant | None" = None) -> None:
+        """`last`: that of the connection's last fetch; None for the first."""
+        self._last = last
+        self._expected: Final[int] = UNKNOWN if last is None else last.size
+        self._buckets: Final[list[Bucket]] = []
+        self._tickets: Final[list[Ticket]] = []
+        self._asked_at = 0.0
+        self._retry_at = 0.0
+        self.granted = False
+        """Whether the fetch may be forwarded."""
+        self.settled = False
+        """Whether its response has been charged."""
+        self.size: int = self._expected
+        """The size of its response, once it is there."""
+        self.max_bytes = NO_BOUND
+        """The most bytes that the response may have."""
+        self.watched = False
+        """Whether the response has to be asked about with Quota.withholds(), whatever its buckets."""
+        self.longest: Bucket | None = None
+        """The bucket with the longest wait, if it had to wait."""
+
+    @property
+    def any(self) -> bool:
+        """Whether any quota applies."""
+        return self.watched or len(self._buckets) > 0
+
+    def bound(self, max_bytes: int) -> None:
+        """Let the response have no more than this."""
+        if self.max_bytes == NO_BOUND or max_bytes < self.max_bytes:
+            self.max_bytes = max_bytes
+
+    def add(self, bucket: Bucket) -> None:
+        """The response will be charged to this bucket."""
+        if not _enforced(bucket):
+            return
+        self._buckets.append(bucket)
+        self._tickets.append(self._ticket(bucket, queue_of(bucket)))
+
+    def _ticket(self, bucket: Bucket, queue: FetchQueue) -> Ticket:
+        """The connection's place, or a new one."""
+        size = float(self._expected)
+        if self._expected == UNKNOWN:
+            size = queue.first_bytes if queue.first_bytes >= 0.0 else bucket.limit * FIRST_FETCH_SECONDS
+        last = self._last
+        if last is not None:
+            for at, other in enumerate(last._buckets):
+                if other is bucket and not last._tickets[at].granted:
+                    ticket = last._tickets[at]
+                    ticket.size = size
+                    return ticket
+        return queue.newcomer(size)
+
+    def has(self, bucket: Bucket) -> bool:
+        """Whether it has a place or a reservation in this bucket."""
+        return bucket in self._buckets
+
+    def begin(self) -> None:
+        """All buckets are known: the places of the last fetch in other buckets are given up."""
+        last = self._last
+        if last is None:
+            return
+        for at, bucket in enumerate(last._buckets):
+            if bucket not in self._buckets:
+                queue_of(bucket).end(last._tickets[at])
+        self._last = None
+
+    def ask(self, now: float) -> float:
+        """Return 0.0 if the fetch may be forwarded: it is granted then. Otherwise the seconds after which to
+        ask again; until then it keeps its places.
+        """
+        self._asked_at = now
+        longest = 0.0
+        for at, bucket in enumerate(self._buckets):
+            wait = _wait(bucket, self._tickets[at], now)
+            if wait > longest:
+                longest = wait
+                self.longest = bucket
+        if longest <= 0.0:
+            self._grant(now)
+            return 0.0
+        again = LEAST_WAIT_SECONDS
+        for at, bucket in enumerate(self._buckets):
+            queue = queue_of(bucket)
+            again = max(again, min(longest, max(MOST_WAIT_SECONDS, queue.waiting / FETCHES_PER_SECOND)))
+            queue.wait(self._tickets[at], now + again + RETURN_SECONDS)
+        self._retry_at = now + again
+        return again
+
+    def _grant(self, now: float) -> None:
+        self.granted = True
+        for at, bucket in enumerate(self._buckets):
+            if not _enforced(bucket):
+                continue
+            queue = queue_of(bucket)
+            ticket = self._tickets[at]
+            left = tokens_left(bucket, now) - queue.reserved(now)
+            most = max(min(left, ticket.size * GROWTH), bucket.limit * LEAST_FETCH_SECONDS)
+            queue.grant(ticket, now)
+            self.bound(max(int(most / (1 + queue.waiting)), 1))
+
+    def debt_seconds(self, now: float) -> float:
+        """How long the buckets need to pay their debts; 0.0 if none has any."""
+        longest = 0.0
+        for bucket in self._buckets:
+            if _enforced(bucket):
+                longest = max(longest, bucket.wait(now))
+        return longest
+
+    def retry_seconds(self, now: float) -> float:
+        """After how long the client is to fetch again: the debts are paid, and there may be bytes for it."""
+        seconds = max(self.debt_seconds(now), self._retry_at - now)
+        longest = self.longest
+        if longest is not None and _enforced(longest):
+            seconds = max(seconds, longest.wait(now))
+        return seconds
+
+    def withholds(self, now: float) -> bool:
+        """Whether the client gets an empty response instead of one that has arrived."""
+        for bucket in self._buckets:
+            if _enforced(bucket) and tokens_left(bucket, now) < -DEBT_SECONDS * bucket.limit:
+                self.longest = bucket
+                return True
+        return False
+
+    def keep_places(self, until: float) -> None:
+        """The client comes back at this time."""
+        for at, bucket in enumerate(self._buckets):
+            ticket = self._tickets[at]
+            if not ticket.granted:
+                queue_of(bucket).wait(ticket, until + RETURN_SECONDS)
+
+    def settle(self, size: int, delivered: int, until: float, now: float) -> None:
+        """The response of this size has come, and so much of it has been charged. The client is muted until
+        `until`.
+        """
+        self.settled = True
+        self.size = size
+        for at, bucket in enumerate(self._buckets):
+            queue = queue_of(bucket)
+            ticket = self._tickets[at]
+            queue.end(ticket)
+            ticket = queue.successor(ticket, size, delivered)
+            self._tickets[at] = ticket
+            if until > now:
+                queue.wait(ticket, until + RETURN_SECONDS)
+            if self._expected == UNKNOWN:
+                queue.first_response(float(size), bucket.limit * FIRST_FETCH_SECONDS)
+
+    def end(self) -> None:
+        """The fetch is not forwarded any more."""
+        for at, bucket in enumerate(self._buckets):
+            queue_of(bucket).end(self._tickets[at])
+
+    def abandon(self) -> None:
+        """The connection has ended. What a fetch in flight has reserved is spent: otherwise a client would
+        gain by disconnecting.
+        """
+        for at, bucket in enumerate(self._buckets):
+            reserved = queue_of(bucket).end(self._tickets[at])
+            if reserved > 0.0 and _enforced(bucket):
+                bucket.record(reserved, self._asked_at)
+
+
+def free(bucket: Bucket, now: float) -> bool:
+    """Whether a bucket has tokens that no fetch has reserved or waits for."""
+    queue = queue_of(bucket)
+    return tokens_left(bucket, now) - queue.reserved(now) - queue.ahead(None, now) >= 0.0
+
+
+def _enforced(bucket: Bucket) -> bool:
+    return bucket.limit != UNLIMITED and not bucket.observed
+
+
+def queue_of(bucket: Bucket) -> FetchQueue:
+    """What fetches have reserved of a bucket."""
+    queue = bucket.fetch_queue
+    if queue is None:
+        queue = bucket.fetch_queue = FetchQueue()
+    return queue
+
+
+def _wait(bucket: Bucket, ticket: Ticket, now: float) -> float:
+    """The seconds until a bucket has tokens for a fetch, as far as they can be told."""
+    if not _enforced(bucket):
+        return 0.0
+    queue = queue_of(bucket)
+    lacking = queue.reserved(now) + queue.ahead(ticket, now) - tokens_left(bucket, now)
+    return lacking / bucket.limit if lacking > PAID_SECONDS * bucket.limit else 0.0

@@ -1,0 +1,150 @@
+"""FetchQueue: the bytes of a bucket that fetches in flight may bring, and the fetches that wait for some.
+
+A response is charged when it arrives. Between a fetch and its response, other fetches would find the same
+tokens. So each fetch reserves the bytes that it is expected to bring, and a fetch is forwarded only if the
+bucket has tokens beyond those that are reserved, and beyond those for the fetches ahead of it in the line.
+
+The line is ordered as in start-time fair queueing: each connection's next fetch begins where its last one
+ended, in bytes, so connections get equal parts of the limit whatever the sizes of their batches. A connection
+that is new goes to the end of the line, so nobody gains by reconnecting. A connection whose last response has
+put the bucket into debt is in the line before its next fetch arrives, for as long as it is muted.
+"""
+
+from typing import Final, final
+
+HOLD_SECONDS: Final = 0.25
+"""A reservation ends after this time. A broker responds at once if it has records; after this time it waits
+for records that do not exist yet, and others must not wait for them."""
+RETURN_SECONDS: Final = 0.1
+"""A connection that does not fetch for this long after its time loses its place in the line."""
+COUNTED_AT_MOST: Final = 64
+"""So many places of the line are added up; of the rest, the average is assumed."""
+FIRST_WEIGHT: Final = 0.125
+"""How much the latest one weighs in the average of first responses."""
+
+
+@final
+class Ticket:
+    """A connection's place: first in the line, then among the reservations."""
+
+    __slots__ = ("granted", "in_line", "size", "start", "until")
+
+    def __init__(self, size: float, start: float) -> None:
+        self.size = size
+        """The bytes that it reserves, or will reserve."""
+        self.start = start
+        """Its place in the line: the bytes that the bucket has given to each connection before."""
+        self.in_line = False
+        self.granted = False
+        self.until = 0.0
+        """When the reservation ends, or the place in the line is lost."""
+
+
+@final
+class FetchQueue:
+    """Of one bucket. Times are `now` of the caller, on one clock."""
+
+    __slots__ = ("_granted", "_line", "_reserved", "_turn", "first_bytes")
+
+    def __init__(self) -> None:
+        self._granted: Final[dict[Ticket, None]] = {}
+        """In the order in which the reservations end."""
+        self._line: Final[list[Ticket]] = []
+        """By their start."""
+        self._turn = 0.0
+        """The start of the last ticket that was granted."""
+        self._reserved = 0.0
+        self.first_bytes = -1.0
+        """The size of connections' first responses, as a moving average; -1.0 before there is one."""
+
+    @property
+    def waiting(self) -> int:
+        """How many connections are in the line."""
+        return len(self._line)
+
+    def newcomer(self, size: float) -> Ticket:
+        """The ticket of a connection that has had none."""
+        start = self._line[-1].start if self._line else self._turn
+        return Ticket(size, max(start, self._turn))
+
+    def successor(self, ticket: Ticket, size: int, delivered: int) -> Ticket:
+        """The ticket of a connection's next fetch, after a response of this size."""
+        return Ticket(float(size), ticket.start + delivered)
+
+    def reserved(self, now: float) -> float:
+        """The bytes that fetches in flight may still bring."""
+        granted = self._granted
+        while granted:
+            ticket = next(iter(granted))
+            if ticket.until > now:
+                break
+            self._release(ticket)
+        return self._reserved
+
+    def ahead(self, ticket: Ticket | None, now: float) -> float:
+        """The bytes for the connections ahead of this one; None: for all in the line."""
+        line = self._line
+        gone: list[Ticket] = []
+        counted = 0
+        size = 0.0
+        for other in line:
+            if other is ticket:
+                break
+            if other.until <= now:
+                gone.append(other)
+                continue
+            if ticket is not None and not ticket.in_line and other.start > ticket.start:
+                break
+            counted += 1
+            size += other.size
+            if counted == COUNTED_AT_MOST:
+                size *= len(line) / COUNTED_AT_MOST
+                break
+        for other in gone:
+            self._leave(other)
+        return size
+
+    def wait(self, ticket: Ticket, until: float) -> None:
+        """Put a ticket into the line, or let it keep its place, until this time."""
+        ticket.until = until
+        if ticket.in_line:
+            return
+        ticket.in_line = True
+        ticket.start = max(ticket.start, self._turn)
+        line = self._line
+        at = len(line)
+        while at > 0 and line[at - 1].start > ticket.start:
+            at -= 1
+        line.insert(at, ticket)
+
+    def _leave(self, ticket: Ticket) -> None:
+        if ticket.in_line:
+            ticket.in_line = False
+            self._line.remove(ticket)
+
+    def grant(self, ticket: Ticket, now: float) -> None:
+        """Reserve the bytes of a fetch that is forwarded now."""
+        self._leave(ticket)
+        ticket.start = max(ticket.start, self._turn)
+        self._turn = ticket.start
+        ticket.granted = True
+        ticket.until = now + HOLD_SECONDS
+        self._granted[ticket] = None
+        self._reserved += ticket.size
+
+    def end(self, ticket: Ticket) -> float:
+        """Give up a place or a reservation; return the bytes that were still reserved."""
+        self._leave(ticket)
+        if ticket not in self._granted:
+            return 0.0
+        self._release(ticket)
+        return ticket.size
+
+    def _release(self, ticket: Ticket) -> None:
+        del self._granted[ticket]
+        self._reserved = self._reserved - ticket.size if self._granted else 0.0
+
+    def first_response(self, size: float, assumed: float) -> None:
+        """Note the size of a connection's first response; `assumed` is the average before there was any."""
+        first = assumed if self.first_bytes < 0.0 else self.first_bytes
+        self.first_bytes = first + FIRST_WEIGHT * (size - first)

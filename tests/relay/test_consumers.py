@@ -1,0 +1,267 @@
+"""Consumers at their quota, over half a minute: what they get, and that they get it whatever they try.
+
+A rate is what all consumers have got by what their quota allows. The burst of a second is a thirtieth.
+"""
+
+from dataclasses import replace
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE
+from proxy.quota.limits.enforcement import OBSERVE, WINDOW
+from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import Resources
+from proxy.relay.traffic import Traffic
+from proxy.wire.fetch_rewrite import fetch_response
+from tests.relay.test_share_fetch import share_fetch
+from tests.support.messages.exchanges import (
+    TOPIC,
+    chunks,
+    fetch,
+    fetched,
+    milliseconds,
+    opaque,
+    record_batch,
+)
+from tests.support.messages.exchanges import fetch_response as fetch_message
+from tests.support.messages.kio_messages import (
+    Ports,
+    read_frame,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+    versions,
+)
+from tests.support.stories.consumers import Consumer, Log, World
+from tests.support.stories.enforcement import enforcement
+from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine
+
+QUOTA = 100_000.0
+SECONDS = 30.0
+
+
+def rate(consumers, seconds=SECONDS, algorithm="pace", resources=None):
+    """Of what the quota allows; by partition if `resources` are given."""
+    quotas = {EVERYONE: {"consumer_byte_rate": QUOTA}} if resources is None else {}
+    more = {} if resources is None else {"resources": resources}
+    world = World(engine(quotas, algorithm, **more), consumers)
+    world.run(seconds)
+    return world.got / (QUOTA * seconds)
+
+
+def rude(**how):
+    return Consumer(honest=False, **how)
+
+
+ATTACKS = {
+    "hangs up and comes again": lambda: [rude(hangs_up=True)],
+    "fifty hang up and come again": lambda: [rude(hangs_up=True) for _ in range(50)],
+    "sends 300 fetches ahead": lambda: [rude(ahead=300)],
+    "fifty at once": lambda: [rude() for _ in range(50)],
+    "fifty at once, in sessions": lambda: [rude(sessions=True) for _ in range(50)],
+    "large batches": lambda: [rude(log=Log(batch=250_000)) for _ in range(20)],
+    "versions side by side": lambda: [rude(version=version) for version in (4, 6, 7, 11, 12)],
+    "asks for as much as it gets": lambda: [rude(min_bytes=1 << 20) for _ in range(10)],
+    "does not wait for records": lambda: [rude(max_wait=0.0) for _ in range(10)],
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nobody_gets_more_than_the_quota(attack):
+    assert 0.95 < rate(ATTACKS[attack]()) < 1.2
+
+
+@pytest.mark.parametrize("attack", ["hangs up and comes again", "sends 300 fetches ahead", "fifty at once"])
+def test_nor_with_kafkas_window(attack):
+    """Of which the burst is ten seconds."""
+    assert 0.95 < rate(ATTACKS[attack](), 60.0, WINDOW) < 1.25
+
+
+@pytest.mark.parametrize("attack", ["hangs up and comes again", "sends 300 fetches ahead", "fifty at once"])
+def test_nor_of_a_partition(attack):
+    assert (
+        0.9
+        < rate(ATTACKS[attack](), resources=Resources({TOPIC: {CONSUMER_BYTE_RATE.name: str(int(QUOTA))}}))
+        < 1.2
+    )
+
+
+@pytest.mark.parametrize("sessions", [False, True])
+@pytest.mark.parametrize("batch", [1000, 20_000, 90_000])
+def test_a_consumer_gets_all_of_its_quota(sessions, batch):
+    consumer = Consumer(sessions=sessions, log=Log(batch=batch))
+    assert 0.95 < rate([consumer]) < 1.1
+    assert consumer.empty == 0
+
+
+@pytest.mark.parametrize("sessions", [False, True])
+def test_consumers_without_records_leave_the_quota_to_the_others(sessions):
+    idle = [Consumer(sessions=sessions, log=Log(available=0), starts_at=0.01 * at) for at in range(50)]
+    busy = Consumer(sessions=sessions)
+    # The empty responses of the others are 6 % of this quota.
+    assert 0.9 < rate([*idle, busy]) < 1.1
+
+
+def test_consumers_share_their_quota_equally_whatever_the_size_of_their_batches():
+    consumers = [Consumer(log=Log(batch=2000)), Consumer(log=Log(batch=100_000)), Consumer()]
+    rate(consumers, 60.0)
+    assert min(one.got for one in consumers) > 0.8 * max(one.got for one in consumers)
+
+
+def test_each_of_fifty_gets_on():
+    consumers = [Consumer(sessions=True) for _ in range(50)]
+    rate(consumers, 60.0)
+    assert min(one.got for one in consumers) > 0.5 * max(one.got for one in consumers)
+
+
+def test_a_batch_above_the_quota_arrives_and_is_paid_for():
+    consumers = [Consumer(log=Log(batch=400_000)) for _ in range(3)]
+    assert rate(consumers, 60.0) < 1.2
+    assert min(one.got for one in consumers) >= 3 * 400_000
+
+
+def test_a_consumer_within_its_quota_waits_for_nothing():
+    log = Log(batch=1000, available=0)
+    consumer = Consumer(log=log)
+    others = [Consumer(log=Log(available=0), starts_at=0.013 * at) for at in range(20)]
+    world = World(engine({EVERYONE: {"consumer_byte_rate": QUOTA}}), [consumer, *others])
+    world.run(5.0)
+    for _ in range(100):
+        log.available += 5000
+        world.run(0.1)
+    assert consumer.got == 100 * 5000
+    assert consumer.longest_wait < 0.6, "no longer than its max_wait"
+
+
+SLOW = {EVERYONE: {"consumer_byte_rate": 1000.0}}
+
+
+def connected(quotas):
+    return Playbook(drive(quotas, Ports(), Traffic()))
+
+
+def in_debt(size=5000):
+    """An engine whose bucket of 1000 B/s owes what is beyond 1000 bytes."""
+    made = engine(SLOW)
+    other = connected(made).client(fetch(1)).to_broker(fetch(1, max_bytes=1000))
+    other.broker(fetched(1, size=size)).relay.end()
+    return made
+
+
+def nothing(correlation_id, throttle_ms, version=11, session_id=0):
+    return fetch_response(version, correlation_id, 0, session_id, throttle_ms)
+
+
+def session(correlation_id, session_id, epoch, max_bytes=50 << 20, max_wait_ms=500, version=12):
+    """A fetch of a session."""
+    request = read_frame(request_type(1, version), fetch(correlation_id, max_bytes, version=version))
+    changed = replace(request, session_id=session_id, session_epoch=epoch, max_wait=milliseconds(max_wait_ms))
+    return request_frame(changed, correlation_id, "client")
+
+
+@pytest.mark.parametrize("version", [version for version in versions(1) if version <= 18])
+def test_who_is_over_gets_an_empty_response_after_its_max_wait(version):
+    story = connected(in_debt()).client(fetch(7, version=version)).at(0.49).to_client().to_broker()
+    story.at(0.5).to_client(nothing(7, 3500, version)).to_broker()
+    # It comes again when it has been told to, and later requests are read.
+    story.client(fetch(8, version=version)).at(3.9).to_client().to_broker()
+
+
+def test_the_wait_that_is_announced_is_that_of_the_debt():
+    story = connected(in_debt(3000)).client(fetch(7)).at(0.5).to_client(nothing(7, 1500)).muted(2.0)
+    story.client(fetch(8)).at(1.99).to_broker().at(2.0).to_broker(fetch(8, max_bytes=250)).unmuted()
+
+
+def test_a_debt_that_is_soon_paid_is_waited_for():
+    story = connected(in_debt(1400)).client(fetch(7)).to_broker().muted(0.4)
+    story.at(0.4).to_broker(fetch(7, max_bytes=250)).to_client().unmuted()
+
+
+def test_the_fetch_of_a_session_waits_for_longer_and_goes_on_with_its_epoch():
+    """The broker counts the session's fetches, so this one has to reach it."""
+    story = connected(in_debt(9000)).client(session(7, 99, 3)).at(4.99).to_broker().to_client()
+    story.at(5.0).to_broker(session(7, 99, 3, max_bytes=1, max_wait_ms=0))
+    brought = session_response(7, 99)
+    story.broker(brought).to_client(nothing(7, 3000, 12, 99)).muted(8.0)
+    story.client(session(8, 99, 4)).at(8.0).to_broker(session(8, 99, 4, max_bytes=250)).unmuted()
+
+
+def session_response(correlation_id, session_id, size=700, error_code=0, version=12):
+    response = fetch_message(
+        version, record_batch(size), session_id=session_id, error_code=ErrorCode(error_code)
+    )
+    return response_frame(response, correlation_id)
+
+
+def test_an_error_is_not_withheld():
+    story = connected(in_debt(9000)).client(session(7, 99, 3)).at(5.0)
+    story.to_broker(session(7, 99, 3, max_bytes=1, max_wait_ms=0))
+    error = session_response(7, 99, error_code=71)
+    story.broker(error)
+    response = b"".join(story.relay.take_to_client())
+    assert read_frame(response_type(1, 12), response).error_code == 71
+
+
+def test_a_response_that_comes_when_others_have_spent_all_is_withheld():
+    quotas = engine(SLOW)
+    story = connected(quotas).client(session(7, 0, 0)).to_broker(session(7, 0, 0, max_bytes=1000))
+    other = connected(quotas).client(fetch(1))
+    other.broker(fetched(1, size=4000)).relay.end()
+    story.broker(session_response(7, 99)).to_client(nothing(7, 3000, 12)).muted(3.0)
+
+
+def test_a_large_response_is_withheld_as_it_arrives():
+    quotas = engine(SLOW)
+    story = connected(quotas).client(session(7, 99, 5)).to_broker(session(7, 99, 5, max_bytes=1000))
+    other = connected(quotas).client(fetch(1))
+    other.broker(fetched(1, size=4000)).relay.end()
+    large = chunks(session_response(7, 99, size=3 << 20))
+    story.broker(*large[:5]).to_client(nothing(7, 3000, 12, 99)).broker(*large[5:]).to_client().muted(3.0)
+    story.at(3.0).client(session(8, 99, 6)).to_broker(session(8, 99, 6, max_bytes=250)).busy()
+
+
+@pytest.mark.parametrize("how", ["raised", "removed"])
+def test_a_changed_limit_frees_who_waits(how):
+    quotas = in_debt(90_000)
+    story = connected(quotas).client(session(7, 99, 3)).at(0.5).to_broker()
+    limits = {EVERYONE: {"consumer_byte_rate": 1e9}} if how == "raised" else {}
+    quotas.configure(Limits(limits), START + 0.5)
+    story.at(1.6)
+    assert len(story.relay.take_to_broker()) > 0
+    story.unmuted()
+
+
+def test_observed_nobody_waits_and_nothing_is_withheld():
+    quotas = engine(SLOW)
+    settings = enforcement(modes={"consumer_byte_rate": OBSERVE})
+    quotas.configure(Limits(SLOW, settings=settings), START)
+    for at in range(3):
+        story = connected(quotas).client(fetch(at)).to_broker(fetch(at))
+        story.broker(fetched(at, size=9000)).to_client(fetched(at, size=9000)).unmuted()
+
+
+def test_the_drain_of_a_proxy_answers_who_waits():
+    story = connected(in_debt()).client(fetch(7)).to_broker().drain().to_broker()
+    assert len(story.relay.take_to_client()) == 1
+    session_story = connected(in_debt(9000)).client(session(7, 99, 3)).to_broker().drain()
+    session_story.to_broker(session(7, 99, 3, max_bytes=1, max_wait_ms=0))
+
+
+def test_requests_behind_a_fetch_that_waits_are_read_after_it():
+    story = connected(in_debt(1400)).client(fetch(7) + opaque(8)).to_broker().at(0.4)
+    story.to_broker(fetch(7, max_bytes=250), opaque(8))
+
+
+def test_who_waits_and_goes_leaves_no_place_in_the_line():
+    quotas = in_debt(1400)
+    gone = connected(quotas).client(fetch(7)).to_broker()
+    gone.relay.end()
+    connected(quotas).client(fetch(8)).at(0.4).to_broker(fetch(8, max_bytes=250))
+
+
+def test_a_share_fetch_waits_until_the_debt_is_paid():
+    """Its records would be locked for a consumer that does not get them."""
+    story = connected(in_debt(9000)).client(share_fetch(1)).at(7.9).to_broker().to_client()
+    story.at(8.01).to_broker(share_fetch(1, max_bytes=250))

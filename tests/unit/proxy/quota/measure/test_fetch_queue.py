@@ -1,0 +1,87 @@
+import pytest
+
+from proxy.quota.measure.fetch_queue import COUNTED_AT_MOST, HOLD_SECONDS, FetchQueue, Ticket
+
+
+def ticket(size=10.0, start=0.0):
+    return Ticket(size, start)
+
+
+def test_a_reservation_ends_with_its_response_or_after_its_time():
+    queue = FetchQueue()
+    first, second = ticket(10.0), ticket(5.0)
+    queue.grant(first, 1.0)
+    queue.grant(second, 1.1)
+    assert queue.reserved(1.1) == 15.0
+    assert queue.end(first) == 10.0
+    assert queue.end(first) == 0.0
+    assert queue.reserved(1.1) == 5.0
+    assert queue.reserved(1.1 + HOLD_SECONDS) == 0.0
+    assert queue.end(second) == 0.0
+
+
+def test_the_line_is_ordered_by_what_connections_have_got():
+    queue = FetchQueue()
+    large, small = ticket(10.0, start=100.0), ticket(3.0, start=50.0)
+    queue.wait(large, 9.0)
+    queue.wait(small, 9.0)
+    assert queue.ahead(small, 0.0) == 0.0
+    assert queue.ahead(large, 0.0) == 3.0
+    assert queue.ahead(None, 0.0) == 13.0
+    assert queue.ahead(ticket(start=60.0), 0.0) == 3.0, "of one that is not in it yet"
+    queue.grant(small, 0.0)
+    assert (queue.ahead(large, 0.0), queue.waiting) == (0.0, 1)
+
+
+def test_who_does_not_come_back_loses_the_place():
+    queue = FetchQueue()
+    first, second = ticket(10.0), ticket(10.0)
+    queue.wait(first, 1.0)
+    queue.wait(second, 2.0)
+    assert queue.ahead(second, 0.9) == 10.0
+    assert queue.ahead(second, 1.0) == 0.0
+    assert queue.waiting == 1
+
+
+def test_a_newcomer_goes_to_the_end_of_the_line():
+    queue = FetchQueue()
+    queue.wait(ticket(10.0, start=500.0), 9.0)
+    queue.wait(ticket(10.0, start=100.0), 9.0)
+    newcomer = queue.newcomer(7.0)
+    queue.wait(newcomer, 9.0)
+    assert queue.ahead(newcomer, 0.0) == 20.0
+
+
+def test_who_was_idle_gains_nothing_by_it():
+    """It begins where the others are, and not where it was."""
+    queue = FetchQueue()
+    idle, busy = ticket(1.0, start=0.0), ticket(1.0, start=1000.0)
+    queue.grant(busy, 0.0)
+    queue.wait(idle, 9.0)
+    assert idle.start == 1000.0
+
+
+def test_the_next_fetch_begins_where_the_last_one_ended():
+    queue = FetchQueue()
+    first = ticket(10.0, start=40.0)
+    after = queue.successor(first, 300, 300)
+    assert (after.size, after.start) == (300.0, 340.0)
+    assert queue.successor(first, 300, 0).start == 40.0, "nothing was delivered"
+
+
+def test_a_long_line_is_estimated():
+    queue = FetchQueue()
+    many = [ticket(2.0) for _ in range(10 * COUNTED_AT_MOST)]
+    for one in many:
+        queue.wait(one, 9.0)
+    assert queue.ahead(many[-1], 0.0) == pytest.approx(2.0 * len(many))
+    assert queue.ahead(many[1], 0.0) == 2.0
+
+
+def test_first_responses_are_averaged_from_what_was_assumed():
+    queue = FetchQueue()
+    for _ in range(50):
+        queue.first_response(100.0, 5000.0)
+    assert queue.first_bytes == pytest.approx(100.0, rel=0.1)
+    queue.first_response(900.0, 5000.0)
+    assert queue.first_bytes > 150.0

@@ -1,0 +1,189 @@
+import pytest
+
+from proxy.quota.fetch_grant import (
+    DEBT_SECONDS,
+    FIRST_FETCH_SECONDS,
+    LEAST_FETCH_SECONDS,
+    LEAST_WAIT_SECONDS,
+    MOST_WAIT_SECONDS,
+    NO_BOUND,
+    FetchGrant,
+    free,
+    queue_of,
+    tokens_left,
+)
+from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
+from proxy.quota.measure.bucket import Bucket, RateRule
+
+LIMIT = 1000.0
+PACED = RateRule(burst_seconds=1.0)
+
+
+def bucket(rule=PACED, limit=LIMIT):
+    return Bucket(quota="consumer_byte_rate", user="u", limit=limit, rule=rule, now=0.0)
+
+
+def grant(*buckets, last=None):
+    made = FetchGrant(last)
+    for one in buckets:
+        made.add(one)
+    made.begin()
+    return made
+
+
+def in_debt(size, rule=PACED):
+    made = bucket(rule)
+    made.record(size, 0.0)
+    return made
+
+
+def test_a_fetch_within_the_limit_is_granted_what_is_left():
+    one = bucket()
+    made = grant(one)
+    assert made.ask(0.0) == 0.0
+    assert (made.granted, made.max_bytes) == (True, 1000)
+    assert queue_of(one).reserved(0.0) == LIMIT * FIRST_FETCH_SECONDS
+
+
+def test_a_fetch_waits_for_the_debt():
+    one = in_debt(1500)
+    made = grant(one)
+    assert made.ask(0.0) == pytest.approx(0.5)
+    assert not made.granted
+    assert made.longest is one
+    assert made.retry_seconds(0.0) == pytest.approx(0.5)
+    assert made.ask(0.5) == 0.0
+    assert made.max_bytes == LIMIT * LEAST_FETCH_SECONDS
+
+
+def test_the_quotas_are_asked_again_within_bounds():
+    assert grant(in_debt(90_000)).ask(0.0) == MOST_WAIT_SECONDS
+    assert grant(in_debt(1001)).ask(0.0) == LEAST_WAIT_SECONDS
+
+
+def test_the_bucket_with_the_longest_wait_counts():
+    short, long = in_debt(1100), in_debt(1400)
+    made = grant(short, long, bucket())
+    assert made.ask(0.0) == pytest.approx(0.4)
+    assert made.longest is long
+    assert made.debt_seconds(0.0) == pytest.approx(0.4)
+
+
+def test_what_is_granted_is_not_granted_twice():
+    one = bucket()
+    last = grant(one)
+    last.settle(900, 900, 0.0, 0.0)
+    first = grant(one, last=last)
+    assert first.ask(0.0) == 0.0
+    one.record(400, 0.0)
+    second = grant(one)
+    assert second.ask(0.0) == pytest.approx(0.3)
+    first.settle(100, 100, 0.0, 0.0)
+    assert second.ask(0.0) == 0.0
+
+
+def test_a_connection_keeps_its_place_from_fetch_to_fetch():
+    one = in_debt(2000)
+    first, second = grant(one), grant(one)
+    first.ask(0.0)
+    second.ask(0.0)
+    first.keep_places(1.0)
+    again = grant(one, last=first)
+    assert again.ask(1.0) == 0.0
+    assert second.ask(1.0) > 0.0
+
+
+def test_who_has_got_much_lets_others_go_first():
+    one = bucket()
+    large, small = grant(one), grant(one)
+    assert large.ask(0.0) == small.ask(0.0) == 0.0
+    one.record(1500, 0.0)
+    large.settle(1500, 1500, 0.5, 0.0)
+    small.settle(10, 10, 0.5, 0.0)
+    large, small = grant(one, last=large), grant(one, last=small)
+    assert large.ask(0.5) > 0.0, "small is muted until then as well"
+    assert small.ask(0.5) == 0.0
+
+
+def test_fetches_that_wait_share_what_one_may_bring():
+    one = in_debt(2000)
+    waiting = [grant(one) for _ in range(4)]
+    for made in waiting:
+        made.ask(0.0)
+    assert waiting[0].ask(1.0) == 0.0
+    assert waiting[0].max_bytes == int(LIMIT * LEAST_FETCH_SECONDS / 4)
+
+
+def test_places_in_buckets_of_other_partitions_are_given_up():
+    one, other = in_debt(2000), in_debt(2000)
+    last = grant(one, other)
+    last.ask(0.0)
+    made = grant(one, last=last)
+    assert (queue_of(one).waiting, queue_of(other).waiting) == (1, 0)
+    made.end()
+    assert queue_of(one).waiting == 0
+
+
+def test_a_response_is_withheld_when_the_debt_is_large():
+    one = bucket()
+    made = grant(one)
+    made.ask(0.0)
+    one.record(LIMIT * (1 + DEBT_SECONDS), 0.0)
+    assert not made.withholds(0.0)
+    one.record(1, 0.0)
+    assert made.withholds(0.0)
+    assert made.longest is one
+
+
+def test_who_hangs_up_has_spent_what_was_reserved():
+    one = bucket()
+    last = grant(one)
+    last.settle(300, 300, 0.0, 0.0)
+    made = grant(one, last=last)
+    made.ask(0.0)
+    made.abandon()
+    assert tokens_left(one, 0.0) == 700.0
+    made.abandon()
+    assert tokens_left(one, 0.0) == 700.0, "once"
+
+
+@pytest.mark.parametrize(
+    "free_one", [bucket(RateRule(burst_seconds=1.0, mode=OBSERVE)), bucket(limit=UNLIMITED)]
+)
+def test_observed_and_unlimited_buckets_do_not_limit(free_one):
+    free_one.record(90_000, 0.0)
+    made = grant(free_one)
+    assert not made.any
+    assert made.ask(0.0) == 0.0
+    assert made.max_bytes == NO_BOUND
+
+
+def test_a_limit_that_is_raised_or_removed_frees_who_waits():
+    one = in_debt(5000)
+    made = grant(one)
+    assert made.ask(0.0) == MOST_WAIT_SECONDS
+    one.configure(LIMIT * 100, PACED, 0.0)
+    assert made.ask(0.0) == pytest.approx(0.04)
+    one.configure(UNLIMITED, PACED, 0.0)
+    assert made.ask(0.0) == 0.0
+    assert made.max_bytes == NO_BOUND
+    made.settle(10, 10, 0.0, 0.0)
+
+
+def test_by_windows_the_rest_of_the_window_is_left():
+    by_window = bucket(RateRule())
+    assert tokens_left(by_window, 0.0) == 10_000.0
+    by_window.record(4000, 0.0)
+    assert tokens_left(by_window, 0.0) == pytest.approx(6000.0)
+    by_window.record(8000, 0.0)
+    assert tokens_left(by_window, 0.0) == pytest.approx(-2000.0)
+    assert grant(by_window).ask(0.0) > 0.0
+
+
+def test_a_bucket_is_free_if_nobody_has_reserved_or_waits():
+    one = bucket()
+    assert free(one, 0.0)
+    one.record(980, 0.0)
+    assert free(one, 0.0)
+    grant(one).ask(0.0)
+    assert not free(one, 0.0)
