@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.errors import PipelineError
+from pipeline.observed import Observed
 from pipeline.sources import Source, read_checked
 from pipeline.transforms.events import bad, deduplicate, good, with_date, within
 from pipeline.window import Window
@@ -26,10 +27,9 @@ def write_table(table: DataFrame, out: str, name: str) -> str:
 
 def append_events(events: DataFrame, out: str) -> int:
     """Append events to the table, by date; return their number."""
-    written = Observation()
-    table = with_date(events).observe(written, F.count(F.lit(1)).alias("rows"))
-    table.write.mode("append").partitionBy("date").parquet(events_folder(out))
-    return int(written.get["rows"])
+    added = Observed(with_date(events), rows=F.count(F.lit(1)))
+    added.table.write.mode("append").partitionBy("date").parquet(events_folder(out))
+    return added.get()["rows"]
 
 
 def events_folder(out: str) -> str:
@@ -65,7 +65,7 @@ class Events:
 
     def __init__(self, spark: SparkSession, source: Source, window: Window) -> None:
         self._checked: Final = read_checked(spark, source)
-        self._seen = Observation()
+        self._seen = self._observed()
         self._window: Final = window
 
     def events(self, some: Callable[[DataFrame], DataFrame] = all_events) -> DataFrame:
@@ -74,11 +74,11 @@ class Events:
         `some` selects events before duplicates are removed, so that fewer are compared; it must select an
         event and its duplicate alike.
         """
-        self._seen = Observation()
-        counted = self._checked.observe(
-            self._seen, F.count(F.lit(1)).alias("read"), F.count("reason").alias("bad")
-        )
-        return deduplicate(some(within(good(counted), self._window)))
+        self._seen = self._observed()
+        return deduplicate(some(within(good(self._seen.table), self._window)))
+
+    def _observed(self) -> Observed:
+        return Observed(self._checked, read=F.count(F.lit(1)), bad=F.count("reason"))
 
     def quarantine(self, out: str, *, add: bool = False) -> Quality:
         """Write what is not an event to the quarantine table; return the counts. Call it after an action on
@@ -88,7 +88,7 @@ class Events:
         that `ingest` writes, the rows are appended instead, each (raw, reason) once: such a folder may hold
         the only copy of the text.
         """
-        seen = self._seen.get
+        seen = self._seen.get()
         quality = Quality(seen["read"], seen["bad"])
         folder = f"{out.rstrip('/')}/{QUARANTINE_TABLE}"
         if is_streamed(folder):

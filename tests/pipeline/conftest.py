@@ -22,7 +22,6 @@ _QUICK: Final = {
     # Compiling a query takes longer than running it on a handful of rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
 }
 
 

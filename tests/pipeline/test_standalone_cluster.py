@@ -25,7 +25,6 @@ SETTINGS: Final = (
     "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
     "spark.sql.codegen.wholeStage=false",
     "spark.sql.codegen.factoryMode=NO_CODEGEN",
-    "spark.sql.adaptive.enabled=false",
 )
 
 

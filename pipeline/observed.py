@@ -1,0 +1,40 @@
+"""Counts rows while Spark processes them, without a second pass where possible, and never waits for ever.
+
+`Observation.get` waits until Spark reports the counts. Adaptive execution removes the counter from the plan
+of a table that turns out to be empty, and Spark then reports nothing (SPARK-54620).
+"""
+
+from typing import Any, Final
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import Column, DataFrame, Observation
+
+_REPORT_MS: Final = 10_000
+"""How long Spark may take to deliver the reports of a finished action."""
+
+
+class Observed:
+    """Counts of a table's rows, taken by the first action on `table`."""
+
+    def __init__(self, table: DataFrame, **counts: Column) -> None:
+        self._counted: Final = table
+        self._counts: Final = [count.alias(name) for name, count in counts.items()]
+        self._observation: Final = Observation()
+        self.table: Final = table.observe(self._observation, *self._counts)
+        """The table, to be used in the action."""
+        self._found: dict[str, int] | None = None
+
+    def get(self) -> dict[str, int]:
+        """Return the counts. Call it after the action; it reads the table again if Spark reported none."""
+        if self._found is None:
+            self._found = self._reported() or self._counted.agg(*self._counts).collect()[0].asDict()
+        return self._found
+
+    def _reported(self) -> dict[str, int]:
+        context: Any = self._counted.sparkSession.sparkContext
+        try:
+            context._jsc.sc().listenerBus().waitUntilEmpty(_REPORT_MS)
+        except Py4JJavaError:
+            return {}
+        observation: Any = self._observation._jo
+        return dict(self._observation.get) if observation.future().isCompleted() else {}
