@@ -6,26 +6,22 @@ from typing import Any, cast
 
 import pytest
 
+from proxy.relay.close_reasons import BROKER_CLOSED
 from proxy.server.connection.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
+from proxy.server.connection.connection import Connection
 
 
-class Events:
-    """A connection: it keeps what its broker's side tells it."""
+class Host:
+    """Learns when a connection ends."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.ended_with: list[str] = []
 
-    def broker_connected(self) -> None:
-        self.told.append("connected")
+    def ended(self, connection: Connection, reason: str) -> None:
+        self.ended_with.append(reason)
 
-    def broker_sent(self, data: bytes) -> None:
-        self.told.append(data)
-
-    def broker_full(self, full: bool) -> None:
-        self.told.append(full)
-
-    def broker_lost(self) -> None:
-        self.told.append("lost")
+    def left(self, connection: Connection) -> None:
+        pass
 
 
 class Transport:
@@ -63,31 +59,33 @@ class Transport:
         return lambda: self.calls.append(name)
 
 
-def side() -> tuple[BrokerSide, Events]:
-    events = Events()
-    return BrokerSide(cast("Any", events), asyncio.get_running_loop()), events
+def side(host: Host | None = None) -> BrokerSide:
+    """The broker's side of a connection without a client."""
+    loop = asyncio.get_running_loop()
+    # Compiled code takes no other class than a connection.
+    return BrokerSide(Connection(cast("Any", host or Host()), 1, loop), loop)
 
 
 async def test_bytes_wait_for_the_socket_and_one_connects() -> None:
-    broker, events = side()
+    broker = side()
     assert broker.gone
     assert [broker.wait_with([b"a"]), broker.wait_with([b"b", b"c"])] == [True, False]
     assert not broker.gone
     transport = Transport()
     broker.connection_made(cast("Any", transport))
     assert transport.calls == [WRITE_BUFFER_BYTES, b"abc"]
-    assert (events.told, broker.connecting, broker.gone) == (["connected"], False, False)
+    assert (broker.connecting, broker.gone) == (False, False)
 
 
 async def test_over_tls_some_output_is_buffered() -> None:
-    broker, _ = side()
+    broker = side()
     transport = Transport(tls=True)
     broker.connection_made(cast("Any", transport))
     assert transport.calls[0] == TLS_WRITE_BUFFER_BYTES
 
 
 async def test_what_waited_is_dropped_when_the_broker_cannot_be_reached() -> None:
-    broker, _ = side()
+    broker = side()
     broker.wait_with([b"old"])
     broker.failed()
     assert broker.gone
@@ -99,7 +97,7 @@ async def test_what_waited_is_dropped_when_the_broker_cannot_be_reached() -> Non
 
 @pytest.mark.parametrize(("tls", "ending"), [(False, ["write_eof", "resume_reading"]), (True, ["close"])])
 async def test_it_is_half_closed_so_that_the_broker_reads_to_the_end(tls: bool, ending: list[str]) -> None:
-    broker, _ = side()
+    broker = side()
     transport = Transport(tls)
     broker.connection_made(cast("Any", transport))
     broker.end()
@@ -107,21 +105,27 @@ async def test_it_is_half_closed_so_that_the_broker_reads_to_the_end(tls: bool, 
 
 
 async def test_an_end_before_it_is_connected_happens_then() -> None:
-    broker, events = side()
+    broker = side()
     broker.wait_with([b"acks=0"])
     broker.end()
     transport = Transport()
     broker.connection_made(cast("Any", transport))
     assert transport.calls == [WRITE_BUFFER_BYTES, b"acks=0", "write_eof", "resume_reading"]
-    assert events.told == [], "the connection has ended"
 
 
-async def test_what_the_socket_tells_goes_to_the_connection() -> None:
-    broker, events = side()
+async def test_a_socket_that_is_lost_ends_the_connection() -> None:
+    host = Host()
+    broker = side(host)
     broker.connection_made(cast("Any", Transport()))
-    broker.data_received(b"response")
-    broker.pause_writing()
-    broker.resume_writing()
+    assert not broker.eof_received(), "it is closed"
     broker.connection_lost(None)
-    assert events.told == ["connected", b"response", True, False, "lost"]
     assert broker.gone
+    assert host.ended_with == [BROKER_CLOSED]
+
+
+async def test_a_broker_that_waits_for_events_is_closed_at_once() -> None:
+    broker = side()
+    transport = Transport()
+    broker.connection_made(cast("Any", transport))
+    broker.end(unread=True)
+    assert transport.calls[2:] == ["close"]
