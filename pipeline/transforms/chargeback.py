@@ -15,7 +15,8 @@ from pipeline.prices import Price, Prices, tiers
 from pipeline.schema import CHARGEBACK, MONEY, names
 
 _GIB_PER_BYTE: Final = Decimal(1) / (1 << 30)
-_QUANTITY: Final = DecimalType(28, 18)
+_QUANTITY: Final = DecimalType(31, 18)
+"""Sums of 64 bits, in millions or in GiB."""
 _PRICE: Final = DecimalType(14, 6)
 _EXACT: Final = DecimalType(30, 12)
 _PARTITION: Final = ("cluster", "topic", "partition")

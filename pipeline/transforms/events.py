@@ -1,6 +1,8 @@
 """Separates events from what is not an event, with the reason, and removes duplicates."""
 
+import time
 from functools import reduce
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -10,6 +12,13 @@ from pipeline.schema import COUNTS, EVENT, IDENTITY, VERSION, names
 from pipeline.window import Window
 
 _CORRUPT = "_corrupt"
+_LARGEST_COUNT: Final = 1 << 53
+"""JSON numbers are exact up to here, and sums of a thousand of them fit into 64 bits."""
+_LONGEST_INTERVAL_MS: Final = 86_400_000
+_EARLIEST_START_MS: Final = 1_420_070_400_000
+"""2015-01-01T00:00:00Z."""
+_AHEAD_MS: Final = 86_400_000
+"""How far a proxy's clock may be ahead of this machine's."""
 
 
 def checked_lines(lines: DataFrame) -> DataFrame:
@@ -66,13 +75,20 @@ def _impossible(prefix: str) -> list[Column]:
     newer = F.concat(
         F.lit("v is "), version.cast("string"), F.lit(f"; this pipeline reads version {VERSION}")
     )
+    start = F.col(f"{prefix}interval_start_ms")
+    length = F.col(f"{prefix}interval_ms")
+    latest = round(time.time() * 1000) + _AHEAD_MS
     return [
         F.when(version != VERSION, newer),
-        F.when(F.col(f"{prefix}interval_ms") <= 0, F.lit("interval_ms is not above 0")),
-        *[
-            F.when(F.col(prefix + name) < 0, F.lit(f"{name} is negative"))
-            for name in ("interval_start_ms", *COUNTS)
-        ],
+        F.when(length <= 0, F.lit("interval_ms is not above 0")),
+        F.when(length > _LONGEST_INTERVAL_MS, F.lit("interval_ms is more than a day")),
+        F.when(start < 0, F.lit("interval_start_ms is negative")),
+        F.when(start < _EARLIEST_START_MS, F.lit("interval_start_ms is before 2015")),
+        F.when(start > latest, F.lit("interval_start_ms is more than a day in the future")),
+        F.when(F.col(f"{prefix}partition") < 0, F.lit("partition is negative")),
+        F.when(F.col(f"{prefix}api") == "", F.lit("api is empty")),
+        *[F.when(F.col(prefix + name) < 0, F.lit(f"{name} is negative")) for name in COUNTS],
+        *[F.when(F.col(prefix + name) > _LARGEST_COUNT, F.lit(f"{name} is over 2^53")) for name in COUNTS],
     ]
 
 

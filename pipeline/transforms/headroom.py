@@ -22,7 +22,7 @@ def headroom(events: DataFrame, quotas: QuotaSet) -> DataFrame:
     intervals = (
         with_buckets(tenants.where(F.col("bytes") > 0), quotas)
         .groupBy(*keys, "interval_start_ms")
-        .agg((F.sum("bytes") * 1000 / F.max("interval_ms")).alias("rate"))
+        .agg((F.sum("bytes") * F.lit(1000.0) / F.max("interval_ms")).alias("rate"))
     )
     brokers = intervals.groupBy(*keys).agg(
         F.percentile("rate", 0.99).alias("p99_rate"), F.max("rate").alias("max_rate")

@@ -47,7 +47,7 @@ def peaks(events: DataFrame, per: str = PER_BOTH) -> DataFrame:
         .withColumns(names)
         .where(F.col("bytes") > 0)
         .groupBy(*keys, "interval_start_ms")
-        .agg((F.sum("bytes") * 1000 / F.max("interval_ms")).alias("rate"))
+        .agg((F.sum("bytes") * F.lit(1000.0) / F.max("interval_ms")).alias("rate"))
     )
     found = intervals.groupBy(*keys).agg(F.percentile("rate", _PERCENTILE).alias("p99_rate"))
     return found.select(

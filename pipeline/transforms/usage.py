@@ -49,7 +49,7 @@ def with_rates(events: DataFrame, keys: tuple[str, ...]) -> DataFrame:
         "interval_ms",
         *COUNTS,
         *[
-            (F.col(way) * 1000 / F.col("interval_ms")).alias(f"{way}_rate")
+            (F.col(way) * F.lit(1000.0) / F.col("interval_ms")).alias(f"{way}_rate")
             for way in ("bytes_in", "bytes_out")
         ],
     )

@@ -45,6 +45,16 @@ def test_what_a_tenant_pays(frame: Frame) -> None:
     assert row.amount == Decimal("13.00")
 
 
+def test_the_largest_counts(frame: Frame) -> None:
+    """Sums of the largest counts that an event may have neither overflow nor lose a byte."""
+    most = 1 << 53
+    events = [make_event(at=10_000 * step, bytes_in=most, bytes_out=most, requests=most) for step in range(3)]
+    (row,) = chargeback(frame(*events), PRICES).collect()
+    assert (row.bytes_in, row.bytes_out, row.requests) == (3 * most,) * 3
+    exact = Fraction(3 * most, GIB) * Fraction("0.15") + Fraction(3 * most, 10**6) * Fraction("0.20")
+    assert abs(Fraction(row.amount) - exact) < Fraction("0.01")
+
+
 def test_a_partition_hour_is_an_hour_in_which_the_tenant_used_the_partition(frame: Frame) -> None:
     table = chargeback(
         frame(

@@ -28,7 +28,7 @@ def test_the_proxy_and_the_pipeline_agree_on_an_event() -> None:
 
 
 def test_what_the_proxy_writes_is_an_event(spark: SparkSession) -> None:
-    values = make_event(topic=None, partition=None, user='O"Neill\u2028', interval_start_ms=2**42)
+    values = make_event(topic=None, partition=None, user='O"Neill\u2028', interval_start_ms=1_700_000_000_123)
     line = encode(UsageEvent(**values)).value.decode()
     (row,) = checked_lines(spark.createDataFrame([(line,)], "raw string")).collect()
     assert row.reason is None

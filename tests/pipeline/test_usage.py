@@ -1,5 +1,6 @@
 """Usage: sums, rates and shares; from JSON lines to a Parquet table, with a quarantine."""
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.schema import COUNTS, EVENT, USAGE
 from pipeline.transforms.events import deduplicate
 from pipeline.transforms.usage import usage
-from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
+from tests.support.messages.usage_events import HOUR_MS, START_MS, make_event, write_lines
 
 Frame = Callable[..., DataFrame]
 RunJob = Callable[..., Result]
@@ -46,6 +47,12 @@ def test_a_rate_is_that_of_an_interval_with_all_apis_and_proxies(frame: Frame) -
     assert (row.max_bytes_in_rate, row.max_bytes_out_rate) == (400.0, 5000.0)
     assert row.p95_bytes_in_rate == pytest.approx(10 + 0.95 * 390)
     assert row.p99_bytes_in_rate == pytest.approx(10 + 0.99 * 390)
+
+
+def test_a_rate_of_the_largest_counts(frame: Frame) -> None:
+    events = [make_event(bytes_in=1 << 53, partition=0, api=api) for api in ("Produce", "Fetch")]
+    (row,) = usage(frame(*events)).collect()
+    assert row.max_bytes_in_rate == pytest.approx(2 * (1 << 53) / 10)
 
 
 def test_shares_are_of_the_cluster_in_that_hour(frame: Frame) -> None:
@@ -103,6 +110,7 @@ def test_from_and_to(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> No
     assert sorted(row.bytes_in for row in found) == [2, 4]
 
 
+AHEAD = "interval_start_ms is more than a day in the future"
 BAD: list[tuple[str | dict[str, Any], str]] = [
     ("no json", "is no JSON object of an event"),
     ("", "is no JSON object of an event"),
@@ -112,6 +120,16 @@ BAD: list[tuple[str | dict[str, Any], str]] = [
     ({name: value for name, value in make_event().items() if name != "user"}, "user is missing or no string"),
     ({**make_event(), "requests": -1}, "requests is negative"),
     ({**make_event(), "interval_ms": 0}, "interval_ms is not above 0"),
+    ({**make_event(), "requests": (1 << 53) + 1}, "requests is over 2^53"),
+    ({**make_event(), "bytes_in": 1e16}, "bytes_in is missing or no bigint"),
+    ({**make_event(), "interval_ms": 86_400_001}, "interval_ms is more than a day"),
+    ({**make_event(), "interval_start_ms": -1}, "interval_start_ms is negative"),
+    ({**make_event(), "interval_start_ms": 10**9}, "interval_start_ms is before 2015"),
+    ({**make_event(), "interval_start_ms": (1 << 63) - 1}, AHEAD),
+    ({**make_event(), "interval_start_ms": 1000 * START_MS}, AHEAD),
+    ({**make_event(), "interval_start_ms": round(time.time() * 1000) + 86_700_000}, AHEAD),
+    ({**make_event(), "partition": -1}, "partition is negative"),
+    ({**make_event(), "api": ""}, "api is empty"),
     ({**make_event(), "partition": "x"}, "topic, partition or quota is of a wrong type"),
 ]
 
@@ -125,8 +143,8 @@ def test_what_is_no_event_is_quarantined_with_its_reason(
     quarantine = spark.read.parquet(str(tmp_path / "out/quarantine"))
     assert sorted(row.reason for row in quarantine.collect()) == sorted(reason for _, reason in BAD)
     assert {row.raw for row in quarantine.collect()} >= {"no json", "", "[1]"}
-    assert "10 events read" in result.output
-    assert "9 of them are not events" in result.output
+    assert f"{1 + len(BAD)} events read" in result.output
+    assert f"{len(BAD)} of them are not events" in result.output
     usage_table = spark.read.parquet(str(tmp_path / "out/usage"))
     assert usage_table.count() == 1
 
