@@ -125,12 +125,22 @@ def usage(job: Job, by: str) -> None:
     "--every", default=10.0, show_default=True, type=RATE, help="Seconds between a stream's batches."
 )
 @click.option("--checkpoint", help="Folder of the stream's checkpoint; by default _checkpoint in --out.")
-def ingest(job: Job, stream: str | None, late: str, every: float, checkpoint: str | None) -> None:
+@click.option(
+    "--recover",
+    is_flag=True,
+    help="Read the topic from its first record, and skip the events that the tables have. For a stream whose "
+    "checkpoint is lost or whose topic was truncated.",
+)
+def ingest(
+    job: Job, stream: str | None, late: str, every: float, checkpoint: str | None, recover: bool
+) -> None:
     """Store events, each once, as a table by date."""
     if stream is None:
+        if recover:
+            raise InputError("--recover is for --stream; without it, every run reads all events")
         batch.append(job)
     else:
-        run_stream(job, StreamOptions(stream, late, every, checkpoint))
+        run_stream(job, StreamOptions(stream, late, every, checkpoint, recover))
 
 
 @job

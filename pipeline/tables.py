@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.errors import PipelineError
+from pipeline.filesystem import FilePath
 from pipeline.observed import Observed
 from pipeline.sources import Source, read_checked
 from pipeline.transforms.events import bad, deduplicate, good, with_date, within
@@ -16,11 +15,13 @@ from pipeline.window import Window
 
 QUARANTINE_TABLE: Final = "quarantine"
 EVENTS_TABLE: Final = "events"
+LATE_TABLE: Final = "late"
+"""Events that a stream received too late for `events/`."""
 
 
 def write_table(table: DataFrame, out: str, name: str) -> str:
     """Write the table, replacing an existing one; return its folder."""
-    folder = f"{out.rstrip('/')}/{name}"
+    folder = table_folder(out, name)
     table.write.mode("overwrite").parquet(folder)
     return folder
 
@@ -32,19 +33,43 @@ def append_events(events: DataFrame, out: str) -> int:
     return added.get()["rows"]
 
 
+def add_distinct(rows: DataFrame, folder: str) -> None:
+    """Append the rows that the table lacks, each once."""
+    fresh = rows.distinct()
+    if has_rows(rows.sparkSession, folder):
+        known = rows.sparkSession.read.parquet(folder)
+        fresh = fresh.join(known, rows.columns, "left_anti")
+    fresh.write.mode("append").parquet(folder)
+
+
+def table_folder(out: str, name: str) -> str:
+    """The folder of a table."""
+    return f"{out.rstrip('/')}/{name}"
+
+
 def events_folder(out: str) -> str:
     """The folder that `ingest` writes."""
-    return f"{out.rstrip('/')}/{EVENTS_TABLE}"
+    return table_folder(out, EVENTS_TABLE)
 
 
-def is_streamed(folder: str) -> bool:
-    """Whether a stream writes this folder: the table then consists of the files in the stream's own list."""
-    return Path(folder, "_spark_metadata").is_dir()
+def stream_note(out: str) -> str:
+    """The file that marks the table of events as written by a stream."""
+    return f"{events_folder(out)}/_stream"
 
 
-def has_rows(folder: str) -> bool:
+def is_streamed(spark: SparkSession, out: str) -> bool:
+    """Whether a stream writes the table of events."""
+    return FilePath(spark, stream_note(out)).exists() or has_sink_log(spark, events_folder(out))
+
+
+def has_sink_log(spark: SparkSession, folder: str) -> bool:
+    """Whether the table consists of the files in the list of Spark's file sink, which no job extends."""
+    return FilePath(spark, f"{folder}/_spark_metadata").exists()
+
+
+def has_rows(spark: SparkSession, folder: str) -> bool:
     """Whether the folder has a table."""
-    return next(Path(folder).rglob("*.parquet"), None) is not None
+    return FilePath(spark, folder).has_files(".parquet")
 
 
 def all_events(events: DataFrame) -> DataFrame:
@@ -90,30 +115,13 @@ class Events:
         """
         seen = self._seen.get()
         quality = Quality(seen["read"], seen["bad"])
-        folder = f"{out.rstrip('/')}/{QUARANTINE_TABLE}"
-        if is_streamed(folder):
-            if quality.bad:
-                raise PipelineError(
-                    f"{quality.bad:,} rows are not events, and a stream writes its own in {folder}: "
-                    "give another --out"
-                )
-            return quality
+        folder = table_folder(out, QUARANTINE_TABLE)
         found = bad(self._checked)
-        add = add or has_rows(events_folder(out))
-        if not quality.bad:
-            if not add:
-                _remove_table(found.sparkSession, folder)
-        elif add and has_rows(folder):
-            known = found.sparkSession.read.parquet(folder)
-            found.distinct().join(known, ["raw", "reason"], "left_anti").write.mode("append").parquet(folder)
+        if add or has_rows(found.sparkSession, events_folder(out)):
+            if quality.bad:
+                add_distinct(found, folder)
+        elif quality.bad:
+            write_table(found, out, QUARANTINE_TABLE)
         else:
-            write_table(found.distinct() if add else found, out, QUARANTINE_TABLE)
+            FilePath(found.sparkSession, folder).delete()
         return quality
-
-
-def _remove_table(spark: SparkSession, folder: str) -> None:
-    """Remove a table from any file system that Spark writes."""
-    context = spark.sparkContext
-    assert context._jvm is not None
-    path = context._jvm.org.apache.hadoop.fs.Path(folder)
-    path.getFileSystem(context._jsc.hadoopConfiguration()).delete(path, True)

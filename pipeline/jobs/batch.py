@@ -20,10 +20,10 @@ from pipeline.transforms.usage import partition_rates, usage
 def append(job: Job) -> None:
     """Write `events/`: append the events that it lacks, so that a second run adds nothing."""
     folder = events_folder(job.options.out)
-    if is_streamed(folder):
+    if is_streamed(job.spark, job.options.out):
         raise InputError(f"a stream writes {folder}: ingest with --stream, or give another --out")
     events = job.events()
-    if has_rows(folder):
+    if has_rows(job.spark, folder):
         events = not_in(events, job.spark.read.parquet(folder))
     added = append_events(events, job.options.out)
     job.say(f"{folder}: {added:,} events added")

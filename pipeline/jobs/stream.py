@@ -1,7 +1,7 @@
 """Ingest as a stream: from a Kafka topic to Parquet, exactly once, resuming where the last run ended.
 
-Spark's checkpoint holds the offsets read and the events seen; the table's own list of files holds the batches
-written. An interrupted batch is written again and replaces its first attempt.
+Spark's checkpoint holds the offsets read. An interrupted batch is written again, without the events that its
+first attempt has written.
 """
 
 import signal
@@ -12,124 +12,150 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Final
 
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.errors import InputError, PipelineError
+from pipeline.filesystem import FilePath
 from pipeline.jobs.job import Job
+from pipeline.jobs.stream_batches import Batches
 from pipeline.session import LOCAL_SHUFFLE_PARTITIONS, SHUFFLE_PARTITIONS
 from pipeline.sources import KAFKA, stream_lines
-from pipeline.tables import EVENTS_TABLE, QUARANTINE_TABLE, events_folder, has_rows, is_streamed
-from pipeline.transforms.events import bad, checked_lines, good, once, with_date, within
+from pipeline.tables import (
+    LATE_TABLE,
+    QUARANTINE_TABLE,
+    events_folder,
+    has_rows,
+    has_sink_log,
+    stream_note,
+    table_folder,
+)
 
 ONCE: Final = "once"
 FOLLOW: Final = "follow"
 MODES: Final = (ONCE, FOLLOW)
-_STATE_PARTITIONS: Final = "8"
-"""Each partition writes files in every batch. The first run fixes the number."""
-_POLL_SECONDS: Final = 1.0
-_QUALITY: Final = "quality"
+_BATCH_PARTITIONS: Final = "8"
+_POLL_SECONDS: Final = 0.2
 _NOT_CHOSEN: Final = ("200", LOCAL_SHUFFLE_PARTITIONS)
 """Values that the user has not set: Spark's default, and ours."""
+_RECOVER: Final = (
+    "Add --recover: the job then reads the topic from its first record, and skips the events that the tables "
+    "have"
+)
+_LOST_RECORDS: Final = ("KAFKA_DATA_LOSS", "failOnDataLoss", "not available in Kafka any more")
+"""Texts of Spark's errors when the topic lacks the records after the stream's position."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """`mode`: ONCE ends at the end of the topic. `late`: a Spark interval. `every`: seconds."""
+    """`mode`: ONCE ends at the end of the topic. `late`: a Spark interval. `every`: seconds. `recover`:
+    give up the position of earlier runs, and read the topic from its beginning.
+    """
 
     mode: str
     late: str
     every: float
-    checkpoint: str | None
+    checkpoint: str | None = None
+    recover: bool = False
 
 
 def run_stream(job: Job, options: StreamOptions) -> None:
     """Run until the end of the topic (ONCE), or until SIGTERM or SIGINT."""
     if job.source.kind != KAFKA:
         raise InputError("--stream needs a topic: --events kafka://HOST:PORT/TOPIC")
-    folder = events_folder(job.options.out)
-    if has_rows(folder) and not is_streamed(folder):
-        raise InputError(f"{folder} was written without --stream: omit --stream, or give another --out")
+    position = f"{options.checkpoint or table_folder(job.options.out, '_checkpoint')}/ingest"
+    _check_position(job, position, recover=options.recover)
     if job.spark.conf.get(SHUFFLE_PARTITIONS) in _NOT_CHOSEN:
-        job.spark.conf.set(SHUFFLE_PARTITIONS, _STATE_PARTITIONS)
-    checked = checked_lines(stream_lines(job.spark, job.source))
-    events = with_date(once(within(good(checked), job.options.window), options.late))
-    counted = checked.observe(_QUALITY, F.count("reason").alias("bad"))
-    with _until_signal() as ended:
-        queries = [
-            _start(events, EVENTS_TABLE, job, options, "date"),
-            _start(bad(counted), QUARANTINE_TABLE, job, options),
-        ]
-        try:
-            _watch(queries, ended, job)
-        finally:
-            for query in queries:
-                query.stop()
+        job.spark.conf.set(SHUFFLE_PARTITIONS, _BATCH_PARTITIONS)
+    late_ms = _milliseconds(job.spark, options.late)
+    batches = Batches(job.options.out, position, job.options.window, late_ms)
 
+    def write(records: DataFrame, number: int) -> None:
+        found = batches.write(records, number)
+        if found.read:
+            job.say(f"batch {number}: {found.read:,} events, {found.late:,} too late")
 
-def _start(table: DataFrame, name: str, job: Job, options: StreamOptions, *partitions: str) -> StreamingQuery:
-    out = job.options.out.rstrip("/")
-    checkpoint = options.checkpoint or f"{out}/_checkpoint"
-    writer = (
-        table.writeStream.queryName(name)
-        .format("parquet")
-        .option("path", f"{out}/{name}")
-        .option("checkpointLocation", f"{checkpoint}/{name}")
-        .partitionBy(*partitions)
-    )
+    writer = stream_lines(job.spark, job.source).writeStream.queryName("ingest")
+    writer = writer.option("checkpointLocation", position).foreachBatch(write)
     if options.mode == ONCE:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{round(options.every * 1000)} milliseconds").start()
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{round(options.every * 1000)} milliseconds")
+    with _until_signal() as ended:
+        query = writer.start()
+        try:
+            _watch(query, ended, job)
+        finally:
+            query.stop()
+    _report(job, batches)
 
 
-def _watch(queries: list[StreamingQuery], ended: threading.Event, job: Job) -> None:
-    """Print each batch until the queries end or the user stops them."""
-    seen = _Batches()
-    while any(query.isActive for query in queries) and not ended.wait(_POLL_SECONDS):
-        seen.show(queries, job)
-    seen.show(queries, job)
-    for query in queries:
-        failure = query.exception()
-        if failure is not None:
-            raise PipelineError(f"the stream of {query.name} failed: {_cause(failure)}")
-    job.say(
-        f"{events_folder(job.options.out)}: {seen.read:,} events read, "
-        f"{seen.late:,} dropped because they came too late"
-    )
-    if seen.bad:
-        folder = f"{job.options.out}/{QUARANTINE_TABLE}"
-        job.say(f"{seen.bad:,} of them are not events: {folder} has them with the reason", style="bold red")
+def _check_position(job: Job, position: str, *, recover: bool) -> None:
+    """Check that the position and the tables belong together. Raises InputError."""
+    folder = events_folder(job.options.out)
+    note = FilePath(job.spark, stream_note(job.options.out))
+    there = FilePath(job.spark, f"{position}/commits").has_files()
+    if has_sink_log(job.spark, folder):
+        raise InputError(
+            f"an earlier version of this job wrote {folder}: "
+            f"run `ingest --events {folder}` into another --out without --stream, "
+            "and go on there with --stream and --recover"
+        )
+    if recover:
+        FilePath(job.spark, position).delete()
+    elif has_rows(job.spark, folder) and not there:
+        raise InputError(
+            f"{folder} has events, but {position} has no position of a stream: "
+            "the table was written without --stream, or the checkpoint is lost, or --checkpoint is missing. "
+            + _RECOVER
+        )
+    elif there and not note.exists():
+        raise InputError(
+            f"{position} has the position of a stream, but its table {folder} is gone. {_RECOVER}"
+        )
+    note.write_text(position + "\n")
 
 
-class _Batches:
-    """Sums over the batches of both queries."""
+def _milliseconds(spark: SparkSession, interval: str) -> int:
+    """Convert a Spark interval, such as `1 hour`. Raises InputError."""
+    escaped = interval.replace("\\", "").replace("'", "")
+    try:
+        query = f"SELECT unix_millis(timestamp_millis(0) + CAST('{escaped}' AS INTERVAL)) AS ms"
+        found = spark.sql(query).collect()[0].ms
+    except PySparkException:
+        found = None
+    if found is None or found < 0:
+        raise InputError(f"--late {interval!r} is no interval; write it as `10 minutes` or `1 hour`")
+    return int(found)
 
-    def __init__(self) -> None:
-        self.read = 0
-        self.late = 0
-        self.bad = 0
-        self._seen: Final[dict[str, int]] = {}
 
-    def show(self, queries: list[StreamingQuery], job: Job) -> None:
-        """Print the batches since the last call."""
-        for query in queries:
-            name = str(query.name)
-            for batch in query.recentProgress:
-                if batch.batchId > self._seen.get(name, -1) and batch.numInputRows:
-                    self._seen[name] = batch.batchId
-                    self._add(name, batch, job)
+def _watch(query: StreamingQuery, ended: threading.Event, job: Job) -> None:
+    """Wait until the query ends or the user stops it. Raises PipelineError if it fails."""
+    while query.isActive and not ended.wait(_POLL_SECONDS):
+        pass
+    failure = None if ended.is_set() else query.exception()
+    if failure is None:
+        return
+    text = str(failure)
+    if any(sign in text for sign in _LOST_RECORDS):
+        raise PipelineError(
+            f"the topic {job.source.topic} lacks records after the position of the last run: "
+            "it was truncated, or created again, or its retention is shorter than the time between runs. "
+            + _RECOVER
+        )
+    raise PipelineError(f"the stream failed: {_cause(failure)}")
 
-    def _add(self, name: str, batch: StreamingQueryProgress, job: Job) -> None:
-        if name == QUARANTINE_TABLE:
-            self.bad += int(batch.observedMetrics[_QUALITY]["bad"])
-            return
-        late = sum(operator.numRowsDroppedByWatermark for operator in batch.stateOperators)
-        self.read += batch.numInputRows
-        self.late += late
-        job.say(f"batch {batch.batchId}: {batch.numInputRows:,} events, {late:,} too late")
+
+def _report(job: Job, batches: Batches) -> None:
+    sums = batches.sums
+    job.say(f"{events_folder(job.options.out)}: {sums.read:,} events read")
+    if sums.late:
+        folder = table_folder(job.options.out, LATE_TABLE)
+        job.say(f"{sums.late:,} of them came too late: {folder} has them", style="bold")
+    if sums.bad:
+        folder = table_folder(job.options.out, QUARANTINE_TABLE)
+        job.say(f"{sums.bad:,} of them are not events: {folder} has them with the reason", style="bold red")
 
 
 def _cause(failure: StreamingQueryException) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import threading
 import uuid
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_END, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from pipeline.schema import STORED_EVENT
@@ -113,7 +115,7 @@ def follow_until_sigterm(
 ) -> Result:
     """Run the job with --stream follow, and stop it while there are events to read."""
 
-    batches = out / "events/_spark_metadata"
+    batches = out / "_checkpoint/ingest/commits"
     before = set(batches.iterdir())
     ended = threading.Event()
 
@@ -139,16 +141,17 @@ def test_a_stream_goes_on_where_it_ended(
     kafka: EmbeddedKafka, topic: str, spark: SparkSession, run_job: RunJob, tmp_path: Path
 ) -> None:
     """Duplicates are dropped within a batch, between batches and across restarts, also after SIGTERM; late
-    events are counted.
+    events are kept apart.
     """
     source = f"kafka://{kafka.bootstrap}/{topic}"
     options = ("ingest", "--stream", "once", "--late", "10 minutes", "--events", source, "--out", tmp_path)
     events = [make_event(at=MINUTE_MS * step, bytes_in=step) for step in range(30)]
-    send(kafka, topic, [*events[:15], events[3], "no event"])
+    in_2199 = {**events[0], "interval_start_ms": 7_226_582_400_000}
+    send(kafka, topic, [*events[:15], events[3], in_2199])
     first = run_job(*options)
     assert first.exit_code == 0, first.output
     assert stored(spark, tmp_path) == list(range(15))
-    assert "17 events read, 0 dropped" in first.output
+    assert "17 events read" in first.output
     assert "1 of them are not events" in first.output
     send(kafka, topic, [events[14], *events[15:22], events[14]])
     followed = follow_until_sigterm(run_job, options, tmp_path, lambda: send(kafka, topic, events[21:]))
@@ -158,15 +161,87 @@ def test_a_stream_goes_on_where_it_ended(
     assert len(there) >= 22
     send(kafka, topic, [make_event(at=-HOUR_MS, bytes_in=77), events[29]])
     third = run_job(*options)
-    assert "1 dropped because" in third.output
+    assert "1 of them came too late" in third.output
     assert stored(spark, tmp_path) == list(range(30))
+    assert [row.bytes_in for row in spark.read.parquet(str(tmp_path / "late")).collect()] == [77]
+    (quarantined,) = spark.read.parquet(str(tmp_path / "quarantine")).collect()
+    assert quarantined.reason == "interval_start_ms is more than a day in the future"
+
+
+@pytest.mark.kafka
+def test_a_lost_checkpoint_loses_and_doubles_nothing(
+    kafka: EmbeddedKafka, topic: str, spark: SparkSession, run_job: RunJob, tmp_path: Path
+) -> None:
+    """Without its position, a stream would take new records for old ones, or old ones for new ones."""
+    source = f"kafka://{kafka.bootstrap}/{topic}"
+    options = ("ingest", "--stream", "once", "--events", source, "--out", tmp_path)
+    events = [make_event(at=MINUTE_MS * step, bytes_in=step) for step in range(9)]
+    send(kafka, topic, [*events[:5], "no event"])
+    assert run_job(*options).exit_code == 0
+    shutil.rmtree(tmp_path / "_checkpoint")
+    send(kafka, topic, [*events[4:], "no event"])
+    rejected = run_job(*options)
+    assert rejected.exit_code == 2
+    assert "the checkpoint is lost" in rejected.output
+    assert "--recover" in rejected.output
+    assert stored(spark, tmp_path) == [0, 1, 2, 3, 4]
+    recovered = run_job(*options, "--recover")
+    assert recovered.exit_code == 0, recovered.output
+    assert stored(spark, tmp_path) == list(range(9))
     assert spark.read.parquet(str(tmp_path / "quarantine")).count() == 1
+    shutil.rmtree(tmp_path / "events")
+    rejected = run_job(*options)
+    assert rejected.exit_code == 2
+    assert "is gone" in rejected.output
+
+
+@pytest.mark.kafka
+def test_a_truncated_topic_is_a_sentence(
+    kafka: EmbeddedKafka, topic: str, spark: SparkSession, run_job: RunJob, tmp_path: Path
+) -> None:
+    source = f"kafka://{kafka.bootstrap}/{topic}"
+    options = ("ingest", "--stream", "once", "--events", source, "--out", tmp_path)
+    events = [make_event(at=MINUTE_MS * step, bytes_in=step) for step in range(60)]
+    send(kafka, topic, events[:20])
+    assert run_job(*options).exit_code == 0
+    send(kafka, topic, events[20:40])
+    truncate(kafka, topic)
+    send(kafka, topic, events[40:])
+    failed = run_job(*options)
+    assert failed.exit_code == 1
+    assert "lacks records after the position of the last run" in failed.output
+    assert "--recover" in failed.output
+    assert len(failed.output.splitlines()) <= 3
+    for last in ((*options, "--recover"), options):
+        recovered = run_job(*last)
+        assert recovered.exit_code == 0, recovered.output
+        assert stored(spark, tmp_path) == [*range(20), *range(40, 60)]
+
+
+def truncate(kafka: EmbeddedKafka, topic: str) -> None:
+    """Delete all records that the topic has now."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    ends = [TopicPartition(topic, partition, OFFSET_END) for partition in range(2)]
+    for deleted in admin.delete_records(ends).values():
+        deleted.result(30)
 
 
 @pytest.mark.parametrize(
     ("there", "options", "sentence"),
     [
         ("events/_spark_metadata/0", (), "a stream writes"),
+        ("events/_stream", (), "a stream writes"),
+        ("nothing", ("--recover",), "--recover is for --stream"),
+        (
+            "events/_spark_metadata/0",
+            ("--stream", "once", "--events", "kafka://127.0.0.1:1/x"),
+            "an earlier version of this job",
+        ),
+        (
+            "nothing",
+            ("--stream", "once", "--events", "kafka://127.0.0.1:1/x", "--late", "soon"),
+            "--late 'soon' is no interval",
+        ),
         ("nothing", ("--stream", "once"), "--stream needs a topic"),
         (
             "events/date=2026-01-01/x.parquet",
