@@ -6,7 +6,8 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
 
 from proxy.quota.identity import QuotaEntity
 from proxy.store.kafka_topic import KafkaTopic
@@ -130,3 +131,59 @@ async def test_reading_starts_over_in_a_recreated_or_shorter_topic(
     await topic._seek(consumer, UUID(int=1 if same_topic else 2))
     assert (consumer.sought, store.restarts) == ([start], restarts)
     assert topic.skipped.current == 1 - restarts
+
+
+class Producer:
+    """aiokafka's producer while the topic's leader is away: it sends when the leader is back."""
+
+    def __init__(self, fails: BaseException | None) -> None:
+        self.written: list[bytes | None] = []
+        self.leader_is_back = asyncio.Event()
+        self.stopped = asyncio.Event()
+        self._fails = fails
+        self._pending: list[bytes | None] = []
+        task = asyncio.get_running_loop().create_task(self._send_pending())
+        # What the real one has under this name; see the next test.
+        self._sender = SimpleNamespace(sender_task=task)
+
+    async def _send_pending(self) -> None:
+        await self.leader_is_back.wait()
+        self.written += self._pending
+
+    async def send(self, topic: str, value: bytes | None, key: bytes, partition: int) -> asyncio.Future[Any]:
+        self._pending.append(value)
+        sent = asyncio.get_running_loop().create_future()
+        if self._fails is not None:
+            sent.set_exception(self._fails)
+        return sent
+
+    async def stop(self) -> None:
+        """As aiokafka's: send what is pending first, if the sender still runs."""
+        await asyncio.wait([self._sender.sender_task])
+        self.stopped.set()
+
+
+@pytest.mark.parametrize("fails", [KafkaError("no leader"), None], ids=["an error", "a timeout"])
+async def test_a_rejected_change_is_not_written_later(
+    fails: BaseException | None, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even when the leader is back: the producer is abandoned with what it has not sent."""
+    monkeypatch.setattr("proxy.store.kafka_topic.REQUEST_SECONDS", 0.05)
+    topic.problem = ""
+    topic._producer = producer = Producer(fails)
+    with pytest.raises(StoreUnavailable):
+        await topic.append([(PLACE, SETTING)])
+    assert topic._producer is None
+    producer.leader_is_back.set()
+    async with asyncio.timeout(10):
+        await producer.stopped.wait()
+    assert producer.written == []
+
+
+async def test_the_sender_of_aiokafkas_producer_can_be_cancelled() -> None:
+    producer = AIOKafkaProducer(bootstrap_servers="127.0.0.1:1", enable_idempotence=True)
+    try:
+        assert producer._sender.sender_task is None, "it has not been started"
+    finally:
+        await producer.client.close()
+        producer._closed = True

@@ -1,11 +1,15 @@
-"""Ports: the error for a port that cannot be bound has the key, the port and the address."""
+"""Ports: the error for a port that cannot be bound has the key, the port and the address, and no client is
+sent past the proxy.
+"""
 
 import socket
 
 import pytest
 
+from proxy.config.settings import Listener, Upstream
 from proxy.errors import PortInUse
-from proxy.server.listener.ports import bind
+from proxy.server.listener.ports import NO_PORT, BrokerPorts, bind
+from proxy.wire.addresses import Address
 
 HOST = "127.0.0.1"
 
@@ -34,3 +38,25 @@ def test_a_port_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_free_port() -> None:
     with bind(HOST, 0) as bound:
         assert bound.getsockname()[1] > 0
+
+
+@pytest.mark.parametrize("node_id", [0, 1], ids=["in use", "beyond broker_port_count"])
+def test_a_broker_without_a_port_is_not_advertised_at_its_own_address(node_id: int) -> None:
+    """A client that is told the broker's own address bypasses the proxy."""
+
+    def advertised(address: Address | None) -> tuple[str, int]:
+        assert address is not None
+        return address.host, address.port
+
+    with socket.create_server((HOST, 0)) as taken:
+        base = taken.getsockname()[1]
+        listener = Listener(
+            upstream=Upstream(bootstrap=("a:1",)), broker_port_base=base, advertised_host="proxy.example"
+        )
+        ports = BrokerPorts(listener, range(base, base + 1), lambda node_id, bound: bound.close())
+        nowhere = ("proxy.example", NO_PORT)
+        assert advertised(ports.advertised(node_id, "broker.internal", 9092)) == nowhere
+        assert advertised(ports.addresses.find(node_id, "broker.internal", 9092)) == nowhere
+        ports.retry()
+        assert advertised(ports.addresses.find(node_id, "broker.internal", 9092)) == nowhere
+        assert list(ports.without_port) == [node_id]
