@@ -22,7 +22,7 @@ RING_TESTS := tests/relay tests/property tests/unit/proxy/wire tests/unit/proxy/
 WORKERS ?= 3
 
 .PHONY: help setup demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
-.PHONY: test-pipeline integration integration-untimed integration-timed coverage interop bench image clean
+.PHONY: test-pipeline integration integration-untimed integration-timed coverage interop bench soak image clean
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
@@ -106,6 +106,9 @@ interop: setup ## Run clients of other languages: those of which the tools (node
 
 bench: setup ## Measure what the proxy costs, as ratios, into bench/results
 	@$(PYTHON) -m bench
+
+soak: setup ## Run the proxy for hours under faults; a second run goes on where the first has ended
+	@$(PYTHON) -m bench.soak
 
 image: ## Build the container image with docker or podman
 	$$(command -v docker || command -v podman || echo docker) build --tag kafka-quota-proxy .

@@ -19,6 +19,7 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -168,6 +169,13 @@ class EmbeddedKafka:
         process.kill()
         process.wait()
 
+    def move(self, node_id: int) -> None:
+        """Give a stopped broker another port for clients, at which it starts."""
+        node = self._nodes[node_id]
+        (port,) = free_ports(1)
+        self._nodes[node_id] = moved = replace(node, ports={**node.ports, CLIENTS: port})
+        self._write_properties(moved)
+
     def run_tool(
         self, tool: str, *arguments: str, input: str | None = None, timeout: float = 60.0, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
@@ -185,11 +193,7 @@ class EmbeddedKafka:
         nodes = list(self._nodes.values())
         for node in nodes:
             node.folder.mkdir()
-            overrides = {**self._properties, **self._broker_properties.get(node.node_id, {})}
-            advertised = self._advertised.get(node.node_id, {})
-            node.properties_file.write_text(
-                server_properties(node, nodes, advertised, overrides, self._listeners)
-            )
+            self._write_properties(node)
         first, *others = nodes
         cluster_id = _random_id()
         self.run_tool("kafka-storage", "format", "-t", cluster_id, "-c", str(first.properties_file))
@@ -204,6 +208,13 @@ class EmbeddedKafka:
             (node.data / "meta.properties").write_text(
                 "".join(f"{key}={value}\n" for key, value in meta.items())
             )
+
+    def _write_properties(self, node: BrokerNode) -> None:
+        overrides = {**self._properties, **self._broker_properties.get(node.node_id, {})}
+        advertised = self._advertised.get(node.node_id, {})
+        nodes = list(self._nodes.values())
+        text = server_properties(node, nodes, advertised, overrides, self._listeners)
+        node.properties_file.write_text(text)
 
     def _launch(self, node_id: int) -> None:
         node = self._nodes[node_id]

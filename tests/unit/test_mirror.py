@@ -49,6 +49,14 @@ TESTED_BY: Final[Mapping[str, str]] = {
     "bench/peers/relay.py": "tests/unit/bench/test_rounds.py",
     "bench/replication_load.py": "tests/unit/bench/test_replication.py",
     "bench/replication_move.py": "tests/unit/bench/test_replication.py",
+    # What needs a real Kafka and the proxy's process.
+    "bench/soak/brokers.py": "tests/integration/test_soak.py",
+    "bench/soak/churn.py": "tests/integration/test_soak.py",
+    "bench/soak/client_ids.py": "tests/integration/test_soak.py",
+    "bench/soak/connections.py": "tests/integration/test_soak.py",
+    "bench/soak/crowd.py": "tests/integration/test_soak.py",
+    "bench/soak/restarts.py": "tests/integration/test_soak.py",
+    "bench/soak/writers.py": "tests/integration/test_soak.py",
 }
 """Source files without a test file of their own, and the test file that tests them."""
 
@@ -66,6 +74,7 @@ UNTESTED: Final[Mapping[str, str]] = {
     "bench/pipeline/generate.py": "make bench runs it",
     "bench/pipeline/in_pandas.py": "make bench runs it",
     "bench/pipeline/job.py": "make bench runs it",
+    "bench/soak/limits.py": "sets one limit of the process",
 }
 """Source files without any test, and why."""
 

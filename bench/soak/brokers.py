@@ -1,0 +1,193 @@
+"""brokers: of three brokers one joins, one is killed, one hangs, one moves to another port, under load."""
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Final, Self
+
+from bench.soak.delivered import Group, check_read, check_stored
+from bench.soak.scenario import Outcome, Run, Scenario
+from bench.soak.stalls import longest_gap, percentiles
+from bench.soak.writers import JavaWriter, LibrdkafkaWriter, Writer, go_on, running
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.clients import Confluent
+from tests.support.kafka.topics import make_topic
+from tests.support.process.proxy_process import HOST, ProxyProcess
+from tests.support.waiting import wait_until
+
+ROUNDS: Final = 5
+HANG_SECONDS: Final = 5.0
+SHORT_HANG_SECONDS: Final = 1.0
+PARTITIONS: Final = 6
+TENANT: Final = "soak-tenant"
+QUOTA: Final = 256 << 10
+"""Of the tenant, in bytes per second at each broker."""
+QUOTA_SHARE: Final = 1.05
+BURSTS_SECONDS: Final = 2.0
+"""What each broker lets through at once, in seconds of the quota: the burst, and a request that is begun."""
+
+
+class Tenant:
+    """Sends as much as its quota allows to one partition while the block runs, and counts what arrives."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._producer: Final = Confluent().producer(
+            bootstrap, client_id=TENANT, queue_buffering_max_messages=100, message_timeout_ms=300_000
+        )
+        self._topic: Final = topic
+        self._over: Final = threading.Event()
+        self._thread: Final = threading.Thread(target=self._run)
+        self._started = 0.0
+        self.bytes = 0
+        self.seconds = 0.0
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if not error:
+            self.bytes += len(message)
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            with suppress(BufferError):
+                self._producer.produce(self._topic, bytes(10_000), partition=0, on_delivery=self._delivered)
+                continue
+            self._producer.poll(0.1)
+        self._producer.poll(0)
+        self.seconds = time.monotonic() - self._started
+
+    def __enter__(self) -> Self:
+        self._started = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        self._producer.purge()
+
+
+class Faults:
+    """What happens to the brokers; each method returns when it is over."""
+
+    def __init__(
+        self, kafka: EmbeddedKafka, proxy: ProxyProcess, writers: list[Writer], *, short: bool
+    ) -> None:
+        self._kafka: Final = kafka
+        self._proxy: Final = proxy
+        self._writers: Final = writers
+        self._short: Final = short
+
+    def of_a_run(self, rounds: int) -> list[Callable[[], None]]:
+        """All in their order. A short run has those that take seconds."""
+        if self._short:
+            return [self.hang, self.move]
+        return [self.join, *(fault for _ in range(rounds) for fault in (self.hang, self.kill, self.move))]
+
+    def join(self) -> None:
+        """A broker that the proxy has never seen comes, and leads partitions."""
+        self._kafka.start(3)
+        wait_until(lambda: _listens(self._proxy.broker_port(3)), "the port of the broker that joined")
+        self.lead()
+
+    def lead(self) -> None:
+        """Every broker leads the partitions that it is to lead, unless the run is short."""
+        if self._short:
+            return
+        of_server = ("--bootstrap-server", self._kafka.bootstrap)
+        self._kafka.run_tool(
+            "kafka-leader-election", *of_server, "--election-type", "preferred", "--all-topic-partitions"
+        )
+
+    def kill(self) -> None:
+        """A broker is killed, and started again when clients go on without it."""
+        self._kafka.kill(2)
+        go_on(self._writers)
+        self._kafka.start(2)
+        self.lead()
+
+    def hang(self) -> None:
+        """A broker stops for some seconds, and goes on."""
+        os.kill(self._kafka.pid(1), signal.SIGSTOP)
+        try:
+            time.sleep(SHORT_HANG_SECONDS if self._short else HANG_SECONDS)
+        finally:
+            os.kill(self._kafka.pid(1), signal.SIGCONT)
+
+    def move(self) -> None:
+        """A broker shuts down, and comes back at another port."""
+        self._kafka.stop(3)
+        self._kafka.move(3)
+        self._kafka.start(3)
+        port = self._kafka.port(3)
+        wait_until(lambda: self._proxy.log_lines(f"broker 3 is .*:{port}$"), "the proxy's noticing")
+        self.lead()
+
+
+def run(run: Run) -> Outcome:
+    """Have the faults one after the other, and count what was lost and doubled."""
+    outcome = Outcome()
+    kafka = run.kafka
+    names = ("librdkafka",) if run.short else ("librdkafka", "java")
+    topics = [f"soak-brokers-{name}" for name in (*names, "tenant")]
+    for topic in topics:
+        make_topic(kafka, topic, PARTITIONS, 3, min_insync_replicas=2)
+    proxy = ProxyProcess(run.folder / "brokers", kafka.bootstrap, _quotas())
+    stalls: dict[str, list[float]] = {}
+    if not run.short:
+        kafka.stop(3)
+    with proxy:
+        writers: list[Writer] = [LibrdkafkaWriter(kafka, proxy.bootstrap, topics[0])]
+        if not run.short:
+            writers.append(JavaWriter(kafka, proxy.bootstrap, topics[1]))
+        faults = Faults(kafka, proxy, writers, short=run.short)
+        with Group(proxy.bootstrap, topics[0]) as group:
+            with Tenant(proxy.bootstrap, topics[-1]) as tenant, running(writers):
+                for fault in faults.of_a_run(run.amount(ROUNDS, 1)):
+                    _have(fault, writers, stalls)
+            read = check_read(group, writers[0], outcome)
+        complaints = proxy.log_lines("Traceback")
+    allowed = QUOTA * (tenant.seconds * QUOTA_SHARE + 3 * BURSTS_SECONDS)
+    outcome.check(
+        tenant.bytes <= allowed, f"the tenant sent {tenant.bytes} bytes, and {allowed:.0f} are allowed"
+    )
+    outcome.check(tenant.bytes > 0, "the tenant sent nothing")
+    outcome.check(not complaints, f"the proxy's log has errors: {complaints[:1]}")
+    outcome.figures = {
+        "delivered": {each.name: check_stored(kafka, each, outcome) for each in writers},
+        "group": read,
+        "tenant": {"quota_share": round(tenant.bytes / tenant.seconds / QUOTA, 3), "seconds": tenant.seconds},
+        "stall_seconds": {name: percentiles(found) for name, found in stalls.items()},
+    }
+    return outcome
+
+
+def _quotas() -> list[Mapping[str, object]]:
+    return [{"entity": {"client-id": TENANT}, "producer_byte_rate": QUOTA}]
+
+
+def _have(fault: Callable[[], None], writers: list[Writer], stalls: dict[str, list[float]]) -> None:
+    """Have one fault, wait until every writer goes on, and note how long each has stalled."""
+    started = time.monotonic()
+    fault()
+    go_on(writers)
+    ended = time.monotonic()
+    for writer in writers:
+        stall = longest_gap(writer.done.times, started, ended)
+        stalls.setdefault(f"{fault.__name__}, {writer.name}", []).append(stall)
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection((HOST, port), timeout=5).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+SCENARIO: Final = Scenario("brokers", "brokers join, are killed, hang and move", run, brokers=3)

@@ -1,0 +1,25 @@
+"""How long acknowledgements stay away."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+
+
+def longest_gap(times: Sequence[float], begin: float, end: float) -> float:
+    """The longest time without an acknowledgement of those that overlap `begin` to `end`.
+
+    `times` ascend. Before the first and after the last, `begin` and `end` bound the gap.
+    """
+    first = max(bisect_right(times, begin) - 1, 0)
+    inside = [begin, *(at for at in times[first:] if begin < at < end), end]
+    return max(later - earlier for earlier, later in pairwise(inside))
+
+
+def percentiles(values: Sequence[float], digits: int = 3) -> dict[str, float]:
+    """The median, the 90th and 99th percentile and the maximum; nothing of nothing."""
+    if not values:
+        return {}
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    places = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+    return {name: round(ordered[round(last * part)], digits) for name, part in places.items()}

@@ -1,0 +1,216 @@
+"""Writers: producers of several libraries that send numbered messages and note each acknowledgement."""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final, Protocol
+
+import kafka as kafka_python
+
+from proxy.demo.children import reap
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.clients import Confluent
+from tests.support.messages.numbered import number, value
+from tests.support.waiting import wait_until
+
+PER_SECOND: Final = 100
+GO_ON_SECONDS: Final = 60.0
+"""How long a writer may take until it goes on. Generous: the time itself is what is measured."""
+FLUSH_SECONDS: Final = 60.0
+
+
+class Acknowledged:
+    """Which messages were acknowledged and when, and what failed."""
+
+    def __init__(self) -> None:
+        self.times: Final[list[float]] = []
+        self.numbers: Final[list[int]] = []
+        self.failures: Final[list[str]] = []
+
+    def add(self, message: int) -> None:
+        """Note an acknowledgement."""
+        self.times.append(time.monotonic())
+        self.numbers.append(message)
+
+
+class Writer(Protocol):
+    """A producer that sends PER_SECOND messages a second to a topic of its own until it is stopped."""
+
+    @property
+    def name(self) -> str:
+        """The library."""
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether a message that is sent again is stored once."""
+
+    @property
+    def topic(self) -> str:
+        """The writer's own topic."""
+
+    @property
+    def done(self) -> Acknowledged:
+        """What has become of the messages."""
+
+    def start(self) -> None:
+        """Begin to send."""
+
+    def stop(self) -> None:
+        """Stop sending, and wait until what was sent is acknowledged or has failed."""
+
+
+class _InThread:
+    """A writer of a Python library, in a thread."""
+
+    def __init__(self) -> None:
+        self.done: Final = Acknowledged()
+        self._over: Final = threading.Event()
+        self._thread: Final = threading.Thread(target=self._run)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+    def _ticks(self) -> Iterator[int]:
+        """The numbers of the messages, each when it is due."""
+        due = time.monotonic()
+        sent = 0
+        while not self._over.is_set():
+            yield sent
+            sent += 1
+            due += 1 / PER_SECOND
+            self._over.wait(max(due - time.monotonic(), 0.0))
+
+
+class LibrdkafkaWriter(_InThread):
+    """confluent-kafka, idempotent, with its defaults."""
+
+    name = "librdkafka"
+    idempotent = True
+
+    def __init__(self, kafka: EmbeddedKafka, bootstrap: str, topic: str) -> None:
+        super().__init__()
+        self.topic = topic
+        self._producer: Final = Confluent().producer(bootstrap)
+
+    def _run(self) -> None:
+        for message in self._ticks():
+            self._producer.produce(self.topic, value(message), on_delivery=self._delivered)
+            self._producer.poll(0)
+        left = self._producer.flush(FLUSH_SECONDS)
+        if left:
+            self.done.failures.append(f"{left} messages are unacknowledged after {FLUSH_SECONDS:g} s")
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error:
+            self.done.failures.append(str(error))
+        else:
+            self.done.add(number(message.value()))
+
+
+class KafkaPythonWriter(_InThread):
+    """kafka-python with acks=all and retries, not idempotent: a retry may store a message twice."""
+
+    name = "kafka-python"
+    idempotent = False
+
+    def __init__(self, kafka: EmbeddedKafka, bootstrap: str, topic: str) -> None:
+        super().__init__()
+        self.topic = topic
+        self._producer: Final = kafka_python.KafkaProducer(
+            bootstrap_servers=bootstrap, acks="all", enable_idempotence=False
+        )
+
+    def _run(self) -> None:
+        for message in self._ticks():
+            sent = self._producer.send(self.topic, value(message))
+            sent.add_callback(lambda _, message=message: self.done.add(message))
+            sent.add_errback(lambda error: self.done.failures.append(repr(error)))
+        self._producer.flush(FLUSH_SECONDS)
+        self._producer.close()
+
+
+class JavaWriter:
+    """Kafka's verifiable producer, idempotent, with the defaults of Java's client.
+
+    Left to itself, the tool turns retries off.
+    """
+
+    name = "java"
+    idempotent = True
+
+    def __init__(self, kafka: EmbeddedKafka, bootstrap: str, topic: str) -> None:
+        self.topic = topic
+        self.done = Acknowledged()
+        config = kafka.folder / f"{topic}.properties"
+        config.write_text("enable.idempotence=true\nretries=2147483647\n")
+        self._start: Callable[[], Any] = lambda: kafka.start_tool(
+            "kafka-verifiable-producer",
+            *("--bootstrap-server", bootstrap, "--topic", topic, "--acks", "-1"),
+            *("--throughput", str(PER_SECOND), "--command-config", str(config)),
+        )
+        self._thread = threading.Thread(target=self._listen)
+
+    def start(self) -> None:
+        self._process = self._start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(FLUSH_SECONDS)
+        self._thread.join()
+        reap(self._process)
+
+    def _listen(self) -> None:
+        for line in self._process.stdout:
+            if not line.startswith("{"):
+                self.done.failures.append(line)
+                continue
+            event = json.loads(line)
+            if event["name"] == "producer_send_success":
+                self.done.add(int(event["value"]))
+            elif event["name"] == "producer_send_error":
+                self.done.failures.append(f"{event['exception']}: {event['message']}")
+
+
+WRITERS: Final[Sequence[Callable[[EmbeddedKafka, str, str], Writer]]] = (
+    LibrdkafkaWriter,
+    JavaWriter,
+    KafkaPythonWriter,
+)
+IN_TESTS: Final = WRITERS[:2]
+"""kafka-python does not close the sockets of connects that fail, which fails any test."""
+
+
+@contextmanager
+def running(writers: Sequence[Writer]) -> Iterator[None]:
+    """Have the writers send while the block runs, and wait for what they have sent."""
+    with ExitStack() as stack:
+        for writer in writers:
+            writer.start()
+            stack.callback(writer.stop)
+        go_on(writers)
+        yield
+
+
+def go_on(writers: Sequence[Writer], messages: int = 50) -> None:
+    """Wait until each writer has so many more acknowledgements."""
+    wanted = [len(writer.done.numbers) + messages for writer in writers]
+
+    def behind() -> list[str]:
+        return [
+            f"{writer.name} {writer.done.failures[:1]}"
+            for writer, goal in zip(writers, wanted, strict=True)
+            if len(writer.done.numbers) < goal
+        ]
+
+    wait_until(lambda: not behind(), f"{messages} more acknowledgements", GO_ON_SECONDS)

@@ -1,0 +1,21 @@
+"""The scenarios of `make soak`, each in seconds."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.soak import brokers, churn, client_ids, connections, restarts
+from bench.soak.scenario import Run, Scenario
+from proxy.demo.embedded_kafka import EmbeddedKafka
+
+pytestmark = pytest.mark.kafka
+OF_ONE_BROKER = [module.SCENARIO for module in (restarts, connections, churn, client_ids)]
+
+
+@pytest.mark.parametrize("scenario", OF_ONE_BROKER, ids=lambda scenario: scenario.name)
+def test_one_broker(scenario: Scenario, kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    assert scenario.run(Run(kafka, tmp_path, short=True)).failures == []
+
+
+def test_brokers(kafka_cluster: EmbeddedKafka, tmp_path: Path) -> None:
+    assert brokers.SCENARIO.run(Run(kafka_cluster, tmp_path, short=True)).failures == []
