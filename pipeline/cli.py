@@ -23,6 +23,7 @@ from pipeline.jobs.report import write_report
 from pipeline.jobs.stream import MODES, StreamOptions, run_stream
 from pipeline.prices import read_prices
 from pipeline.quota_file import read_quotas
+from pipeline.sources import FORMATS, local_path
 from pipeline.transforms.reassignment import plan
 from pipeline.transforms.recommend import ENTITIES, PER_BOTH, Rules
 from pipeline.transforms.usage import DAY, HOUR
@@ -82,6 +83,12 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--kafka", multiple=True, metavar="KEY=VALUE", help="A Kafka client setting; may be repeated."
     )
+    @click.option(
+        "--events-format",
+        "form",
+        type=click.Choice(FORMATS),
+        help="Format of the files of --events; by default, Parquet if any name ends in .parquet.",
+    )
     @wraps(run)
     def command(
         events: str | None,
@@ -91,11 +98,12 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
         master: str,
         conf: tuple[str, ...],
         kafka: tuple[str, ...],
+        form: str | None,
         **own: object,
     ) -> None:
         window = make_window(start, end)
         settings = _settings("--conf", conf), _settings("--kafka", kafka)
-        run(Options(events or "", out, window, master, *settings), **own)
+        run(Options(events or "", local_path(out).rstrip("/") or "/", window, master, *settings, form), **own)
 
     return command
 
@@ -222,7 +230,7 @@ def reassign(
     if options.events:
         with Job(options, Console(stderr=True, highlight=False)) as running:
             found = plan_move.with_rates(found, batch.inbound_rates(running))
-    plan_move.write(plan(found, throttle, network, within), Path(options.out))
+    plan_move.write(plan(found, throttle, network, within), options)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+from pipeline.errors import PipelineError
+
 _HIDDEN: Final = ("_", ".")
 """Spark does not read files and folders whose names begin with one of these."""
 
@@ -14,6 +16,8 @@ class FilePath:
 
     def __init__(self, spark: SparkSession, text: str) -> None:
         context: Any = spark.sparkContext
+        self._spark: Final = spark
+        self._text: Final = text.rstrip("/")
         self._jvm: Final = context._jvm
         self._path: Final = self._jvm.org.apache.hadoop.fs.Path(text)
         self._files: Final = self._path.getFileSystem(context._jsc.hadoopConfiguration())
@@ -30,6 +34,42 @@ class FilePath:
         """Delete the file, or the folder with what is in it; do nothing if there is none."""
         self._files.delete(self._path, True)
 
+    def beside(self, suffix: str) -> "FilePath":
+        """Return a path in the same folder, with the name `.NAME.SUFFIX`, which Spark does not read."""
+        folder, slash, name = self._text.rpartition("/")
+        return FilePath(self._spark, f"{folder}{slash}.{name}.{suffix}")
+
+    def move_to(self, other: "FilePath") -> None:
+        """Give the file or folder another name, which no file has."""
+        if not self._files.rename(self._path, other._path):
+            raise PipelineError(f"{self} cannot be renamed to {other}")
+
+    def replace(self, other: "FilePath") -> None:
+        """Take the place of another file or folder, which is deleted.
+
+        No file system replaces a folder in one step. If this process is killed between the steps, `other` is
+        missing, and repair() brings it back.
+        """
+        before = other.beside("old")
+        before.delete()
+        if other.exists():
+            other.move_to(before)
+        self.move_to(other)
+        before.delete()
+
+    def repair(self) -> None:
+        """Bring back the file or folder that a killed process was about to replace."""
+        before = self.beside("old")
+        if before.exists() and not self.exists():
+            before.move_to(self)
+
+    def only_file(self, suffix: str) -> "FilePath":
+        """Return the only file of the folder whose name ends so."""
+        return FilePath(self._spark, self._text + next(self._names(suffix)))
+
+    def __str__(self) -> str:
+        return self._text
+
     def read_text(self) -> str:
         """Return the file's content."""
         stream = self._files.open(self._path)
@@ -39,12 +79,18 @@ class FilePath:
             stream.close()
 
     def write_text(self, text: str) -> None:
-        """Write the file, replacing an existing one."""
-        stream = self._files.create(self._path, True)
+        """Write the file, replacing an existing one once the new one is whole."""
+        aside = self.beside("new")
+        self._files.setWriteChecksum(False)
         try:
-            stream.write(text.encode())
+            stream = self._files.create(aside._path, True)
+            try:
+                stream.write(text.encode())
+            finally:
+                stream.close()
         finally:
-            stream.close()
+            self._files.setWriteChecksum(True)
+        aside.replace(self)
 
     def _names(self, suffix: str) -> Iterator[str]:
         if not self.exists():

@@ -1,7 +1,7 @@
 """Sources of events: JSON lines, Parquet, or a Kafka topic."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -9,11 +9,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
+from pipeline.filesystem import FilePath
 from pipeline.schema import EVENT, names
 from pipeline.transforms.events import checked_lines, checked_rows
 
 LINES: Final = "lines"
 PARQUET: Final = "parquet"
+FILES: Final = "files"
+"""LINES or PARQUET: the files themselves tell, once Spark can list them."""
+FORMATS: Final = (LINES, PARQUET)
 KAFKA: Final = "kafka"
 _KAFKA: Final = re.compile(r"kafka://([^/]+:\d+(?:,[^/]+:\d+)*)/([a-zA-Z0-9._-]{1,249})")
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+)://")
@@ -21,8 +25,8 @@ _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+)://")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`kind` is LINES, PARQUET or KAFKA; `place` is a path, or HOST:PORT of brokers, separated by commas;
-    `settings` are Kafka client settings, such as security.protocol.
+    """`kind` is LINES, PARQUET, FILES or KAFKA; `place` is a path, or HOST:PORT of brokers, separated by
+    commas; `settings` are Kafka client settings, such as security.protocol.
     """
 
     kind: str
@@ -31,19 +35,28 @@ class Source:
     settings: tuple[tuple[str, str], ...] = ()
 
 
-def parse_source(text: str, settings: tuple[tuple[str, str], ...] = ()) -> Source:
-    """Parse --events: a local file or folder, a URL that Spark can read, or a Kafka topic."""
+def parse_source(text: str, settings: tuple[tuple[str, str], ...] = (), form: str | None = None) -> Source:
+    """Parse --events: a local file or folder, a URL that Spark can read, or a Kafka topic.
+
+    `form` is LINES or PARQUET; None: the files tell.
+    """
     kafka = _KAFKA.fullmatch(text)
     if kafka:
         return Source(KAFKA, kafka[1], kafka[2], settings)
     if text.startswith("kafka:"):
         raise InputError(f"{text!r} names no topic; write kafka://HOST:PORT/TOPIC")
-    if _SCHEME.match(text) and not text.startswith("file://"):
-        return Source(PARQUET if text.rstrip("/").endswith(("parquet", "events")) else LINES, text)
-    path = Path(text.removeprefix("file://"))
+    text = local_path(text)
+    if _SCHEME.match(text):
+        return Source(form or FILES, text)
+    path = Path(text)
     if not path.exists():
         raise InputError(f"{path} does not exist; --events takes a file, a folder or kafka://HOST:PORT/TOPIC")
-    return Source(PARQUET if _is_parquet(path) else LINES, str(path.resolve()))
+    return Source(form or (PARQUET if _is_parquet(path) else LINES), str(path.resolve()))
+
+
+def local_path(text: str) -> str:
+    """Return the path of a file:// URL; other texts stay as they are."""
+    return re.sub("^file:(//)?(?=/)", "", text)
 
 
 def _is_parquet(path: Path) -> bool:
@@ -54,6 +67,8 @@ def _is_parquet(path: Path) -> bool:
 
 def read_checked(spark: SparkSession, source: Source) -> DataFrame:
     """Read the event columns, `raw`, and `reason`, which is null for an event."""
+    if source.kind == FILES:
+        source = replace(source, kind=_kind_of(spark, source.place))
     if source.kind == PARQUET:
         found = spark.read.parquet(source.place)
         missing = [name for name in names(EVENT) if name not in found.columns]
@@ -61,6 +76,15 @@ def read_checked(spark: SparkSession, source: Source) -> DataFrame:
             raise InputError(f"{source.place} has no events: it lacks the columns {', '.join(missing)}")
         return checked_rows(found)
     return checked_lines(read_lines(spark, source))
+
+
+def _kind_of(spark: SparkSession, place: str) -> str:
+    files = FilePath(spark, place)
+    if not files.exists():
+        raise InputError(
+            f"{place} does not exist; --events takes a file, a folder or kafka://HOST:PORT/TOPIC"
+        )
+    return PARQUET if place.endswith(".parquet") or files.has_files(".parquet") else LINES
 
 
 def read_lines(spark: SparkSession, source: Source) -> DataFrame:

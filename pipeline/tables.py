@@ -20,10 +20,17 @@ LATE_TABLE: Final = "late"
 
 
 def write_table(table: DataFrame, out: str, name: str) -> str:
-    """Write the table, replacing an existing one; return its folder."""
-    folder = table_folder(out, name)
-    table.write.mode("overwrite").parquet(folder)
-    return folder
+    """Write the table, replacing an existing one once the new one is whole; return its folder."""
+    folder = FilePath(table.sparkSession, table_folder(out, name))
+    aside = folder.beside("new")
+    folder.repair()
+    try:
+        table.write.mode("overwrite").parquet(str(aside))
+    except BaseException:
+        aside.delete()
+        raise
+    aside.replace(folder)
+    return str(folder)
 
 
 def append_events(events: DataFrame, out: str) -> int:

@@ -1,7 +1,5 @@
 """The jobs that read events and write one table."""
 
-from pathlib import Path
-
 from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
@@ -60,8 +58,7 @@ def write_recommendation(job: Job, per: str, rules: Rules, current: QuotaSet | N
     """Write `quotas.yaml`: a quota for each tenant."""
     found = [tuple(row) for row in peaks(job.events(), per).collect()]
     quotas = recommend(found, rules, {} if current is None else current.clients)
-    file = Path(job.options.out) / "quotas.yaml"
-    file.write_text(to_yaml(quotas), encoding="utf-8")
+    file = job.write_text("quotas.yaml", to_yaml(quotas))
     job.say(f"{file}: quotas of {len(quotas):,} entities")
     job.report_quality()
 

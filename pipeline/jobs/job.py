@@ -11,10 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
 from pipeline.errors import InputError
+from pipeline.filesystem import FilePath
 from pipeline.jobs.progress import Progress
 from pipeline.session import make_session
 from pipeline.sources import KAFKA, Source, parse_source
-from pipeline.tables import Events, Quality, all_events, write_table
+from pipeline.tables import Events, Quality, all_events, table_folder, write_table
 from pipeline.window import Window
 
 
@@ -30,6 +31,8 @@ class Options:
     """Spark settings."""
     kafka_settings: tuple[tuple[str, str], ...] = ()
     """Kafka client settings, for events in a topic."""
+    form: str | None = None
+    """The format of the files with events; None: the files tell."""
 
 
 class Job:
@@ -38,7 +41,7 @@ class Job:
     def __init__(self, options: Options, console: Console) -> None:
         self.options: Final = options
         self.console: Final = console
-        self._source: Final = parse_source(options.events, options.kafka_settings)
+        self._source: Final = parse_source(options.events, options.kafka_settings, options.form)
         self._spark: SparkSession | None = None
         self._events: Events | None = None
         self._kept: DataFrame | None = None
@@ -89,6 +92,12 @@ class Job:
         self.say(f"{folder}: {rows:,} rows")
         self.report_quality()
         return folder
+
+    def write_text(self, name: str, text: str) -> str:
+        """Write a file in the folder of --out; return its path."""
+        file = FilePath(self.spark, table_folder(self.options.out, name))
+        file.write_text(text)
+        return str(file)
 
     def say(self, text: str, style: str = "") -> None:
         """Print a line for the user."""

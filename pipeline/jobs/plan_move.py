@@ -9,8 +9,10 @@ import msgspec
 
 from pipeline.documents import convert, read_yaml
 from pipeline.errors import InputError, PipelineError
-from pipeline.jobs.job import make_folder
+from pipeline.filesystem import FilePath
+from pipeline.jobs.job import Options, make_folder
 from pipeline.log_dirs import read_cluster
+from pipeline.session import make_session
 from pipeline.transforms.reassignment import Cluster, Move, Plan
 from proxy.errors import UpstreamUnavailable
 
@@ -55,11 +57,15 @@ def with_rates(cluster: Cluster, rates: Rates) -> Cluster:
     return msgspec.structs.replace(cluster, partitions=partitions)
 
 
-def write(plan: Plan, out: Path) -> None:
+def write(plan: Plan, options: Options) -> None:
     """Write `plan.json` to the folder, and a summary to standard output."""
-    make_folder(str(out))
-    text = msgspec.json.format(msgspec.json.encode(plan), indent=2).decode()
-    (out / "plan.json").write_text(text + "\n", encoding="utf-8")
+    make_folder(options.out)
+    text = msgspec.json.format(msgspec.json.encode(plan), indent=2).decode() + "\n"
+    if "://" in options.out:
+        spark = make_session(options.master, settings=dict(options.settings))
+        FilePath(spark, f"{options.out}/plan.json").write_text(text)
+    else:
+        Path(options.out, "plan.json").write_text(text, encoding="utf-8")
     lasts = "for ever" if plan.move_seconds is None else f"{plan.move_seconds:,.0f} s"
     print(f"--throttle {plan.throttle} moves {plan.bytes_to_move:,} bytes and takes {lasts}")
     if not plan.feasible:

@@ -1,14 +1,12 @@
 """The job that writes the report and its tables."""
 
-import shutil
 from collections import defaultdict
-from datetime import datetime
-from pathlib import Path
+from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from pipeline.errors import InputError
+from pipeline.filesystem import FilePath
 from pipeline.jobs.job import Job
 from pipeline.prices import Prices
 from pipeline.quota_file import QuotaSet
@@ -23,8 +21,6 @@ from pipeline.transforms.usage import usage
 
 def write_report(job: Job, prices: Prices | None, quotas: QuotaSet | None) -> None:
     """Write `report.html`, and its tables as Parquet and CSV."""
-    if "://" in job.options.out:
-        raise InputError(f"--out {job.options.out}: the report takes a folder on this machine")
     events = job.kept_events()
     hours = _keep(job, "usage", usage(events))
     waits = _keep(job, "throttle", throttle(events))
@@ -43,8 +39,7 @@ def write_report(job: Job, prices: Prices | None, quotas: QuotaSet | None) -> No
         headroom=[] if limits is None else _headroom(limits),
         bad_events=quality.bad,
     )
-    file = Path(job.options.out) / "report.html"
-    file.write_text(render(figures), encoding="utf-8")
+    file = job.write_text("report.html", render(figures))
     job.say(f"{file}: open it in a browser, or print it")
 
 
@@ -52,10 +47,11 @@ def _keep(job: Job, name: str, table: DataFrame) -> DataFrame:
     """Write the table as Parquet and CSV, and read it back, so that it is not computed again."""
     folder = write_table(table, job.options.out, name)
     written = job.spark.read.parquet(folder)
-    parts = Path(job.options.out, f".{name}.csv")
+    file = FilePath(job.spark, f"{folder}.csv")
+    parts = file.beside("parts")
     written.coalesce(1).write.mode("overwrite").option("header", "true").csv(str(parts))
-    next(parts.glob("part-*.csv")).replace(Path(job.options.out, f"{name}.csv"))
-    shutil.rmtree(parts)
+    parts.only_file(".csv").replace(file)
+    parts.delete()
     return written
 
 
@@ -83,10 +79,18 @@ def _hours(table: DataFrame, named: list[tuple[str, str]]) -> list[Hour]:
     sums = table.groupBy("hour", F.when(is_named, tenant).alias("tenant")).agg(
         *[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out")]
     )
+    timed = sums.orderBy("hour", "tenant").withColumn("hour", F.unix_seconds("hour"))
     return [
-        Hour(row.hour, OTHERS if row.tenant is None else _tenant(row.tenant), row.bytes_in, row.bytes_out)
-        for row in sums.orderBy("hour", "tenant").collect()
+        Hour(
+            _utc(row.hour), OTHERS if row.tenant is None else _tenant(row.tenant), row.bytes_in, row.bytes_out
+        )
+        for row in timed.collect()
     ]
+
+
+def _utc(seconds: int) -> datetime:
+    """The time without a zone, in UTC. Spark itself converts times to the zone of this machine."""
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
 
 
 def _bound(table: DataFrame) -> list[Bound]:
@@ -100,8 +104,9 @@ def _bound(table: DataFrame) -> list[Bound]:
 def _throttle_hours(table: DataFrame) -> dict[str, dict[datetime, float]]:
     found: dict[str, dict[datetime, float]] = defaultdict(dict)
     rows = table.groupBy("quota", "hour").agg(F.sum("throttle_ms").alias("throttle_ms"))
-    for row in rows.where(F.col("throttle_ms") > 0).orderBy("quota", "hour").collect():
-        found[row.quota or "unknown"][row.hour] = row.throttle_ms
+    timed = rows.where(F.col("throttle_ms") > 0).orderBy("quota", "hour")
+    for row in timed.withColumn("hour", F.unix_seconds("hour")).collect():
+        found[row.quota or "unknown"][_utc(row.hour)] = row.throttle_ms
     return found
 
 

@@ -95,6 +95,7 @@ def _check_position(job: Job, position: str, *, recover: bool) -> None:
     """Check that the position and the tables belong together. Raises InputError."""
     folder = events_folder(job.options.out)
     note = FilePath(job.spark, stream_note(job.options.out))
+    note.repair()
     there = FilePath(job.spark, f"{position}/commits").has_files()
     if has_sink_log(job.spark, folder):
         raise InputError(

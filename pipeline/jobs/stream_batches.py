@@ -109,6 +109,7 @@ class Batches:
         A repeated batch gets the same value, although its first attempt may have written events.
         """
         note = FilePath(spark, self._note)
+        note.repair()
         known: dict[str, Any] = json.loads(note.read_text()) if note.exists() else {}
         if known.get("batch") == number:
             newest: int | None = known["newest"]

@@ -1,14 +1,19 @@
 """The report: a golden page of a fixed hour, units, charts, and a page without events."""
 
 import csv
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
 
+import pytest
 from click.testing import Result
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from pipeline.jobs.report import _hours, _throttle_hours
 from pipeline.report.page import Figures, render
 from tests.support.messages.usage_events import make_event, write_lines
 
@@ -56,6 +61,29 @@ def test_the_report_of_a_fixed_hour(run_job: RunJob, tmp_path: Path) -> None:
             ("carol", "reader", "0.01"),
             ("carol", "writer", "0.11"),
         ]
+
+
+@pytest.fixture(params=["America/New_York", "Europe/Berlin"])
+def elsewhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process in another time zone than UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_hours_are_utc_on_every_machine(spark: SparkSession) -> None:
+    """Also the hour that a clock shows twice at the end of summer time."""
+    times = [datetime(2025, month, day, hour) for month, day in ((10, 26), (11, 2)) for hour in range(9)]
+    texts = [(each.isoformat(), "u", "c", "q", 1, 1) for each in times]
+    table = spark.createDataFrame(
+        texts, "hour string, user string, client_id string, quota string, bytes_in int, bytes_out int"
+    ).withColumn("hour", F.col("hour").cast("timestamp"))
+    assert [found.hour for found in _hours(table, [("u", "c")])] == times
+    waits = table.withColumnRenamed("bytes_in", "throttle_ms")
+    assert list(_throttle_hours(waits)["q"]) == times
 
 
 def test_the_page_needs_nothing_beside_it() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.sources import KAFKA, LINES, PARQUET, Source, kafka_options, parse_source
+from pipeline.sources import FILES, KAFKA, LINES, PARQUET, Source, kafka_options, parse_source
 
 
 @pytest.mark.parametrize(
@@ -13,9 +13,9 @@ from pipeline.sources import KAFKA, LINES, PARQUET, Source, kafka_options, parse
     [
         ("kafka://k:9092/usage", Source(KAFKA, "k:9092", "usage")),
         ("kafka://k:9092,[::1]:9093/usage-1.x_y", Source(KAFKA, "k:9092,[::1]:9093", "usage-1.x_y")),
-        ("s3a://bucket/events", Source(PARQUET, "s3a://bucket/events")),
-        ("s3a://bucket/usage.parquet/", Source(PARQUET, "s3a://bucket/usage.parquet/")),
-        ("hdfs://bucket/usage.jsonl", Source(LINES, "hdfs://bucket/usage.jsonl")),
+        ("s3a://bucket/events", Source(FILES, "s3a://bucket/events")),
+        ("s3a://bucket/usage.parquet/", Source(FILES, "s3a://bucket/usage.parquet/")),
+        ("hdfs://bucket/usage.jsonl", Source(FILES, "hdfs://bucket/usage.jsonl")),
     ],
 )
 def test_places_that_are_not_local(text: str, source: Source) -> None:
@@ -28,7 +28,9 @@ def test_a_local_folder_is_what_it_has(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True)
         file.touch()
     assert parse_source(str(lines)) == Source(LINES, str(lines))
-    assert parse_source(f"file://{table}") == Source(PARQUET, str(table))
+    for url in (f"file://{table}", f"file:{table}"):
+        assert parse_source(url) == Source(PARQUET, str(table))
+    assert parse_source(str(table), form=LINES) == Source(LINES, str(table))
 
 
 @pytest.mark.parametrize("text", ["kafka://k:9092", "kafka://k/usage", "/no/such/folder"])
