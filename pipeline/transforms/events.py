@@ -12,6 +12,7 @@ from pipeline.schema import COUNTS, EVENT, IDENTITY, VERSION, names
 from pipeline.window import Window
 
 _CORRUPT = "_corrupt"
+_NO_EVENT: Final = "is no JSON object of an event"
 _LARGEST_COUNT: Final = 1 << 53
 """JSON numbers are exact up to here, and sums of a thousand of them fit into 64 bits."""
 _LONGEST_INTERVAL_MS: Final = 86_400_000
@@ -19,6 +20,13 @@ _EARLIEST_START_MS: Final = 1_420_070_400_000
 """2015-01-01T00:00:00Z."""
 _AHEAD_MS: Final = 86_400_000
 """How far a proxy's clock may be ahead of this machine's."""
+
+
+_TEXTS: Final = tuple(field for field in EVENT.fields if isinstance(field.dataType, StringType))
+_PLAIN: Final = r"^\s*\{[^{}\\]*\}\s*$"
+"""A JSON object without other objects, without escapes, and without text before or behind it."""
+_OTHER_THAN_TEXT: Final = rf'"(?:{"|".join(field.name for field in _TEXTS)})"\s*:\s*[^"n\s]'
+"""A field of text with a value that begins like a number or an object: neither like a text nor like null."""
 
 
 def checked_lines(lines: DataFrame) -> DataFrame:
@@ -32,6 +40,7 @@ def checked_lines(lines: DataFrame) -> DataFrame:
         F.coalesce(
             _no_object(),
             *_missing("event."),
+            _no_texts(),
             F.when(
                 F.col(f"event.{_CORRUPT}").isNotNull(), F.lit("topic, partition or quota is of a wrong type")
             ),
@@ -56,7 +65,27 @@ def _all_nullable() -> list[StructField]:
 
 def _no_object() -> Column:
     fields = [F.col(f"event.{name}").isNull() for name in names(EVENT)]
-    return F.when(reduce(Column.__and__, fields), F.lit("is no JSON object of an event"))
+    return F.when(reduce(Column.__and__, fields), F.lit(_NO_EVENT))
+
+
+def _no_texts() -> Column:
+    """Reject what from_json forgives: values that are no texts in fields of text, and text behind the object.
+
+    Only lines that the regular expressions do not clear are parsed a second time.
+    """
+    raw = F.col("raw")
+    cleared = raw.rlike(_PLAIN) & ~raw.rlike(_OTHER_THAN_TEXT)
+    parsed = F.try_parse_json(F.concat(F.lit("["), raw, F.lit("]")))
+    problems = [F.when(parsed.isNull() | _kind(parsed, "$[1]").isNotNull(), F.lit(_NO_EVENT))]
+    for field in _TEXTS:
+        allowed = ["STRING", "VOID"] if field.nullable else ["STRING"]
+        wrong = F.lit(f"{field.name} is missing or no {field.dataType.simpleString()}")
+        problems.append(F.when(~_kind(parsed, f"$[0].{field.name}").isin(allowed), wrong))
+    return F.when(~cleared, F.coalesce(*problems))
+
+
+def _kind(parsed: Column, path: str) -> Column:
+    return F.schema_of_variant(F.try_variant_get(parsed, path, "variant"))
 
 
 def _missing(prefix: str) -> list[Column]:

@@ -1,5 +1,6 @@
 """Usage: sums, rates and shares; from JSON lines to a Parquet table, with a quarantine."""
 
+import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from click.testing import Result
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.schema import COUNTS, EVENT, USAGE
-from pipeline.transforms.events import deduplicate
+from pipeline.transforms.events import checked_lines, deduplicate
 from pipeline.transforms.usage import usage
 from tests.support.messages.usage_events import HOUR_MS, START_MS, make_event, write_lines
 
@@ -130,6 +131,13 @@ BAD: list[tuple[str | dict[str, Any], str]] = [
     ({**make_event(), "interval_start_ms": round(time.time() * 1000) + 86_700_000}, AHEAD),
     ({**make_event(), "partition": -1}, "partition is negative"),
     ({**make_event(), "api": ""}, "api is empty"),
+    ({**make_event(), "user": 5}, "user is missing or no string"),
+    ({**make_event(), "client_id": {"a": 1}}, "client_id is missing or no string"),
+    ({**make_event(), "topic": True}, "topic is missing or no string"),
+    (json.dumps({**make_event(), "user": 5}).replace("user", r"us\u0065r"), "user is missing or no string"),
+    (json.dumps(make_event()) + " and more", "is no JSON object of an event"),
+    (json.dumps(make_event()) + "," + json.dumps(make_event()), "is no JSON object of an event"),
+    ({"a": 1}, "is no JSON object of an event"),
     ({**make_event(), "partition": "x"}, "topic, partition or quota is of a wrong type"),
 ]
 
@@ -147,6 +155,18 @@ def test_what_is_no_event_is_quarantined_with_its_reason(
     assert f"{len(BAD)} of them are not events" in result.output
     usage_table = spark.read.parquet(str(tmp_path / "out/usage"))
     assert usage_table.count() == 1
+
+
+def test_unusual_names_and_fields_of_later_versions_are_events(spark: SparkSession) -> None:
+    events = [
+        make_event(user='{"user": 5}', client_id="a}, {b", topic='back\\slash "topic": 7'),
+        {**make_event(), "later": {"user": 5, "list": [1, {"topic": False}]}},
+        make_event(topic=None, partition=None),
+    ]
+    lines = spark.createDataFrame([(f" {json.dumps(event)}\t",) for event in events], "raw string")
+    for event, row in zip(events, checked_lines(lines).collect(), strict=True):
+        assert row.reason is None
+        assert {name: row[name] for name in EVENT.names} == {name: event[name] for name in EVENT.names}
 
 
 def test_a_table_of_events_is_a_source_as_well(
