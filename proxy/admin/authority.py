@@ -18,8 +18,6 @@ from kio.schema.describe_acls.v1.response import DescribeAclsResponse
 from kio.schema.describe_client_quotas.v0.request import ComponentData, DescribeClientQuotasRequest
 from kio.schema.describe_client_quotas.v0.response import DescribeClientQuotasResponse
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader
-from kio.serial.errors import SerialError
 from kio.static.primitive import f64, i8
 from kio.static.protocol import RequestPayload, ResponsePayload
 
@@ -28,6 +26,7 @@ from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.security.loopback import is_loopback
 from proxy.security.settings import Changes
 from proxy.upstream.broker_connection import request_frame
+from proxy.upstream.responses import read_response
 
 Response = TypeVar("Response", bound=ResponsePayload)
 Ask = Callable[[bytes], Awaitable[bytes]]
@@ -144,9 +143,8 @@ class ClientRights(Rights):
     async def _ask(self, request: RequestPayload, schema: type[Response]) -> Response:
         payload = await self._ask_broker(request_frame(request, self._correlation_id, self._who.client_id))
         try:
-            _, at = entity_reader(schema.__header_schema__)(payload, 0)
-            response, _ = entity_reader(schema)(payload, at)
-        except (SerialError, ValueError) as error:
+            _, response = read_response(schema, payload)
+        except ValueError as error:
             what = f"{schema.__name__} v{schema.__version__} does not parse: {error}"
             raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
         return response

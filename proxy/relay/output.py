@@ -61,6 +61,12 @@ class RelayOutput:
         self.broker_responses = NOTHING
         self.unknown_brokers = NO_BROKERS
 
+    def take_unknown_brokers(self) -> list[BrokerAddress]:
+        """The unknown brokers, which the shell learns now."""
+        brokers = self.unknown_brokers
+        self.unknown_brokers = NO_BROKERS
+        return brokers
+
     def send_to_broker(self, pieces: list[bytes]) -> None:
         """Add bytes for the broker; the list is no longer the caller's."""
         if self.to_broker:

@@ -29,7 +29,7 @@ from proxy.wire.api_keys import FETCH
 from proxy.wire.apis import Api
 from proxy.wire.cursor import Cursor
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
-from proxy.wire.errors import Short
+from proxy.wire.errors import Malformed, Short
 from proxy.wire.fetch_request import NO_SESSION
 from proxy.wire.fetch_rewrite import fetch_response, read_response_session
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
@@ -85,6 +85,8 @@ class Responses:
         self._buffered: Exchange | None = None
         """Whose response is in the buffer, while the mode is BUFFERING or COLLECTING."""
         self._usage: Final = CutThroughUsage(traffic, inbound=False)
+        self._ports_given = False
+        """Whether the shell has just put all that a response lacked into the table of addresses."""
         self._awaiting: Frame | None = None
         """The response that is to be read again when its brokers have ports; None if that is the one that is
         cut through.
@@ -389,11 +391,19 @@ class Responses:
             self._in_flight.send_local()
 
     def _await_ports(self, unknown: UnknownBrokers) -> None:
+        if self._ports_given:
+            raise Malformed(f"a response has a broker at two addresses: {unknown}")
         self._change(AWAITING_PORTS)
         self._output.unknown_brokers = unknown.brokers
 
     def brokers_known(self, now: float) -> None:
         """Read the response again that has waited for its brokers' ports, and what is behind it."""
+        self._ports_given = True
+        self._read_awaiting(now)
+        self._ports_given = False
+        self._read(now)
+
+    def _read_awaiting(self, now: float) -> None:
         cut = self._cut
         frame = self._awaiting
         exchange = self._awaiting_exchange
@@ -413,7 +423,6 @@ class Responses:
             reader = Reader(frame.pieces, LENGTH_SIZE)
             reader.i32()  # correlation_id
             self._read_body(frame, reader, exchange, api, request, now)
-        self._read(now)
 
     def _charge(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> float:
         """Charge a response and mute its client; returns until when it has to wait."""

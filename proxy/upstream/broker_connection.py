@@ -10,13 +10,13 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
-from kio.serial import entity_reader, entity_writer
-from kio.serial.errors import SerialError
+from kio.serial import entity_writer
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
+from proxy.upstream.responses import read_response
 
 Response = TypeVar("Response", bound=ResponsePayload)
 CLIENT_ID: Final = "quota-proxy"
@@ -68,13 +68,12 @@ class BrokerConnection:
             raise BadResponse(_OTHER_PROTOCOLS.get(head[:2], f"invalid response size {size}"))
         frame = await self._reader.readexactly(size)
         try:
-            header, at = entity_reader(schema.__header_schema__)(frame, 0)
-            response, _ = entity_reader(schema)(frame, at)
-        except (SerialError, ValueError) as error:
+            correlation_id, response = read_response(schema, frame)
+        except ValueError as error:
             raise BadResponse(f"{schema.__name__} v{schema.__version__} does not parse: {error}") from error
-        if header.correlation_id != self._correlation_id:
+        if correlation_id != self._correlation_id:
             raise BadResponse(
-                f"the response has correlation_id {header.correlation_id}, expected {self._correlation_id}"
+                f"the response has correlation_id {correlation_id}, expected {self._correlation_id}"
             )
         return response
 

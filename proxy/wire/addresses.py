@@ -75,6 +75,11 @@ class Addresses:
             return None
         return known[2]
 
+    def begin(self) -> None:
+        """Begin a run of brokers: what a malformed response has left behind belongs to no other."""
+        if self._unknown:
+            self._unknown = []
+
     def miss(self, broker: BrokerAddress) -> None:
         """Note that find() has found nothing."""
         self._unknown.append(broker)
@@ -98,7 +103,7 @@ class Unchanged(Addresses):
 def rewrite_address(reader: Reader, view: ResponseView, addresses: Addresses) -> None:
     """Read node_id, host and port, and replace the latter two; no node (-1, or no host) is left alone.
 
-    Addresses.require() has to follow, for a run of brokers once.
+    Addresses.begin() has to precede and Addresses.require() to follow, for a run of brokers once.
     """
     node_id = reader.i32()
     start = reader.offset
@@ -116,6 +121,7 @@ def rewrite_address(reader: Reader, view: ResponseView, addresses: Addresses) ->
 def _rewrite_endpoints(reader: Reader, view: ResponseView, addresses: Addresses) -> None:
     """Read an array of NodeEndpoint: node_id, host, port, rack, tags."""
     left = reader.count(True)
+    addresses.begin()
     while left > 0:
         rewrite_address(reader, view, addresses)
         reader.skip_string(True)

@@ -26,6 +26,7 @@ class Metadata(Api):
             view.throttle_at = reader.offset
             view.throttle_time_ms = reader.i32()
         left = reader.count(view.flexible)
+        addresses.begin()
         while left > 0:
             rewrite_address(reader, view, addresses)
             if view.api_version >= 1:

@@ -24,6 +24,7 @@ class FindCoordinator(Api):
         self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses
     ) -> None:
         version = view.api_version
+        addresses.begin()
         if version >= 1:
             view.throttle_at = reader.offset
             view.throttle_time_ms = reader.i32()

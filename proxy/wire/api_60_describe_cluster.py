@@ -32,6 +32,7 @@ class DescribeCluster(Api):
         endpoint_type = reader.u8() if view.api_version >= 1 else BROKERS
         reader.skip_string(True)  # cluster_id
         reader.take(4)  # controller_id
+        addresses.begin()
         left = reader.count(True) if endpoint_type == BROKERS else 0
         while left > 0:
             rewrite_address(reader, view, addresses)

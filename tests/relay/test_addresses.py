@@ -6,6 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
@@ -204,3 +205,23 @@ def test_a_broker_that_has_moved_is_told_again():
     moved = small_metadata(7).replace(i32(9092), i32(9093))
     story.client(opaque(2, 3, 0)).broker(moved)
     assert story.relay.asked_for == [7, 7]
+
+
+def test_a_broker_at_two_addresses_ends_the_connection():
+    """The table has one address for each broker, so the response would wait for ever."""
+    first = i32(7) + string(BROKER_HOST, False) + i32(9092)
+    response = framed(i32(2) + i32(2) + first + first[:-4] + i32(9093) + i32(0))
+    unknown_brokers().client(opaque(2, 3, 0)).broker_fails(
+        response, reason=BROKER_PROTOCOL_ERROR, says="a broker at two addresses"
+    )
+
+
+def test_what_a_malformed_response_names_is_nobody_elses():
+    addresses = Addresses()
+    cut = small_metadata(7)[4:]
+    Playbook(drive(QuotaEngine([]), addresses, Traffic())).client(opaque(2, 3, 0)).broker_fails(
+        framed(cut[:4] + i32(2) + cut[8:-4]), reason=BROKER_PROTOCOL_ERROR, says="there"
+    )
+    other = Playbook(drive(QuotaEngine([]), addresses, Traffic())).client(opaque(2, 3, 0))
+    other.broker(small_metadata(8))
+    assert other.relay.asked_for == [8]

@@ -39,7 +39,6 @@ from proxy.server.connection.pauses import (
     UNSERVED,
     Pauses,
 )
-from proxy.wire.addresses import BrokerAddress
 
 
 @final
@@ -319,20 +318,24 @@ class Connection(BrokerEvents):
         if output.names_wanted:
             self._host.ask_names()
         if output.unknown_brokers:
-            self._learn_brokers(relay, output.unknown_brokers)
+            self._learn_brokers(relay, output)
         elif self.client_ended_at > 0.0:
             self._finish_if_idle(relay, CLIENT_CLOSED)
 
-    def _learn_brokers(self, relay: Relay, brokers: list[BrokerAddress]) -> None:
-        """Have ports bound for brokers, before the response that names them leaves."""
-        for broker in brokers:
-            self._host.learn_broker(broker)
-        try:
-            output = relay.brokers_known(self._time())
-        except RelayError as error:
-            self._fail_in_call(relay, error)
-            return
-        self._act_on(relay, output)
+    def _learn_brokers(self, relay: Relay, output: RelayOutput) -> None:
+        """Have ports bound for brokers, before the responses that name them leave."""
+        brokers = output.take_unknown_brokers()
+        while brokers:
+            for broker in brokers:
+                self._host.learn_broker(broker)
+            try:
+                output = relay.brokers_known(self._time())
+            except RelayError as error:
+                self._fail_in_call(relay, error)
+                return
+            # A loop: many responses in a row may each name another broker.
+            brokers = output.take_unknown_brokers()
+            self._act_on(relay, output)
 
     def _send_to_broker(self, pieces: list[bytes]) -> None:
         broker = self._broker.transport

@@ -22,7 +22,12 @@ class Ports(Addresses):
     """Node N is at PROXY_HOST, port PROXY_PORT + N."""
 
     def find(self, node_id: int, host: str, port: int) -> Address:
-        return Address(PROXY_HOST, PROXY_PORT + node_id)
+        return Address(PROXY_HOST, _port(node_id))
+
+
+def _port(node_id: int) -> int:
+    """An int32 for every node id."""
+    return (PROXY_PORT + node_id) % 2**31
 
 
 def versions(api_key: int) -> list[int]:
@@ -121,7 +126,7 @@ def through_proxy(value: Any) -> Any:
     node_id = changes.get("node_id", changes.get("broker_id", -1))
     if "host" in changes and node_id >= 0 and changes["host"]:
         changes["host"] = PROXY_HOST
-        changes["port"] = PROXY_PORT + node_id
+        changes["port"] = _port(node_id)
     return replace(value, **changes)
 
 

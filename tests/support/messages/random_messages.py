@@ -75,6 +75,7 @@ _SAMPLES: Final[dict[str, Any]] = {
     "bytes": b"bytes",
     "datetime_i64": None,
     "error_code": ErrorCode.none,
+    "float64": 1.5,
     "int8": 1,
     "int16": 2,
     "int32": 3,
@@ -82,6 +83,8 @@ _SAMPLES: Final[dict[str, Any]] = {
     "records": b"records",
     "string": "text",
     "timedelta_i32": datetime.timedelta(0),
+    "timedelta_i64": datetime.timedelta(0),
+    "uint16": 6,
     "uuid": uuid.UUID(int=5),
 }
 

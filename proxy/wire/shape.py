@@ -1,0 +1,96 @@
+"""Shape: the layout of a message's fields, with which the lengths of arrays are checked before a decoder that
+trusts them allocates memory, and unknown tagged fields are found.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64 as native
+
+from proxy.wire.edit import Edit, uvarint
+from proxy.wire.errors import Malformed
+from proxy.wire.reader import MAX_TAGS, Reader
+
+FIXED: Final = 0
+"""A field of `size` bytes."""
+STRING: Final = 1
+BYTES: Final = 2
+"""Bytes or records."""
+STRUCT: Final = 3
+"""`fields`, and in flexible versions `tagged` ones."""
+ARRAY: Final = 4
+"""Of the one element that `fields` has."""
+NULLABLE: Final = 5
+"""A byte below 0 for null, else the struct that `fields` has."""
+
+
+@final
+class Shape:
+    """A field, with what it consists of."""
+
+    def __init__(
+        self, kind: int, size: int, fields: "list[Shape]", tagged: "dict[int, Shape]", flexible: bool
+    ) -> None:
+        self.kind: Final[native] = kind
+        self.size: Final[native] = size
+        self.fields: Final = fields
+        self.tagged: Final = tagged
+        """By tag."""
+        self.flexible: Final = flexible
+
+
+def check_shape(reader: Reader, shape: Shape, end: native, edits: list[Edit]) -> None:
+    """Step over a field of a frame of `end` bytes. Adds the edits that remove unknown tagged fields.
+
+    Raises Malformed, also if an array has more elements than the frame has bytes left.
+    """
+    kind = shape.kind
+    if kind == FIXED:
+        reader.take(shape.size)
+    elif kind == STRING:
+        reader.skip_string(shape.flexible)
+    elif kind == BYTES:
+        reader.skip(reader.bytes_length(shape.flexible))
+    elif kind == STRUCT:
+        for field in shape.fields:
+            check_shape(reader, field, end, edits)
+        if shape.flexible:
+            _check_tags(reader, shape, end, edits)
+    elif kind == ARRAY:
+        left = reader.count(shape.flexible)
+        if left > end - reader.offset:
+            raise Malformed(f"an array of {left} elements at offset {reader.offset} of {end} bytes")
+        element = shape.fields[0]
+        while left > 0:
+            check_shape(reader, element, end, edits)
+            left -= 1
+    elif reader.u8() < 0x80:
+        check_shape(reader, shape.fields[0], end, edits)
+
+
+def _check_tags(reader: Reader, shape: Shape, end: native, edits: list[Edit]) -> None:
+    count_at = reader.offset
+    number = reader.uvarint()
+    if number > MAX_TAGS:
+        raise Malformed(f"{number} tagged fields before offset {reader.offset}")
+    count_end = reader.offset
+    known = 0
+    unknown: list[Edit] = []
+    left = number
+    while left > 0:
+        start = reader.offset
+        field = shape.tagged.get(reader.uvarint())
+        size = reader.uvarint()
+        stop = reader.offset + size
+        if field is None:
+            reader.skip(size)
+            unknown.append(Edit(start, stop, b""))
+        else:
+            known += 1
+            inner: list[Edit] = []
+            check_shape(reader, field, end, inner)
+            if inner or reader.offset != stop:
+                raise Malformed(f"the tagged field before offset {stop} is not of {size} bytes as known")
+        left -= 1
+    if unknown:
+        edits.append(Edit(count_at, count_end, uvarint(known)))
+        edits.extend(unknown)
