@@ -14,15 +14,18 @@ RING_SOURCES := $(shell find $(RINGS) -name '*.py')
 INSTALLED := $(VENV)/.installed
 BUILT := $(VENV)/.built
 
-FAST_TESTS := tests/unit tests/relay tests/property
+FAST_TESTS := tests/unit tests/relay tests/property tests/fuzz
 # What runs the compiled files and little else: only these tests can tell the two builds apart.
-RING_TESTS := tests/relay tests/property tests/unit/proxy/wire tests/unit/proxy/quota tests/unit/proxy/relay \
+RING_TESTS := tests/relay tests/property tests/fuzz tests/unit/proxy/wire tests/unit/proxy/quota tests/unit/proxy/relay \
 	tests/unit/proxy/server/connection
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
 WORKERS ?= 3
+# Of `make fuzz`, for each target.
+FUZZ_SECONDS ?= 30
 
 .PHONY: help setup demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
-.PHONY: test-pipeline integration integration-untimed integration-timed coverage interop bench soak image clean
+.PHONY: test-pipeline integration integration-untimed integration-timed fuzz fuzz-briefly coverage interop bench
+.PHONY: soak image clean
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
@@ -42,7 +45,7 @@ demo: setup ## Show throttled tenants on a real Kafka
 test: $(INSTALLED) copy-sources ## Run every check and every test
 	@failed=0; \
 	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 --jobs=3 --output-sync=target --keep-going \
-		integration-untimed test-pipeline test-compiled lint test-copy || failed=1; \
+		integration-untimed test-pipeline test-compiled fuzz-briefly lint test-copy || failed=1; \
 	$(MAKE) --no-print-directory integration-timed || failed=1; \
 	exit $$failed
 
@@ -94,6 +97,15 @@ integration-untimed: setup
 integration-timed: setup
 	$(PYTHON) -m pytest tests/integration tests/pipeline -m timed
 
+# Coverage guides the fuzzer on the interpreted sources only. The compiled ones get mutations of the same inputs.
+fuzz: setup copy-sources ## Fuzz what parses bytes and files, FUZZ_SECONDS for each target
+	cd build/pure && ../../$(PYTHON) -m tests.fuzz --seconds $(FUZZ_SECONDS) --found $(CURDIR)/build/fuzz
+	@if $(ARE_PURE); then echo "The compiled rings are not fuzzed: they are not compiled"; \
+	else set -x; $(PYTHON) -m tests.fuzz --seconds $(FUZZ_SECONDS) --mutate; fi
+
+fuzz-briefly: $(INSTALLED)
+	cd build/pure && ../../$(PYTHON) -m tests.fuzz --seconds 5
+
 # Of compiled modules nothing is measured, so this runs in the copy. It takes what needs neither a Kafka nor a quiet
 # machine; the rest of what is listed is what only tests on real brokers run.
 coverage: $(INSTALLED) copy-sources ## List the files of which the fast tests and the pipeline's run less than 80 %
@@ -134,6 +146,8 @@ $(INSTALLED): pyproject.toml setup.py
 	$(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
 	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'
 	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --editable '.[pipeline]' --group dev
+	@$(PYTHON) -m pip install -qq --only-binary :all: --group fuzz 2>/dev/null || \
+		echo "There is no atheris for this platform: make fuzz does without the guidance of coverage"
 	@echo "Fetching Spark's Kafka source from Maven Central"
 	@$(PYTHON) -m pipeline.session 2>$(VENV)/spark.log || { cat $(VENV)/spark.log >&2; exit 1; }
 	@rm -f $(BUILT)-*
