@@ -57,9 +57,8 @@ class Visitor:
         if how == 0:
             return  # says nothing
         if how == 1:
-            client.sendall(
-                self._api_versions[: len(self._api_versions) // 2]
-            )  # goes in the middle of a request
+            # Goes in the middle of a request.
+            client.sendall(self._api_versions[: len(self._api_versions) // 2])
             return
         client.sendall(self._api_versions)
         if how == 2:
