@@ -193,9 +193,11 @@ HEADROOM: Final = StructType(
         _column("user", _TEXT, "", "the bucket's user; empty where all users share it"),
         _column("client_id", _TEXT, "", "the bucket's client id; empty where all client ids share it"),
         _column("quota", _TEXT, "", "the byte rate"),
-        _column("limit", _REAL, "bytes/s", "of the bucket, on each broker"),
-        _column("p99_rate", _REAL, "bytes/s", "over the intervals with traffic, on the busiest broker"),
-        _column("max_rate", _REAL, "bytes/s", "in the busiest interval of any broker"),
+        _column("limit", _REAL, "bytes/s", "of the bucket, at each proxy and broker"),
+        _column(
+            "p99_rate", _REAL, "bytes/s", "over the intervals with traffic, at the busiest proxy and broker"
+        ),
+        _column("max_rate", _REAL, "bytes/s", "in the busiest interval of any proxy and broker"),
         _column("used", _REAL, "0 and above", "p99_rate / limit"),
     ]
 )

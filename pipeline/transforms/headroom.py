@@ -11,12 +11,13 @@ from pipeline.transforms.buckets import charged, with_buckets
 def headroom(events: DataFrame, quotas: QuotaSet) -> DataFrame:
     """Turn deduplicated events into `schema.HEADROOM`: a row for each bucket that was used.
 
-    A quota applies to each broker, so a bucket's rates are those on its busiest broker.
+    A quota applies to each broker, and each proxy counts for itself, so a bucket's rates are those at its
+    busiest proxy and broker.
     """
-    keys = ("cluster", "broker", "bucket_quota", "bucket_user", "bucket_client_id", "limit")
+    keys = ("cluster", "proxy", "broker", "bucket_quota", "bucket_user", "bucket_client_id", "limit")
     tenants = (
         charged(events)
-        .groupBy("cluster", "broker", "user", "client_id", "bucket_quota", "interval_start_ms")
+        .groupBy("cluster", "proxy", "broker", "user", "client_id", "bucket_quota", "interval_start_ms")
         .agg(F.sum("bytes").alias("bytes"), F.max("interval_ms").alias("interval_ms"))
     )
     intervals = (

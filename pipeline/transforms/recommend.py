@@ -33,7 +33,7 @@ class Rules:
 
 
 def peaks(events: DataFrame, per: str = PER_BOTH) -> DataFrame:
-    """Return `user, client_id, quota, broker, p99_rate` (bytes/s) of each entity on each broker.
+    """Return `user, client_id, quota, broker, p99_rate` (bytes/s) of each entity at each proxy and broker.
 
     The percentile covers only intervals with traffic, so idle nights do not lower it.
     """
@@ -41,7 +41,7 @@ def peaks(events: DataFrame, per: str = PER_BOTH) -> DataFrame:
         "user": F.lit("") if per == PER_CLIENT_ID else F.col("user"),
         "client_id": F.lit("") if per == PER_USER else F.col("client_id"),
     }
-    keys = ("cluster", "broker", "user", "client_id", "bucket_quota")
+    keys = ("cluster", "proxy", "broker", "user", "client_id", "bucket_quota")
     intervals = (
         charged(events)
         .withColumns(names)

@@ -7,7 +7,8 @@ import pytest
 from click.testing import Result
 from pyspark.sql import DataFrame
 
-from pipeline.quota_file import to_yaml
+from pipeline.quota_file import Quotas, QuotaSet, to_yaml
+from pipeline.transforms.headroom import headroom
 from pipeline.transforms.recommend import PER_CLIENT_ID, PER_USER, Rules, peaks, recommend
 from proxy.cli.quotas.quota_file import read_quotas
 from proxy.quota.identity import QuotaEntity
@@ -41,6 +42,14 @@ def test_peaks_are_of_intervals_with_traffic_on_one_broker(frame: Frame) -> None
         ("alice", "billing", IN, "local/2"): 1_000,
         ("alice", "billing", OUT, "local/1"): 7_000,
     }
+
+
+def test_each_proxy_counts_for_itself(frame: Frame) -> None:
+    events = frame(*[make_event(bytes_in=10_000, proxy=f"proxy-{number}") for number in range(3)])
+    assert [row.p99_rate for row in peaks(events).collect()] == [1_000] * 3
+    quotas = QuotaSet(Quotas(), clients={QuotaEntity("alice", None): {IN: 1_000.0}})
+    (row,) = headroom(events, quotas).collect()
+    assert (row.limit, row.p99_rate, row.max_rate, row.used) == (1_000, 1_000, 1_000, 1.0)
 
 
 def test_for_users_or_for_client_ids(frame: Frame) -> None:
