@@ -17,6 +17,7 @@ from proxy.quota.rejection.rejections import NOTHING_REJECTED, RejectedItems, Re
 from proxy.quota.usage import ClientUsage
 from proxy.quota.verdict import ALLOW, Verdict, combine
 from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED
+from proxy.wire.known_watermarks import KnownWatermarks
 from proxy.wire.views import Item, RequestView, ResponseView
 
 _NO_QUOTAS: Final[list[Quota]] = []
@@ -45,6 +46,8 @@ class QuotaEngine:
         self._limiting_fetches: list[Quota] = []
         self.limits_fetches = False
         """Whether any quota may limit what a consumer's fetch brings."""
+        self.known_watermarks: Final = KnownWatermarks()
+        """Of the broker's partitions, as far as quotas may omit them from consumers' fetches."""
         self.generation = 0
         """Incremented by configure(). The results of may_omit() are valid for one generation."""
         self._rejecting: list[Quota] = []

@@ -19,6 +19,7 @@ timer fires more often than a limit has to be checked.
 
 from typing import Final, final
 
+from proxy.quota.measure.fetch_queue import Ticket
 from proxy.wire.fetch_rewrite import Watermarks
 
 NO_BOUND: Final = -1
@@ -28,7 +29,17 @@ NO_BOUND: Final = -1
 class FetchItem:
     """A partition that a quota may omit. It lives as long as the partition is in its session."""
 
-    __slots__ = ("bound", "fetch_offset", "marks", "max_bytes", "omitted", "partition", "replica_id", "topic")
+    __slots__ = (
+        "bound",
+        "fetch_offset",
+        "marks",
+        "max_bytes",
+        "omitted",
+        "partition",
+        "replica_id",
+        "ticket",
+        "topic",
+    )
 
     def __init__(self, topic: str, partition: int, replica_id: int, marks: Watermarks) -> None:
         self.topic: Final = topic
@@ -37,6 +48,8 @@ class FetchItem:
         """The follower's node id; -1 for a consumer."""
         self.marks: Final = marks
         """What the broker last reported about the partition on this connection."""
+        self.ticket: Ticket | None = None
+        """A consumer's: what the last plan has reserved for it."""
         self.fetch_offset = 0
         """The offset that the client fetches next."""
         self.max_bytes = 0

@@ -119,7 +119,7 @@ class Quota:
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         """Whether, under the current limits, it may ever omit this partition from this client's fetches.
 
-        `replica_id` is a follower's node id, -1 for consumers.
+        `replica_id` is a follower's node id, -1 for consumers. For a consumer, the topic decides alone.
         """
         return False
 

@@ -14,6 +14,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.exchange import Exchange, new_client
+from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.inflight import InFlight
 from proxy.relay.login.authentication import Authentication, Login
 from proxy.relay.output import RelayOutput
@@ -53,6 +54,7 @@ class Relay:
         login: Login | None = None,
         apis: ApiTable = WITHOUT_INTERCEPTED,
         protected: ProtectedTopics | None = None,
+        session_mask: int = SESSION_MASK,
     ) -> None:
         """`intercepted_api_keys`: the APIs that the proxy answers; see RelayOutput.intercepted.
 
@@ -60,7 +62,8 @@ class Relay:
         are a follower's; no version is rejected. `node_id`: the broker's, under which usage is counted.
         `login`: how clients are named by their logins; None if they are not. `apis`: the APIs
         that are read, and those that limit what ApiVersions offers. `protected`: topics that the client
-        may not write; None for none.
+        may not write; None for none. `session_mask`: by what a client's ids of fetch sessions differ from
+        the broker's, if quotas omit partitions; a consumer must not know it.
         """
         names = TopicNames() if topic_names is None else topic_names
         self._names: Final = names
@@ -85,6 +88,7 @@ class Relay:
             apis=apis,
             authentication=authentication,
             protected=protected,
+            session_mask=session_mask,
         )
         self._responses: Final = Responses(
             engine,

@@ -11,6 +11,7 @@ from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.exchange import Client, Exchange, local_exchange, new_client
 from proxy.relay.fetch.gate import FetchGate
+from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES, FrameBuffer
 from proxy.relay.inflight import InFlight
 from proxy.relay.intercepted import Intercepted, max_request_bytes
@@ -75,6 +76,7 @@ class Requests:
         apis: ApiTable = WITHOUT_INTERCEPTED,
         authentication: Authentication | None = None,
         protected: ProtectedTopics | None = None,
+        session_mask: int = SESSION_MASK,
     ) -> None:
         self._engine: Final = engine
         self._traffic: Final = traffic
@@ -100,7 +102,7 @@ class Requests:
         self._usage: Final = CutThroughUsage(traffic, inbound=True)
         self._protected: Final = protected
         self._produce_gate: Final = ProduceGate(engine, in_flight, names, protected)
-        self._fetch_gate: Final = FetchGate(engine, in_flight, names, between_brokers)
+        self._fetch_gate: Final = FetchGate(engine, in_flight, names, between_brokers, session_mask)
         self.first_request_seen = False
         """Whether a request has been read."""
         self.sends_unanswered = False

@@ -230,7 +230,8 @@ class Responses:
         if api.flexible_response_header(request.api_version):
             reader.skip_tags()
         want_items = self._traffic.want_items or self._engine.wants_items(api.key)
-        if request.fetch_rewrite is not None:
+        rewrite = request.fetch_rewrite
+        if rewrite is not None and rewrite.reads_partitions:
             want_items = True
         body_size = frame.size - reader.offset
         cursor = self._next_cursor(frame)

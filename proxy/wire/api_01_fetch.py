@@ -43,19 +43,22 @@ class FetchResponse(Partitioned):
             view.cursor.topics_left = rewrite.read_head(reader, view.edits)
             for edit in view.edits:
                 response.body_size += edit.growth
-            return True
-        if version >= 7:
+            if rewrite.reads_partitions:
+                return True
+        elif version >= 7:
             reader.take(6)  # error_code, session_id
-        view.cursor.topics_left = reader.count(view.flexible)
+        if rewrite is None:
+            view.cursor.topics_left = reader.count(view.flexible)
         return view.want_items or view.whole_batches or (self._rewrites and version >= ENDPOINTS_FROM)
 
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version
-        if self._rewrite is None:
+        rewrite = self._rewrite
+        if rewrite is None or not rewrite.reads_partitions:
             # error_code, high_watermark; from v4 last_stable_offset, and from v5 log_start_offset
             reader.take(26 if version >= 5 else 18 if version >= 4 else 10)
         else:
-            self._learn(reader, view, self._rewrite)
+            self._learn(reader, view, rewrite)
         if version >= 4:
             left = reader.count(view.flexible)
             while left > 0:  # aborted_transactions: producer_id, first_offset
@@ -66,7 +69,10 @@ class FetchResponse(Partitioned):
         if version >= 11:
             reader.take(4)  # preferred_read_replica
         view.cursor.records_length_at = reader.offset
-        return reader.bytes_length(view.flexible)
+        size = reader.bytes_length(view.flexible)
+        if self._marks is not None:
+            self._marks.last_bytes = size
+        return size
 
     def _learn(self, reader: Reader, view: View, rewrite: FetchRewrite) -> None:
         """Read up to the log_start_offset, and note what it says."""
@@ -79,10 +85,7 @@ class FetchResponse(Partitioned):
         marks = rewrite.marks(topic, view.cursor.partition)
         self._marks = marks
         if marks is not None and error_code == 0:
-            marks.high_watermark = high_watermark
-            marks.outdated = False
-            marks.last_stable_offset = last_stable_offset
-            marks.log_start_offset = log_start_offset
+            marks.tell(high_watermark, last_stable_offset, log_start_offset)
 
     def read_whole_batches(self, reader: Reader, view: View) -> None:
         start = reader.offset

@@ -7,6 +7,7 @@ from typing import Final, final
 
 from proxy.wire.edit import Edit, count, i16, i32, i64
 from proxy.wire.fetch_request import FLEXIBLE_FROM, NO_SESSION, NO_TAGS, SESSIONS_FROM, topic_bytes
+from proxy.wire.known_watermarks import KnownWatermarks, Offsets
 from proxy.wire.reader import Reader
 
 UNKNOWN: Final = -1
@@ -19,10 +20,14 @@ class Watermarks:
     __slots__ = (
         "batch_bytes",
         "high_watermark",
+        "known",
+        "last_bytes",
         "last_stable_offset",
         "leader_epoch",
         "log_start_offset",
         "outdated",
+        "partition",
+        "topic",
     )
 
     def __init__(self) -> None:
@@ -37,14 +42,40 @@ class Watermarks:
         """Whether the offsets were told under an earlier leader epoch. A response must not repeat them. The
         high watermark still shows which replicas are behind: a broker that stays leader never lowers it.
         """
+        self.known: KnownWatermarks | None = None
+        """Where it is noted for all connections, under these names; None for followers."""
+        self.topic = ""
+        self.partition = -1
+        self.last_bytes = -1
+        """The records of the last response; -1 before the first."""
         self.batch_bytes = 0
         """The size of the batch of which the last response had only a part; 0 where it ended with a whole
         one, or where that is not known.
         """
 
+    def tell(self, high_watermark: int, last_stable_offset: int, log_start_offset: int) -> None:
+        """Note what the broker says."""
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.outdated = False
+        if self.known is not None:
+            offsets = (high_watermark, last_stable_offset, log_start_offset)
+            self.known.tell(self.topic, self.partition, offsets)
+
+    @property
+    def offsets(self) -> Offsets | None:
+        """What has been told on any connection; None if nothing."""
+        if self.high_watermark != UNKNOWN and not self.outdated:
+            return (self.high_watermark, self.last_stable_offset, self.log_start_offset)
+        return None if self.known is None else self.known.find(self.topic, self.partition)
+
 
 class FetchRewrite:
     """Made with the request; filled as the response is read."""
+
+    reads_partitions = True
+    """Whether the response is read beyond its session_id."""
 
     def __init__(self, version: int) -> None:
         self.version: Final = version
@@ -92,13 +123,14 @@ class FetchRewrite:
         return None if partitions is None else partitions.get(partition)
 
 
-def empty_partition(version: int, partition: int, marks: Watermarks) -> bytes:
+def empty_partition(version: int, partition: int, offsets: Offsets) -> bytes:
     """A partition of a FetchResponse that has no records, with what the broker has said of it before."""
-    out = i32(partition) + i16(0) + i64(marks.high_watermark)
+    high_watermark, last_stable_offset, log_start_offset = offsets
+    out = i32(partition) + i16(0) + i64(high_watermark)
     if version >= 4:
-        out += i64(marks.last_stable_offset)
+        out += i64(last_stable_offset)
     if version >= 5:
-        out += i64(marks.log_start_offset)
+        out += i64(log_start_offset)
     flexible = version >= FLEXIBLE_FROM
     if version >= 4:
         out += count(-1, flexible)  # aborted_transactions: null, as brokers have it for most consumers

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE
+from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, OMIT
 from proxy.quota.limits.enforcement import OBSERVE, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
@@ -86,6 +86,32 @@ def test_nor_of_a_partition(attack):
         < rate(ATTACKS[attack](), resources=Resources({TOPIC: {CONSUMER_BYTE_RATE.name: str(int(QUOTA))}}))
         < 1.2
     )
+
+
+def omitting(quota=QUOTA):
+    configs = {CONSUMER_BYTE_RATE.name: str(int(quota)), CONSUMER_BYTE_RATE_ACTION.name: OMIT}
+    return Resources({TOPIC: configs})
+
+
+OMITTED = {
+    "a connection for each fetch": lambda: [rude(hangs_up=True)],
+    "many connections for each fetch": lambda: [rude(hangs_up=True) for _ in range(20)],
+    "a session for each fetch": lambda: [rude(hangs_up=True, sessions=True) for _ in range(5)],
+    "other leader epochs": lambda: [rude(alternates=True)],
+    "other leader epochs and connections": lambda: [rude(alternates=True, hangs_up=True) for _ in range(5)],
+    "twenty at once": lambda: [rude(sessions=True) for _ in range(20)],
+    "sends 300 fetches ahead": lambda: [rude(ahead=300)],
+}
+
+
+@pytest.mark.parametrize("attack", OMITTED)
+def test_nobody_gets_more_of_a_partition_that_is_omitted(attack):
+    assert 0.9 < rate(OMITTED[attack](), resources=omitting()) < 1.2
+
+
+@pytest.mark.parametrize("sessions", [False, True])
+def test_a_consumer_of_a_partition_that_is_omitted_gets_all_of_its_limit(sessions):
+    assert 0.95 < rate([Consumer(sessions=sessions)], resources=omitting()) < 1.1
 
 
 @pytest.mark.parametrize("sessions", [False, True])

@@ -57,16 +57,47 @@ def test_a_session_of_another_version_is_rejected():
 def test_a_session_from_before_the_quota_is_opened_anew_when_it_names_what_is_limited():
     story = Story()
     play = Playbook(story.relay)
-    cold = fetch(1, {(COLD, 0): 5}, session=(OURS, 7))
+    cold = fetch(1, {(COLD, 0): 5}, session=(0, 0))
     play.client(cold).to_broker(cold)
     play.broker(fetched(1, {(COLD, 0): (9, BATCH)}, session_id=OURS))
     play.to_client(fetched(1, {(COLD, 0): (9, BATCH)}, session_id=OURS))
-    play.client(fetch(2, {(HOT, 0): 5}, session=(OURS, 8)))
+    more = fetch(2, {(COLD, 1): 5}, session=(OURS, 1))
+    play.client(more).to_broker(more).broker(fetched(2, {}, session_id=OURS))
+    play.to_client(fetched(2, {}, session_id=OURS)).client(fetch(2, {(HOT, 0): 5}, session=(OURS, 2)))
     play.to_broker().to_client(fetched(2, {}, error_code=71))
     play.client(fetch(3, ALL, session=(OURS, 0))).to_broker(fetch(3, ALL, session=(OURS, 0)))
     play.broker(fetched(3, NOTHING_NEW, session_id=77)).to_client(
         fetched(3, NOTHING_NEW, session_id=77 ^ SESSION_MASK)
     )
+
+
+@pytest.mark.parametrize("session_id", [OURS, THEIRS, 4711])
+def test_the_session_of_another_connection_is_rejected(session_id):
+    """It may have any partition, and no quota would omit it: OURS is the broker's id of such a session."""
+    story, _ = opened()
+    story.connect()
+    play = Playbook(story.relay)
+    play.client(fetch(2, {}, session=(session_id, 1))).to_broker().to_client(fetched(2, {}, error_code=71))
+
+
+def test_the_brokers_id_of_the_own_session_is_rejected():
+    _, play = opened()
+    play.client(fetch(2, {}, session=(OURS, 1))).to_broker().to_client(fetched(2, {}, error_code=71))
+
+
+def test_a_session_is_free_no_more_when_a_quota_comes_for_its_partitions():
+    story = Story()
+    story.quota.topics = set()
+    play = Playbook(story.relay)
+    hot = fetch(1, {(HOT, 0): 5}, session=(0, 0))
+    play.client(hot).to_broker(hot).broker(fetched(1, {(HOT, 0): (9, BATCH)}, session_id=OURS))
+    play.to_client(fetched(1, {(HOT, 0): (9, BATCH)}, session_id=OURS))
+    nothing = fetch(2, {}, session=(OURS, 1))
+    play.client(nothing).to_broker(nothing).broker(fetched(2, {}, session_id=OURS))
+    play.to_client(fetched(2, {}, session_id=OURS))
+    story.quota.topics = {HOT}
+    story.new_limits()
+    play.client(fetch(3, {}, session=(OURS, 2))).to_broker().to_client(fetched(3, {}, error_code=71))
 
 
 def test_a_removed_quota_puts_back_what_it_omitted():

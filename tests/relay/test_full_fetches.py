@@ -30,17 +30,17 @@ SESSIONLESS = [version for version in versions(1) if version < 7]
 
 @pytest.mark.parametrize("version", [7, 12, 13])
 def test_who_opens_a_session_sees_all_partitions(version):
-    story = Story()
+    story, _ = opened(version)
+    # Of the omitted partitions it is known what the broker has told on another connection.
     story.quota.omit(1.0, 0, 1)
+    story.connect()
     play = Playbook(story.relay)
     play.client(fetch(1, ALL, version, session=(0, 0)))
-    # Nothing is known of the omitted partition: the broker is asked for it, without records.
-    none = {(HOT, 0): 0, (HOT, 1): 0}
-    play.to_broker(fetch(1, ALL, version, session=(0, 0), bounds=none))
-    play.broker(fetched(1, NOTHING_NEW, version, session_id=OURS))
+    play.to_broker(fetch(1, {(COLD, 0): 30}, version, session=(0, 0)))
+    play.broker(fetched(1, {(COLD, 0): (70, b"")}, version, session_id=OURS))
     play.to_client(fetched(1, NOTHING_NEW, version, session_id=THEIRS))
     play.client(fetch(2, {}, version, session=(THEIRS, 1)))
-    play.to_broker(fetch(2, {}, version, session=(OURS, 1), forgotten=((HOT, 0), (HOT, 1))))
+    play.to_broker(fetch(2, {}, version, session=(OURS, 1)))
     play.broker(fetched(2, {}, version, session_id=OURS)).to_client(
         fetched(2, {}, version, session_id=THEIRS)
     )
@@ -55,11 +55,26 @@ def test_who_opens_a_session_sees_all_partitions(version):
     play.to_broker(fetch(4, {(HOT, 0): 10, (HOT, 1): 20}, version, session=(OURS + 1, 1)))
 
 
-def test_a_watermark_of_another_leader_epoch_is_not_told():
+def test_another_leader_epoch_brings_no_batch_of_an_omitted_partition():
     story, play = opened()
     story.quota.omit(1.0, 0)
     play.client(fetch(2, ALL, session=(THEIRS, 0), leader_epoch=4))
-    play.to_broker(fetch(2, ALL, session=(OURS, 0), leader_epoch=4, bounds={(HOT, 0): 0}))
+    play.to_broker(fetch(2, {(HOT, 1): 20, (COLD, 0): 30}, session=(OURS, 0), leader_epoch=4))
+
+
+def test_a_partition_of_which_nothing_is_known_is_waited_for():
+    """To ask for its watermarks would bring a batch of it, on each new connection."""
+    story = Story()
+    story.quota.omit(0.3, 0)
+    play = Playbook(story.relay).client(fetch(1, ALL)).to_broker()
+    play.at(0.29).to_broker().at(0.3).to_broker(fetch(1, ALL, max_wait_ms=200))
+
+
+def test_a_partition_of_which_nothing_is_known_throttles_its_client():
+    story = Story()
+    story.quota.omit(2.0, 0)
+    play = Playbook(story.relay).client(fetch(1, ALL)).at(0.5).to_broker()
+    play.to_client(fetched(1, {}, throttle_ms=1500)).unmuted()
 
 
 @pytest.mark.parametrize("version", [*SESSIONLESS, 7, 11, 12, 13, 18])

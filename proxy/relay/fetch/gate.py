@@ -15,7 +15,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.relay.bounds import lower_max_bytes, lower_max_wait
 from proxy.relay.exchange import Exchange, local_exchange
-from proxy.relay.fetch.sessions import ALLOW, ANSWER, WAIT, FetchSessions, GatedFetch
+from proxy.relay.fetch.sessions import ALLOW, ANSWER, SESSION_MASK, WAIT, FetchSessions, GatedFetch
 from proxy.relay.fetch.throttling import throttle_fetch
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.inflight import InFlight
@@ -83,8 +83,15 @@ class FetchGate:
     """
 
     def __init__(
-        self, engine: QuotaEngine, in_flight: InFlight, names: TopicNames, between_brokers: bool = False
+        self,
+        engine: QuotaEngine,
+        in_flight: InFlight,
+        names: TopicNames,
+        between_brokers: bool = False,
+        session_mask: int = SESSION_MASK,
     ) -> None:
+        """`session_mask`: by what the client's session ids differ from the broker's."""
+        self._session_mask: Final = session_mask
         self._engine: Final = engine
         self._in_flight: Final = in_flight
         self._names: Final = names
@@ -147,7 +154,9 @@ class FetchGate:
         """Take a fetch from which partitions may be omitted; None if it is no such fetch."""
         fetches = self._fetches
         if fetches is None:
-            fetches = self._fetches = FetchSessions(self._engine, self._names, self._between_brokers)
+            fetches = self._fetches = FetchSessions(
+                self._engine, self._names, self._between_brokers, self._session_mask
+            )
         elif not fetches.needed:
             self._fetches = None
             return None

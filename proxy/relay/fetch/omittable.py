@@ -19,6 +19,8 @@ class OmittablePartitions:
     def __init__(self, engine: QuotaEngine, names: TopicNames) -> None:
         self._engine: Final = engine
         self._names: Final = names
+        self._known_topics: Final[dict[bytes, str]] = {}
+        """For a consumer, by topic: a quota may omit all its partitions, or none."""
         self._known: Final[dict[PartitionKey, str]] = {}
         """By partition: the topic's name if a quota may omit it, else empty."""
         self._asked_for: tuple[int, int, Identity] | None = None
@@ -43,15 +45,19 @@ class OmittablePartitions:
             or asked_for[0] != self._engine.generation
             or asked_for[1] != replica_id
             or asked_for[2] is not who
-            or len(self._known) >= KNOWN_AT_MOST
+            or len(self._known) + len(self._known_topics) >= KNOWN_AT_MOST
         ):
             self._known.clear()
+            self._known_topics.clear()
             self._asked_for = (self._engine.generation, replica_id, who)
-        found = self._known.get(key)
+        found = self._known_topics.get(key[0]) if replica_id < 0 else self._known.get(key)
         if found is None:
             topic = self._names.name(key[0]) if version >= TOPIC_IDS_FROM else text(key[0])
             if not topic:
                 return None
             found = topic if self._engine.may_omit(topic, key[1], replica_id, who) else ""
-            self._known[key] = found
+            if replica_id < 0:
+                self._known_topics[key[0]] = found
+            else:
+                self._known[key] = found
         return found

@@ -10,9 +10,11 @@ relay does not forward a request from which everything is omitted, so each side 
 
 A request outside any session, or one that opens a session, names all its partitions, and the response must
 have each of them. The relay omits a partition from such a request only if the broker has told its watermarks
-before, on the same connection and under the same leader epoch. The response then has the partition with these
-watermarks and without records, so no high watermark is ever made up. Otherwise the partition is requested
-with a partition_max_bytes of 0, which brings its watermarks and at most one batch.
+before. The response then has the partition with these watermarks and without records, so no high watermark is
+ever made up. What a broker tells one consumer holds for all (KnownWatermarks). If nothing is known, a
+consumer's fetch waits: to request the partition would bring a batch of it, whatever the partition_max_bytes.
+A follower's watermarks must come from the same connection and leader epoch; otherwise its partition is
+requested with a partition_max_bytes of 0.
 
 Whether a follower's replica is in sync depends on its high watermark. So a follower's partition that is
 omitted before its first watermark is requested in the same way inside a session. The broker responds to such
@@ -35,6 +37,7 @@ from proxy.wire.fetch_request import (
     write_topics,
 )
 from proxy.wire.fetch_rewrite import UNKNOWN, FetchRewrite, Watermarks, empty_partition, write_partitions
+from proxy.wire.known_watermarks import Offsets
 
 PROBE_BYTES: Final = 0
 """The partition_max_bytes of an omitted partition that is fetched for its watermarks only."""
@@ -120,6 +123,8 @@ class FetchSession:
         """Those that the broker's session has, and the client's no more, in order."""
         self.watched: Final[dict[bytes, dict[int, Watermarks]]] = {}
         """The watermarks of the candidates, and of all that a follower fetches; see FetchRewrite."""
+        self.unknown = 0
+        """Of how many omitted partitions of a consumer no watermarks are known."""
         self.probes = 0
         """Of how many omitted partitions the last request for the broker asks for the watermarks."""
         self._generation = engine.generation
@@ -207,7 +212,12 @@ class FetchSession:
         if topic is None:
             self._unnamed[key] = partition
         elif topic:
-            item = FetchItem(topic, key[1], self.replica_id, self._watch(key, partition, marks))
+            watched = self._watch(key, partition, marks)
+            if self.replica_id < 0:
+                watched.known = self._engine.known_watermarks
+                watched.topic = topic
+                watched.partition = key[1]
+            item = FetchItem(topic, key[1], self.replica_id, watched)
             item.fetch_offset = partition.entry.fetch_offset
             item.max_bytes = partition.entry.max_bytes
             partition.item = item
@@ -312,28 +322,44 @@ class FetchSession:
         return write_topics(self.version, entries, forgotten)
 
     def full(self, rewrite: FetchRewrite) -> bytes | None:
-        """The topics of a request that names all that the last plan left in, and of the rest what has to be
-        asked for its watermarks; None where that is nothing, though the client wants something.
+        """The topics of a request that names all that the last plan left in, and of a follower's rest what
+        has to be asked for its watermarks; None where that is nothing, though the client wants something, or
+        where the watermarks of a consumer's omitted partition are unknown.
 
         Omitted partitions are added to `rewrite`.
         """
         entries: dict[bytes, list[bytes]] = {}
         added: dict[bytes, list[bytes]] = {}
         self.probes = 0
+        self.unknown = 0
         self._changed.clear()
         for key, partition in self._partitions.items():
             item = partition.item
-            if item is not None and item.omitted and _known(item.marks, partition.entry):
+            offsets: Offsets | None = None
+            if item is not None and item.omitted:
+                offsets = self._offsets(item, partition.entry)
+            if offsets is not None:
                 partition.at_broker = False
                 self._changed[key] = partition
-                added.setdefault(key[0], []).append(empty_partition(self.version, key[1], item.marks))
+                added.setdefault(key[0], []).append(empty_partition(self.version, key[1], offsets))
+            elif self.replica_id < 0 and partition.omitted:
+                self._changed[key] = partition
+                self.unknown += 1
             else:
                 if self.replica_id >= 0 and partition.omitted:
                     self.probes += 1
                 entries.setdefault(key[0], []).append(partition.raw(self.version))
         rewrite.added_topics = len(added)
         rewrite.added = write_partitions(self.version, added)
+        if self.unknown > 0:
+            return None
         return write_topics(self.version, entries, {}) if entries or not added else None
+
+    def _offsets(self, item: FetchItem, entry: FetchEntry) -> Offsets | None:
+        """The watermarks that an empty partition needs. A follower's must be of its leader epoch."""
+        if self.replica_id >= 0 and item.marks.leader_epoch != entry.leader_epoch:
+            return None
+        return item.marks.offsets
 
     def next_broker_epoch(self) -> int:
         """The epoch of the request that goes to the broker now."""
@@ -344,11 +370,6 @@ class FetchSession:
     def advance_client(self) -> None:
         """The client has sent the request whose turn it was."""
         self.client_epoch = _after(self.client_epoch)
-
-
-def _known(marks: Watermarks, entry: FetchEntry) -> bool:
-    """Whether the watermarks that an empty partition needs are there."""
-    return marks.high_watermark != UNKNOWN and not marks.outdated and marks.leader_epoch == entry.leader_epoch
 
 
 def _after(epoch: int) -> int:

@@ -23,8 +23,10 @@ from proxy.wire.edit import Edit, i32, replace
 from proxy.wire.error_codes import INVALID_FETCH_SESSION_EPOCH
 from proxy.wire.errors import Malformed
 from proxy.wire.fetch_request import (
+    FULL_EPOCH,
     NO_SESSION,
     FetchRequest,
+    PartitionKey,
     read_fetch_request,
     replica_id,
 )
@@ -35,7 +37,9 @@ from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
 SESSION_MASK: Final = 0x35A7C1E9
-"""By what the client's session ids differ from the broker's, which are random."""
+"""By what a follower's session ids differ from the broker's, which are random. The proxy closes the sessions
+of an earlier connection, also after a restart. Consumers do not know by what theirs differ.
+"""
 MAX_SESSIONS: Final = 8
 """Sessions of one connection, each with up to MAX_PARTITIONS; a client has one. Of more, the oldest have to
 be opened anew.
@@ -84,7 +88,7 @@ class SessionRewrite(FetchRewrite):
     def __init__(self, fetches: "FetchSessions", session: FetchSession, request: FetchRequest) -> None:
         super().__init__(request.version)
         self.watched = session.watched
-        self.session_mask = SESSION_MASK
+        self.session_mask = fetches.session_mask
         self._fetches: Final = fetches
         self._session: Final = session
         self._full: Final = request.full
@@ -94,7 +98,7 @@ class SessionRewrite(FetchRewrite):
         if self._full:
             if self.error_code == 0 and self.session_id != NO_SESSION:
                 session.broker_id = self.session_id
-                session.client_id = self.session_id ^ SESSION_MASK
+                session.client_id = self.session_id ^ self.session_mask
                 self._fetches.open(session)
         elif self.error_code != 0:
             session.broken = True
@@ -107,11 +111,38 @@ class SessionRewrite(FetchRewrite):
             self._session.broker_id = self.session_id
 
 
+class FreeSession(FetchRewrite):
+    """The response that opens a session of which no quota omits anything."""
+
+    reads_partitions = False
+
+    def __init__(self, fetches: "FetchSessions", request: FetchRequest) -> None:
+        super().__init__(request.version)
+        self._fetches: Final = fetches
+        self._partitions: Final = {(entry.topic, entry.partition) for entry in request.entries}
+
+    def opened(self) -> None:
+        if self.error_code == 0 and self.session_id != NO_SESSION:
+            self._fetches.open_free(self.session_id, self._partitions)
+
+
 @final
 class FetchSessions:
     """Raises Malformed where a request does not parse."""
 
-    def __init__(self, engine: QuotaEngine, names: TopicNames, between_brokers: bool = False) -> None:
+    def __init__(
+        self,
+        engine: QuotaEngine,
+        names: TopicNames,
+        between_brokers: bool = False,
+        session_mask: int = SESSION_MASK,
+    ) -> None:
+        """`session_mask`: by what the client's session ids differ from the broker's."""
+        self.session_mask: Final = session_mask
+        self._free: Final[dict[int, set[PartitionKey]]] = {}
+        """Sessions of this connection of which no quota omits anything, and their partitions."""
+        self._free_generation = engine.generation
+        """The limits for which that is known."""
         self._engine: Final = engine
         self._between_brokers: Final = between_brokers
         """Whether a client may be a follower. Anybody else who says so is a consumer."""
@@ -142,6 +173,29 @@ class FetchSessions:
             del self._sessions[next(iter(self._sessions))]
         self._sessions[session.client_id] = session
 
+    def open_free(self, session_id: int, partitions: set[PartitionKey]) -> None:
+        """The broker has opened a session of which no quota omits anything."""
+        if len(self._free) >= MAX_SESSIONS:
+            del self._free[next(iter(self._free))]
+        self._free[session_id] = partitions
+
+    def _is_free(self, request: FetchRequest, view: RequestView, who: Identity, at_most: int) -> bool:
+        """Whether a request is of such a session, and adds nothing that a quota may omit."""
+        generation = self._engine.generation
+        if self._free_generation != generation:
+            self._free_generation = generation
+            for session_id, partitions in list(self._free.items()):
+                keys = list(partitions)
+                if any(self._topics.find(key, request.version, view.replica_id, who) != "" for key in keys):
+                    del self._free[session_id]
+        known = self._free.get(request.session_id)
+        if known is None or self._about_any(request, view, who):
+            return False
+        known.update([(entry.topic, entry.partition) for entry in request.entries])
+        if len(known) > at_most:
+            raise Malformed(f"a fetch session has more than {at_most} partitions")
+        return True
+
     def close(self, client_id: int) -> FetchSession | None:
         """The session is over."""
         return self._sessions.pop(client_id, None)
@@ -157,11 +211,16 @@ class FetchSessions:
         kept = Frame(frame.pieces, frame.size, True)
         fetch = GatedFetch(kept, exchange, view, request, now)
         if request.full:
-            return fetch if self._start_full(fetch, exchange.client) else None
+            if self._start_full(fetch, exchange.client):
+                return fetch
+            if request.session_epoch == FULL_EPOCH:
+                view.fetch_rewrite = FreeSession(self, request)
+            return None
         session = self._sessions.get(request.session_id)
         if session is None:
-            if not self._about_any(request, view, exchange.client):
+            if not self._engine.omits or self._is_free(request, view, exchange.client, at_most):
                 return None
+            # Any partition may be in a session of another connection.
             fetch.answer = self._rejection(fetch)
         elif (
             session.broken
@@ -198,6 +257,7 @@ class FetchSessions:
         request = fetch.request
         view = fetch.view
         before = self.close(request.session_id)
+        self._free.pop(request.session_id, None)
         last = self._last
         self._last = None
         follower = view.replica_id >= 0
@@ -240,11 +300,24 @@ class FetchSessions:
             fetch.view.fetch_rewrite = rewrite
             return ALLOW
         if now >= fetch.answer_at:
-            self.give_up(fetch, now, rewrite)
+            if session.unknown > 0:
+                self._throttle(fetch, plan, now)
+            else:
+                self.give_up(fetch, now, rewrite)
             return ANSWER
         wake_at = max(plan.ask_again_at, now + LEAST_WAIT_SECONDS)
         fetch.wake_at = min(wake_at, fetch.answer_at) if plan.ask_again_at > 0.0 else fetch.answer_at
         return WAIT
+
+    def _throttle(self, fetch: GatedFetch, plan: FetchPlan, now: float) -> None:
+        """Make an empty response to a full fetch: a partition that it names can neither be fetched now, nor
+        be in the response, because its watermarks are unknown. The client comes again when it may be fetched.
+        """
+        view = fetch.view
+        seconds = min(max(plan.ask_again_at - now, LEAST_WAIT_SECONDS), self._engine.max_throttle_seconds)
+        fetch.answer = fetch_response(
+            view.api_version, view.correlation_id, 0, NO_SESSION, _milliseconds(seconds)
+        )
 
     def give_up(self, fetch: GatedFetch, now: float, rewrite: FetchRewrite | None = None) -> None:
         """Make the response to a request of which nothing is left: there is nothing new."""

@@ -1,5 +1,6 @@
 """Relays: the quota engine and the relay that each connection of a listener gets."""
 
+import secrets
 from typing import Final, Protocol
 
 from proxy.quota.engine import QuotaEngines
@@ -73,6 +74,7 @@ class ClientRelays:
             login=self._login,
             apis=self._apis,
             protected=self._protected,
+            session_mask=secrets.randbits(31),
         )
 
 

@@ -62,6 +62,8 @@ class Consumer:
     honest: bool = True
     """Whether it waits as throttle_time_ms says."""
     sessions: bool = False
+    alternates: bool = False
+    """Whether each fetch has another leader epoch than the one before."""
     starts_at: float = 0.0
     got: int = 0
     """Bytes of records that have been delivered."""
@@ -79,7 +81,7 @@ class Consumer:
         made = topic.__annotations__["partitions"].__args__[0]
         fields: dict[str, Any] = {"fetch_offset": 0, "partition_max_bytes": 50 << 20}
         if self.version >= 9:
-            fields["current_leader_epoch"] = -1
+            fields["current_leader_epoch"] = correlation_id % 2 if self.alternates else -1
         if self.version >= 12:
             fields["last_fetched_epoch"] = -1
         if self.version >= 5:
@@ -114,7 +116,8 @@ class Connection:
         self._serving = False
         self._timer = 0.0
         self._sent = 0
-        self._session_epoch = 0
+        self._wanted: list[int] = []
+        """The partition_max_bytes of the session's partition."""
 
     def send(self) -> None:
         """The client fills its window of fetches."""
@@ -177,7 +180,12 @@ class Connection:
             left = wait - (self.world.now - since)
             self.world.after(min(max(left, LATENCY), 0.05), lambda: self._try(frame, since))
             return
-        most = max(request.max_bytes // log.batch, 1) * log.batch
+        bounds = [one.partition_max_bytes for topic in request.topics for one in topic.partitions]
+        if not bounds and not self._wanted:
+            self._respond(int.from_bytes(frame[8:12], "big"), request, 0)
+            return
+        self._wanted = bounds or self._wanted
+        most = max(min(request.max_bytes, *self._wanted) // log.batch, 1) * log.batch
         size = min(most, log.available - log.available % log.batch, 4 << 20)
         log.available -= size
         self.world.read += size

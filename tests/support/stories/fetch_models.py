@@ -193,6 +193,9 @@ class JavaClientModel:
             self.epoch = FULL
             self.session_id = NO_SESSION if code == SESSION_ID_NOT_FOUND else self.session_id
             return 0
+        if self.epoch in (FULL, FINAL) and not response.responses and self._session:
+            assert response.throttle_time.total_seconds() > 0.0
+            return 0
         there = [
             ((topic, one.partition_index), one)
             for topic, partitions in _topics(response.responses)

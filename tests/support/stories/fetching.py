@@ -74,6 +74,8 @@ class Omitting(Quota):
     def __init__(self) -> None:
         super().__init__((FETCH,))
         self.omits = True
+        self.topics: set[str] = {HOT}
+        """Those that it may omit."""
         self.until: Final[dict[int, float]] = {}
         """By partition: seconds since the story began."""
         self.bounds: Final[dict[int, int]] = {}
@@ -84,7 +86,7 @@ class Omitting(Quota):
         """By partition: its fetch_offset, max_bytes and high watermark in the last plan."""
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
-        return topic == HOT
+        return topic in self.topics
 
     def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
         self.plans.append([item.partition for item in plan.items])

@@ -10,6 +10,8 @@ from proxy.quota.measure.bucket import NO_PARTITION, Bucket, RateRule
 
 PARTITIONS_AT_MOST: Final = 100_000
 """Clients may invent topics: past this many partitions, the others share one bucket."""
+UNUSED_SECONDS: Final = 30.0
+"""A bucket that has not been used for so long, and owes nothing, is as good as a new one."""
 UNLIMITED_AT_MOST: Final = 100_000
 """Cached topics without a limit; past this many the cache starts again, empty."""
 REST: Final = "<rest>"
@@ -42,6 +44,7 @@ class PartitionBuckets:
         self._partitions: Final[dict[tuple[str, int], LimitedPartition]] = {}
         self._unlimited: Final[set[str]] = set()
         """Topics without a limit."""
+        self._dropped_at = 0.0
         self.any = False
         """Whether any topic has this config."""
         self.observed = rule.observed
@@ -59,6 +62,20 @@ class PartitionBuckets:
             return self._make(topic, partition, now)
         return None if found.bucket.limit == UNLIMITED else found
 
+    def used(self, topic: str, partition: int) -> LimitedPartition | None:
+        """A partition's bucket; None if it has no limit, or records have not been charged to it.
+
+        Clients make partitions up; records are of partitions that exist.
+        """
+        found = self._partitions.get((topic, partition))
+        if found is None and len(self._partitions) >= PARTITIONS_AT_MOST:
+            found = self._partitions.get((REST, NO_PARTITION))
+        return None if found is None or found.bucket.limit == UNLIMITED else found
+
+    def limit(self, topic: str) -> float:
+        """The limit of each partition of a topic."""
+        return topic_limit(self._resources, topic, self._key)
+
     def _make(self, topic: str, partition: int, now: float) -> LimitedPartition | None:
         limit = topic_limit(self._resources, topic, self._key)
         if limit == UNLIMITED:
@@ -67,6 +84,8 @@ class PartitionBuckets:
             self._unlimited.add(topic)
             return None
         names = (topic, partition)
+        if len(self._partitions) >= PARTITIONS_AT_MOST:
+            self._drop_unused(now)
         if len(self._partitions) >= PARTITIONS_AT_MOST:
             names = (REST, NO_PARTITION)
             limit = self.least_limit
@@ -79,6 +98,19 @@ class PartitionBuckets:
         made = LimitedPartition(bucket, self._action(names[0]))
         self._partitions[names] = made
         return made
+
+    def _drop_unused(self, now: float) -> None:
+        """Drop the buckets that have nothing to remember, at most once in UNUSED_SECONDS."""
+        if now - self._dropped_at < UNUSED_SECONDS:
+            return
+        self._dropped_at = now
+        unused = [
+            names
+            for names, limited in self._partitions.items()
+            if now - limited.bucket.last_used >= UNUSED_SECONDS and not limited.bucket.over(now)
+        ]
+        for names in unused:
+            del self._partitions[names]
 
     def _action(self, topic: str) -> str:
         return self._resources.text(TOPIC, topic, self._action_key.name) or THROTTLE

@@ -22,8 +22,16 @@ names by an id that the proxy does not know yet are not limited.
 
 from typing import Final, final
 
-from proxy.quota.fetch_grant import LEAST_FETCH_SECONDS, FetchGrant, free
-from proxy.quota.fetch_plan import FetchPlan
+from proxy.quota.fetch_grant import (
+    FIRST_FETCH_SECONDS,
+    GROWTH,
+    LEAST_FETCH_SECONDS,
+    FetchGrant,
+    free,
+    queue_of,
+    tokens_left,
+)
+from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import PartitionBuckets
 from proxy.quota.kinds.topic_partition_bytes.consumed_lately import ConsumedLately
@@ -56,7 +64,6 @@ class TopicPartitionBytes(Quota):
         super().__init__(API_KEYS)
         limits = Limits({})
         rule = byte_rate_rule(limits, PRODUCER_BYTE_RATE.name)
-        self._window_seconds = 0.0
         self._produced: Final = PartitionBuckets(PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, rule)
         self._consumed: Final = PartitionBuckets(CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, rule)
         self._produced_by_source: Final = SourcedPartitions("producer_byte_rate")
@@ -153,6 +160,8 @@ class TopicPartitionBytes(Quota):
                 self._lately.consumed(who, None, now)
             elif limited.action == OMIT and api_key == FETCH:
                 self._lately.consumed(who, None, now)
+                queue = queue_of(limited.bucket)
+                queue.first_response(float(item.size), limited.bucket.limit * FIRST_FETCH_SECONDS)
                 _omit(limited.bucket, item.size, who, now)
             else:
                 self._lately.consumed(who, limited.bucket, now)
@@ -175,25 +184,46 @@ class TopicPartitionBytes(Quota):
     def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
         if plan.replica_id >= 0:
             return
+        topic = ""
+        omits = False
+        least = 0
         for item in plan.items:
-            limited = self._consumed.find(item.topic, item.partition, now)
-            if limited is None or limited.action != OMIT:
+            if item.topic != topic:
+                # A fetch may have thousands of partitions, and few topics.
+                topic = item.topic
+                omits = self._consumed.action(topic) == OMIT
+                least = int(self._consumed.limit(topic) * FIRST_FETCH_SECONDS) if omits else 0
+            if not omits:
                 continue
-            wait = limited.bucket.wait(now)
-            if wait > 0.0:
-                plan.omit(item, now + wait)
+            limited = self._consumed.used(item.topic, item.partition)
+            if limited is None and item.marks.offsets is not None:
+                limited = self._consumed.find(item.topic, item.partition, now)
+            if limited is not None:
+                self._plan(plan, item, limited.bucket, now)
             else:
-                plan.bound(item, int(self._allowed(limited.bucket, now)))
+                # The client may have made it up: it has no bucket before the broker has told of it.
+                plan.bound(item, least)
 
-    def _allowed(self, bucket: Bucket, now: float) -> float:
-        """The bytes that the tokens allow, or Kafka's whole window (KAFKA-9677)."""
-        tokens = bucket.tokens
-        if tokens is None:
-            return bucket.limit * self._window_seconds
-        return max(tokens.measure(now), bucket.limit * LEAST_FETCH_SECONDS)
+    def _plan(self, plan: FetchPlan, item: FetchItem, bucket: Bucket, now: float) -> None:
+        """Omit a partition if its bucket is in debt, or has promised its tokens to fetches in flight."""
+        queue = queue_of(bucket)
+        ticket = item.ticket
+        if ticket is not None:
+            queue.end(ticket)
+            item.ticket = None
+        left = tokens_left(bucket, now) - queue.reserved(now) - queue.ahead(None, now)
+        if left < 0.0:
+            plan.omit(item, now - left / bucket.limit)
+            return
+        expected = float(item.marks.last_bytes)
+        if expected < 0.0:
+            expected = queue.first_bytes if queue.first_bytes >= 0.0 else bucket.limit * FIRST_FETCH_SECONDS
+        ticket = queue.newcomer(expected)
+        item.ticket = ticket
+        queue.grant(ticket, now)
+        plan.bound(item, int(max(min(left, expected * GROWTH), bucket.limit * LEAST_FETCH_SECONDS)))
 
     def configure(self, limits: Limits, now: float) -> None:
-        self._window_seconds = limits.settings.algorithm.window.burst_seconds
         self._produced.configure(limits.resources, byte_rate_rule(limits, PRODUCER_BYTE_RATE.name), now)
         self._consumed.configure(limits.resources, byte_rate_rule(limits, CONSUMER_BYTE_RATE.name), now)
         self.rejects = self._produced.acts(REJECT) and not self._produced.observed

@@ -98,6 +98,17 @@ def test_too_many_partitions_share_one_bucket():
     assert one.bucket.limit == 1000
 
 
+def test_buckets_that_owe_nothing_make_room():
+    made = buckets(ALL)
+    made.find("orders", 0, 0.0).bucket.record(1_000_000, 0.0)
+    for partition in range(1, partition_buckets.PARTITIONS_AT_MOST):
+        made.find("orders", partition, 0.0)
+    assert made.find("orders", -1, partition_buckets.UNUSED_SECONDS - 1.0).bucket.topic == REST
+    assert made.find("late", 0, partition_buckets.UNUSED_SECONDS).bucket.topic == "late"
+    assert made.used("orders", 0) is not None, "it owes something"
+    assert made.used("orders", 1) is None
+
+
 def test_idle_state_is_dropped():
     made = buckets()
     made.find("orders", 0, 0.0)

@@ -253,7 +253,43 @@ def test_with_windows_a_partition_is_omitted_as_long_as_its_client_would_wait():
     charge(made, 11_000)
     made_plan = plan(made, 0)
     assert (made_plan.omitted, made_plan.ask_again_at) == (1, pytest.approx(1.0))
-    assert plan(made, 1).items[0].bound == 10_000
+    assert plan(made, 1).items[0].bound == 50, "the broker has not told of it"
+
+
+def test_a_partition_that_does_not_exist_has_no_bucket():
+    made = quota(limits(topics=OMITTING))
+    assert [item.bound for item in plan(made, *range(1000)).items] == [50] * 1000
+    assert made.live() == []
+
+
+def plans_of(of, number=1, now=0.0):
+    """Plans of as many fetches of partition 0, of which the broker has told."""
+    found = []
+    for _ in range(number):
+        item = FetchItem("orders", 0, -1, Watermarks())
+        item.max_bytes = 1 << 20
+        item.marks.tell(70, 70, 0)
+        found.append(FetchPlan(-1, [item]))
+        of.plan_fetch(found[-1], WHO, now)
+    return found
+
+
+def test_what_fetches_in_flight_may_bring_is_reserved():
+    made = quota(limits(topics=OMITTING))
+    plans = plans_of(made, 30)
+    # 50 bytes are expected of each, until it is known what they bring.
+    assert [each.omitted for each in plans] == [0] * 21 + [1] * 9
+    again = FetchPlan(-1, plans[-1].items)
+    made.plan_fetch(again, WHO, 1.0)
+    assert again.omitted == 0, "reservations end"
+
+
+def test_a_fetch_that_is_planned_again_reserves_once():
+    made = quota(limits(topics=OMITTING))
+    (first,) = plans_of(made)
+    for _ in range(100):
+        made.plan_fetch(FetchPlan(-1, first.items), WHO, 0.0)
+    assert not plans_of(made)[0].omitted
 
 
 def test_an_omitted_partition_is_counted_once():

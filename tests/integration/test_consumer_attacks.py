@@ -1,0 +1,87 @@
+"""Consumers that try to get more than their quota, before a real broker; test_consumers.py has the others."""
+
+import time
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.topics import make_topic
+from tests.support.messages.requests import batch, fetch, produce
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timed]
+QUOTA = 200_000
+BATCH = 50_000
+SECONDS = 4.0
+MOST = QUOTA * (SECONDS + 2.0) + 2 * BATCH
+"""The quota of so many seconds, a second's burst, a second's debt, and what is on its way."""
+CLIENTS = ("hangs-up", "ahead", "many")
+
+
+@pytest.fixture(scope="module")
+def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
+    entries = [{"entity": {"client-id": name}, "consumer_byte_rate": QUOTA} for name in CLIENTS]
+    topics = {"attacked-omit": {"consumer.byte.rate": QUOTA, "consumer.byte.rate.action": "omit"}}
+    settings = {"quotas": {"clients": entries, "topics": topics}}
+    return run_proxy(kafka.bootstrap, settings=settings)
+
+
+def _filled(kafka: EmbeddedKafka, topic: str) -> None:
+    make_topic(kafka, topic)
+    with RawClient(kafka.port(1)) as client:
+        for _ in range(40):
+            client.ask(produce(topic, batch([b"x" * BATCH])))
+
+
+def _size(response: Any) -> int:
+    return sum(len(one.records or b"") for topic in response.responses for one in topic.partitions)
+
+
+def _hanging_up(proxy: ProxyProcess, topic: str, client_id: str) -> int:
+    """The bytes that a client gets that connects anew for each fetch."""
+    got = 0
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        with RawClient(proxy.broker_port(1), client_id) as client:
+            got += _size(client.ask(fetch(topic, 0, max_bytes=50 << 20)))
+    return got
+
+
+def test_who_hangs_up_and_comes_again_gets_the_quota(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    _filled(kafka, "attacked-quota")
+    assert QUOTA * SECONDS * 0.8 < _hanging_up(proxy, "attacked-quota", "hangs-up") < MOST
+
+
+def test_a_connection_for_each_fetch_gets_the_limit_of_an_omitted_partition(
+    kafka: EmbeddedKafka, proxy: ProxyProcess
+) -> None:
+    _filled(kafka, "attacked-omit")
+    assert QUOTA * SECONDS * 0.8 < _hanging_up(proxy, "attacked-omit", "free") < MOST
+
+
+def test_fetches_sent_ahead_get_the_quota(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    _filled(kafka, "attacked-ahead")
+    got = 0
+    with RawClient(proxy.broker_port(1), "ahead") as client:
+        for _ in range(100):
+            client.send(fetch("attacked-ahead", 0, max_bytes=50 << 20))
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            got += _size(client.receive().message)
+    assert QUOTA * SECONDS * 0.8 < got < MOST
+
+
+def test_twenty_connections_share_the_quota(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    _filled(kafka, "attacked-many")
+    got = 0
+    with ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(proxy.broker_port(1), "many")) for _ in range(20)]
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            for client in clients:
+                client.send(fetch("attacked-many", 0, max_bytes=50 << 20))
+            got += sum(_size(client.receive().message) for client in clients)
+    assert got < MOST

@@ -1,0 +1,42 @@
+from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.known_watermarks import KNOWN_AT_MOST, KnownWatermarks
+
+
+def marks(known, partition=0):
+    made = Watermarks()
+    made.known, made.topic, made.partition = known, "orders", partition
+    return made
+
+
+def test_what_one_consumer_is_told_all_know():
+    known = KnownWatermarks()
+    one, other = marks(known), marks(known)
+    assert other.offsets is None
+    one.tell(70, 69, 1)
+    assert one.offsets == other.offsets == (70, 69, 1)
+    assert marks(known, 1).offsets is None
+
+
+def test_what_was_told_under_another_leader_epoch_is_what_all_know():
+    known = KnownWatermarks()
+    one = marks(known)
+    one.tell(70, 69, 1)
+    one.outdated = True
+    marks(known).tell(80, 80, 1)
+    assert one.offsets == (80, 80, 1)
+
+
+def test_a_follower_knows_what_its_own_connection_was_told():
+    alone = Watermarks()
+    alone.tell(70, 69, 1)
+    assert alone.offsets == (70, 69, 1)
+    alone.outdated = True
+    assert alone.offsets is None
+
+
+def test_the_oldest_go_first():
+    known = KnownWatermarks()
+    for partition in range(KNOWN_AT_MOST + 1):
+        known.tell("orders", partition, (1, 1, 1))
+    assert known.find("orders", 0) is None
+    assert known.find("orders", 1) == known.find("orders", KNOWN_AT_MOST) == (1, 1, 1)
