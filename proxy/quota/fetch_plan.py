@@ -19,7 +19,7 @@ timer fires more often than a limit has to be checked.
 
 from typing import Final, final
 
-from proxy.quota.measure.fetch_queue import Ticket
+from proxy.quota.measure.fetch_queue import FetchQueue, Ticket
 from proxy.wire.fetch_rewrite import Watermarks
 
 NO_BOUND: Final = -1
@@ -36,6 +36,7 @@ class FetchItem:
         "max_bytes",
         "omitted",
         "partition",
+        "queue",
         "replica_id",
         "ticket",
         "topic",
@@ -49,7 +50,9 @@ class FetchItem:
         self.marks: Final = marks
         """What the broker last reported about the partition on this connection."""
         self.ticket: Ticket | None = None
-        """A consumer's: what the last plan has reserved for it."""
+        """A consumer's: its place in the line, or what the last plan has reserved for it."""
+        self.queue: FetchQueue | None = None
+        """Of the bucket that the ticket is for."""
         self.fetch_offset = 0
         """The offset that the client fetches next."""
         self.max_bytes = 0
@@ -58,6 +61,17 @@ class FetchItem:
         """Whether the last plan omitted it."""
         self.bound = NO_BOUND
         """The partition_max_bytes that the broker gets; NO_BOUND for the client's own."""
+
+    def take_ticket(self, earlier: "FetchItem") -> None:
+        """Go on in the place of the same partition in an earlier fetch."""
+        self.ticket = earlier.ticket
+        self.queue = earlier.queue
+        earlier.ticket = None
+
+    def end(self) -> None:
+        """The partition is not fetched any more."""
+        if self.ticket is not None and self.queue is not None:
+            self.queue.end(self.ticket)
 
 
 @final

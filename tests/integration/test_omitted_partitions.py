@@ -149,7 +149,7 @@ def test_a_consumer_that_joins_while_a_partition_is_omitted_gets_every_message(
 ) -> None:
     """Its first fetch names all partitions; omitted ones have no records in the response."""
     topic = "omitted-shared"
-    messages = _produce(kafka, topic, QUOTA // SIZE)
+    messages = _produce(kafka, topic, 2 * QUOTA // SIZE)
     with ThreadPoolExecutor(len(CLIENTS)) as pool:
         first = pool.submit(Confluent().read, omitting.bootstrap, topic, messages)
         bucket = {"topic": topic, "partition": str(HOT), "direction": "out"}

@@ -291,3 +291,10 @@ def test_a_share_fetch_waits_until_the_debt_is_paid():
     """Its records would be locked for a consumer that does not get them."""
     story = connected(in_debt(9000)).client(share_fetch(1)).at(7.9).to_broker().to_client()
     story.at(8.01).to_broker(share_fetch(1, max_bytes=250))
+
+
+def test_consumers_of_a_partition_that_is_omitted_share_its_limit():
+    """Also one that takes half a second to fetch again."""
+    consumers = [Consumer(), Consumer(sessions=True), Consumer(pause=0.4), rude()]
+    rate(consumers, 60.0, resources=omitting())
+    assert min(one.got for one in consumers) > 0.4 * max(one.got for one in consumers)

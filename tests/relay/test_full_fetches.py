@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.quota.measure.fetch_queue import Ticket
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.fetch.sessions import MAX_PARTITIONS, SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
@@ -171,3 +172,13 @@ def test_a_fetch_that_does_not_parse_ends_the_connection():
     Playbook(story.relay).client_fails(
         cut, reason=CLIENT_PROTOCOL_ERROR, says="nothing is there|bytes wanted|a length"
     )
+
+
+def test_the_next_fetch_of_a_client_without_sessions_has_what_the_last_one_has_reserved():
+    """Or it would wait for its own reservation to end."""
+    story = Story()
+    play = Playbook(story.relay)
+    play.client(fetch(1, ALL)).to_broker(fetch(1, ALL))
+    ticket = story.quota.items[0].ticket = Ticket(1.0, 0.0)
+    play.broker(fetched(1, NOTHING_NEW)).client(fetch(2, ALL))
+    assert story.quota.items[0].ticket is ticket

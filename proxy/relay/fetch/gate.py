@@ -305,6 +305,8 @@ class FetchGate:
             self._fetch.grant.end()
         if self._grant is not None:
             self._grant.abandon()
+        if self._fetches is not None:
+            self._fetches.end()
 
 
 def _too_large(frame: Frame) -> Malformed:

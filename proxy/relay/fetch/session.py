@@ -147,6 +147,8 @@ class FetchSession:
                 if self.replica_id >= 0:
                     self._watch(key, partition, marks)
                 self._classify(key, partition, marks)
+                if known is not None:
+                    known.hand_over(key, partition)
             else:
                 partition.entry = entry
             item = partition.item
@@ -157,6 +159,18 @@ class FetchSession:
         for key in request.forgotten:
             self._forget(key)
 
+    def hand_over(self, key: PartitionKey, partition: SessionPartition) -> None:
+        """Let a partition of the client's next request have what is reserved for it here."""
+        earlier = self._partitions.get(key)
+        if earlier is not None and earlier.item is not None and partition.item is not None:
+            partition.item.take_ticket(earlier.item)
+
+    def end(self) -> None:
+        """The session is over."""
+        for partition in self._candidates.values():
+            if partition.item is not None:
+                partition.item.end()
+
     def _forget(self, key: PartitionKey) -> None:
         partition = self._partitions.pop(key, None)
         if partition is None:
@@ -165,7 +179,8 @@ class FetchSession:
             self._forgotten[key] = None
         self._changed.pop(key, None)
         self._unnamed.pop(key, None)
-        self._candidates.pop(key, None)
+        if self._candidates.pop(key, None) is not None and partition.item is not None:
+            partition.item.end()
         self._unwatch(key)
 
     @property

@@ -196,6 +196,13 @@ class FetchSessions:
             raise Malformed(f"a fetch session has more than {at_most} partitions")
         return True
 
+    def end(self) -> None:
+        """The connection is over."""
+        for session in self._sessions.values():
+            session.end()
+        if self._last is not None:
+            self._last.end()
+
     def close(self, client_id: int) -> FetchSession | None:
         """The session is over."""
         return self._sessions.pop(client_id, None)
@@ -266,6 +273,9 @@ class FetchSessions:
         session = FetchSession(self._engine, self._topics, who, request.version, view.replica_id)
         known = last if last is not None and last.version == request.version else None
         session.update(request, known if before is None else before)
+        for earlier in (before, last):
+            if earlier is not None:
+                earlier.end()
         if before is not None:
             session.broker_id = before.broker_id
         elif last is not None and last.client_id == NO_SESSION and last.broker_id != NO_SESSION:

@@ -59,6 +59,8 @@ class Consumer:
     """How many fetches it sends before it has a response."""
     hangs_up: bool = False
     """Whether it connects anew for each fetch."""
+    pause: float = 0.0
+    """Seconds that it takes from a response to the next fetch."""
     honest: bool = True
     """Whether it waits as throttle_time_ms says."""
     sessions: bool = False
@@ -238,7 +240,9 @@ class Connection:
         if consumer.sessions:
             consumer.session_id = response.session_id
             consumer.epoch = consumer.epoch + 1 if response.session_id else FULL
-        pause = response.throttle_time.total_seconds() if consumer.honest else 0.0
+        pause = consumer.pause
+        if consumer.honest:
+            pause = max(pause, response.throttle_time.total_seconds())
         if consumer.hangs_up:
             self.open = False
             self.relay.end()

@@ -7,7 +7,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchPlan
+from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
@@ -82,6 +82,8 @@ class Omitting(Quota):
         """By partition: how much it may bring."""
         self.plans: Final[list[list[int]]] = []
         """The partitions of each plan, in their turn."""
+        self.items: list[FetchItem] = []
+        """Those of the last plan."""
         self.seen: Final[dict[int, tuple[int, int, int]]] = {}
         """By partition: its fetch_offset, max_bytes and high watermark in the last plan."""
 
@@ -90,6 +92,7 @@ class Omitting(Quota):
 
     def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
         self.plans.append([item.partition for item in plan.items])
+        self.items = plan.items
         for item in plan.items:
             self.seen[item.partition] = (item.fetch_offset, item.max_bytes, item.marks.high_watermark)
             until = START + self.until.get(item.partition, 0.0)

@@ -56,6 +56,11 @@ from proxy.wire.views import Item, RequestView, ResponseView
 API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
 
 
+PLACE_SECONDS: Final = 0.5
+"""A consumer of an omitted partition that does not fetch for so long after its time loses its place in the
+line."""
+
+
 @final
 class TopicPartitionBytes(Quota):
     """The byte rates of one broker's partitions."""
@@ -207,19 +212,25 @@ class TopicPartitionBytes(Quota):
     def _plan(self, plan: FetchPlan, item: FetchItem, bucket: Bucket, now: float) -> None:
         """Omit a partition if its bucket is in debt, or has promised its tokens to fetches in flight."""
         queue = queue_of(bucket)
-        ticket = item.ticket
-        if ticket is not None:
-            queue.end(ticket)
-            item.ticket = None
-        left = tokens_left(bucket, now) - queue.reserved(now) - queue.ahead(None, now)
-        if left < 0.0:
-            plan.omit(item, now - left / bucket.limit)
-            return
-        expected = float(item.marks.last_bytes)
-        if expected < 0.0:
+        last_bytes = item.marks.last_bytes
+        expected = float(last_bytes)
+        if last_bytes < 0:
             expected = queue.first_bytes if queue.first_bytes >= 0.0 else bucket.limit * FIRST_FETCH_SECONDS
-        ticket = queue.newcomer(expected)
+        ticket = item.ticket
+        if ticket is None:
+            ticket = queue.newcomer(expected)
+        elif ticket.granted:
+            queue.end(ticket)
+            ticket = queue.successor(ticket, max(last_bytes, 0), max(last_bytes, 0))
         item.ticket = ticket
+        item.queue = queue
+        ticket.size = expected
+        left = tokens_left(bucket, now) - queue.reserved(now) - queue.ahead(ticket, now)
+        if left < 0.0:
+            again = now - left / bucket.limit
+            plan.omit(item, again)
+            queue.wait(ticket, again + PLACE_SECONDS)
+            return
         queue.grant(ticket, now)
         plan.bound(item, int(max(min(left, expected * GROWTH), bucket.limit * LEAST_FETCH_SECONDS)))
 

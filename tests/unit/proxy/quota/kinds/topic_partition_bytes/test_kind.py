@@ -240,6 +240,7 @@ def test_a_partition_over_its_limit_is_omitted_until_its_debt_is_paid():
     charge(made, 3000, 500)
     over, fine = plan(made, 0, 1).items
     assert (over.omitted, fine.omitted, fine.bound) == (True, False, 500)
+    over.end()
     assert plan(made, 0).ask_again_at == pytest.approx(2.0)
     (back,) = plan(made, 0, now=2.0).items
     # Without tokens: a quarter of a second's worth.
@@ -282,6 +283,16 @@ def test_what_fetches_in_flight_may_bring_is_reserved():
     again = FetchPlan(-1, plans[-1].items)
     made.plan_fetch(again, WHO, 1.0)
     assert again.omitted == 0, "reservations end"
+
+
+def test_who_disconnects_leaves_no_place_in_the_line():
+    made = quota(limits(topics=OMITTING))
+    charge(made, 2000)
+    gone = plans_of(made, 100)
+    assert plans_of(made)[0].ask_again_at > 5.0
+    for each in gone:
+        each.items[0].end()
+    assert plans_of(made)[0].ask_again_at < 3.5
 
 
 def test_a_fetch_that_is_planned_again_reserves_once():
