@@ -158,11 +158,9 @@ def test_a_response_tells_the_watermarks_and_takes_a_session_id_and_partitions(v
             wanted[topic_key(topic), partition.partition_index] = marks
             if partition.error_code == ErrorCode.none:
                 told[topic_key(topic), partition.partition_index] = marks_of(partition)
-    marks = Watermarks()
-    marks.high_watermark, marks.last_stable_offset, marks.log_start_offset = 70, 60, 50
     topic_id = b"i" * 16
     name = topic_id if version >= 13 else "näme".encode()
-    rewrite.added = write_partitions(version, {name: [empty_partition(version, 5, marks)]})
+    rewrite.added = write_partitions(version, {name: [empty_partition(version, 5, (70, 60, 50))]})
     rewrite.added_topics = 1
 
     frame = response_frame(response)
@@ -195,10 +193,10 @@ def test_a_response_tells_the_watermarks_and_takes_a_session_id_and_partitions(v
 
 @each_version
 def test_a_response_of_our_own(version):
-    marks = Watermarks()
-    marks.high_watermark = 7
     name = b"i" * 16 if version >= 13 else b"orders"
-    written = write_partitions(version, {name: [empty_partition(version, index, marks) for index in (1, 2)]})
+    written = write_partitions(
+        version, {name: [empty_partition(version, index, (7, -1, -1)) for index in (1, 2)]}
+    )
     frame = fetch_response(version, 99, 71, 123, 456, 1, written)
     read = read_frame(response_type(FETCH, version), frame)
     assert frame[4:8] == (99).to_bytes(4, "big")
