@@ -5,6 +5,7 @@ import logging
 import os
 import time
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +35,6 @@ class FileSink(Sink):
         try:
             await asyncio.to_thread(self._write, batch)
         except OSError as error:
-            self._file = None
             raise SinkUnavailable(f"cannot write to {self._folder}: {error.strerror or error}") from error
 
     def _write(self, batch: Sequence[Encoded]) -> None:
@@ -42,7 +42,9 @@ class FileSink(Sink):
         size = 0
         for event in batch:
             line = event.value + b"\n"
-            if self._file is None or self._size + size + len(line) > self._max_bytes:
+            if self._file is None or (
+                self._size + size > 0 and self._size + size + len(line) > self._max_bytes
+            ):
                 self._append(lines)
                 lines, size = [], 0
                 self._next_file()
@@ -58,23 +60,52 @@ class FileSink(Sink):
         data = b"".join(lines)
         number = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
         try:
-            written = 0
-            while written < len(data):
-                written += os.write(number, data[written:])
-            os.fsync(number)
-        except OSError:
-            os.ftruncate(number, self._size)
-            raise
+            before = os.fstat(number).st_size
+            try:
+                written = 0
+                while written < len(data):
+                    written += os.write(number, data[written:])
+                os.fsync(number)
+            except OSError:
+                os.ftruncate(number, before)
+                if before == 0:
+                    self._file.unlink(missing_ok=True)
+                raise
         finally:
             os.close(number)
-        self._size += len(data)
+        self._size = before + len(data)
+        if before == 0:
+            # Only now: a file that nothing can be written to must not cost another one.
+            self._delete_oldest()
 
     def _next_file(self) -> None:
+        """Name the next file; it is created with its first lines."""
         self._folder.mkdir(parents=True, exist_ok=True)
         now = time.time_ns() // 1000
-        stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now // 1_000_000))
-        self._file = self._folder / f"usage-{stamp}.{now % 1_000_000:06}Z-{self._proxy}.jsonl"
+        name = f"usage-{_stamp(now)}-{self._proxy}.jsonl"
+        newest = max((file.name for file in self._folder.glob(PATTERN)), default="")
+        if newest >= name:
+            # The clock was set back. The order of the names is that in which the files are deleted.
+            name = f"usage-{_after(newest)}-{self._proxy}.jsonl"
+        self._file = self._folder / name
         self._size = 0
-        for old in sorted(self._folder.glob(PATTERN))[: -self._keep + 1 or None]:
+
+    def _delete_oldest(self) -> None:
+        for old in sorted(self._folder.glob(PATTERN))[: -self._keep]:
             log.info("usage events: deleted %s, keeping %d newer files", old, self._keep)
             old.unlink(missing_ok=True)
+
+
+def _stamp(microseconds: int) -> str:
+    """A time since the epoch, as names of files have it."""
+    seconds = time.strftime("%Y%m%dT%H%M%S", time.gmtime(microseconds // 1_000_000))
+    return f"{seconds}.{microseconds % 1_000_000:06}Z"
+
+
+def _after(name: str) -> str:
+    """The time in the name of a file, and a microsecond; the current time if the name has none."""
+    try:
+        found = datetime.strptime(name[: len("usage-20240101T000000.000000Z")], "usage-%Y%m%dT%H%M%S.%fZ")
+    except ValueError:
+        return _stamp(time.time_ns() // 1000)
+    return _stamp((found - datetime(1970, 1, 1)) // timedelta(microseconds=1) + 1)

@@ -22,6 +22,8 @@ NAMES_POLL_SECONDS: Final = 0.05
 NAMES_POLLS: Final = 20
 """The cluster has a second to name the topics that requests had by id; a report that waited longer would
 be late."""
+EARLY_MS: Final = 1000
+"""A report comes at the end of an interval. If it comes this long before its start, the clock is set back."""
 FINISH_SECONDS: Final = 5.0
 """How long the delivery of the last events may delay a shutdown."""
 
@@ -42,8 +44,9 @@ _Place = tuple[int, str, str, int, str, int]
 class UsageReporter:
     """Reports intervals that begin at multiples of their length, by the wall clock.
 
-    Usage that is counted while an interval is reported, or after the clock was set back, belongs to the
-    interval that is open then. So no two intervals have the same start, and no usage is lost.
+    Usage that is counted while an interval is reported belongs to the next one, so none is lost. The length
+    of an interval is measured by a clock that nobody sets. After the wall clock was set back, intervals begin
+    some ms later than at a multiple, one more each time, so that no two have the same start.
     """
 
     def __init__(
@@ -54,20 +57,26 @@ class UsageReporter:
         sources: Sequence[Source],
         sinks: Sequence[Sink],
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`proxy` is name_of_this_run(); `clock` returns seconds since the epoch."""
+        """`proxy` is name_of_this_run(); `clock` returns seconds since the epoch, `monotonic` seconds."""
         self.sinks: Final = tuple(sinks)
         self._cluster: Final = cluster
         self._proxy: Final = proxy
         self._interval_ms: Final = interval_seconds * 1000
         self._sources: Final = tuple(sources)
         self._clock: Final = clock
+        self._monotonic: Final = monotonic
+        self._set_back = 0
+        """How often the clock was set back."""
         self._start_ms = self._aligned()
+        self._started = monotonic() - (clock() - self._start_ms / 1000)
         self._one_at_a_time: Final = asyncio.Lock()
 
     def _aligned(self) -> int:
-        """The start of the current interval."""
-        return int(self._clock() * 1000) // self._interval_ms * self._interval_ms
+        """The start of the current interval by the clock."""
+        offset = self._set_back % self._interval_ms
+        return (int(self._clock() * 1000) - offset) // self._interval_ms * self._interval_ms + offset
 
     @property
     def problems(self) -> list[str]:
@@ -91,9 +100,7 @@ class UsageReporter:
     async def report(self) -> None:
         """Close the interval, and pass its events to the sinks."""
         async with self._one_at_a_time:
-            start_ms = self._start_ms
-            self._start_ms = max(self._aligned(), start_ms + self._interval_ms)
-            length_ms = self._start_ms - start_ms
+            start_ms, length_ms = self._next()
             closed = [(source, source.ledger.close_interval()) for source in self._sources]
             for source, clients in closed:
                 taken = await _taken(clients)
@@ -101,6 +108,21 @@ class UsageReporter:
                     await self._report(source, taken, start_ms, length_ms)
                 except Exception as error:  # noqa: BLE001
                     self._lose(len(taken), source, error)
+
+    def _next(self) -> tuple[int, int]:
+        """Begin the next interval. Returns the start and the length of the last one, in ms."""
+        start_ms = self._start_ms
+        now_ms, now = self._clock() * 1000, self._monotonic()
+        if now_ms < start_ms - EARLY_MS:
+            self._set_back += 1
+            self._start_ms = self._aligned()
+        else:
+            # The timer may be a little early, or another interval may be over already.
+            self._start_ms = max(self._aligned(), start_ms + self._interval_ms)
+        intervals = max(round((now - self._started) * 1000 / self._interval_ms), 1)
+        # Where the interval began by the clock that nobody sets.
+        self._started = now - (now_ms - self._start_ms) / 1000
+        return start_ms, intervals * self._interval_ms
 
     async def _report(self, source: Source, taken: Sequence[Usage], start_ms: int, length_ms: int) -> None:
         """An error in one event does not affect the others."""

@@ -1,6 +1,7 @@
 """Files of usage events: whole lines, bounded files, and of these the newest."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ LINE = b'{"v":1}' + b" " * 92
 
 def lines(count: int) -> list[Encoded]:
     return [Encoded(b"k", LINE)] * count
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.glob(PATTERN))
 
 
 def sizes(folder: Path) -> list[int]:
@@ -74,7 +79,58 @@ async def test_a_full_disk_leaves_no_partial_line(tmp_path: Path, monkeypatch: p
     monkeypatch.undo()
     assert sizes(tmp_path) == [200]
     await sink.deliver(lines(3))
-    assert sorted(sizes(tmp_path)) == [200, 300]
+    assert sizes(tmp_path) == [500]
+
+
+async def test_a_full_disk_costs_no_file_that_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = FileSink(tmp_path, "me", 1000, 3)
+    await sink.deliver(lines(30))
+    before = names(tmp_path)
+
+    def full(number: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    for _ in range(5):
+        with pytest.raises(SinkUnavailable):
+            await sink.deliver(lines(3))
+        restarted = FileSink(tmp_path, "me-again", 1000, 3)
+        with pytest.raises(SinkUnavailable):
+            await restarted.deliver(lines(3))
+    assert names(tmp_path) == before, "no empty files either"
+    monkeypatch.undo()
+    await sink.deliver(lines(3))
+    assert sizes(tmp_path) == [1000, 1000, 300]
+
+
+async def test_the_newest_are_kept_after_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now + 3_600_000_000_000)
+    await FileSink(tmp_path, "ahead", 1000, 3).deliver(lines(20))
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    sink = FileSink(tmp_path, "me", 1000, 3)
+    await sink.deliver(lines(25))
+    assert [name.split("-")[2] for name in names(tmp_path)] == ["me.jsonl"] * 3
+    assert sizes(tmp_path) == [1000, 1000, 500]
+
+
+async def test_a_file_with_another_name_of_the_pattern(tmp_path: Path) -> None:
+    (tmp_path / "usage-zzz.jsonl").write_text("")
+    await FileSink(tmp_path, "me", 1000, 3).deliver(lines(1))
+    assert sizes(tmp_path) == [100, 0]
+
+
+async def test_a_file_that_was_deleted_is_created_again(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path, "me", 1000, 3)
+    await sink.deliver(lines(2))
+    [name] = names(tmp_path)
+    (tmp_path / name).unlink()
+    await sink.deliver(lines(3))
+    assert sizes(tmp_path) == [300]
 
 
 async def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:

@@ -36,16 +36,27 @@ class Story:
 
     def __init__(self, listeners: Sequence[str] = ("clients",)) -> None:
         self.now = 1_700_000_013.5
+        self.passed = 0.0
         self.names = Names()
         self.ledgers = [UsageLedger() for _ in listeners]
         self.sink = Sink("memory")
         sources = [
             Source(name, ledger, self.names) for name, ledger in zip(listeners, self.ledgers, strict=True)
         ]
-        self.reporter = UsageReporter("prod", "me-1", 10, sources, [self.sink], lambda: self.now)
+        self.reporter = UsageReporter(
+            "prod", "me-1", 10, sources, [self.sink], lambda: self.now, lambda: self.passed
+        )
 
     def use(self, size: int = 100, listener: int = 0, user: str = "u") -> None:
         self.ledgers[listener].client(1, user, "c").count_request(PRODUCE, size)
+
+    async def after(self, seconds: float, clock: float = 0.0) -> tuple[int, int]:
+        """Report after so many seconds, in which the clock is set forward by `clock`: start and length."""
+        self.passed += seconds
+        self.now += seconds + clock
+        self.use()
+        (event,) = await self.report()
+        return event.interval_start_ms - 1_700_000_000_000, event.interval_ms
 
     async def report(self) -> list[UsageEvent]:
         self.sink._batches.clear()
@@ -111,14 +122,29 @@ async def test_an_interval_without_traffic_has_no_event() -> None:
 
 async def test_intervals_follow_the_wall_clock() -> None:
     story = Story()
-    starts = []
-    # In time, late by two intervals, and after the clock was set back by an hour, twice.
-    for seconds in (6.5, 30.2, -3600, 10):
-        story.now += seconds
-        story.use()
-        (event,) = await story.report()
-        starts.append((event.interval_start_ms - 1_700_000_000_000, event.interval_ms))
-    assert starts == [(10_000, 10_000), (20_000, 30_000), (50_000, 10_000), (60_000, 10_000)]
+    # In time, a little early, late by two intervals, and in time.
+    events = [await story.after(seconds) for seconds in (6.5, 9.9, 30.2, 9.9)]
+    assert events == [(10_000, 10_000), (20_000, 10_000), (30_000, 30_000), (60_000, 10_000)]
+
+
+async def test_a_clock_that_is_set_forward_and_back() -> None:
+    """An interval is as long as it was, and those that follow are stamped by the clock."""
+    story = Story()
+    await story.after(6.8)
+    assert await story.after(10, clock=3600) == (20_000, 10_000)
+    assert await story.after(10) == (3_630_000, 10_000)
+    assert await story.after(10, clock=-3600) == (3_640_000, 10_000)
+    assert await story.after(10) == (50_001, 10_000)
+    assert await story.after(10) == (60_001, 10_000)
+
+
+async def test_no_two_intervals_have_the_same_start() -> None:
+    """The start is a part of what identifies an event."""
+    story = Story()
+    starts = [
+        (await story.after(10, clock=clock))[0] for clock in (0, 0, 0, -25, 0, -10, 0, -30, 0, 5, -5, 0)
+    ]
+    assert len(set(starts)) == len(starts)
 
 
 async def test_topics_that_requests_name_by_id_have_their_names() -> None:
