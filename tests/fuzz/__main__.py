@@ -21,7 +21,8 @@ from tests.fuzz import harness
 
 FOUND: Final = harness.HERE.parents[1] / "build" / "fuzz"
 """Where found inputs are, unless --found names another folder."""
-SECONDS_PER_INPUT: Final = 10
+SECONDS_PER_INPUT: Final = 60
+"""Code under atheris is some ten times as slow, and other work may share the machine."""
 MEGABYTES: Final = 2048
 KEPT_BYTES: Final = 400
 """The longest input that --keep keeps."""

@@ -120,6 +120,10 @@ class BrokerStream:
         """asyncio's own loop asks only a subclass of BufferedProtocol for a buffer."""
         self._events.broker_sent(data)
 
+    def eof_received(self) -> bool:
+        """Close, as the broker's side does."""
+        return False
+
     def pause_writing(self) -> None:
         self._events.broker_full(True)
 

@@ -173,7 +173,9 @@ def test_responses_large_and_small_that_come_in_any_pieces(
 
 @pytest.mark.usefixtures("ways")
 @pytest.mark.parametrize("size", [3_000_000, len(RESPONSE) - 1])
-def test_a_broker_that_closes_in_the_middle(loop: asyncio.AbstractEventLoop, size: int) -> None:
+def test_a_broker_that_closes_in_the_middle(
+    loop: asyncio.AbstractEventLoop, size: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """What it has sent is delivered, and then the client's connection ends too."""
 
     async def until_its_end(port: int) -> bytes:
@@ -186,6 +188,7 @@ def test_a_broker_that_closes_in_the_middle(loop: asyncio.AbstractEventLoop, siz
     got, owner = loop.run_until_complete(served(RESPONSE[:size], until_its_end, cut_short=True))
     assert got == RESPONSE[:size]
     assert owner.ended_with == ["broker_closed"]
+    assert caplog.messages == [], "the event loop would log what the broker's protocol lacks"
 
 
 @pytest.mark.usefixtures("ways")
