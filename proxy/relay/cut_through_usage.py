@@ -3,20 +3,22 @@
 from typing import Final, final
 
 from proxy.relay.cut_through import CutThrough
+from proxy.relay.produced_records import ProducedRecords
 from proxy.relay.traffic import Traffic
-from proxy.wire.views import View
+from proxy.wire.views import RequestView, View
 
 
 @final
 class CutThroughUsage:
     """Of one direction of a connection."""
 
-    __slots__ = ("_inbound", "_traffic")
+    __slots__ = ("_inbound", "_produced", "_traffic")
 
     def __init__(self, traffic: Traffic, *, inbound: bool) -> None:
         """`inbound`: towards the broker."""
         self._traffic: Final = traffic
         self._inbound: Final = inbound
+        self._produced: Final = ProducedRecords(traffic)
 
     def begin(self, frame: CutThrough) -> None:
         """Take a frame's bytes back that were counted at once."""
@@ -30,10 +32,10 @@ class CutThroughUsage:
             return
         usage = frame.exchange.client.usage
         api_key = frame.exchange.api_key
-        if self._inbound:
-            self._traffic.count_in(view.items)
+        if self._inbound and isinstance(view, RequestView):
+            size = self._produced.send_items(frame.exchange.client, view)
             if usage is not None:
-                frame.uncounted -= usage.records_in(api_key, view.items)
+                frame.uncounted -= size
         else:
             self._traffic.count_out(view.items)
             if usage is not None:

@@ -27,6 +27,7 @@ from proxy.relay.modes import (
 )
 from proxy.relay.output import RelayOutput
 from proxy.relay.produce_gate import ProduceGate
+from proxy.relay.produced_records import ProducedRecords
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import reject_version
 from proxy.wire.api_keys import FETCH, METADATA, PRODUCE, SHARE_FETCH
@@ -100,6 +101,7 @@ class Requests:
         """As how many of DONE_AT_ONCE the request counts that is being read."""
         self._buffer: Final = FrameBuffer()
         self._usage: Final = CutThroughUsage(traffic, inbound=True)
+        self._produced: Final = ProducedRecords(traffic)
         self._protected: Final = protected
         self._produce_gate: Final = ProduceGate(engine, in_flight, names, protected)
         self._fetch_gate: Final = FetchGate(engine, in_flight, names, between_brokers, session_mask)
@@ -448,11 +450,8 @@ class Requests:
         else:
             edits = with_length(view.edits, frame.size - LENGTH_SIZE)
             self._output.send_to_broker(apply(frame.pieces, edits))
-        if view is not None and self._traffic.want_items:
-            self._traffic.count_in(view.items)
-            usage = exchange.client.usage
-            if usage is not None:
-                usage.divide_in(exchange.api_key, view.items)
+        if exchange.api_key == PRODUCE and view is not None and self._traffic.want_items:
+            self._produced.send(exchange.client, view)
 
     def _start_cut_through(self, cut: CutThrough) -> None:
         self._change(CUTTING_THROUGH)
@@ -505,6 +504,7 @@ class Requests:
         self._traffic.release(self._client.traffic)
         if self._cut is not None:
             self._usage.end(self._cut)
+        self._produced.abandon(self._in_flight.first)
 
 
 def _payload(frame: Frame) -> bytes:

@@ -23,9 +23,10 @@ from proxy.relay.modes import (
     change,
 )
 from proxy.relay.output import RelayOutput
+from proxy.relay.produced_records import ProducedRecords
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses, UnknownBrokers
-from proxy.wire.api_keys import FETCH
+from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.apis import Api
 from proxy.wire.cursor import Cursor
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
@@ -85,6 +86,7 @@ class Responses:
         self._buffered: Exchange | None = None
         """Whose response is in the buffer, while the mode is BUFFERING or COLLECTING."""
         self._usage: Final = CutThroughUsage(traffic, inbound=False)
+        self._produced: Final = ProducedRecords(traffic)
         self._ports_given = False
         """Whether the shell has just put all that a response lacked into the table of addresses."""
         self._awaiting: Frame | None = None
@@ -265,7 +267,7 @@ class Responses:
             pieces = apply(pieces, with_length(view.edits, frame.size - LENGTH_SIZE))
         self._in_flight.send(pieces)
         if self._traffic.want_items:
-            self._count_items(exchange, view)
+            self._count_items(exchange, request, view)
         self._in_flight.send_local()
 
     def _next_cursor(self, frame: Frame) -> Cursor:
@@ -314,6 +316,8 @@ class Responses:
                     self._drop_withheld(cut, cut.frame)
                     return
                 self._settle(exchange, request, view, now)
+                if request.api_key == PRODUCE and self._traffic.want_items:
+                    self._produced.settle(exchange.client, request, view.items)
                 self._usage.count_items(cut, view)
             elif cut.settled and view.items:
                 self._charge_items(exchange, request, view, now)
@@ -466,7 +470,10 @@ class Responses:
         if verdict.throttle_seconds > 0.0:
             self._in_flight.throttle(verdict, exchange.client, now)
 
-    def _count_items(self, exchange: Exchange, view: ResponseView) -> None:
+    def _count_items(self, exchange: Exchange, request: RequestView, view: ResponseView) -> None:
+        if request.api_key == PRODUCE:
+            self._produced.settle(exchange.client, request, view.items)
+            return
         self._traffic.count_out(view.items)
         usage = exchange.client.usage
         if usage is not None:
@@ -474,5 +481,10 @@ class Responses:
 
     def end(self) -> None:
         """The connection is over."""
-        if self._cut is not None:
-            self._usage.end(self._cut)
+        cut = self._cut
+        if cut is not None:
+            self._usage.end(cut)
+            if not cut.settled:
+                self._produced.abandon_one(cut.exchange)
+        self._produced.abandon_one(self._buffered)
+        self._produced.abandon_one(self._awaiting_exchange)

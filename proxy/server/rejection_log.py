@@ -1,13 +1,15 @@
-"""RejectionLog: logs which Produce requests the broker-side quotas reject."""
+"""RejectionLog: logs what quotas reject of Produce requests, and what brokers reject of the rest."""
 
 import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
 
+from kio.schema.errors import ErrorCode
+
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.kinds import broker_bytes_in
-from proxy.quota.kinds.broker_bytes_in import SHARE, BrokerBytesIn
+from proxy.quota.kinds.broker_bytes_in import SHARE, BrokerBytesIn, ErrorBytes
 from proxy.quota.rejection.rejections import RejectedTopic
 from proxy.server.log_limit import LogLimit
 
@@ -18,8 +20,11 @@ LOG_EVERY_SECONDS: Final = 30.0
 """For each broker, topic and reason: producers retry several times a second. LogLimit bounds the lines of all
 topics together; a topic that it skips is logged by a later check."""
 
+BROKERS_OWN: Final = "rejected by brokers"
+"""The cause of lines about them in LogLimit."""
+
 RejectionKey = tuple[int, str, str]
-"""Broker, topic, reason."""
+"""Broker, topic, reason: a quota key, or the name of an error."""
 
 NEVER_LOGGED: Final = (float("-inf"), 0, 0)
 
@@ -32,7 +37,7 @@ class RejectionLog:
         self._time: Final = time
         self._lines: Final = LogLimit(log, "rejected Produce requests")
         self._logged: Final[dict[RejectionKey, tuple[float, int, int]]] = {}
-        """The time of the last line, and the requests and bytes until then."""
+        """The time of the last line, and the requests or partitions, and bytes, until then."""
 
     async def run(self) -> None:
         """Check until cancelled."""
@@ -43,6 +48,36 @@ class RejectionLog:
     def check(self) -> None:
         """Log what is due."""
         now = self._time()
+        self._check_rejections(now)
+        self._check_errors(now)
+
+    def _check_errors(self, now: float) -> None:
+        """Log what brokers with a broker quota have rejected themselves."""
+        due: list[tuple[float, RejectionKey, ErrorBytes]] = []
+        for quota in self._engines.of_kind(broker_bytes_in.KIND):
+            if not isinstance(quota, BrokerBytesIn):
+                continue
+            for (topic, error_code), errors in quota.errors.items():
+                key = (quota.node_id, topic, _error_name(error_code))
+                at, partitions, _ = self._logged.get(key, NEVER_LOGGED)
+                if errors.partitions > partitions and now - at >= LOG_EVERY_SECONDS:
+                    due.append((at, key, errors))
+        for _, key, errors in sorted(due, key=lambda topic: topic[0]):
+            node_id, topic, error = key
+            if self._lines.allows(BROKERS_OWN, now):
+                _, partitions, size = self._logged.get(key, NEVER_LOGGED)
+                log.warning(
+                    "broker %d, topic %s: the broker itself rejected %d bytes of records in %d partitions of "
+                    "Produce requests with %s; they are taken out of its rate and the topic's",
+                    node_id,
+                    topic,
+                    errors.bytes - size,
+                    errors.partitions - partitions,
+                    error,
+                )
+                self._logged[key] = (now, errors.partitions, errors.bytes)
+
+    def _check_rejections(self, now: float) -> None:
         due: list[tuple[float, RejectionKey, RejectedTopic]] = []
         for node_id, engine in self._engines.engines().items():
             for (topic, reason), rejected in engine.rejections.topics.items():
@@ -81,3 +116,11 @@ class RejectionLog:
                 total = quota.live()[0]
                 return f"; whole broker: rate {total.measure(now):.0f} B/s, threshold {total.limit:.0f} B/s"
         return ""
+
+
+def _error_name(error_code: int) -> str:
+    """Kafka's name of an error, or its number if kio does not know it."""
+    try:
+        return ErrorCode(error_code).name.upper()
+    except ValueError:
+        return f"error {error_code}"

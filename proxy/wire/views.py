@@ -10,7 +10,7 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 from mypy_extensions import mypyc_attr
 
-from proxy.wire.cursor import Cursor
+from proxy.wire.cursor import NO_ID, Cursor
 from proxy.wire.edit import Edit
 from proxy.wire.fetch_rewrite import FetchRewrite
 from proxy.wire.protected_topics import ProtectedTopics
@@ -48,6 +48,15 @@ class Item:
 
 WITHHELD: Final = -1
 """The body_size of a Fetch response that the client does not get."""
+
+
+def partition_key(item: Item) -> tuple[bytes, str, int]:
+    """A key of a partition that is the same in request and response, even if a topic's name was found in
+    between.
+    """
+    return (item.topic_id, item.topic if item.topic_id == NO_ID else "", item.partition)
+
+
 NO_ITEMS: Final[list[Item]] = []
 """Shared by every view that wants none; never changed."""
 
@@ -123,6 +132,8 @@ class RequestView(View):
         """
         self.acks: native = 1
         """Produce: 0 means that no response comes."""
+        self.sent = NO_ITEMS
+        """Produce that is cut through: the items that have been forwarded, which `items` has no more."""
         self.replica_id: native = -1
         """Fetch on a replication listener: 0 and above is a follower. On a client listener always -1."""
         self.max_wait_ms = 0

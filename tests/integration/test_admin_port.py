@@ -7,6 +7,7 @@ import subprocess
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import proxy as package
@@ -103,6 +104,31 @@ def test_connections(proxy: ProxyProcess) -> None:
         assert proxy.metric(name, listener="clients") == 2
     wait_until(lambda: proxy.metric(name, listener="clients") == 0, "the connections' end")
     assert proxy.metric(ended, reason="client_closed") == before + 2
+
+
+def test_what_the_broker_rejects_is_in_no_partition(
+    kafka: EmbeddedKafka, proxy: ProxyProcess, run_proxy: ProxyRunner
+) -> None:
+    """Cut through or, with a broker quota, buffered; the quota's log names it."""
+    total = {"<default>": {"total.bytes.in.per.sec.threshold": 10**12}}
+    quotas = {"store": "none", "brokers": total}
+    with_quota = run_proxy(
+        kafka.bootstrap, settings={"metrics": {"topic_partitions": True}, "quotas": quotas}
+    )
+    topic = "admin-rejected"
+    make_topic(kafka, topic)
+    large, small = batch([b"x" * (3 << 20)]), batch([b"x" * 5000])
+    for each in (proxy, with_quota):
+        with RawClient(each.broker_port(1)) as client:
+            codes = [
+                client.ask(produce(topic, records)).responses[0].partition_responses[0].error_code
+                for records in (large, small)
+            ]
+        assert codes == [ErrorCode.message_too_large, ErrorCode.none]
+        assert _partition_bytes(each, topic) == [len(small), 0]
+    assert with_quota.metric(PREFIX + "broker_error_bytes_total", broker="1") == len(large)
+    line = f"broker 1, topic {topic}: the broker itself rejected {len(large)} bytes .* MESSAGE_TOO_LARGE"
+    wait_until(lambda: with_quota.log_lines(line), "the log's line")
 
 
 @pytest.mark.parametrize("version", [TOPIC_IDS_FROM - 1, TOPIC_IDS_FROM])

@@ -4,14 +4,18 @@ import uuid
 from dataclasses import replace
 
 import kio.schema.produce.v13.request as produce_v13
+import pytest
 
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
+from tests.relay.test_rejecting import request
+from tests.relay.test_rejecting import response as response_to
 from tests.support.messages.exchanges import (
     TOPIC,
     api_versions,
+    chunks,
     fetch,
     fetch_response,
     fetched,
@@ -98,6 +102,60 @@ def test_records_are_counted_by_topic_id_where_there_is_no_name():
     )
     Playbook(new_relay(traffic=traffic)).client(request_frame(request))
     assert counted(traffic.partitions) == {("", topic_id.bytes, 0): (70, 0), ("", topic_id.bytes, 3): (0, 0)}
+
+
+TOO_LARGE, TIMED_OUT, AFTER_APPEND, DUPLICATE = 10, 7, 20, 46
+
+
+def results(codes):
+    """The broker's response to produce(1, ...), whose one partition gets this error."""
+    return response_to(1, {TOPIC: {0: (codes, 17)}}, 7)
+
+
+@pytest.mark.parametrize("size", [500, 3 << 20], ids=["small", "cut through"])
+@pytest.mark.parametrize(
+    ("code", "counts"),
+    [(0, True), (TOO_LARGE, False), (DUPLICATE, False), (TIMED_OUT, True), (AFTER_APPEND, True)],
+)
+def test_records_count_once_the_broker_has_accepted_them(size, code, counts):
+    traffic = Traffic(topic_partitions=True)
+    sent = produce(1, size=size)
+    story = Playbook(new_relay(traffic=traffic)).client(*chunks(sent, 1 << 20)).to_broker(sent)
+    assert counted(traffic.partitions) == {}
+    story.broker(results(code))
+    (topic,) = read_frame(request_type(PRODUCE, 7), sent).topic_data
+    size = len(topic.partition_data[0].records)
+    assert counted(traffic.partitions) == ({(TOPIC, NO_ID, 0): (size, 0)} if counts else {})
+
+
+def test_only_the_rejected_partitions_of_a_request_are_not_counted():
+    traffic = Traffic(topic_partitions=True)
+    sent = request(1, {"a": [100, 200], "b": [400]})
+    Playbook(new_relay(traffic=traffic)).client(sent).broker(
+        response_to(1, {"a": {0: (0, 5), 1: (TOO_LARGE, -1)}, "b": {0: (0, 6)}})
+    )
+    assert counted(traffic.partitions) == {("a", NO_ID, 0): (100, 0), ("b", NO_ID, 0): (400, 0)}
+
+
+@pytest.mark.parametrize("size", [500, 3 << 20], ids=["small", "cut through"])
+def test_records_whose_response_has_not_come_count_at_the_end(size):
+    """The broker may have them. Ended twice, they count once."""
+    traffic = Traffic(topic_partitions=True)
+    sent = produce(1, size=size)
+    story = Playbook(new_relay(traffic=traffic)).client(*chunks(sent, 1 << 20))
+    story.relay.end()
+    story.relay.end()
+    (topic,) = read_frame(request_type(PRODUCE, 7), sent).topic_data
+    assert counted(traffic.partitions) == {(TOPIC, NO_ID, 0): (len(topic.partition_data[0].records), 0)}
+
+
+@pytest.mark.parametrize("size", [500, 3 << 20], ids=["small", "cut through"])
+def test_records_without_a_response_count_when_they_are_sent(size):
+    traffic = Traffic(topic_partitions=True)
+    sent = produce(1, size=size, acks=0)
+    Playbook(new_relay(traffic=traffic)).client(*chunks(sent, 1 << 20))
+    (topic,) = read_frame(request_type(PRODUCE, 7), sent).topic_data
+    assert counted(traffic.partitions) == {(TOPIC, NO_ID, 0): (len(topic.partition_data[0].records), 0)}
 
 
 def test_a_connection_counts_under_one_client_at_a_time():

@@ -165,7 +165,8 @@ def test_the_client_quota_counts_what_goes_on():
 
 def test_rejected_bytes_are_not_counted_as_the_partitions():
     traffic = Traffic(topic_partitions=True)
-    over(story(traffic=traffic)).client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
+    told_story = over(story(traffic=traffic)).client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
+    told_story.broker(response(2, {COLD: {0: (0, 5)}}))
     assert {names[0]: count.bytes_in for names, count in traffic.partitions.items()} == {HOT: 1500, COLD: 100}
 
 

@@ -97,7 +97,7 @@ def test_a_topic_named_by_id_is_limited_as_soon_as_its_name_is_known():
 def test_partitions_are_counted_by_name_once_it_is_known():
     names, traffic = Names(), Traffic(topic_partitions=True)
     names.known = True
-    story(topic_names=names, traffic=traffic).client(producing([2000], version=13))
+    story(topic_names=names, traffic=traffic).client(producing([2000], version=13)).relay.end()
     assert list(traffic.partitions) == [(TOPIC, NO_ID, 0)]
 
 

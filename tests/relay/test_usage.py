@@ -139,6 +139,28 @@ def test_a_large_request_crosses_intervals():
     assert counted.by_place()[PRODUCE, TOPIC, 0] > 3 * MIB - 200
 
 
+@pytest.mark.parametrize("size", [500, 3 * MIB], ids=["small", "cut through"])
+def test_rejected_records_are_their_clients_and_no_partitions(size):
+    """They came; also when the response comes in another interval than the request."""
+    counted = Counted()
+    counted.story.client(*chunks(produce(1, size=size), MIB))
+    counted.take()
+    counted.story.broker(response(1, {TOPIC: {0: (10, -1)}}, 7))
+    counted.adds_up()
+    assert all(usage.tally.bytes_in >= 0 for usage in counted.usages)
+    assert {place[1:] for place in counted.by_place()} == {("", NO_PARTITION)}
+
+
+def test_records_whose_response_has_not_come_are_their_partitions_at_the_end():
+    counted = Counted()
+    counted.story.client(produce(1, size=500))
+    counted.take()
+    counted.relay.end()
+    counted.relay.end()
+    counted.adds_up()
+    assert 400 < counted.by_place()[PRODUCE, TOPIC, 0] < 500
+
+
 def test_a_large_response_crosses_intervals():
     counted = Counted()
     counted.story.client(fetch(1, version=4))

@@ -26,10 +26,11 @@ from proxy.quota.limits.topic_limits import internal, topic_limit
 from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
+from proxy.quota.usage import REST
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.cursor import NO_ID
-from proxy.wire.views import Item, RequestView, ResponseView
+from proxy.wire.error_codes import appended
+from proxy.wire.views import Item, RequestView, ResponseView, partition_key
 
 API_KEYS: Final = (PRODUCE,)
 TOTAL: Final = TOTAL_BYTES_IN_THRESHOLD.name
@@ -37,6 +38,20 @@ SHARE: Final = BYTES_IN_THRESHOLD.name
 TOPICS_AT_MOST: Final = 100_000
 """Clients may invent topics. Past this many, topics that are not on the broker count in the broker's rate
 only."""
+ERRORS_AT_MOST: Final = 1000
+"""Topics and errors with a count of their own; the others are added up under REST."""
+
+
+@final
+class ErrorBytes:
+    """What the broker itself rejected of a topic with one error."""
+
+    __slots__ = ("bytes", "partitions")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.partitions = 0
+        """How many times it rejected what a request had for a partition."""
 
 
 @final
@@ -56,6 +71,8 @@ class BrokerBytesIn(Quota):
         """The share of a new topic that is not in the metadata yet."""
         self.error_bytes = 0
         """The bytes that the broker itself rejected."""
+        self.errors: Final[dict[tuple[str, int], ErrorBytes]] = {}
+        """The same by topic and error code; read-only."""
         self.active = False
 
     def _bucket(self, key: str, topic: str, limit: float, now: float) -> Bucket:
@@ -88,23 +105,35 @@ class BrokerBytesIn(Quota):
                     bucket.record_average(item.size, now)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
-        sizes: dict[tuple[bytes, str, int], Item] = {}
+        sizes: dict[tuple[bytes, str, int], Item] | None = None
         for result in response.items:
-            if result.error_code == 0:
+            if appended(result.error_code):
                 continue
-            if not sizes:
-                sizes = {_key(item): item for item in request.items}
-            item = sizes.get(_key(result))
+            if sizes is None:
+                sent = request.sent if request.sent else request.items
+                sizes = {partition_key(item): item for item in sent}
+            item = sizes.pop(partition_key(result), None)
             if item is not None:
-                self._give_back(item, now)
+                self._give_back(item, result.error_code, now)
         return ALLOW
 
-    def _give_back(self, item: Item, now: float) -> None:
+    def _give_back(self, item: Item, error_code: int, now: float) -> None:
         self.error_bytes += item.size
+        self._count_error(item, error_code)
         self._total.record_average(-item.size, now)
         bucket = self._topics.get(item.topic)
         if bucket is not None:
             bucket.record_average(-item.size, now)
+
+    def _count_error(self, item: Item, error_code: int) -> None:
+        key = (item.topic, error_code)
+        errors = self.errors.get(key)
+        if errors is None:
+            if len(self.errors) >= ERRORS_AT_MOST:
+                key = (REST, error_code)
+            errors = self.errors.setdefault(key, ErrorBytes())
+        errors.partitions += 1
+        errors.bytes += item.size
 
     def _topic(self, topic: str, now: float) -> Bucket | None:
         bucket = self._topics.get(topic)
@@ -174,13 +203,6 @@ class BrokerBytesIn(Quota):
         ]
         for topic in idle:
             del self._topics[topic]
-
-
-def _key(item: Item) -> tuple[bytes, str, int]:
-    """A key of a partition that is the same in request and response, even if a topic's name was found in
-    between.
-    """
-    return (item.topic_id, item.topic if item.topic_id == NO_ID else "", item.partition)
 
 
 def conflict(resources: Resources) -> str:

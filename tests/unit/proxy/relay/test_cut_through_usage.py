@@ -5,6 +5,7 @@ from proxy.quota.usage import UsageLedger
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.exchange import Exchange, new_client
+from proxy.relay.produced_records import ProducedRecords
 from proxy.relay.traffic import Traffic
 from proxy.wire.cursor import NO_ID
 from proxy.wire.frames import Frame
@@ -24,6 +25,7 @@ def test_items_are_counted_as_they_come_and_the_rest_at_the_end(inbound):
     view.items.append(Item("t", NO_ID, 3, 600))
     usage.count_items(cut, view)
     assert (cut.uncounted, view.items) == (400, [])
+    ProducedRecords(traffic).settle(client, view, [])
     counted = traffic.partitions["t", NO_ID, 3]
     assert (counted.bytes_in, counted.bytes_out) == ((600, 0) if inbound else (0, 600))
     usage.end(cut)

@@ -4,6 +4,8 @@ import logging
 
 import pytest
 
+from proxy.quota.kinds import broker_bytes_in
+from proxy.quota.kinds.broker_bytes_in import BrokerBytesIn, ErrorBytes
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD
 from proxy.quota.rejection.rejections import RejectedTopic
 from proxy.server import rejection_log
@@ -60,3 +62,43 @@ def test_many_topics_share_the_lines_of_a_second_and_each_is_logged_in_the_end(
         topics -= {str(record.args[1]) for record in caplog.records if isinstance(record.args, tuple)}
         now[0] += rejection_log.CHECK_SECONDS
     assert topics == set()
+
+
+def test_what_the_broker_itself_rejects_has_a_line_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    engines, now = rejecting(), [5.0]
+    made = RejectionLog(engines, lambda: now[0])
+    made.check()
+    caplog.clear()
+    (quota,) = engines.of_kind(broker_bytes_in.KIND)
+    assert isinstance(quota, BrokerBytesIn)
+    quota.errors["orders", 10] = errors = ErrorBytes()
+    quota.errors["orders", 32000] = other = ErrorBytes()
+    for size in (300, 400):
+        errors.bytes += size
+        errors.partitions += 1
+        made.check()
+    other.partitions = 1
+    made.check()
+    assert [record.args for record in caplog.records] == [
+        (1, "orders", 300, 1, "MESSAGE_TOO_LARGE"),
+        (1, "orders", 0, 1, "error 32000"),
+    ]
+    caplog.clear()
+    now[0] += rejection_log.LOG_EVERY_SECONDS
+    made.check()
+    made.check()
+    assert [record.args for record in caplog.records] == [(1, "orders", 400, 1, "MESSAGE_TOO_LARGE")]
+
+
+def test_many_errors_share_the_lines_of_a_second(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    engines = rejecting()
+    made = RejectionLog(engines, lambda: 5.0)
+    (quota,) = engines.of_kind(broker_bytes_in.KIND)
+    assert isinstance(quota, BrokerBytesIn)
+    for number in range(4 * LINES):
+        quota.errors[f"t{number}", 10] = errors = ErrorBytes()
+        errors.partitions = 1
+    made.check()
+    assert len([record for record in caplog.records if "itself rejected" in record.message]) == LINES

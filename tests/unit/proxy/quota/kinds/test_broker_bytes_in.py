@@ -7,11 +7,12 @@ import pytest
 from proxy.quota.cluster_view import ClusterView, Partition
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.broker_bytes_in import KIND, conflict
+from proxy.quota.kinds.broker_bytes_in import ERRORS_AT_MOST, KIND, conflict
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.enforcement import OBSERVE
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
+from proxy.quota.usage import REST
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
@@ -111,6 +112,41 @@ def test_what_the_broker_rejects_is_taken_back():
     total, a, b, _ = made.live()
     assert [bucket.measure(TICK) for bucket in (total, a, b)] == [500, 0, 500]
     assert made.error_bytes == 5000
+
+
+@pytest.mark.parametrize("error_code", [7, 20])
+def test_what_the_broker_has_appended_stays_although_its_replication_is_late(error_code):
+    made = quota()
+    request = admit(made, 0.0, a=5000)
+    response = ResponseView(9, True, 100)
+    response.items = [Item("a", NO_ID, 0, 0, error_code=error_code)]
+    made.charge(request, response, WHO, 0.0)
+    assert made.live()[0].measure(TICK) == 1000
+    assert (made.error_bytes, made.errors) == (0, {})
+
+
+def test_what_a_large_request_had_is_taken_back():
+    """Its items have been forwarded one by one."""
+    made = quota()
+    request = admit(made, 0.0, a=5000)
+    request.sent, request.items = request.items, []
+    response = ResponseView(9, True, 100)
+    response.items = [Item("a", NO_ID, 0, 0, error_code=10)] * 2
+    made.charge(request, response, WHO, 0.0)
+    assert made.live()[0].measure(TICK) == 0
+    assert made.error_bytes == 5000
+
+
+def test_errors_are_counted_by_topic_and_code_within_bounds():
+    made = quota()
+    for number in range(ERRORS_AT_MOST + 5):
+        request = admit(made, 0.0, **{f"t{number}": 10})
+        response = ResponseView(9, True, 100)
+        response.items = [Item(f"t{number}", NO_ID, 0, 0, error_code=10)]
+        made.charge(request, response, WHO, 0.0)
+    assert (made.errors["t3", 10].bytes, made.errors["t3", 10].partitions) == (10, 1)
+    assert (made.errors[REST, 10].bytes, made.errors[REST, 10].partitions) == (50, 5)
+    assert len(made.errors) == ERRORS_AT_MOST + 1
 
 
 def test_rejected_bytes_are_matched_by_topic_id():

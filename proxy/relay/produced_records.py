@@ -1,0 +1,102 @@
+"""ProducedRecords: counts the records of Produce requests by partition, once the broker has accepted them.
+
+Records that the broker rejects, such as batches that are too large, are in no partition. They count as the
+client's use of Produce, without a partition. Records with acks=0 have no response, and count when they are
+sent. Those whose response has not come when the connection ends count as accepted: the broker may have them.
+"""
+
+from typing import Final, final
+
+from proxy.relay.exchange import Client, Exchange
+from proxy.relay.traffic import Traffic
+from proxy.wire.api_keys import PRODUCE
+from proxy.wire.error_codes import appended
+from proxy.wire.views import Item, RequestView, partition_key
+
+SENT_AT_MOST: Final = 10_000
+"""Items of a large request that are kept until its response. More count when they are sent: one request of
+100 MB may have millions of empty items."""
+
+
+@final
+class ProducedRecords:
+    """The counters of one connection."""
+
+    __slots__ = ("_traffic",)
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic: Final = traffic
+
+    def send(self, client: Client, request: RequestView) -> None:
+        """Note that a request has been forwarded as a whole; its frame has been counted."""
+        usage = client.usage
+        if request.acks == 0:
+            self._traffic.count_in(request.items)
+            if usage is not None:
+                usage.divide_in(PRODUCE, request.items)
+        elif usage is not None:
+            usage.count_in(PRODUCE, -_bytes(request.items))
+
+    def send_items(self, client: Client, request: RequestView) -> int:
+        """Note that the view's items of a large request are forwarded; return their bytes."""
+        items = request.items
+        if request.acks != 0 and len(request.sent) + len(items) <= SENT_AT_MOST:
+            kept = [Item(item.topic, item.topic_id, item.partition, item.size) for item in items]
+            request.sent = request.sent + kept if request.sent else kept
+            return _bytes(items)
+        self._traffic.count_in(items)
+        usage = client.usage
+        return 0 if usage is None else usage.records_in(PRODUCE, items)
+
+    def settle(self, client: Client, request: RequestView, results: list[Item]) -> None:
+        """Count what a request has sent, by the broker's results."""
+        sent = request.sent if request.sent else request.items
+        rejected: set[tuple[bytes, str, int]] | None = None
+        for result in results:
+            if not appended(result.error_code):
+                if rejected is None:
+                    rejected = set()
+                rejected.add(partition_key(result))
+        if rejected is None:
+            self._accept(client, sent)
+            return
+        accepted: list[Item] = []
+        size = 0
+        for item in sent:
+            if partition_key(item) in rejected:
+                size += item.size
+            else:
+                accepted.append(item)
+        self._accept(client, accepted)
+        if client.usage is not None:
+            client.usage.count_in(PRODUCE, size)
+
+    def abandon(self, first: Exchange | None) -> None:
+        """Count what awaits a response when the connection ends; `first` is the oldest exchange."""
+        exchange = first
+        while exchange is not None:
+            self.abandon_one(exchange)
+            exchange = exchange.next
+
+    def abandon_one(self, exchange: Exchange | None) -> None:
+        """Count what a request has sent whose response is not there, or not to its end."""
+        if exchange is None or exchange.local or exchange.api_key != PRODUCE:
+            return
+        request = exchange.request
+        if request is not None:
+            self._accept(exchange.client, request.sent if request.sent else request.items)
+            # Nothing counts twice, whoever ends the connection how often.
+            request.items = []
+            request.sent = []
+
+    def _accept(self, client: Client, items: list[Item]) -> None:
+        self._traffic.count_in(items)
+        if client.usage is not None:
+            client.usage.records_in(PRODUCE, items)
+
+
+def _bytes(items: list[Item]) -> int:
+    size = 0
+    for item in items:
+        size += item.size
+    return size
