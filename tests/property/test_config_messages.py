@@ -45,7 +45,7 @@ from tests.support.messages.kio_messages import (
 from tests.support.messages.mutations import CREATE, to_end
 from tests.support.messages.random_messages import messages
 
-FEW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 ALTERING = [(key, version) for key in (ALTER, INCREMENTAL) for version in versions(key)]
 each_altering = pytest.mark.parametrize(("key", "version"), ALTERING)
 each_describing = pytest.mark.parametrize("version", versions(DESCRIBE))

@@ -33,7 +33,7 @@ from tests.support.messages.reading import edited, read_fetch, read_request, rea
 from tests.support.messages.requests import build, part
 
 MASK = 0x5A5A5A5A
-FEW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 each_version = pytest.mark.parametrize("version", versions(FETCH))
 
 

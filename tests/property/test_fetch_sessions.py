@@ -33,7 +33,7 @@ happenings = st.one_of(
 )
 
 some_steps = st.lists(st.lists(happenings, max_size=4), min_size=3, max_size=25)
-MANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 class World:

@@ -2,7 +2,7 @@
 
 from ipaddress import ip_address, ip_network
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
@@ -31,7 +31,6 @@ changes = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(changes)
 def test_changes_one_after_another_are_the_limits_made_at_once(changes):
     limits, quotas = Limits({}), {}
@@ -74,7 +73,6 @@ def test_the_network_around_an_address_is_the_standard_librarys(address, length)
         assert networks_around(str(address), [129]) == []
 
 
-@settings(deadline=None)
 @given(changes)
 def test_buckets_follow_changes_as_if_they_had_been_made_with_the_last_limits(changes):
     key, rule, limits = KEYS[0], RateRule(burst_seconds=1.0), Limits({})

@@ -68,7 +68,7 @@ def attempt(relay: RelayDriver, mechanism: str, user: str, outcome: ErrorCode, p
 
 
 @given(st.lists(ATTEMPT, max_size=6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_requests_are_whose_login_was_agreed_to_last(attempts: list[tuple[str, str, ErrorCode]]) -> None:
     traffic = Traffic()
     relay = relay_of(traffic)
@@ -108,7 +108,7 @@ def test_damaged_responses(frame: bytes, response: bytes) -> None:
 
 
 @given(st.sampled_from(READABLE), st.binary(max_size=60), st.integers(0, 1 << 30))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_name_is_a_text_that_can_be_written(mechanism: str, raw: bytes, seed: int) -> None:
     random = Random(seed)
     for token in (raw, plain(random), scram(random), oauthbearer(random)):
@@ -118,7 +118,7 @@ def test_a_name_is_a_text_that_can_be_written(mechanism: str, raw: bytes, seed: 
 @given(
     st.lists(st.tuples(st.booleans(), st.one_of(st.binary(max_size=40), st.sampled_from(FRAMES + RESPONSES))))
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_whatever_comes(events: list[tuple[bool, bytes]]) -> None:
     relay = relay_of(Traffic())
     try:

@@ -31,7 +31,7 @@ RESPONSES = [response_frame(sample(response_type(key, version))) for key, versio
 IDS = [f"{key}v{version}" for key, version in PAIRS]
 BYTES = (0x00, 0x7F, 0xFF)
 SLOW = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
-SOME = settings(max_examples=100, deadline=None)
+SOME = settings(max_examples=100)
 
 
 def damaged(frame, first=4):
@@ -138,7 +138,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(EVENTS, st.booleans())
 def test_a_relay_blames_one_side_for_whatever_comes(events, topic_partitions):
     relay = new_relay(SLOW, Traffic(topic_partitions))

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.quota.measure.rates import EwmaRate, SampledRate, SimpleRate, TokenBucket
@@ -75,7 +75,6 @@ def steps(window):
 
 
 @pytest.mark.parametrize(("rate", "naive"), [(SampledRate, NaiveSampled), (SimpleRate, NaiveSimple)])
-@settings(deadline=None)
 @given(samples=st.sampled_from([1, 2, 3, 11]), window=st.sampled_from([100, 1000, 2500]), data=st.data())
 def test_windowed_rates_are_kafkas(rate, naive, samples, window, data):
     ours, theirs = rate(samples, window / 1000), naive(samples, window)
@@ -93,7 +92,6 @@ def test_windowed_rates_are_kafkas(rate, naive, samples, window, data):
         assert ours.throttle_seconds(limit, now / 1000) == pytest.approx(wait, rel=CLOSE, abs=0.001)
 
 
-@settings(deadline=None)
 @given(
     rate=st.sampled_from([0.5, 5, 1000, 1e6]),
     burst=st.sampled_from([0, 1, 500, 1e6]),
@@ -112,7 +110,6 @@ def test_token_bucket_is_kafkas_on_whole_milliseconds(rate, burst, start, uses):
         assert bucket.throttle_seconds(rate, now / 1000) == pytest.approx(wait, rel=CLOSE, abs=1e-6)
 
 
-@settings(deadline=None)
 @given(
     rate=st.floats(0.1, 1e7),
     uses=st.lists(st.tuples(st.floats(0, 3), st.integers(0, 10**7)), min_size=1, max_size=30),
@@ -129,7 +126,6 @@ def test_token_bucket_is_out_of_debt_after_the_wait(rate, uses):
             assert bucket.measure(now) >= -rate * 2e-6
 
 
-@settings(deadline=None)
 @given(
     uses=st.lists(st.tuples(st.integers(0, 30_000), st.integers(0, 10**6)), max_size=40),
     last=st.integers(0, 10**5),
@@ -150,7 +146,6 @@ def test_ewma_rate_is_yammers(uses, last):
         assert average.measure(now / 1000) == pytest.approx(rate, rel=1e-6, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(
     uses=st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 10**6)), min_size=1, max_size=20),
     limit=st.floats(1, 10**5),

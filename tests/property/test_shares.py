@@ -41,7 +41,6 @@ class Naive:
 uses = st.lists(st.tuples(st.integers(0, SOME - 1), st.integers(0, 300), st.integers(0, 200)), max_size=60)
 
 
-@settings(deadline=None)
 @given(uses)
 def test_shares_are_those_of_the_naive_model(uses):
     connections = [Identity("u", "c", "127.0.0.1") for _ in range(SOME)]
@@ -54,7 +53,7 @@ def test_shares_are_those_of_the_naive_model(uses):
         assert wait == pytest.approx(theirs.wait(who), abs=1e-6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 100), min_size=2, max_size=4))
 def test_active_connections_get_equal_rates_whatever_their_request_size(sizes):
     connections = [Identity("u", "c", "127.0.0.1") for _ in sizes]
@@ -72,7 +71,6 @@ def test_active_connections_get_equal_rates_whatever_their_request_size(sizes):
     assert sum(got) == pytest.approx(RATE * (end - settled), rel=0.1)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2_000_000)), max_size=60))
 def test_alone_in_its_bucket_a_connection_waits_for_all_of_the_debt(uses):
     rule, who, now = RateRule(burst_seconds=1.0), Identity("u", "c", "127.0.0.1"), 1000.0

@@ -40,7 +40,7 @@ ENDPOINTS_TAG = {PRODUCE: 10, FETCH: 16}
 HIDDEN = BROKER_HOST.encode()
 
 READ = [api.key for api in APIS.read if api is not None]
-FEW = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 
 
 def each_version(*api_keys):

@@ -138,7 +138,7 @@ def test_endpoints_at_the_end_of_a_large_response_are_taken_out(response, thrott
         assert is_without_endpoints(passed, replace(response, throttle_time=milliseconds(throttle_ms)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.sampled_from(LARGE),
     st.lists(st.integers(1, 300) | st.integers(1, MIB), max_size=8),

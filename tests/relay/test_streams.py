@@ -35,7 +35,7 @@ def pass_on(relay: Relay, parts: list[bytes]) -> tuple[bytes, int]:
 
 
 @pytest.mark.parametrize("version", [4, 7, 11, 12, 15, 16, 18])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     sizes=st.lists(st.integers(0, 300 * KIB), min_size=1, max_size=5),
     cuts=st.lists(st.integers(1, 500 * KIB), max_size=12),

@@ -257,7 +257,7 @@ SIZES = st.sampled_from((100, 5000, MIB - 4, MIB + 1, 2 * MIB))
 CLIENT_IDS = st.sampled_from(("one", "other", None))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_traffic_adds_up(data):
     counted = Counted({EVERYONE: {"producer_byte_rate": 10 * MIB}} if data.draw(st.booleans()) else None)

@@ -28,7 +28,7 @@ from tests.support.messages.kio_messages import (
 from tests.support.messages.random_messages import messages
 from tests.support.messages.reading import read_request, read_response
 
-FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 every_version = pytest.mark.parametrize("version", versions(PRODUCE))
 MESSAGE = "not now: ß"
 

@@ -47,7 +47,7 @@ from tests.support.messages.random_messages import messages
 
 EACH = [(key, version) for key in TOPIC_APIS for version in versions(key)]
 each_version = pytest.mark.parametrize(("api_key", "version"), EACH, ids=[f"{key}v{v}" for key, v in EACH])
-FEW = settings(max_examples=15, deadline=None)
+FEW = settings(max_examples=15)
 TOPICS = {CREATE: "topics", DELETE: "responses", GROW: "results"}
 
 
