@@ -156,6 +156,12 @@ class QuotaEngine:
         _count(verdict, throttled_until, now, api_key, usage)
         return verdict
 
+    def give_back(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
+        """Take back what admit() has charged for a Produce request that is not forwarded after all."""
+        if not self._exemptions.exempt(who):
+            for quota in self._quotas_of(request.api_key):
+                quota.give_back_request(request, items, who, now)
+
     def review(self, debt: Debt, now: float) -> float:
         """Return when a debt is paid under the limits in force; at most `now` if nothing is owed."""
         return now if self._exemptions.exempt(debt.who) else debt.review(now)

@@ -101,6 +101,12 @@ class Quota:
         """Charge a request that has been read, before it is forwarded."""
         return ALLOW
 
+    def give_back_request(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
+        """Take back what admit() has charged for a Produce request that is not forwarded after all.
+
+        `items`: all that have been charged.
+        """
+
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         """Charge a response of the broker, before it is forwarded."""
         return ALLOW

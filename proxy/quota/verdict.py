@@ -9,13 +9,15 @@ from proxy.quota.measure.bucket import Bucket
 class Verdict:
     """A wait. Immutable."""
 
-    __slots__ = ("bucket", "closes", "throttle_seconds")
+    __slots__ = ("ahead", "ahead_seconds", "bucket", "closes", "throttle_seconds")
 
     def __init__(
         self,
         throttle_seconds: float = 0.0,
         bucket: Bucket | None = None,
         closes: bool = False,
+        ahead_seconds: float = 0.0,
+        ahead: Bucket | None = None,
     ) -> None:
         self.throttle_seconds: Final = throttle_seconds
         """How long the client waits, from the `now` of the call."""
@@ -23,6 +25,13 @@ class Verdict:
         """The bucket that the verdict comes from: of several, the one with the longest wait."""
         self.closes: Final = closes
         """Of a new connection: whether it is closed after the wait, and not served."""
+
+        self.ahead_seconds: Final = ahead_seconds
+        """The first part of the wait, for a debt that was there before: a Produce request is forwarded after
+        it.
+        """
+        self.ahead: Final = bucket if ahead is None else ahead
+        """The bucket of that debt."""
 
 
 ALLOW: Final = Verdict()
@@ -40,8 +49,11 @@ def combine(first: Verdict, second: Verdict) -> Verdict:
     if first is ALLOW:
         return second
     longest = first if first.throttle_seconds > second.throttle_seconds else second
+    ahead = first if first.ahead_seconds > second.ahead_seconds else second
     return Verdict(
         longest.throttle_seconds,
         longest.bucket,
         first.closes or second.closes,
+        ahead.ahead_seconds,
+        ahead.ahead,
     )

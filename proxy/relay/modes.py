@@ -23,6 +23,8 @@ COLLECTING: Final = 5
 
 AWAITING_PORTS: Final = 6
 """Responses: a response names brokers for which the shell has no ports yet; nothing behind it is read."""
+PRODUCE_WAITING: Final = 7
+"""Requests: a Produce request, or the rest of it, waits for a debt; nothing behind it is read."""
 
 NAMES: Final = (
     "reading",
@@ -32,6 +34,7 @@ NAMES: Final = (
     "closing",
     "collecting",
     "awaiting_ports",
+    "produce_waiting",
 )
 
 Transitions = dict[tuple[int, int], str]
@@ -44,6 +47,10 @@ REQUEST_TRANSITIONS: Final[Transitions] = {
     (CUTTING_THROUGH, READING): "the request's last byte",
     (READING, FETCH_WAITING): "quotas have no bytes for a fetch, or omit every partition of it",
     (FETCH_WAITING, READING): "the fetch is forwarded or answered",
+    (READING, PRODUCE_WAITING): "a connection that is new to a debt sends a Produce request",
+    (PRODUCE_WAITING, READING): "the debt that was there before is paid",
+    (CUTTING_THROUGH, PRODUCE_WAITING): "the same, for a partition in a large request",
+    (PRODUCE_WAITING, CUTTING_THROUGH): "the debt that was there before is paid",
     (READING, CLOSING): "a quota rejects a Produce request with acks=0",
 }
 RESPONSE_TRANSITIONS: Final[Transitions] = {

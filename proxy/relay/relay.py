@@ -106,6 +106,13 @@ class Relay:
         return not self._in_flight.empty or self._requests.waiting
 
     @property
+    def waits_for_debt(self) -> bool:
+        """Whether a Produce request waits that is dropped if its client hangs up. The client is not read from
+        meanwhile, so the shell has to look for that before it calls handle_timer().
+        """
+        return self._requests.waits_for_debt
+
+    @property
     def idle(self) -> bool:
         """Whether no response is due, and no part of a request is there."""
         return self._in_flight.empty and not self._requests.unfinished and not self._requests.waiting

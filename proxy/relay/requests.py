@@ -6,6 +6,7 @@ from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
+from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
@@ -13,7 +14,7 @@ from proxy.relay.exchange import Client, Exchange, local_exchange, new_client
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES, FrameBuffer
-from proxy.relay.inflight import InFlight
+from proxy.relay.inflight import PAID_SECONDS, InFlight
 from proxy.relay.intercepted import Intercepted, max_request_bytes
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.modes import (
@@ -21,6 +22,7 @@ from proxy.relay.modes import (
     CLOSING,
     CUTTING_THROUGH,
     FETCH_WAITING,
+    PRODUCE_WAITING,
     READING,
     REQUEST_TRANSITIONS,
     change,
@@ -30,6 +32,7 @@ from proxy.relay.produce_gate import ProduceGate
 from proxy.relay.produced_records import ProducedRecords
 from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import reject_version
+from proxy.relay.waiting_produce import WaitingProduce
 from proxy.wire.api_keys import FETCH, METADATA, PRODUCE, SHARE_FETCH
 from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.cursor import HEAD, Cursor
@@ -105,6 +108,8 @@ class Requests:
         self._protected: Final = protected
         self._produce_gate: Final = ProduceGate(engine, in_flight, names, protected)
         self._fetch_gate: Final = FetchGate(engine, in_flight, names, between_brokers, session_mask)
+        self._waiting: WaitingProduce | None = None
+        """The request that waits, while the mode is PRODUCE_WAITING."""
         self.first_request_seen = False
         """Whether a request has been read."""
         self.sends_unanswered = False
@@ -120,17 +125,26 @@ class Requests:
             and not in_flight.awaiting_response
             and not in_flight.full
             and mode != FETCH_WAITING
+            and mode != PRODUCE_WAITING
         )
         return may or mode in (BUFFERING, CUTTING_THROUGH)
 
     @property
     def waiting(self) -> bool:
-        """Whether a fetch has been read that is neither answered nor forwarded."""
-        return self._mode == FETCH_WAITING
+        """Whether a request has been read that is neither answered nor forwarded."""
+        return self._mode in (FETCH_WAITING, PRODUCE_WAITING)
+
+    @property
+    def waits_for_debt(self) -> bool:
+        """Whether a Produce request waits that is dropped if its client hangs up."""
+        return self._waiting is not None and self._waiting.droppable
 
     @property
     def wake_at(self) -> float:
         """When wake() is due; 0.0 for never."""
+        waiting = self._waiting
+        if waiting is not None:
+            return waiting.wake_at
         return self._fetch_gate.wake_at if self._mode == FETCH_WAITING else 0.0
 
     @property
@@ -353,7 +367,10 @@ class Requests:
         exchange = Exchange(header.correlation_id, client, api_key=header.api_key, api=api, request=view)
         if rejectable and frame.complete and self._reject(frame, exchange, view, body_at, now):
             return
-        self._admit(exchange, view, now)
+        verdict = self._admit(exchange, view, now)
+        if verdict.ahead_seconds > 0.0:
+            self._wait(WaitingProduce(frame, exchange, reader, view, verdict, now))
+            return
         fetches = header.api_key == FETCH or header.api_key == SHARE_FETCH
         if fetches and self._is_stopped(frame, exchange, view, now):
             return
@@ -416,7 +433,15 @@ class Requests:
         self._forward(frame, exchange, reader, view, now)
 
     def wake(self, now: float) -> None:
-        """Ask the quotas again for the fetch that waits."""
+        """Ask the quotas again for the request that waits."""
+        waiting = self._waiting
+        if waiting is not None:
+            until = self._engine.review(waiting.debt, now)
+            if until > now + PAID_SECONDS:
+                waiting.look(until, now)
+            else:
+                self._end_wait(waiting, now)
+            return
         fetch = self._fetch_gate.wake(now)
         if not self._fetch_gate.waiting:
             self._change(READING)
@@ -431,12 +456,28 @@ class Requests:
             if fetch is not None:
                 self._forward_read(fetch.frame, fetch.exchange, self._reader, fetch.view, now)
 
-    def _admit(self, exchange: Exchange, view: RequestView, now: float) -> None:
+    def _admit(self, exchange: Exchange, view: RequestView, now: float) -> Verdict:
         self._names.fill(view.items)
         verdict = self._engine.admit(view, exchange.client, now)
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = max(exchange.throttled_until, now + verdict.throttle_seconds)
             self._in_flight.throttle(verdict, exchange.client, now)
+        return verdict
+
+    def _wait(self, waiting: WaitingProduce) -> None:
+        self._change(PRODUCE_WAITING)
+        self._waiting = waiting
+
+    def _end_wait(self, waiting: WaitingProduce, now: float) -> None:
+        """Forward the request that has waited, or the rest of it."""
+        self._waiting = None
+        cut = waiting.cut
+        if cut is not None:
+            self._change(CUTTING_THROUGH)
+            self._forward_part(cut, waiting.frame.complete, now)
+        else:
+            self._change(READING)
+            self._forward_read(waiting.frame, waiting.exchange, waiting.reader, waiting.view, now)
 
     def _forward(
         self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float
@@ -476,20 +517,27 @@ class Requests:
                     raise
             if view.names_protected:
                 raise RelayError(PRODUCE_REJECTED, PROTECTED)
+        if view is not None and view.items:
+            exchange = cut.exchange
+            verdict = self._charge_items(exchange, view, now)
+            self._usage.count_items(cut, view)
+            if verdict.ahead_seconds > 0.0:
+                self._wait(WaitingProduce(part, exchange, cut.reader, view, verdict, now, cut))
+                return
+        self._forward_part(cut, part.complete, now)
+
+    def _forward_part(self, cut: CutThrough, complete: bool, now: float) -> None:
+        """Forward what may leave of a request that is cut through; `complete`: its last part is there."""
         self._output.send_to_broker(cut.take())
-        if view is not None:
-            if cut.waiting > CUT_THROUGH_BYTES:
-                raise Malformed(f"a field of the request is longer than {CUT_THROUGH_BYTES} bytes")
-            if view.items:
-                self._charge_items(cut.exchange, view, now)
-                self._usage.count_items(cut, view)
-        if part.complete:
+        if cut.view is not None and cut.waiting > CUT_THROUGH_BYTES:
+            raise Malformed(f"a field of the request is longer than {CUT_THROUGH_BYTES} bytes")
+        if complete:
             cut.exchange.sent_at = now
             self._usage.end(cut)
             self._cut = None
             self._change(READING)
 
-    def _charge_items(self, exchange: Exchange, view: RequestView, now: float) -> None:
+    def _charge_items(self, exchange: Exchange, view: RequestView, now: float) -> Verdict:
         """Charge items of a large request that have come after it was admitted."""
         self._names.fill(view.items)
         until = exchange.throttled_until
@@ -497,10 +545,15 @@ class Requests:
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = max(until, now + verdict.throttle_seconds)
             self._in_flight.throttle(verdict, exchange.client, now)
+        return verdict
 
     def end(self) -> None:
         """The connection is over."""
         self._fetch_gate.end()
+        waiting = self._waiting
+        if waiting is not None and waiting.cut is None:
+            view = waiting.view
+            self._engine.give_back(view, view.items, waiting.exchange.client, waiting.looked_at)
         self._traffic.release(self._client.traffic)
         if self._cut is not None:
             self._usage.end(self._cut)

@@ -15,6 +15,7 @@ TESTED_BY: Final[Mapping[str, str]] = {
     # Parts of one command or one exchange, tested as a whole.
     "proxy/quota/cluster_view.py": "tests/unit/proxy/upstream/test_refresh.py",
     "proxy/quota/kinds/replication/state.py": "tests/unit/proxy/quota/kinds/replication/test_kind.py",
+    "proxy/relay/waiting_produce.py": "tests/relay/test_waiting_produce.py",
     "proxy/relay/fetch/session.py": "tests/property/test_fetch_sessions.py",
     "proxy/relay/fetch/sessions.py": "tests/relay/test_fetch_sessions.py",
     "proxy/relay/intercepted.py": "tests/unit/proxy/relay/test_requests.py",

@@ -96,6 +96,10 @@ class BrokerBytesIn(Quota):
         self._record(items, now)
         return ALLOW
 
+    def give_back_request(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
+        for item in items:
+            self._take_back(item, now)
+
     def _record(self, items: list[Item], now: float) -> None:
         for item in items:
             if item.size > 0:
@@ -120,6 +124,9 @@ class BrokerBytesIn(Quota):
     def _give_back(self, item: Item, error_code: int, now: float) -> None:
         self.error_bytes += item.size
         self._count_error(item, error_code)
+        self._take_back(item, now)
+
+    def _take_back(self, item: Item, now: float) -> None:
         self._total.record_average(-item.size, now)
         bucket = self._topics.get(item.topic)
         if bucket is not None:

@@ -22,7 +22,7 @@ from proxy.quota.measure.buckets import Buckets
 from proxy.quota.quota import LONG, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
-from proxy.wire.views import WITHHELD, RequestView, ResponseView
+from proxy.wire.views import WITHHELD, Item, RequestView, ResponseView
 
 API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
 
@@ -59,6 +59,11 @@ class ClientBytes(Quota):
         if bucket is not None:
             grant.add(bucket)
 
+    def give_back_request(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
+        bucket = self._produced.find(who, now)
+        if bucket is not None:
+            bucket.give_back(float(request.size), now, who)
+
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE or request.replica_id >= 0:
             return ALLOW
@@ -83,7 +88,7 @@ class ClientBytes(Quota):
 
 def _use(bucket: Bucket, size: int, who: Identity, now: float) -> Verdict:
     seconds = bucket.record(size, now, who)
-    return ALLOW if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
+    return ALLOW if seconds <= 0.0 else Verdict(seconds, bucket=bucket, ahead_seconds=bucket.ahead_seconds)
 
 
 KIND: Final = QuotaKind(

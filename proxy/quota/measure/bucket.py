@@ -5,7 +5,7 @@ from typing import Final, final
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import ENFORCE, KAFKA_WINDOW, OBSERVE, UNLIMITED, RateWindow
 from proxy.quota.limits.limits import Limits
-from proxy.quota.measure.fair_share import FairShare
+from proxy.quota.measure.fair_share import Debtors, FairShare
 from proxy.quota.measure.fetch_queue import FetchQueue
 from proxy.quota.measure.rates import EwmaRate, SampledRate, TokenBucket
 
@@ -172,6 +172,12 @@ class Bucket:
         self.tokens: TokenBucket | None = None
         self._fair_share: FairShare | None = None
         """Divides the debt among connections; None if there is no debt, or it is not divided."""
+        self._debtors: Debtors | None = None
+        """The same without tokens."""
+        self.ahead_seconds = 0.0
+        """After record() has returned a wait: how much of it is for what was owed before, by others of the
+        same user, if the connection is new to the debt. A request is forwarded when that is paid.
+        """
         self.observed = rule.observed
         """Whether waits are only counted."""
         self._owed_until = 0.0
@@ -241,8 +247,11 @@ class Bucket:
         self.sampled.record(value, now)
         rule = self._rule
         tokens = self.tokens
+        self.ahead_seconds = 0.0
         if tokens is None:
             seconds = self._owed(self.sampled.throttle_seconds(self.limit, now), value, now)
+            if who is not None and not rule.observed:
+                self._note_debtor(who, seconds, value)
         else:
             tokens.record(value, now)
             seconds = tokens.throttle_seconds(self.limit, now)
@@ -284,7 +293,33 @@ class Bucket:
         if fair_share is None:
             fair_share = FairShare(now)
             self._fair_share = fair_share
-        return fair_share.owe(who, tokens, self.limit, now)
+        seconds = fair_share.owe(who, tokens, self.limit, now)
+        self.ahead_seconds = fair_share.ahead_seconds
+        return seconds
+
+    def _note_debtor(self, who: Identity, seconds: float, value: float) -> None:
+        if seconds <= 0.0:
+            self._debtors = None
+            return
+        debtors = self._debtors
+        if debtors is None:
+            debtors = Debtors()
+            self._debtors = debtors
+        if debtors.new(who):
+            self.ahead_seconds = max(seconds - value / self.limit, 0.0)
+
+    def give_back(self, value: float, now: float, who: Identity | None = None) -> None:
+        """Take a use back that has not happened; `who` as for record()."""
+        self.sampled.record(-value, now)
+        tokens = self.tokens
+        if tokens is None:
+            if self._owed_until > now:
+                self._owed_until -= value / self.limit
+            return
+        tokens.record(-value, now)
+        fair_share = self._fair_share
+        if fair_share is not None and who is not None:
+            fair_share.give_back(who, value, self.limit, now)
 
     def _owed(self, seconds: float, value: float, now: float) -> float:
         """The wait without tokens: `seconds` by Kafka's rate, or until the end of an earlier wait.

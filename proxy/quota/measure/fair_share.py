@@ -21,8 +21,9 @@ class FairShare:
     16 KiB. Here a connection waits until its own debt is paid, while all debtors get equal parts of the
     refill. With requests of equal size the result is the same as Kafka's.
 
-    A connection that is new to a debt waits for all of it, as in Kafka: otherwise a client would gain by
-    reconnecting, and the debt of closed connections would be lost.
+    A connection that is new to a debt waits for all that its user owes: otherwise a client would gain by
+    reconnecting, and the debt of closed connections would be lost. Debts of other users only take their parts
+    of the refill, so that no user pays for another.
 
     Amounts are tokens. `_paid` is the virtual time of processor sharing: the tokens that each debtor has got
     since there last was none. A debt is stored as the `_paid` at which it ends, so paying all is one
@@ -36,6 +37,12 @@ class FairShare:
         """One for each debtor, ascending."""
         self._end_of: Final[dict[Identity, float]] = {}
         """Of the debtors, and of some whose debt is paid."""
+        self._latest: Final[dict[str, float]] = {}
+        """The latest end of each user's debts, also of some that are paid."""
+        self.ahead_seconds = 0.0
+        """After owe(): the part of the wait for what the user owed before, if the connection is new to the
+        debt; else 0.0.
+        """
 
     def pay(self, rate: float, now: float) -> None:
         """Divide what has refilled since the last call, at `rate` per second, among the debtors."""
@@ -60,22 +67,72 @@ class FairShare:
         ends = self._ends
         end = self._paid
         before = self._end_of.get(who)
+        latest = self._latest.get(who.principal, end)
         if before is not None and before > end:
             del ends[bisect_left(ends, before)]
             end = before
+        self.ahead_seconds = self._seconds_until(latest, rate) if before is None else 0.0
         end += tokens
         insort(ends, end)
         self._end_of[who] = end
+        self._latest[who.principal] = max(latest, end)
         if len(self._end_of) > _REMEMBERED_AT_LEAST + 2 * len(ends):
             self._forget_paid()
-        if before is None:
-            owed = sum(ends)
+        return self._seconds_until(end if before is not None else max(latest, end), rate)
+
+    def give_back(self, who: Identity, tokens: float, rate: float, now: float) -> None:
+        """Take tokens off the debt of a connection: what they were used for has not happened."""
+        self.pay(rate, now)
+        before = self._end_of.get(who)
+        if before is None or before <= self._paid:
+            return
+        del self._ends[bisect_left(self._ends, before)]
+        end = before - tokens
+        if end > self._paid:
+            insort(self._ends, end)
+            self._end_of[who] = end
         else:
-            smaller = bisect_left(ends, end)
-            owed = sum(ends[:smaller]) + end * (len(ends) - smaller)
+            del self._end_of[who]
+        if before >= self._latest.get(who.principal, before):
+            same = [end for other, end in self._end_of.items() if other.principal == who.principal]
+            self._latest[who.principal] = max(same, default=self._paid)
+
+    def _seconds_until(self, end: float, rate: float) -> float:
+        """How long it takes until a debt with this end is paid."""
+        if end <= self._paid:
+            return 0.0
+        ends = self._ends
+        smaller = bisect_left(ends, end)
+        owed = sum(ends[:smaller]) + end * (len(ends) - smaller)
         return (owed - self._paid * len(ends)) / rate
 
     def _forget_paid(self) -> None:
         paid = [who for who, end in self._end_of.items() if end <= self._paid]
         for who in paid:
             del self._end_of[who]
+        users = [user for user, latest in self._latest.items() if latest <= self._paid]
+        for user in users:
+            del self._latest[user]
+
+
+@final
+class Debtors:
+    """The connections that have used a bucket without tokens since it has been over its limit.
+
+    Kafka's rate has no debt to divide: each connection waits until the whole bucket is within its limit.
+    """
+
+    def __init__(self) -> None:
+        self._connections: Final[set[Identity]] = set()
+        self._users: Final[set[str]] = set()
+
+    def new(self, who: Identity) -> bool:
+        """Note a use; returns whether the connection is new, and another of its user is not."""
+        if who in self._connections:
+            return False
+        known = who.principal in self._users
+        if len(self._connections) >= _REMEMBERED_AT_LEAST:
+            self._connections.clear()
+        self._connections.add(who)
+        self._users.add(who.principal)
+        return known

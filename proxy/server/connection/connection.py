@@ -27,6 +27,7 @@ from proxy.server.connection.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BU
 from proxy.server.connection.direct import Direct, direct
 from proxy.server.connection.drain import GENTLE_SECONDS, SLOW_SECONDS, Drain
 from proxy.server.connection.events import BrokerEvents
+from proxy.server.connection.hang_up import hung_up
 from proxy.server.connection.host import ConnectionHost
 from proxy.server.connection.pauses import (
     BROKER_FULL,
@@ -405,6 +406,9 @@ class Connection(BrokerEvents):
         self._due = 0.0
         relay = self._relay
         if relay is None or self._over:
+            return
+        if relay.waits_for_debt and self._client is not None and hung_up(self._client):
+            self.give_up(CLIENT_CLOSED, "the client closed")
             return
         try:
             # The loop's clock may be a little early for its own timers.

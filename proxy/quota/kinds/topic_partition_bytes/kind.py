@@ -139,20 +139,32 @@ class TopicPartitionBytes(Quota):
             return ALLOW
         return self._consume(request.api_key, items, who, now)
 
+    def give_back_request(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
+        for item in items:
+            if item.size == 0 or not item.topic:
+                continue
+            limited = self._produced.find(item.topic, item.partition, now)
+            if limited is not None:
+                limited.bucket.give_back(item.size, now, who)
+            bucket = self._produced_by_source.find(item, who, now)
+            if bucket is not None:
+                bucket.give_back(item.size, now, who)
+
     def _produce(self, items: list[Item], who: Identity, now: float) -> Verdict:
-        longest = 0.0
-        worst: Bucket | None = None
+        verdict = ALLOW
         for item in items:
             if item.size == 0 or not item.topic:
                 continue
             limited = self._produced.find(item.topic, item.partition, now)
             if limited is None:
                 continue
-            seconds = limited.bucket.record(item.size, now, who)
-            if seconds > longest and (limited.action == THROTTLE or limited.bucket.observed):
-                longest = seconds
-                worst = limited.bucket
-        return ALLOW if worst is None else Verdict(longest, bucket=worst)
+            bucket = limited.bucket
+            seconds = bucket.record(item.size, now, who)
+            if seconds > 0.0 and (limited.action == THROTTLE or bucket.observed):
+                verdict = combine(
+                    verdict, Verdict(seconds, bucket=bucket, ahead_seconds=bucket.ahead_seconds)
+                )
+        return verdict
 
     def _consume(self, api_key: int, items: list[Item], who: Identity, now: float) -> Verdict:
         longest = 0.0
@@ -264,17 +276,15 @@ def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: floa
     """Charge the limits of the source; the longest wait counts."""
     if not sourced.any:
         return ALLOW
-    longest = 0.0
-    worst: Bucket | None = None
+    verdict = ALLOW
     for item in items:
         bucket = sourced.find(item, who, now) if item.size > 0 and item.topic else None
         if bucket is None:
             continue
         seconds = bucket.record(item.size, now, who)
-        if seconds > longest:
-            longest = seconds
-            worst = bucket
-    return ALLOW if worst is None else Verdict(longest, bucket=worst)
+        if seconds > 0.0:
+            verdict = combine(verdict, Verdict(seconds, bucket=bucket, ahead_seconds=bucket.ahead_seconds))
+    return verdict
 
 
 def _omit(bucket: Bucket, size: int, who: Identity, now: float) -> None:

@@ -1,0 +1,71 @@
+"""The first Produce request of a connection waits until what its user owes is paid."""
+
+from proxy.quota.limits.enforcement import OBSERVE
+from proxy.quota.limits.limits import Limits
+from proxy.relay.traffic import Traffic
+from tests.support.messages.exchanges import produce, produced
+from tests.support.messages.kio_messages import Ports
+from tests.support.stories.enforcement import enforcement
+from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine
+
+LIMITED = {EVERYONE: {"producer_byte_rate": 1000.0}}
+
+
+def relays(*, principals=("ANONYMOUS", "ANONYMOUS"), **settings):
+    """The drivers of connections under the same quotas, and the quotas."""
+    limits = engine(LIMITED, max_throttle_seconds=100.0, **settings)
+    return limits, [drive(limits, Ports(), Traffic(), principal=principal) for principal in principals]
+
+
+def test_a_new_connection_waits_for_the_debt_of_others_of_its_user():
+    _, (first, second) = relays()
+    Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000)).muted(5)
+    story = Playbook(second).client(produce(1, size=2000)).to_broker().busy()
+    story.at(4.9).to_broker().at(5.01).to_broker(produce(1, size=2000))
+    story.broker(produced(1)).at(6.9).muted(7)
+
+
+def test_a_connection_that_has_paid_its_part_goes_on():
+    _, (first, second) = relays()
+    one = Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
+    one.broker(produced(1)).at(5).client(produce(2, size=200)).to_broker(produce(2, size=200))
+    Playbook(second).at(5).client(produce(1, size=200)).to_broker()
+
+
+def test_a_request_whose_client_hangs_up_is_not_forwarded_and_costs_nothing():
+    _, (first, second) = relays()
+    one = Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
+    story = Playbook(second).client(produce(1, size=50_000)).to_broker()
+    assert second.relay.waits_for_debt
+    second.relay.end()
+    story.to_broker()
+    one.broker(produced(1)).at(5).unmuted()
+
+
+def test_a_limit_that_is_removed_frees_the_request():
+    limits, (first, second) = relays()
+    Playbook(first).client(produce(1, size=600_000)).to_broker(produce(1, size=600_000))
+    story = Playbook(second).client(produce(1)).to_broker().at(1).to_broker()
+    limits.configure(Limits({}, settings=enforcement()), START + 1.5)
+    story.at(2).to_broker(produce(1))
+
+
+def test_a_shutdown_does_not_forward_it():
+    _, (first, second) = relays()
+    Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
+    Playbook(second).client(produce(1)).to_broker().drain().to_broker()
+    assert second.relay.awaited is None
+
+
+def test_observed_quotas_delay_nothing():
+    _, (first, second) = relays(mode=OBSERVE)
+    Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
+    Playbook(second).client(produce(1)).to_broker(produce(1))
+
+
+def test_without_responses_it_waits_as_well():
+    _, (first, second) = relays()
+    Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
+    story = Playbook(second).client(produce(1, acks=0) + produce(2, acks=0)).to_broker()
+    assert not second.relay.waits_for_debt, "its client may hang up before that"
+    story.at(5.01).to_broker(produce(1, acks=0))
