@@ -25,6 +25,8 @@ AWAITING_PORTS: Final = 6
 """Responses: a response names brokers for which the shell has no ports yet; nothing behind it is read."""
 PRODUCE_WAITING: Final = 7
 """Requests: a Produce request, or the rest of it, waits for a debt; nothing behind it is read."""
+MEMORY_WAITING: Final = 8
+"""Requests: a very large request waits for memory to be buffered in; nothing more is read."""
 
 NAMES: Final = (
     "reading",
@@ -35,6 +37,7 @@ NAMES: Final = (
     "collecting",
     "awaiting_ports",
     "produce_waiting",
+    "memory_waiting",
 )
 
 Transitions = dict[tuple[int, int], str]
@@ -43,6 +46,8 @@ Transitions = dict[tuple[int, int], str]
 REQUEST_TRANSITIONS: Final[Transitions] = {
     (READING, BUFFERING): "part of a large request that a quota may change, or that the proxy answers",
     (BUFFERING, READING): "the request is whole",
+    (READING, MEMORY_WAITING): "there is no memory to buffer a request over 16 MiB",
+    (MEMORY_WAITING, READING): "it is time to ask again",
     (READING, CUTTING_THROUGH): "part of any other large request",
     (CUTTING_THROUGH, READING): "the request's last byte",
     (READING, FETCH_WAITING): "quotas have no bytes for a fetch, or omit every partition of it",

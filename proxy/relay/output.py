@@ -21,6 +21,7 @@ class RelayOutput:
     __slots__ = (
         "broker_responses",
         "client_muted",
+        "holds_memory",
         "intercepted",
         "names_wanted",
         "next_timer",
@@ -48,6 +49,10 @@ class RelayOutput:
         """Whether TopicNames.wanted has ids that the shell has to ask the cluster for."""
         self.client_muted = False
         """Whether nothing may be read from the client; a request that is partly there is still read on."""
+        self.holds_memory = False
+        """Whether bytes for the broker are in memory that connections share: the shell calls
+        Relay.broker_took_all() when none of them waits to be sent.
+        """
         self.responses_delayed = False
         """Whether no response may leave for the client now: the broker's had better stay in its socket."""
         self.next_timer = 0.0

@@ -16,6 +16,7 @@ from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERR
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.inflight import InFlight
+from proxy.relay.large_frames import LargeFrames
 from proxy.relay.login.authentication import Authentication, Login
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests import Requests
@@ -55,6 +56,7 @@ class Relay:
         apis: ApiTable = WITHOUT_INTERCEPTED,
         protected: ProtectedTopics | None = None,
         session_mask: int = SESSION_MASK,
+        large_frames: LargeFrames | None = None,
     ) -> None:
         """`intercepted_api_keys`: the APIs that the proxy answers; see RelayOutput.intercepted.
 
@@ -63,7 +65,8 @@ class Relay:
         `login`: how clients are named by their logins; None if they are not. `apis`: the APIs
         that are read, and those that limit what ApiVersions offers. `protected`: topics that the client
         may not write; None for none. `session_mask`: by what a client's ids of fetch sessions differ from
-        the broker's, if quotas omit partitions; a consumer must not know it.
+        the broker's, if quotas omit partitions; a consumer must not know it. `large_frames`: the memory that
+        connections share; None for some of its own.
         """
         names = TopicNames() if topic_names is None else topic_names
         self._names: Final = names
@@ -89,6 +92,7 @@ class Relay:
             authentication=authentication,
             protected=protected,
             session_mask=session_mask,
+            large_frames=large_frames,
         )
         self._responses: Final = Responses(
             engine,
@@ -192,6 +196,10 @@ class Relay:
     def broker_reached(self, now: float) -> None:
         """The broker is connected: only now the requests so far are on their way."""
         self._responses.broker_reached(now)
+
+    def broker_took_all(self) -> None:
+        """No bytes for the broker wait to be sent any longer."""
+        self._requests.give_memory_back()
 
     # Requests that the proxy answers
 
@@ -310,7 +318,8 @@ class Relay:
         delayed_until = in_flight.delayed_until
         output.responses_delayed = delayed_until > 0.0
         due = _earlier(in_flight.muted_until, delayed_until)
-        output.next_timer = _earlier(due, requests.wake_at) if requests.waiting else due
+        wake_at = requests.wake_at
+        output.next_timer = due if wake_at == 0.0 else _earlier(due, wake_at)
         return output
 
 

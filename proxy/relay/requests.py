@@ -7,7 +7,7 @@ from mypy_extensions import i64 as native
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.verdict import Verdict
-from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
+from proxy.relay.close_reasons import PRODUCE_REJECTED, SLOW_REQUEST, RelayError
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.exchange import Client, Exchange, local_exchange, new_client
@@ -16,12 +16,14 @@ from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES, FrameBuffer
 from proxy.relay.inflight import PAID_SECONDS, InFlight
 from proxy.relay.intercepted import Intercepted, max_request_bytes
+from proxy.relay.large_frames import LargeFrame, LargeFrames
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.modes import (
     BUFFERING,
     CLOSING,
     CUTTING_THROUGH,
     FETCH_WAITING,
+    MEMORY_WAITING,
     PRODUCE_WAITING,
     READING,
     REQUEST_TRANSITIONS,
@@ -57,6 +59,11 @@ with acks=0 may still send 32,000 requests a second.
 UNSUPPORTED_WEIGHT: Final = 8
 """A request of an unsupported version counts as so many: a client sends one, and then an older version."""
 
+LARGE_FRAME_SECONDS: Final = 30.0
+"""A request for whose memory others wait has to arrive within this time. Clients by default wait no longer
+for a response (request.timeout.ms), and their time begins with the sending.
+"""
+
 PROTECTED: Final = "a large Produce request writes to a topic of the proxy"
 
 
@@ -81,6 +88,7 @@ class Requests:
         authentication: Authentication | None = None,
         protected: ProtectedTopics | None = None,
         session_mask: int = SESSION_MASK,
+        large_frames: LargeFrames | None = None,
     ) -> None:
         self._engine: Final = engine
         self._traffic: Final = traffic
@@ -103,6 +111,12 @@ class Requests:
         self._weight = 1
         """As how many of DONE_AT_ONCE the request counts that is being read."""
         self._buffer: Final = FrameBuffer()
+        self._large: Final = LargeFrame(LargeFrames() if large_frames is None else large_frames)
+        """The memory of the request that is buffered, if it has more than MAX_BUFFERED_FRAME_BYTES."""
+        self._first_part: Frame | None = None
+        """Of the request that waits for memory, while the mode is MEMORY_WAITING."""
+        self._due_at = 0.0
+        """When a request asks for memory again, or has to be whole."""
         self._usage: Final = CutThroughUsage(traffic, inbound=True)
         self._produced: Final = ProducedRecords(traffic)
         self._protected: Final = protected
@@ -126,6 +140,7 @@ class Requests:
             and not in_flight.full
             and mode != FETCH_WAITING
             and mode != PRODUCE_WAITING
+            and mode != MEMORY_WAITING
         )
         return may or mode in (BUFFERING, CUTTING_THROUGH)
 
@@ -142,10 +157,13 @@ class Requests:
     @property
     def wake_at(self) -> float:
         """When wake() is due; 0.0 for never."""
+        mode = self._mode
         waiting = self._waiting
         if waiting is not None:
             return waiting.wake_at
-        return self._fetch_gate.wake_at if self._mode == FETCH_WAITING else 0.0
+        if mode == FETCH_WAITING:
+            return self._fetch_gate.wake_at
+        return self._due_at if mode in (MEMORY_WAITING, BUFFERING) else 0.0
 
     @property
     def awaits_response(self) -> bool:
@@ -186,6 +204,8 @@ class Requests:
         """Read what the client has sent, as far as it may be read."""
         if self._mode == CLOSING and self.may_read:
             raise RelayError(PRODUCE_REJECTED, self._produce_gate.closing)
+        if self._mode == MEMORY_WAITING and now >= self._due_at:
+            self._ask_for_memory_again(now)
         in_flight = self._in_flight
         done = 0
         while self.may_read:
@@ -198,8 +218,7 @@ class Requests:
             elif self._mode == BUFFERING:
                 self._read_buffered(frame, now)
             elif not frame.complete and self._is_buffered(frame):
-                self._change(BUFFERING)
-                self._buffer.add(frame)
+                self._begin_buffering(frame, now)
             else:
                 self._read_request(frame, now)
             if frame.complete and in_flight.count <= due:
@@ -213,11 +232,17 @@ class Requests:
         a quota may take partitions.
         """
         authentication = self._authentication
-        if part.size > MAX_BUFFERED_FRAME_BYTES or (authentication is not None and authentication.raw):
+        if authentication is not None and authentication.raw:
             return False
+        large = part.size > MAX_BUFFERED_FRAME_BYTES
         api_key = Reader(part.pieces, LENGTH_SIZE).i16()
         if api_key == PRODUCE:
-            return self._engine.rejects
+            # Nobody holds shared memory before the login; a broker takes no such request then.
+            return self._engine.rejects and not (
+                large and authentication is not None and not authentication.done
+            )
+        if large:
+            return False
         if api_key == FETCH:
             return self._fetch_gate.reads or self._engine.limits_fetches
         if api_key == SHARE_FETCH:
@@ -225,11 +250,52 @@ class Requests:
         limited = self._engine.intercepts_limited(api_key)
         return (limited or self._is_intercepted(api_key)) and part.size <= max_request_bytes(api_key)
 
+    def _begin_buffering(self, part: Frame, now: float) -> None:
+        self._due_at = 0.0
+        if part.size > MAX_BUFFERED_FRAME_BYTES:
+            if not self._large.reserve(part.size):
+                self._change(MEMORY_WAITING)
+                self._first_part = part
+                self._due_at = now + self._large.retry_seconds
+                return
+            self._due_at = now + LARGE_FRAME_SECONDS
+        self._change(BUFFERING)
+        self._buffer.add(part)
+
+    def _ask_for_memory_again(self, now: float) -> None:
+        """Go on with the request that waits for memory; quotas may have ceased to reject meanwhile."""
+        part = self._first_part
+        assert part is not None, "set in this mode"
+        self._first_part = None
+        self._change(READING)
+        if self._is_buffered(part):
+            self._begin_buffering(part, now)
+        else:
+            self._large.leave()
+            self._read_request(part, now)
+
     def _read_buffered(self, part: Frame, now: float) -> None:
         frame = self._buffer.add(part)
-        if frame is not None:
-            self._change(READING)
-            self._read_request(frame, now)
+        if frame is None:
+            return
+        self._change(READING)
+        self._read_request(frame, now)
+        # One that waits for a debt keeps its memory.
+        if part.size > MAX_BUFFERED_FRAME_BYTES and self._waiting is None:
+            self._forwarded_large()
+
+    def _forwarded_large(self) -> None:
+        """Give memory back as soon as the broker has taken a large request."""
+        self._output.holds_memory = True
+        if not self._output.to_broker:
+            self.give_memory_back()
+
+    def give_memory_back(self) -> None:
+        """No bytes for the broker wait to be sent: keep none of them."""
+        if self._output.holds_memory:
+            self._output.holds_memory = False
+            self._output.to_broker = NOTHING
+            self._large.give_back()
 
     def _read_request(self, frame: Frame, now: float) -> None:
         if self._authentication is not None and self._authentication.takes_bare(frame, self._client):
@@ -433,7 +499,10 @@ class Requests:
         self._forward(frame, exchange, reader, view, now)
 
     def wake(self, now: float) -> None:
-        """Ask the quotas again for the request that waits."""
+        """Ask the quotas again for the request that waits. read() asks again for memory.
+
+        Raises RelayError if a large request has not arrived in time.
+        """
         waiting = self._waiting
         if waiting is not None:
             until = self._engine.review(waiting.debt, now)
@@ -442,11 +511,24 @@ class Requests:
             else:
                 self._end_wait(waiting, now)
             return
+        if self._mode == BUFFERING:
+            self._check_pace(now)
+        if self._mode != FETCH_WAITING:
+            return
         fetch = self._fetch_gate.wake(now)
         if not self._fetch_gate.waiting:
             self._change(READING)
         if fetch is not None:
             self._forward_read(fetch.frame, fetch.exchange, self._reader, fetch.view, now)
+
+    def _check_pace(self, now: float) -> None:
+        if self._large.wanted:
+            raise RelayError(
+                SLOW_REQUEST,
+                f"a request of {self._large.size} bytes has not arrived within {LARGE_FRAME_SECONDS:g} s, "
+                "and other large requests wait for its memory",
+            )
+        self._due_at = now + 1.0
 
     def give_up_waiting(self, now: float) -> None:
         """Answer or forward the fetch that waits, if there is one."""
@@ -478,6 +560,8 @@ class Requests:
         else:
             self._change(READING)
             self._forward_read(waiting.frame, waiting.exchange, waiting.reader, waiting.view, now)
+            if self._large.size > 0:
+                self._forwarded_large()
 
     def _forward(
         self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float
@@ -554,6 +638,8 @@ class Requests:
         if waiting is not None and waiting.cut is None:
             view = waiting.view
             self._engine.give_back(view, view.items, waiting.exchange.client, waiting.looked_at)
+        self._large.leave()
+        self._large.give_back()
         self._traffic.release(self._client.traffic)
         if self._cut is not None:
             self._usage.end(self._cut)

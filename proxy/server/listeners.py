@@ -10,6 +10,7 @@ from proxy.admin.dispatch import AdminApis
 from proxy.config.settings import Settings
 from proxy.quota.engine import QuotaEngines
 from proxy.relay.close_reasons import DRAIN_TIMEOUT
+from proxy.relay.large_frames import LargeFrames
 from proxy.server.connection.drain import DRAIN_POLL_SECONDS
 from proxy.server.descriptors import allow_connections
 from proxy.server.listener.admission import LimitedAdmission
@@ -41,6 +42,7 @@ class Listeners:
     ) -> None:
         """Bind the bootstrap ports. Raises SettingsError and PortInUse."""
         limits = settings.limits
+        large_frames = LargeFrames()
         admission = LimitedAdmission(allow_connections(limits.max_connections), limits.max_connections_per_ip)
 
         def build(place: int, asking: ClientListener | None) -> ClientListener:
@@ -51,6 +53,7 @@ class Listeners:
                 engines=engines,
                 admission=admission,
                 admin=admin,
+                large_frames=large_frames,
                 names_from=None if asking is None or listener.asks else asking.discovery.cluster,
                 feeds_quotas=asking is None,
                 tasks=tasks,

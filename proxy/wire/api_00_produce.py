@@ -12,12 +12,16 @@ from mypy_extensions import mypyc_attr
 from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis import Api
+from proxy.wire.errors import Malformed
 from proxy.wire.producer_batch import BATCH_HEAD_BYTES
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, walk
 
 TOPIC_ID_FROM: Final = 13
+MAX_REJECTABLE: Final = 10_000
+"""Topics, and partitions, of a request from which quotas may reject some. They are read in one go."""
+TOO_MANY: Final = f"the proxy takes {MAX_REJECTABLE} at most while a quota rejects"
 
 
 @final
@@ -30,11 +34,15 @@ class ProduceRequest(Partitioned):
         cast("RequestView", view).acks = reader.i16()
         reader.take(4)  # timeout_ms
         view.cursor.topics_left = reader.count(view.flexible)
+        if view.want_heads and view.cursor.topics_left > MAX_REJECTABLE:
+            raise Malformed(f"a Produce request of {view.cursor.topics_left} topics; {TOO_MANY}")
         return view.want_items or view.protected_topics is not None
 
     def read_partition(self, reader: Reader, view: View) -> int:
         size = reader.bytes_length(view.flexible)
         if view.want_heads:
+            if len(view.items) >= MAX_REJECTABLE:
+                raise Malformed(f"a Produce request of more than {MAX_REJECTABLE} partitions; {TOO_MANY}")
             view.cursor.head = reader.peek(min(size, BATCH_HEAD_BYTES))
         return size
 

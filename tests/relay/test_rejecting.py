@@ -9,7 +9,6 @@ from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RAT
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import PRODUCE_REJECTED
-from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.traffic import Traffic
 from proxy.wire.edit import LENGTH_SIZE
 from tests.support.messages.exchanges import milliseconds, opaque
@@ -207,16 +206,6 @@ def test_a_request_behind_a_large_one_keeps_its_place():
     first, second = request(1, {COLD: [2 * MIB]}), request(2, {COLD: [100]})
     told_story = story(LARGE).client(first[: 2 * MIB]).to_broker()
     told_story.client(first[2 * MIB :] + second).to_broker(first, second)
-
-
-def test_a_request_too_large_to_be_buffered_is_forwarded_and_is_charged():
-    first = request(1, {HOT: [MAX_BUFFERED_FRAME_BYTES], COLD: [100]})
-    told_story = story(LARGE).client(first[: 2 * MIB])
-    assert told_story.relay.take_to_broker()
-    told_story.client(first[2 * MIB :]).unmuted()
-    second = request(2, {HOT: [100]}, sequence=10)
-    told_story.relay.take_to_broker()
-    told_story.client(second).to_broker()
 
 
 def test_other_large_requests_pass_as_they_come():

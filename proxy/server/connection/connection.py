@@ -220,6 +220,7 @@ class Connection(BrokerEvents):
         if self._relay is not None:
             self._relay.broker_reached(self._time())
         self._pause(CONNECTING, False)
+        self._give_memory_back()
 
     def broker_sent(self, data: bytes) -> None:
         relay = self._relay
@@ -245,6 +246,13 @@ class Connection(BrokerEvents):
 
     def broker_full(self, full: bool) -> None:
         self._pause(BROKER_FULL, full)
+        self._give_memory_back()
+
+    def _give_memory_back(self) -> None:
+        """Tell the relay when the broker's socket has taken a large request."""
+        relay = self._relay
+        if relay is not None and relay.output.holds_memory and not self._pauses.has(BROKER_FULL | CONNECTING):
+            relay.broker_took_all()
 
     def broker_lost(self) -> None:
         relay = self._relay
@@ -342,6 +350,7 @@ class Connection(BrokerEvents):
         broker = self._broker.transport
         if broker is not None:
             broker.writelines(pieces)
+            self._give_memory_back()
         elif self._broker.wait_with(pieces):
             self._pause(CONNECTING, True)
             self._host.start_connecting(self, cast("asyncio.Protocol", self._broker))

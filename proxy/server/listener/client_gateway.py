@@ -11,6 +11,7 @@ from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.usage import UsageLedger
+from proxy.relay.large_frames import LargeFrames
 from proxy.relay.traffic import Traffic
 from proxy.server.listener.admission import Admission
 from proxy.server.listener.client_identification import login_of
@@ -44,6 +45,7 @@ def client_listener(
     engines: QuotaEngines,
     admission: Admission,
     admin: AdminApis,
+    large_frames: LargeFrames,
     names_from: ClusterRefresh | None,
     feeds_quotas: bool,
     tasks: Tasks,
@@ -93,6 +95,7 @@ def client_listener(
             topic_names=topic_names,
             login=login_of(listener),
             protected=admin.protected,
+            large_frames=large_frames,
         ),
         local_responses=LocalResponses(
             admin=admin, cluster=cluster, counts=counts, known_to_brokers=listener.known_to_brokers

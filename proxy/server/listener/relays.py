@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from proxy.quota.engine import QuotaEngines
 from proxy.quota.networks import one_spelling
 from proxy.quota.verdict import ALLOW, Verdict
+from proxy.relay.large_frames import LargeFrames
 from proxy.relay.login.authentication import Login
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
@@ -43,8 +44,10 @@ class ClientRelays:
         topic_names: TopicNames,
         login: Login | None,
         protected: ProtectedTopics,
+        large_frames: LargeFrames,
     ) -> None:
         self._engines: Final = engines
+        self._large_frames: Final = large_frames
         self._protected: Final = protected
         self._addresses: Final = addresses
         self._traffic: Final = traffic
@@ -75,6 +78,7 @@ class ClientRelays:
             apis=self._apis,
             protected=self._protected,
             session_mask=secrets.randbits(31),
+            large_frames=self._large_frames,
         )
 
 

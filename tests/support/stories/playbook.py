@@ -21,6 +21,7 @@ from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.exchange import Exchange
 from proxy.relay.intercepted import Intercepted
+from proxy.relay.large_frames import LargeFrames
 from proxy.relay.output import RelayOutput
 from proxy.relay.relay import NO_INTERCEPTED_APIS, Relay
 from proxy.relay.traffic import Traffic
@@ -59,6 +60,7 @@ def new_relay(
     resources: Resources = NO_RESOURCES,
     topic_names: TopicNames | None = None,
     protected: ProtectedTopics | None = None,
+    large_frames: LargeFrames | None = None,
 ) -> "RelayDriver":
     """A relay of an unauthenticated client, with quotas or without."""
     return drive(
@@ -69,6 +71,7 @@ def new_relay(
         intercepted_api_keys=intercepted_api_keys,
         topic_names=topic_names,
         protected=protected,
+        large_frames=large_frames,
     )
 
 
@@ -165,6 +168,7 @@ class RelayDriver:
 
     def take_to_broker(self) -> list[bytes]:
         taken, self._to_broker = self._to_broker, []
+        self.relay.broker_took_all()
         return taken
 
     def take_to_client(self) -> list[bytes]:

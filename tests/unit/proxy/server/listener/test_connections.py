@@ -18,6 +18,7 @@ from proxy.relay.close_reasons import (
     TOO_MANY_CONNECTIONS,
     RelayError,
 )
+from proxy.relay.large_frames import LargeFrames
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.security.access import PLAINTEXT
@@ -111,6 +112,7 @@ class Kit:
                 topic_names=topic_names,
                 login=None,
                 protected=ProtectedTopics(frozenset()),
+                large_frames=LargeFrames(),
             ),
             ports=ports,
             topic_names=topic_names,

@@ -5,6 +5,7 @@ from proxy.quota.engine import QuotaEngines
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
+from proxy.relay.large_frames import LargeFrames
 from proxy.relay.traffic import Traffic
 from proxy.server.listener.relays import ClientRelays, ReplicationRelays
 from proxy.upstream.refresh import ClusterRefresh
@@ -35,6 +36,7 @@ def for_clients() -> ClientRelays:
         topic_names=names(),
         login=None,
         protected=ProtectedTopics(frozenset()),
+        large_frames=LargeFrames(),
     )
 
 
