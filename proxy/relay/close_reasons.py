@@ -17,7 +17,7 @@ broker closes the connection, too.
 """
 IDLE: Final = "idle"
 SLOW_REQUEST: Final = "slow_request"
-"""A request has held memory for which others wait, and has not arrived in time."""
+"""A request reserves memory for which others wait, and does not arrive in time."""
 TOO_MANY_CONNECTIONS: Final = "too_many_connections"
 CONNECTION_RATE: Final = "connection_rate"
 """The client's address is over its connection_creation_rate."""

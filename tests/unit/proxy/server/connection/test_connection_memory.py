@@ -1,4 +1,4 @@
-"""A large request holds shared memory until the broker's socket has taken it, not only until it is read."""
+"""A large request reserves shared memory until the broker's socket has taken it."""
 
 import asyncio
 
@@ -42,7 +42,7 @@ class Memory(Host):
         writer.close()
 
 
-async def hold_and_give_back(host: Memory) -> None:
+async def reserve_and_give_back(host: Memory) -> None:
     loop = asyncio.get_running_loop()
     broker = await asyncio.start_server(host.respond, "127.0.0.1", 0, limit=1 << 16)
     host.broker_port = broker.sockets[0].getsockname()[1]
@@ -58,7 +58,7 @@ async def hold_and_give_back(host: Memory) -> None:
         host.may_read.set()
         while host.frames.reserved > 0:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
-        assert host.relays[0].response_due, "the memory is not held until the response"
+        assert host.relays[0].response_due, "the memory does not wait for the response"
         assert host.relays[0].output.to_broker == []
         host.may_respond.set()
         assert await reader.readexactly(len(produced(1))) == produced(1)
@@ -68,6 +68,6 @@ async def hold_and_give_back(host: Memory) -> None:
 
 
 @pytest.mark.parametrize("kind", LOOPS)
-def test_memory_is_held_until_the_broker_has_taken_the_request(kind: str) -> None:
+def test_memory_is_reserved_until_the_broker_has_taken_the_request(kind: str) -> None:
     with asyncio.Runner(loop_factory=LOOPS[kind]) as runner:
-        runner.run(hold_and_give_back(Memory()))
+        runner.run(reserve_and_give_back(Memory()))
