@@ -145,7 +145,7 @@ def version() -> None:
 
 @main.command()
 def demo() -> None:
-    """Show quotas of several tenants enforced in front of a real Apache Kafka.
+    """Enforce quotas of several tenants on a real Apache Kafka.
 
     Requires Java 17 or newer; downloads Kafka if it is missing. Stops everything that it started.
     """

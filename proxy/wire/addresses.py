@@ -76,12 +76,12 @@ class Addresses:
         return known[2]
 
     def begin(self) -> None:
-        """Begin a run of brokers: what a malformed response has left behind belongs to no other."""
+        """Begin a run of brokers, and drop what a malformed response has left."""
         if self._unknown:
             self._unknown = []
 
     def miss(self, broker: BrokerAddress) -> None:
-        """Note that find() has found nothing."""
+        """Store a broker that find() has not found."""
         self._unknown.append(broker)
 
     def require(self) -> None:
@@ -101,9 +101,9 @@ class Unchanged(Addresses):
 
 
 def rewrite_address(reader: Reader, view: ResponseView, addresses: Addresses) -> None:
-    """Read node_id, host and port, and replace the latter two; no node (-1, or no host) is left alone.
+    """Read node_id, host and port, and replace host and port, unless they stand for no node (-1, or no host).
 
-    Addresses.begin() has to precede and Addresses.require() to follow, for a run of brokers once.
+    Call Addresses.begin() before a run of brokers, and Addresses.require() after it.
     """
     node_id = reader.i32()
     start = reader.offset
@@ -133,8 +133,8 @@ def _rewrite_endpoints(reader: Reader, view: ResponseView, addresses: Addresses)
 def rewrite_endpoints_tag(reader: Reader, view: ResponseView, addresses: Addresses) -> None:
     """Read a response's last tag section, in which tag 0 is NodeEndpoints (Produce 10+, Fetch 16+: KIP-951).
 
-    Where the frame's length is on its way already, the endpoints become an unknown tag full of zeros: they
-    are a hint, without which clients ask for metadata.
+    If the frame's length has been forwarded, the endpoints become an unknown tag full of zeros. They are only
+    a hint: without them, clients request metadata.
     """
     left = reader.uvarint()
     while left > 0:

@@ -64,8 +64,9 @@ class ApiVersions(Api):
         view.cursor.done = True
 
     def _read_api(self, reader: Reader, view: ResponseView, flexible: bool) -> bool:
-        """Read one key with its versions, lower the newest to what the proxy reads; False: no version is
-        left.
+        """Read one key with its versions, and limit them to those that the proxy reads.
+
+        Return whether a version remains.
         """
         start = reader.offset
         key = reader.i16()

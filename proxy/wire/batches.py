@@ -1,8 +1,8 @@
 """Batches: where record batches end, from their heads alone.
 
 A batch (and a message of a message set, before magic 2) begins with base_offset (int64) and the length of
-what follows (int32). A broker fills a fetch to the byte, so the last batch of a partition may be a part of
-one, which clients throw away and fetch again.
+the rest (int32). A broker fills a fetch to the byte, so a partition may end with a partial batch, which
+clients discard and fetch again.
 """
 
 from typing import Final
@@ -13,9 +13,10 @@ HEAD_BYTES: Final = 12
 
 
 def read_whole_batches(reader: Reader, size: int) -> tuple[int, int]:
-    """Read over `size` bytes of records, which have to be there; returns how many of them make up whole
-    batches, and the size of the batch of which the rest is a part: 0 where there is no rest, or too little of
-    it to tell.
+    """Skip `size` bytes of records, which must have arrived.
+
+    Return how many of the bytes are whole batches, and the size of the partial batch at the end: 0 if there
+    is none, or if its length is not among the bytes.
     """
     whole = 0
     while size - whole >= HEAD_BYTES:

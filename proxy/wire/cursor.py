@@ -14,8 +14,10 @@ HEAD: Final = 0
 
 @final
 class Cursor:
-    """A frame that is there as a whole is read in one call, so a connection has one cursor for all of them.
-    A frame that is cut through has its own.
+    """The position of the reading.
+
+    A whole frame is read in one call, so all whole frames of a connection share a cursor. A frame that is cut
+    through has its own.
     """
 
     def __init__(self) -> None:
@@ -28,15 +30,15 @@ class Cursor:
         self.start()
 
     def start(self) -> None:
-        """Begin with another message. The numbers that a step sets before another reads them stay."""
+        """Begin with another message. Numbers that are always set before they are read keep their values."""
         self.done = False
-        """Whether all that the proxy wants to know has been read."""
+        """Whether all fields that the proxy needs have been read."""
         self.length_sent = False
-        """Whether the frame's length is already on its way, so that no further edit may change it."""
+        """Whether the frame's length has been forwarded, so that no further edit may change it."""
         self.mark: Mark | None = None
         """In a frame that is cut through: where the next step begins; the bytes before may be forwarded."""
         self.marked_edits: native = 0
-        """How many edits lie before the mark; the rest are made anew when the next step is read again."""
+        """The number of edits before the mark; the others are made again when the next step is read again."""
         self.phase: native = HEAD
         self.topic = ""
         self.topic_id = NO_ID

@@ -7,7 +7,7 @@ LENGTH_SIZE: Final = 4
 
 
 MAX_THROTTLE_MS: Final = 2**31 - 1
-"""What throttle_time_ms can say at most."""
+"""The maximum of throttle_time_ms."""
 
 
 def i16(value: int) -> bytes:
@@ -60,7 +60,7 @@ class Edit:
 
 
 def insert(edits: list[Edit], edit: Edit) -> None:
-    """Put an edit in its place among others, which are in order."""
+    """Insert an edit into a list in the order of the frame."""
     at = len(edits)
     while at > 0 and edits[at - 1].start > edit.start:
         at -= 1
@@ -68,7 +68,7 @@ def insert(edits: list[Edit], edit: Edit) -> None:
 
 
 def replace(edits: list[Edit], edit: Edit) -> None:
-    """Put an edit in its place among others, instead of one of the same field."""
+    """Insert an edit, replacing an edit of the same range."""
     for at, other in enumerate(edits):
         if other.start == edit.start and other.end == edit.end:
             edits[at] = edit
@@ -77,8 +77,9 @@ def replace(edits: list[Edit], edit: Edit) -> None:
 
 
 def apply(pieces: list[bytes], edits: list[Edit], offset: int = 0) -> list[bytes]:
-    """The pieces, of which the first begins at `offset` of the frame, with the edits made: they are in order,
-    do not overlap, and none begins after the pieces' end.
+    """Return the pieces with the edits applied. The first piece begins at `offset` of the frame.
+
+    The edits are in order, do not overlap, and begin no later than the end of the pieces.
     """
     out: list[bytes] = []
     base = offset
@@ -110,7 +111,7 @@ def apply(pieces: list[bytes], edits: list[Edit], offset: int = 0) -> list[bytes
 
 
 def with_length(edits: list[Edit], size: int) -> list[Edit]:
-    """The edits, after the one that sets the frame's length right; `size` is its length until now."""
+    """Prepend the edit of the frame's length, if it changes; `size` is the length before the edits."""
     growth = 0
     for edit in edits:
         growth += edit.growth

@@ -4,8 +4,8 @@
     session_epoch (v7), topics, forgotten_topics_data (v7), rack_id (v11), tags (v12)
 
 A partition's entry: partition, current_leader_epoch (v9), fetch_offset, last_fetched_epoch (v12),
-log_start_offset (v5), partition_max_bytes, tags (v12: replica_directory_id, high_watermark). It is kept as
-its bytes, so that what nobody here knows survives; only partition_max_bytes is ever changed in it.
+log_start_offset (v5), partition_max_bytes, tags (v12: replica_directory_id, high_watermark). The bytes of an
+entry are kept, so that unknown fields survive; only partition_max_bytes is ever changed in them.
 """
 
 from typing import Final, final
@@ -34,7 +34,7 @@ PartitionKey = tuple[bytes, int]
 
 @final
 class FetchEntry:
-    """One partition, as a request asks for it."""
+    """One partition in a request."""
 
     __slots__ = ("fetch_offset", "leader_epoch", "max_bytes", "partition", "raw", "topic")
 
@@ -50,12 +50,12 @@ class FetchEntry:
         self.max_bytes: Final = max_bytes
         """partition_max_bytes."""
         self.raw: Final = raw
-        """All of it."""
+        """The bytes of the whole entry."""
 
 
 @final
 class FetchRequest:
-    """What a FetchRequest says after its max_bytes. Offsets are the frame's."""
+    """The fields of a FetchRequest after max_bytes. Offsets are those of the frame."""
 
     def __init__(self, version: int) -> None:
         self.version: Final = version

@@ -1,6 +1,6 @@
-"""FetchRewrite: what is read from a FetchResponse and put into it, where the proxy has changed the request.
+"""FetchRewrite: the changes of a FetchResponse whose request the proxy has changed.
 
-Used for requests from which partitions are omitted: see proxy.relay.fetch.session.
+The relay uses it for requests from which it omits partitions: see proxy.relay.fetch.session.
 """
 
 from typing import Final, final
@@ -15,7 +15,7 @@ UNKNOWN: Final = -1
 
 @final
 class Watermarks:
-    """What a broker has said last of a partition's log; UNKNOWN until it has."""
+    """The last offsets that a broker has reported for a partition; UNKNOWN before the first report."""
 
     __slots__ = (
         "batch_bytes",
@@ -37,24 +37,25 @@ class Watermarks:
         self.log_start_offset = UNKNOWN
         """From v5 on."""
         self.leader_epoch = UNKNOWN
-        """The current_leader_epoch with which the partition was asked for."""
+        """The current_leader_epoch in the request for the partition."""
         self.outdated = False
-        """Whether the offsets were told under an earlier leader epoch. A response must not repeat them. The
-        high watermark still shows which replicas are behind: a broker that stays leader never lowers it.
+        """Whether the broker reported the offsets under an earlier leader epoch. A response must not repeat
+        them. The high watermark still shows which replicas are behind: a broker that stays leader never
+        lowers it.
         """
         self.known: KnownWatermarks | None = None
-        """Where it is noted for all connections, under these names; None for followers."""
+        """The watermarks that all connections share, under `topic` and `partition`; None for followers."""
         self.topic = ""
         self.partition = -1
         self.last_bytes = -1
         """The records of the last response; -1 before the first."""
         self.batch_bytes = 0
-        """The size of the batch of which the last response had only a part; 0 where it ended with a whole
-        one, or where that is not known.
+        """The size of the partial batch at the end of the last response; 0 if there was none, or if its size
+        is not known.
         """
 
     def tell(self, high_watermark: int, last_stable_offset: int, log_start_offset: int) -> None:
-        """Note what the broker says."""
+        """Store the offsets that the broker reports."""
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
@@ -65,14 +66,14 @@ class Watermarks:
 
     @property
     def offsets(self) -> Offsets | None:
-        """What has been told on any connection; None if nothing."""
+        """Return the offsets that the broker has reported on any connection; None if there are none."""
         if self.high_watermark != UNKNOWN and not self.outdated:
             return (self.high_watermark, self.last_stable_offset, self.log_start_offset)
         return None if self.known is None else self.known.find(self.topic, self.partition)
 
 
 class FetchRewrite:
-    """Made with the request; filled as the response is read."""
+    """It is created with the request, and filled while the response is read."""
 
     reads_partitions = True
     """Whether the response is read beyond its session_id."""
@@ -80,15 +81,15 @@ class FetchRewrite:
     def __init__(self, version: int) -> None:
         self.version: Final = version
         self.session_mask = 0
-        """By what (exclusive or) the client's session id differs from the broker's."""
+        """The exclusive or of the client's session id and the broker's."""
         self.watched: dict[bytes, dict[int, Watermarks]] = {}
-        """What to learn: by topic (name or id, as in the request) and partition."""
+        """The watermarks to fill, by topic (name or id, as in the request) and partition."""
         self.added_topics = 0
         self.added = b""
         """Topics to put before the broker's own: partitions that the client expects to see."""
         self.error_code = 0
         self.session_id = NO_SESSION
-        """The broker's, as it came; NO_SESSION where there is none."""
+        """The broker's session id; NO_SESSION if there is none."""
 
     def opened(self) -> None:
         """The response has been read up to its partitions; called once."""
@@ -118,13 +119,13 @@ class FetchRewrite:
         return topics
 
     def marks(self, topic: bytes, partition: int) -> Watermarks | None:
-        """Where to note what the response says of a partition; None where nobody wants to know."""
+        """Return the watermarks to fill for a partition; None if they are not needed."""
         partitions = self.watched.get(topic)
         return None if partitions is None else partitions.get(partition)
 
 
 def empty_partition(version: int, partition: int, offsets: Offsets) -> bytes:
-    """A partition of a FetchResponse that has no records, with what the broker has said of it before."""
+    """Return a partition of a FetchResponse without records, with offsets that the broker has reported."""
     high_watermark, last_stable_offset, log_start_offset = offsets
     out = i32(partition) + i16(0) + i64(high_watermark)
     if version >= 4:

@@ -1,10 +1,11 @@
 """Frames: chunks from a socket become Kafka's length-prefixed frames, without being joined.
 
-A frame up to CUT_THROUGH_BYTES is handed out whole. A larger one is cut through: handed out once
-`first_part_bytes` of it are there, and again whenever more has arrived, so that neither a frame's length nor
-what a peer announces decides the memory of a connection. Nothing of a frame is handed out before: a broker
-allocates a frame's whole length as soon as it reads the length, so a bare length must never be forwarded.
-Small chunks are joined, so that a peer does not decide how many pieces a frame has.
+The splitter returns a frame of up to CUT_THROUGH_BYTES whole. It cuts a larger one through: it returns the
+first part when `first_part_bytes` have arrived, and then each part that arrives. So the memory of a
+connection depends neither on the length of a frame nor on the length that a peer announces. It
+returns nothing earlier, because a broker allocates the whole length of a frame as soon as it reads the
+length: a length must never be forwarded alone. Small chunks are joined, so that a peer cannot split a frame
+into many pieces.
 """
 
 from typing import Final, final
@@ -17,27 +18,29 @@ from proxy.wire.reader import NOTHING, Reader, u32_at
 
 CUT_THROUGH_BYTES: Final = 1 << 20
 JOINED_BYTES: Final = 4096
-"""Chunks below this are joined while they wait, and no less of a large frame is handed out at a time."""
+"""Smaller chunks are joined while they wait, and a part of a large frame is at least as large."""
 
 
 @final
 class Frame:
-    """One frame in pieces, its length in front. It is valid until the splitter is asked for the next one."""
+    """One frame in pieces, including its length. It is valid until the next call of the splitter."""
 
     __slots__ = ("complete", "pieces", "size")
 
     def __init__(self, pieces: list[bytes], size: native, complete: bool) -> None:
         self.pieces = pieces
-        """What has arrived since the frame was handed out last; everything, where it is complete at once.
-        The list is the taker's own."""
+        """The bytes that have arrived since the frame was returned last; all bytes if it was complete at
+        once. The caller owns the list."""
         self.size = size
-        """Bytes in all, the length's own four included."""
+        """The bytes of the whole frame, including the four of its length."""
         self.complete = complete
 
 
 def start_reading(frame: Frame, kept: Reader) -> Reader:
-    """A reader of a frame that has just begun, behind its length: where the frame is whole it is `kept`,
-    until the caller stops it; else it is the frame's own, whose list of pieces may grow.
+    """Return a reader of a frame, behind the frame's length.
+
+    If the frame is whole, it is `kept`, until the caller stops it. Otherwise it is a new one, whose list of
+    pieces may grow.
     """
     if not frame.complete:
         return Reader(list(frame.pieces), LENGTH_SIZE)
@@ -69,37 +72,37 @@ class FrameSplitter:
         self._max_frame_bytes: Final = max_frame_bytes
         self._first_part_bytes: Final = first_part_bytes
         self.whole_bytes: native = CUT_THROUGH_BYTES
-        """The longest frame that is handed out whole."""
+        """The length of the longest frame that is returned whole."""
         self._chunk = b""
         self._at: native = 0
-        """How much of the chunk has been handed out."""
+        """How many bytes of the chunk have been returned."""
         self._more: Final[list[bytes]] = []
-        """The chunks after that one; mostly none, so that a frame costs no list but its own."""
+        """The chunks after `_chunk`; usually empty, so that a frame needs no list but its own."""
         self._whole: Final = Frame(NOTHING, 0, True)
-        """Stands for every frame that is handed out whole: one at a time."""
+        """The object of every whole frame; there is one at a time."""
         self._buffered: native = 0
         self._open: Frame | None = None
         self._missing: native = 0
 
     @property
     def buffered(self) -> native:
-        """Bytes fed and not yet handed out."""
+        """The number of bytes that have been fed and not returned yet."""
         return self._buffered
 
     @property
     def in_frame(self) -> bool:
-        """Whether a frame has been handed out in part and its rest is still to come."""
+        """Whether a part of a frame has been returned and the rest has not."""
         return self._open is not None
 
     @property
     def missing(self) -> native:
-        """Bytes still to be fed of the frame that is being cut through, all that were fed being handed out;
-        else 0.
+        """The bytes that have not been fed yet of a frame that is cut through; 0 if there is no such frame,
+        or if fed bytes have not been returned.
         """
         return self._missing if self._open is not None and self._buffered == 0 else 0
 
     def skip_missing(self, size: native) -> None:
-        """So many of the missing bytes are forwarded without being fed."""
+        """Count bytes of the missing ones that are forwarded without being fed."""
         self._missing -= size
 
     def feed(self, chunk: bytes) -> None:
@@ -116,7 +119,7 @@ class FrameSplitter:
         self._buffered += len(chunk)
 
     def next(self) -> Frame | None:
-        """The next frame, or the next part of the one that is being cut through, or None."""
+        """Return the next frame, or the next part of the one that is cut through, or None."""
         if self._open is not None:
             return self._next_part(self._open)
         if self._buffered < LENGTH_SIZE:
@@ -156,7 +159,7 @@ class FrameSplitter:
         return frame
 
     def _peek(self, size: native) -> bytes:
-        """The next `size` bytes, which are there."""
+        """Return the next `size` bytes, which have arrived."""
         head = self._chunk[self._at : self._at + size]
         which = 0
         while len(head) < size:
@@ -165,7 +168,7 @@ class FrameSplitter:
         return head
 
     def _take(self, size: native) -> list[bytes]:
-        """The next `size` bytes, which are there, as pieces; a whole chunk is not copied."""
+        """Return the next `size` bytes, which have arrived, as pieces; a whole chunk is not copied."""
         self._buffered -= size
         pieces = [self._take_chunk(size)]
         left = size - len(pieces[0])
@@ -176,7 +179,7 @@ class FrameSplitter:
         return pieces
 
     def _take_chunk(self, most: native) -> bytes:
-        """The rest of the first chunk, or as much of it as is wanted."""
+        """Return at most `most` bytes of the first chunk."""
         chunk = self._chunk
         at = self._at
         if len(chunk) - at > most:

@@ -1,4 +1,4 @@
-"""InterceptedApi: an API of which the wire ring knows the versions alone."""
+"""InterceptedApi: an API that the wire ring knows only by its versions."""
 
 from typing import final
 
@@ -9,8 +9,8 @@ from proxy.wire.apis import Api
 class InterceptedApi(Api):
     """An API that the proxy answers or follows itself, with its versions from 0 on.
 
-    Whether the proxy intercepts a request can change at any time, on connections whose clients have read
-    ApiVersions long ago. So clients are never offered a version that the proxy could not answer.
+    The set of intercepted APIs can change after a client has read ApiVersions. ApiVersions therefore never
+    offers a version that the proxy could not answer.
     """
 
     def __init__(self, key: int, newest: int, flexible_from: int) -> None:

@@ -1,9 +1,9 @@
-"""KnownWatermarks: what a broker has told any consumer of its partitions' logs."""
+"""KnownWatermarks: the offsets that a broker has reported to any consumer."""
 
 from typing import Final, final
 
 KNOWN_AT_MOST: Final = 100_000
-"""Partitions; past this many, the oldest go first."""
+"""Partitions. If there are more, the oldest are dropped first."""
 
 Offsets = tuple[int, int, int]
 """high_watermark, last_stable_offset, log_start_offset."""
@@ -11,18 +11,18 @@ Offsets = tuple[int, int, int]
 
 @final
 class KnownWatermarks:
-    """The connections to a broker share one. Only partitions of which the broker has told get in."""
+    """Offsets by topic and partition. All connections to a broker share one object."""
 
     def __init__(self) -> None:
         self._known: Final[dict[tuple[str, int], Offsets]] = {}
 
     def tell(self, topic: str, partition: int, offsets: Offsets) -> None:
-        """Note what the broker says."""
+        """Store the offsets that the broker reports."""
         key = (topic, partition)
         if key not in self._known and len(self._known) >= KNOWN_AT_MOST:
             del self._known[next(iter(self._known))]
         self._known[key] = offsets
 
     def find(self, topic: str, partition: int) -> Offsets | None:
-        """What the broker has said last; None if nothing."""
+        """Return the offsets that the broker reported last; None if there are none."""
         return self._known.get((topic, partition))

@@ -3,12 +3,12 @@
 from typing import Final, final
 
 MESSAGE: Final = "This topic belongs to the quota proxy. Clients of the proxy cannot change it."
-"""What a client is told that tries to change one, with TOPIC_AUTHORIZATION_FAILED."""
+"""The message with TOPIC_AUTHORIZATION_FAILED for a client that tries to change one."""
 
 
 @final
 class ProtectedTopics:
-    """By name, and by id as far as the shell has learned ids. The connections of a process share one."""
+    """The topics by name, and by the ids that the shell has learned. All connections share one object."""
 
     __slots__ = ("_ids", "_raw_names", "names")
 

@@ -1,8 +1,7 @@
 """Reader: the one checked cursor over a frame.
 
-A frame arrives in pieces (as the socket delivered it) and is never joined: the reader walks over their
-borders, and joins only the few bytes of a field that lies across one. Record batches are skipped without
-being touched.
+A frame consists of the pieces that the socket delivered, and is never joined. The reader joins only the bytes
+of a field that lies in two pieces. It skips record batches without touching them.
 
 `native` is an int of 64 bits, which compiled code keeps as the processor does; no field of Kafka's is longer.
 """
@@ -34,15 +33,15 @@ class Mark:
         self.next_at: Final = next_at
 
     def moved(self, size: native) -> "Mark":
-        """The same place in the bytes that are there, after so many others of the frame were forwarded."""
+        """Return the same place in the remaining bytes, after `size` bytes of the frame were forwarded."""
         return Mark(self.data, self.pos, self.base + size, self.next_piece, self.next_at)
 
 
 @final
 class Reader:
-    """Reads field after field; each read is checked against what is there, and raises Short beyond it.
+    """Reads field after field. A read beyond the bytes that have arrived raises Short.
 
-    A reader may serve one frame after the other: start() begins with the next, and stop() lets go of it.
+    A reader can be used for several frames: start() begins with the next one, and stop() drops it.
     """
 
     __slots__ = ("base", "data", "end", "next_at", "next_piece", "pieces", "pos")

@@ -1,8 +1,7 @@
-"""Produce requests of which some partitions do not go on: what is left for the broker, and what the client is
-told of the others.
+"""Cuts rejected partitions out of a Produce request, and adds them to the broker's response.
 
-ProduceRequest and ProduceResponse v0-13. Both are read once more here, whole, so that the way of all other
-messages carries nothing of this.
+ProduceRequest and ProduceResponse v0-13. This file parses both messages a second time, so that messages
+without rejected partitions do not pay for it.
 """
 
 from typing import Final, final
@@ -19,24 +18,25 @@ _NO_TAGS: Final = b"\0"
 
 @final
 class Rejection:
-    """Partitions that do not go on, and what their producer is told."""
+    """The rejected partitions of a request, with the error and message for the producer."""
 
     __slots__ = ("denied_message", "error_code", "items", "message")
 
     def __init__(self, items: list[Item], error_code: int, message: str, denied_message: str = "") -> None:
         self.items: Final = items
         self.error_code: Final = error_code
-        """Of the items without an error_code of their own."""
+        """The error of the items that have no error_code of their own."""
         self.message: Final = message
-        """For v8 and later."""
+        """The error message of these items, for v8 and later."""
         self.denied_message: Final = denied_message
-        """The same for the items with an error_code of their own."""
+        """The error message of the items with an error_code of their own."""
 
 
 def cut(pieces: list[bytes], body_at: int, version: int, flexible: bool, rejected: list[int]) -> list[Edit]:
-    """The edits that take partitions out of a Produce request; the frame is whole, its body at `body_at`.
+    """Return the edits that cut partitions out of a Produce request. The frame is whole.
 
-    `rejected` are places among the request's partitions. A topic that keeps none is cut out as well.
+    The body begins at `body_at`. `rejected` are indexes into the request's partitions. A topic that
+    keeps no partition is cut out too.
     """
     reader = Reader(pieces, body_at)
     if version >= 3:
@@ -88,10 +88,10 @@ def _cut_partitions(
 
 
 def restore(pieces: list[bytes], body_at: int, view: ResponseView, rejection: Rejection) -> None:
-    """Have the view's edits put partitions of which the broker has not heard into its response.
+    """Add edits to the view that insert the rejected partitions into the broker's response.
 
-    Each goes to its topic where the response has that, so that no client reads of a topic twice. Before any
-    edit of the tail is made.
+    A partition is inserted into its topic if the response has the topic, so that no topic appears twice. Call
+    it before the tail is edited.
     """
     version = view.api_version
     flexible = view.flexible
@@ -125,7 +125,7 @@ def restore(pieces: list[bytes], body_at: int, view: ResponseView, rejection: Re
 
 
 def local_response(view: RequestView, rejection: Rejection, throttle_time_ms: int) -> bytes:
-    """The whole response, a frame, to a request of which nothing goes on."""
+    """Return the frame of the response to a request whose partitions are all rejected."""
     version = view.api_version
     flexible = view.flexible
     by_topic = _by_topic(rejection, version)
@@ -147,7 +147,7 @@ def _name(name: bytes, version: int, flexible: bool) -> bytes:
 
 
 def _by_topic(rejection: Rejection, version: int) -> dict[bytes, list[Item]]:
-    """An item of a version with ids may have its name as well."""
+    """Group the items by topic: by id in versions with ids, where an item may have a name too."""
     by_topic: dict[bytes, list[Item]] = {}
     for item in rejection.items:
         name = item.topic_id if version >= TOPIC_ID_FROM else item.topic.encode()
@@ -176,7 +176,7 @@ def _partitions(items: list[Item], version: int, flexible: bool, rejection: Reje
 
 
 def _result(error_code: int, text: str, version: int, flexible: bool) -> bytes:
-    """A partition of the response, behind its number."""
+    """Return a partition of the response, without its number."""
     end = i16(error_code) + _NO_OFFSET  # base_offset
     if version >= 2:
         end += _NO_OFFSET  # log_append_time_ms

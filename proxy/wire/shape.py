@@ -1,5 +1,7 @@
-"""Shape: the layout of a message's fields, with which the lengths of arrays are checked before a decoder that
-trusts them allocates memory, and unknown tagged fields are found.
+"""Shape: the layout of a message's fields.
+
+It checks the lengths of arrays before a decoder that trusts them allocates memory, and finds unknown tagged
+fields.
 """
 
 from typing import Final, final
@@ -18,14 +20,14 @@ BYTES: Final = 2
 STRUCT: Final = 3
 """`fields`, and in flexible versions `tagged` ones."""
 ARRAY: Final = 4
-"""Of the one element that `fields` has."""
+"""`fields` has the one type of its elements."""
 NULLABLE: Final = 5
 """A byte below 0 for null, else the struct that `fields` has."""
 
 
 @final
 class Shape:
-    """A field, with what it consists of."""
+    """A field and its parts."""
 
     def __init__(
         self, kind: int, size: int, fields: "list[Shape]", tagged: "dict[int, Shape]", flexible: bool

@@ -1,4 +1,4 @@
-"""What the responses to ShareFetch and ShareAcknowledge have in common (KIP-932): their heads and tails.
+"""The common head and tail of the responses to ShareFetch and ShareAcknowledge (KIP-932).
 
 throttle_time_ms first; flexible and with topic ids from the first version; NodeEndpoints in an ordinary array
 at the end.

@@ -58,9 +58,9 @@ class TopicNames:
                 item.topic = self.name(item.topic_id)
 
     def awaits(self, topic_id: bytes) -> bool:
-        """Whether the topic's name is wanted or has been asked for, and the response is to be expected."""
+        """Whether the topic's name is wanted or has been requested, and a response is expected."""
         return False
 
     def look_up(self, topic_id: bytes) -> str:
-        """Look a name up among what the cluster has told; empty if it is not there."""
+        """Return a topic's name from the cluster's metadata; empty if it is not known."""
         return ""

@@ -37,12 +37,12 @@ class Item:
         """The topic's id, 16 bytes; NO_ID where the version names topics by name."""
         self.partition: Final = partition
         self.size: Final = size
-        """Bytes of record batches that the message carries for this partition."""
+        """The bytes of the partition's record batches in the message."""
         self.head: Final = head
         """Produce requests: the head of the record batch, where `View.want_heads`."""
         self.error_code: Final = error_code
-        """Produce responses: what the broker says of this partition. Rejected partitions: an error other than
-        that of the quotas; 0 for none.
+        """In Produce responses, the broker's error. For a rejected partition, an error other than that of the
+        quotas; 0 for none.
         """
 
 
@@ -58,13 +58,13 @@ def partition_key(item: Item) -> tuple[bytes, str, int]:
 
 
 NO_ITEMS: Final[list[Item]] = []
-"""Shared by every view that wants none; never changed."""
+"""Every view without items shares it; it is never changed."""
 
 
 class View:
-    """What requests and responses have in common: what the quotas read, and the edits that the frame needs.
+    """The common part of requests and responses: the fields that quotas read, and the edits of the frame.
 
-    How far the reading has come is in the cursor.
+    The cursor has the position of the reading.
     """
 
     def __init__(self, api_version: native, flexible: bool, want_items: bool, cursor: Cursor | None) -> None:
@@ -78,23 +78,23 @@ class View:
         self.want_heads = False
         """Produce requests: whether the items have the heads of their record batches."""
         self.protected_topics: ProtectedTopics | None = None
-        """Produce requests: the topics that `names_protected` is about; None for none."""
+        """Produce requests: the topics that set `names_protected`; None for none."""
         self.names_protected = False
         """Whether the message has a protected topic, as far as it has been read."""
         self._edits: list[Edit] | None = None
         self.partial = False
-        """Whether the frame is cut through: its end is not there yet."""
+        """Whether the frame is cut through: its end has not arrived."""
         self.whole_batches = False
-        """Fetch: whether the part of a batch that a partition's records end with is cut off."""
+        """Fetch: whether a partial batch at the end of a partition's records is cut off."""
 
     @property
     def edited(self) -> bool:
-        """Whether anything has to change in the frame before it goes on."""
+        """Whether the frame has to be changed before it is forwarded."""
         return self._edits is not None and len(self._edits) > 0
 
     @property
     def edits(self) -> list[Edit]:
-        """What has to change, to be added to. Most frames have none, and no list."""
+        """The edits of the frame, for adding to. The first access creates the list; most frames have none."""
         edits = self._edits
         if edits is None:
             edits = self._edits = []
@@ -104,7 +104,7 @@ class View:
 @final
 @mypyc_attr(free_list_len=1)
 class RequestView(View):
-    """What the proxy reads of a request."""
+    """The fields of a request that the proxy reads."""
 
     def __init__(
         self,
@@ -121,39 +121,38 @@ class RequestView(View):
         self.api_key = api_key
         self.correlation_id = correlation_id
         self.client_id = client_id
-        """Empty for a null client id, as Kafka's quotas take it."""
+        """Empty for a null client id, as in Kafka's quotas."""
         self.size = size
         """Bytes of header and body: the frame without its four-byte length (what Kafka's produce quota
         counts).
         """
         self.client_software = ""
-        """ApiVersions from v3 on: name and version of the client's library, as in `apache-kafka-java 4.3.1`;
-        empty where they cannot be read.
+        """ApiVersions from v3 on: name and version of the client's library, such as
+        `apache-kafka-java 4.3.1`; empty if they cannot be read.
         """
         self.acks: native = 1
-        """Produce: 0 means that no response comes."""
+        """Produce: 0 means that there is no response."""
         self.sent = NO_ITEMS
-        """Produce that is cut through: the items that have been forwarded, which `items` has no more."""
+        """Produce that is cut through: the items that have been forwarded; they are not in `items` any more."""
         self.replica_id: native = -1
         """Fetch on a replication listener: 0 and above is a follower. On a client listener always -1."""
         self.max_wait_ms = 0
         """Fetch, ShareFetch: how long the broker may wait for data."""
         self.max_bytes = -1
-        """Fetch: the most that the response may bring; -1 where the version has no such field."""
+        """Fetch: the maximum size of the response; -1 if the version has no such field."""
         self.max_bytes_at: native = -1
         self.min_bytes: native = 0
         self.min_bytes_at: native = -1
         self.bounded = False
         """Whether a quota has lowered max_bytes, of the whole fetch or of a partition."""
         self.fetch_rewrite: FetchRewrite | None = None
-        """Fetch: what to do with the response; None where the request has gone on as the client has made it.
-        """
+        """Fetch: the changes of the response; None if the request was forwarded unchanged."""
 
 
 @final
 @mypyc_attr(free_list_len=1)
 class ResponseView(View):
-    """What the proxy reads of a response."""
+    """The fields of a response that the proxy reads."""
 
     def __init__(
         self,
@@ -167,10 +166,10 @@ class ResponseView(View):
         self.body_size = body_size
         """Bytes after the response header (Kafka's fetch quota counts these and four more)."""
         self.throttle_at: native = -1
-        """Where the int32 throttle_time_ms stands; -1 where the version has no such field."""
+        """The offset of the int32 throttle_time_ms; -1 if the version has no such field."""
         self.throttle_time_ms: native = 0
         """The broker's own throttle_time_ms."""
         self.service_seconds = 0.0
-        """From when the broker could begin with the request until this response came; 0.0 where that is not
+        """Seconds from when the broker could begin with the request to this response; 0.0 if that is not
         known.
         """

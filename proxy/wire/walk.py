@@ -2,8 +2,8 @@
 
 Produce, Fetch, ShareFetch and ShareAcknowledge share one shape: a head, an array of topics each with an array
 of partitions, and a tail. Each partition may carry records, which are skipped. A step is read as a whole or
-not at all; in a frame that is cut through, a step that is not there yet raises Short and is read again from
-its mark.
+not at all. In a frame that is cut through, a step that has not arrived completely raises Short, and is read
+again from its mark.
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ class Partitioned:
         raise NotImplementedError
 
     def read_whole_batches(self, reader: Reader, view: View) -> None:
-        """Read a partition's records, and have what is no whole batch cut off."""
+        """Read a partition's records, and add edits that cut off a partial batch."""
         raise NotImplementedError
 
     def read_after_records(self, reader: Reader, view: View) -> None:
