@@ -1,9 +1,9 @@
 """BrokerStream: reads the broker's socket while large responses are forwarded past the relay.
 
-It takes the place of BrokerSide as the transport's protocol, and has the transport read into a buffer of the
-proxy instead of a new bytes object. Where the system can splice, that buffer is small: it only tells that
-data is there, and the rest goes from socket to socket. Elsewhere it is large, and never read into beyond what
-may be forwarded.
+It replaces BrokerSide as the transport's protocol, so that the transport reads into a buffer of the proxy
+instead of a new bytes object. If the system can splice, the buffer is small: a read only shows that data has
+arrived, and the rest is spliced. Otherwise the buffer is large, and a read ends where the bytes that may be
+forwarded end.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ from proxy.server.connection.splice import PIPE_BYTES, SPLICE
 LEAST_BYTES: Final = 32 << 10
 """Below this, changing the transport's protocol costs more than the copy that it saves."""
 BUFFER: Final = memoryview(bytearray(256 << 10))
-"""Shared by all connections: its content is written or copied before the loop reads anything else."""
+"""All connections share it: its content is written or copied before the event loop reads again."""
 HEAD_BYTES: Final = 8192
-"""How much is read before the rest is spliced: the end of one response, and what the relay has to see of the
-next one before any of it is forwarded.
+"""Bytes that are read before the rest is spliced: the end of one response, and the part of the next one that
+the relay must parse before it forwards the response.
 """
 HEAD: Final = BUFFER[:HEAD_BYTES]
 NOTHING: Final = BUFFER[:0]
 MISSES: Final = 2
-"""Stop after so many reads in a row without anything to forward: one read may be the end of a large response,
-two mean that no large response follows.
+"""Stop after this many successive reads with nothing to forward. One such read may be the end of a large
+response; two mean that no large response follows.
 """
 
 
@@ -54,7 +54,7 @@ class BrokerStream:
         self._usual: Final = usual
         self._descriptor: Final = descriptor
         self._on = False
-        """Whether this is the transport's protocol now."""
+        """Whether this object is the transport's protocol."""
         self._misses = 0
 
     def stop(self) -> None:
@@ -62,9 +62,9 @@ class BrokerStream:
         self._read(False)
 
     def follow(self) -> None:
-        """Forward what else the socket has of a large response, and read on in the way that suits what comes.
+        """Forward the bytes of a large response that wait in the socket, and choose who reads the next ones.
 
-        Called after the relay has seen the broker's bytes and its output has been written.
+        Call it after the relay has received the broker's bytes and its output has been written.
         """
         if self._relay.forwardable >= LEAST_BYTES:
             self._misses = 0
@@ -77,8 +77,9 @@ class BrokerStream:
                 self._read(False)
 
     def forward(self, data: memoryview) -> bool:
-        """Send these bytes to the client, and what else the socket has of their response; False if the relay
-        has to see them.
+        """Send these bytes to the client, and the bytes of the same response that wait in the socket.
+
+        Return False, and send nothing, if the relay has to parse the bytes.
         """
         relay = self._relay
         forwardable = relay.forwardable

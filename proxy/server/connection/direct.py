@@ -1,7 +1,7 @@
-"""Direct: large data to a client without a copy of it, while it is still in the processor's cache.
+"""Direct: writes large data to a client at once and without a copy.
 
-A transport keeps what it is given until the loop comes round to writing it, so each piece has to be a copy of
-the buffer that was read into. Where nothing waits in the transport, the system can take it at once.
+A transport keeps data until the event loop writes it, so it needs a copy of the read buffer. If no data waits
+in the transport, Direct writes the read buffer to the socket itself, while it is in the processor's cache.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from proxy.server.connection.splice import SPLICE
 
 
 def direct(transport: asyncio.Transport) -> "Direct | None":
-    """A way past the transport; None where it has more to do than to write, such as TLS."""
+    """Return a Direct for the transport; None if the transport changes the bytes, as TLS does."""
     descriptor = plain_socket(transport)
     return None if descriptor < 0 else Direct(transport, descriptor)
 
 
 def plain_socket(transport: asyncio.Transport) -> int:
-    """The descriptor of the socket whose bytes are the transport's; -1 where they are not, such as TLS."""
+    """Return the descriptor of the transport's socket; -1 if the transport changes the bytes, as TLS does."""
     if transport.get_extra_info("sslcontext") is not None:
         return -1
     socket = transport.get_extra_info("socket")
@@ -28,16 +28,17 @@ def plain_socket(transport: asyncio.Transport) -> int:
 
 @final
 class Direct:
-    """Past the transport of a connected stream socket; `descriptor` is the socket's."""
+    """Writes to the connected stream socket `descriptor` of a transport."""
 
     def __init__(self, transport: asyncio.Transport, descriptor: int) -> None:
         self._transport: Final = transport
         self._descriptor: Final = descriptor
 
     def write(self, data: memoryview) -> bool:
-        """Write all of it, a rest through the transport; False where something else has to be written first.
+        """Write `data`; the transport gets a copy of what the socket does not accept.
 
-        No reference to `data` is kept. Errors are left to the transport, which meets them as well.
+        Return False, and write nothing, if other data waits in the transport. No reference to `data` is kept.
+        The transport finds and reports errors.
         """
         if not self._free:
             return False
@@ -50,9 +51,10 @@ class Direct:
         return True
 
     def splice(self, head: memoryview, source: int, most: int) -> int:
-        """Write `head`, and up to `most` bytes that the socket `source` has, without a copy of those.
+        """Write `head`, and then up to `most` bytes that wait in the socket `source`, without a copy of them.
 
-        How many there were in all, the head included; -1 where something else has to be written first.
+        Return the number of bytes, including `head`; -1, and write nothing, if other data waits in the
+        transport.
         """
         if not self._free or not SPLICE.ready():
             return -1
@@ -64,8 +66,8 @@ class Direct:
 
     @property
     def _free(self) -> bool:
-        """Whether nothing waits in the transport. The descriptor of one that closes may be another socket's
-        already.
+        """Whether no data waits in the transport. If the transport is closing, its descriptor may already be
+        another socket's.
         """
         transport = self._transport
         return not transport.is_closing() and transport.get_write_buffer_size() == 0

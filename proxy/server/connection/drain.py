@@ -6,16 +6,16 @@ DRAIN_POLL_SECONDS: Final = 0.02
 DRAIN_CALLS: Final = 25
 """Half a second, in which requests with acks=0 that are already in the sockets' buffers are read."""
 QUIET_SECONDS: Final = 0.1
-"""A client from which nothing has come for so long is not in the middle of sending."""
+"""A client that has sent nothing for this long is not in the middle of sending."""
 GENTLE_SECONDS: Final = 0.25
 """How long a client may take to close its side after the proxy has closed its own."""
 SLOW_SECONDS: Final = 0.25
-"""A response that is due for longer would hold up a shutdown: other clients are served meanwhile."""
+"""A response that is due for longer is slow: a shutdown serves other clients until it arrives."""
 
 
 @final
 class Drain:
-    """Of one connection; called() every DRAIN_POLL_SECONDS."""
+    """The shutdown of one connection; called() counts the polls, one every DRAIN_POLL_SECONDS."""
 
     __slots__ = ("_blocked", "_calls")
 
@@ -24,15 +24,15 @@ class Drain:
         self._blocked = False
 
     def called(self, blocked: bool) -> None:
-        """`blocked`: the broker could not take more, so the client could not be read from."""
+        """Count a poll, unless `blocked`: the broker accepts no bytes, so the client could not be read."""
         self._blocked = blocked
         self._calls += not blocked
 
     @property
     def read_enough(self) -> bool:
-        """Whether a client that goes on sending has been read from for long enough."""
+        """Whether a client that continues to send has been read for long enough."""
         return self._calls > DRAIN_CALLS
 
     def quiet(self, silent_seconds: float) -> bool:
-        """Whether one that has been silent for so long has nothing on its way."""
+        """Whether a client that has been silent for this long has no bytes in flight."""
         return not self._blocked and silent_seconds >= QUIET_SECONDS

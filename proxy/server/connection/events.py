@@ -1,4 +1,4 @@
-"""BrokerEvents: what the broker's socket tells its connection.
+"""BrokerEvents: the events of the broker's socket, for its connection.
 
 A mypyc trait, so that broker_side and broker_stream need not import connection, and a call stays a native
 one.
@@ -16,7 +16,7 @@ class BrokerEvents:
         raise NotImplementedError
 
     def broker_active(self) -> bool:
-        """Note that the broker has sent something; False if the connection is over and nobody reads it."""
+        """The broker has sent bytes. Return False if the connection has ended and nothing reads them."""
         raise NotImplementedError
 
     def broker_sent(self, data: bytes) -> None:

@@ -19,15 +19,15 @@ class ConnectionHost(Protocol[C]):
         """A client has connected from this address; None rejects it."""
 
     async def connect(self, connection: C, broker: asyncio.Protocol) -> None:
-        """Connect to the broker; UpstreamUnavailable says why not."""
+        """Connect to the broker. Raises UpstreamUnavailable."""
 
     def reroute(self, connection: C) -> Relay | None:
-        """Give a connection to the bootstrap port, whose broker cannot be reached, another broker; None if
-        there is none.
+        """Choose another broker for a bootstrap connection whose broker cannot be reached; None if there is
+        none.
         """
 
     def failed(self, connection: C, error: RelayError) -> None:
-        """The connection is about to end with this error, which is to be logged."""
+        """Log the error with which the connection is about to end."""
 
     def ended(self, connection: C, reason: str) -> None:
         """The connection is over; `reason` is the metric's label. Its sockets may still have data to send."""

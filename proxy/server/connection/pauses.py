@@ -17,7 +17,7 @@ DELAYED: Final = 2
 
 @final
 class Pauses:
-    """The reasons of one socket, which is read from while there is none."""
+    """The reasons of one socket. It is read while it has none."""
 
     __slots__ = ("_reasons",)
 
@@ -29,13 +29,13 @@ class Pauses:
         return self._reasons & why != 0
 
     def clear(self) -> None:
-        """Another socket: read from until told otherwise."""
+        """Forget all reasons: the socket is a new one."""
         self._reasons = 0
 
     def change(self, transport: asyncio.Transport | None, why: int, on: bool) -> bool:
-        """One reason more, or one less; whether this has the socket read from again.
+        """Add or remove a reason; return whether reading resumes.
 
-        `transport`: None where there is nothing to stop, so that the reason is only noted.
+        If `transport` is None, only the reason is stored.
         """
         before = self._reasons
         self._reasons = before | why if on else before & ~why

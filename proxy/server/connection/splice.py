@@ -1,7 +1,4 @@
-"""Splice: bytes from one socket to another through a pipe of the system's, without a copy of them here.
-
-Only Linux has it (splice(2)), and only for bytes that nobody has to see.
-"""
+"""Splice: moves bytes from one socket to another in the kernel, through a pipe (splice(2), Linux only)."""
 
 import contextlib
 import errno
@@ -10,33 +7,33 @@ import os
 from typing import Final, final
 
 PIPE_BYTES: Final = 1 << 20
-"""The size of the pipe, and so what is moved at a time: the most that Linux gives every user by default."""
+"""The size of the pipe, and so the most bytes per move. Linux gives every user as much by default."""
 LEAST_PIPE_BYTES: Final = 64 << 10
-"""A smaller one, as a user with very many pipes gets it, is not worth the calls."""
+"""A smaller pipe, such as a user with very many pipes gets, is not worth the calls."""
 MAX_HEAD_BYTES: Final = LEAST_PIPE_BYTES
 FLAGS: Final = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NONBLOCK", 0)
 REJECTED: Final = (errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
-"""What a system says that does not splice such descriptors, or forbids it."""
+"""The errors of a system that cannot splice such descriptors, or forbids it."""
 
 
 @final
 class Splice:
-    """One pipe. Whoever fills it empties it in the same turn of the loop, so that all connections can share
-    it and nothing stays in it when one of them ends.
+    """One pipe. It is filled and emptied in the same iteration of the event loop, so all connections share
+    it, and a connection that ends leaves no bytes in it.
     """
 
     __slots__ = ("_empty", "_read", "_tried", "_write", "works")
 
     def __init__(self) -> None:
         self.works = False
-        """Whether it can be used: open(), and the system has not rejected it since."""
+        """Whether the pipe is open and the system has not rejected splicing."""
         self._read = -1
         self._write = -1
         self._tried = False
         self._empty = True
 
     def open(self) -> None:
-        """Make the pipe, the first time."""
+        """Create the pipe; later calls do nothing."""
         if self._tried:
             return
         self._tried = True
@@ -50,17 +47,17 @@ class Splice:
             self.works = fcntl.fcntl(self._write, fcntl.F_GETPIPE_SZ) >= LEAST_PIPE_BYTES
 
     def ready(self) -> bool:
-        """Whether it can be filled. Bytes that an exception has left in it are discarded."""
+        """Return whether the pipe can be filled; discard bytes that an exception has left in it."""
         if not self._empty:
             self.close()
             self.open()
         return self.works
 
     def fill(self, head: memoryview, source: int, most: int) -> int:
-        """Take `head`, at most MAX_HEAD_BYTES, and behind it up to `most` bytes that the socket `source` has.
+        """Fill the pipe with `head`, at most MAX_HEAD_BYTES, and up to `most` bytes of the socket `source`.
 
-        How many those were: 0 where it has none now, at its end, and on an error, all of which the socket's
-        transport finds out by itself. Only when it is ready().
+        Return the number of bytes from the socket: 0 if it has none now, at its end, and after an error; the
+        socket's transport notices the last two itself. Call ready() first.
         """
         self._empty = False
         if len(head) > 0:
@@ -74,8 +71,8 @@ class Splice:
             return 0
 
     def empty_into(self, target: int, size: int) -> bytes:
-        """Hand the `size` bytes that are in the pipe to the socket `target`; returns those that it has not
-        taken.
+        """Move the `size` bytes of the pipe to the socket `target`; return those that the socket does not
+        accept.
         """
         try:
             moved = -1
@@ -91,7 +88,7 @@ class Splice:
         return rest
 
     def close(self) -> None:
-        """Give the pipe back."""
+        """Close the pipe."""
         if self._write >= 0:
             os.close(self._read)
             os.close(self._write)
