@@ -133,7 +133,7 @@ class RequestView(View):
         self.acks: native = 1
         """Produce: 0 means that there is no response."""
         self.sent = NO_ITEMS
-        """Produce that is cut through: the items that have been forwarded; they are not in `items` any more."""
+        """Produce that is cut through: items that have been forwarded, and are not in `items` any more."""
         self.replica_id: native = -1
         """Fetch on a replication listener: 0 and above is a follower. On a client listener always -1."""
         self.max_wait_ms = 0
