@@ -30,8 +30,8 @@ NOT_KAFKA = {
     "a frame too short for a header": (framed(b"\x00\x00\x00"), ""),
     "a negative API key": (framed(b"\xff\xfe" + bytes(20)), "api_key -2"),
     "a client id without an end": (framed(b"\x00\x03\x00\x00" + bytes(4) + b"\x7f\xff" + bytes(9)), ""),
-    "a request that breaks off": (framed(request_frame(produce("t", batch([b"x"])))[4:40]), "no response"),
-    "an API that no broker has": (framed(struct.pack(">hhih", NO_SUCH_API, 0, 1, 0)), "no response"),
+    "a request that breaks off": (framed(request_frame(produce("t", batch([b"x"])))[4:40]), "left a request"),
+    "an API that no broker has": (framed(struct.pack(">hhih", NO_SUCH_API, 0, 1, 0)), "left a request"),
 }
 
 
