@@ -655,7 +655,7 @@ def _payload(frame: Frame) -> bytes:
 
 
 def _view(frame: Frame, header: RequestHeader, client: Client, api: Api) -> RequestView:
-    """The view of a request of which nothing but the header is read."""
+    """Return the view of a request whose header alone is read."""
     version = header.api_version
     return RequestView(
         header.api_key,

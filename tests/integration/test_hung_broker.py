@@ -43,6 +43,6 @@ def test_clients_that_have_closed_leave(kafka: EmbeddedKafka, run_proxy: ProxyRu
         for client in clients:
             client.close()
         wait_until(lambda: proxy.metric("quota_proxy_connections") == 0, "the end of the connections")
-        # What is left waits for the broker to read, and a few are the proxy's own.
+        # The broker's sockets are still open, and the proxy has a few of its own.
         assert descriptors(proxy) < before + CLIENTS + CLIENTS // 2
     wait_until(lambda: descriptors(proxy) < before + CLIENTS // 2, "the descriptors")

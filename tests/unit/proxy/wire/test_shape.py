@@ -19,7 +19,7 @@ def tagged(*fields: Shape, **tags: Shape) -> Shape:
 
 
 def checked(shape: Shape, data: bytes) -> bytes:
-    """What is left of the data, all of which the shape has to take."""
+    """Return the data without the removed fields. The shape must read all of it."""
     edits: list[Edit] = []
     reader = Reader([data])
     check_shape(reader, shape, len(data), edits)
