@@ -1,5 +1,6 @@
 """The `quota-pipeline` command. Exit codes: 0 done, 1 failed while running, 2 the input is wrong."""
 
+import math
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -10,27 +11,40 @@ import click
 from rich.console import Console
 
 try:
-    from pyspark.errors import PySparkException
+    from pipeline.failures import FAILURES, explain
 except ModuleNotFoundError as missing:
     raise SystemExit(
         "quota-pipeline needs Apache Spark for Python: pip install 'kafka-quota-proxy[pipeline]'"
     ) from missing
 
+from pipeline.access import PLAINTEXT, read_access
 from pipeline.errors import InputError, PipelineError
 from pipeline.jobs import batch, plan_move
 from pipeline.jobs.job import Job, Options
 from pipeline.jobs.report import write_report
 from pipeline.jobs.stream import MODES, StreamOptions, run_stream
 from pipeline.prices import read_prices
-from pipeline.quota_file import read_quotas
+from pipeline.quota_file import SCOPES, read_quotas
 from pipeline.sources import FORMATS, local_path
 from pipeline.transforms.reassignment import plan
-from pipeline.transforms.recommend import ENTITIES, PER_BOTH, Rules
+from pipeline.transforms.recommend import DEFAULT_FLOOR, DEFAULT_SAMPLES, ENTITIES, PER_BOTH, Rules
 from pipeline.transforms.usage import DAY, HOUR
 from pipeline.window import make_window
 
 FILE = click.Path(path_type=Path)
-RATE = click.FloatRange(min=0, min_open=True)
+
+
+class Finite(click.FloatRange):
+    """A number in a range; infinity and NaN are in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{number} is not a finite number", param, ctx)
+        return number
+
+
+RATE = Finite(min=0, min_open=True)
 
 
 class Jobs(click.Group):
@@ -40,11 +54,11 @@ class Jobs(click.Group):
         try:
             return super().invoke(ctx)
         except PipelineError as error:
-            click.echo(f"quota-pipeline: {error}", err=True)
-            sys.exit(2 if isinstance(error, InputError) else 1)
-        except PySparkException as error:
-            click.echo(f"quota-pipeline: Spark failed: {error}", err=True)
-            sys.exit(1)
+            failure = error
+        except FAILURES as error:
+            failure = explain(error)
+        click.echo(f"quota-pipeline: {failure}", err=True)
+        sys.exit(2 if isinstance(failure, InputError) else 1)
 
 
 @click.group(cls=Jobs, context_settings={"help_option_names": ["-h", "--help"]})
@@ -78,10 +92,18 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
         help="The start of the window, inclusive, such as 2026-01-31T14:00 (UTC).",
     )
     @click.option("--to", "end", metavar="TS", help="The end of the window, exclusive (UTC).")
-    @click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark master.")
+    @click.option(
+        "--master", metavar="URL", help="Spark's master; by default that of spark-submit, or local[*]."
+    )
     @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated.")
     @click.option(
         "--kafka", multiple=True, metavar="KEY=VALUE", help="A Kafka client setting; may be repeated."
+    )
+    @click.option(
+        "--access",
+        type=FILE,
+        help="YAML file with `tls` and `sasl` of connections to brokers, as `upstream` in the proxy's "
+        "configuration.",
     )
     @click.option(
         "--events-format",
@@ -95,15 +117,18 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
         out: str,
         start: str | None,
         end: str | None,
-        master: str,
+        master: str | None,
         conf: tuple[str, ...],
         kafka: tuple[str, ...],
         form: str | None,
+        access: Path | None,
         **own: object,
     ) -> None:
         window = make_window(start, end)
         settings = _settings("--conf", conf), _settings("--kafka", kafka)
-        run(Options(events or "", local_path(out).rstrip("/") or "/", window, master, *settings, form), **own)
+        folder = local_path(out).rstrip("/") or "/"
+        login = PLAINTEXT if access is None else read_access(access)
+        run(Options(events or "", folder, window, master, *settings, form, login), **own)
 
     return command
 
@@ -165,7 +190,7 @@ def chargeback(job: Job, prices: Path) -> None:
 
 
 @job
-@click.option("--headroom", type=click.FloatRange(min=0, min_open=True), default=1.3, show_default=True)
+@click.option("--headroom", type=RATE, default=1.3, show_default=True)
 @click.option("--per", type=click.Choice(ENTITIES), default=PER_BOTH, show_default=True)
 @click.option("--capacity", type=RATE, metavar="B/S", help="Capacity of a broker in each direction, bytes/s.")
 @click.option(
@@ -173,17 +198,47 @@ def chargeback(job: Job, prices: Path) -> None:
 )
 @click.option(
     "--step",
-    type=click.FloatRange(0, 1),
+    type=Finite(0, 1),
     default=0.25,
     show_default=True,
     help="Largest decrease, as a part of the current quota.",
 )
+@click.option(
+    "--floor",
+    type=RATE,
+    default=DEFAULT_FLOOR,
+    show_default=True,
+    metavar="B/S",
+    help="The smallest quota, unless --capacity requires a smaller one.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(min=1),
+    default=DEFAULT_SAMPLES,
+    show_default=True,
+    help="The fewest intervals with traffic that give a quota.",
+)
+@click.option(
+    "--scope",
+    type=click.Choice(SCOPES),
+    help="What a quota is for: each broker of each proxy, or the whole cluster. By default as in --current, "
+    "or broker.",
+)
 def recommend(
-    job: Job, headroom: float, per: str, capacity: float | None, current: Path | None, step: float
+    job: Job,
+    headroom: float,
+    per: str,
+    capacity: float | None,
+    current: Path | None,
+    step: float,
+    floor: float,
+    samples: int,
+    scope: str | None,
 ) -> None:
     """Recommend byte rates from what tenants used, as a file for `quota-proxy quotas import`."""
     quotas = None if current is None else read_quotas(current)
-    batch.write_recommendation(job, per, Rules(headroom, capacity, step), quotas)
+    rules = Rules(headroom, capacity, step, floor, samples, per)
+    batch.write_recommendation(job, rules, quotas, scope)
 
 
 @job
@@ -226,7 +281,7 @@ def reassign(
     within: float | None,
 ) -> None:
     """Plan the throttle of a partition reassignment, and how long it takes (KIP-73)."""
-    found = plan_move.load(cluster, bootstrap, moves)
+    found = plan_move.load(cluster, bootstrap, moves, options.access)
     if options.events:
         with Job(options, Console(stderr=True, highlight=False)) as running:
             found = plan_move.with_rates(found, batch.inbound_rates(running))

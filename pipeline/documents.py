@@ -1,5 +1,6 @@
 """Reads the YAML and JSON files that a job is given into typed values."""
 
+import math
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,8 +27,27 @@ def read_yaml(path: Path) -> Any:
         raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
 
 
+def _not_finite(value: Any, where: str) -> str:
+    """Return the place of a number that is infinite or NaN; empty if there is none."""
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else where
+    if isinstance(value, dict):
+        inside = [(f"{where}.{key}", part) for key, part in value.items()]
+    elif isinstance(value, list):
+        inside = [(f"{where}[{place}]", part) for place, part in enumerate(value)]
+    else:
+        return ""
+    return next(filter(None, (_not_finite(part, place) for place, part in inside)), "")
+
+
 def convert(value: Any, kind: type[T], path: Path, inside: str = "$") -> T:
-    """Convert a value of the file to `kind`. InputError names the key and what was expected."""
+    """Convert a value of the file to `kind`. InputError names the key and what was expected.
+
+    Infinity and NaN, which YAML has, are no values of any file.
+    """
+    odd = _not_finite(value, inside)
+    if odd:
+        raise InputError(f"{path}: {odd} is not a finite number")
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

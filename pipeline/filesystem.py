@@ -34,6 +34,16 @@ class FilePath:
         """Delete the file, or the folder with what is in it; do nothing if there is none."""
         self._files.delete(self._path, True)
 
+    def names(self) -> list[str]:
+        """Return the names of the files and folders in this folder; none if there is no folder."""
+        if not self.exists():
+            return []
+        return [found.getPath().getName() for found in self._files.listStatus(self._path)]
+
+    def child(self, name: str) -> "FilePath":
+        """Return a file or folder in this folder."""
+        return FilePath(self._spark, f"{self._text}/{name}")
+
     def beside(self, suffix: str) -> "FilePath":
         """Return a path in the same folder, with the name `.NAME.SUFFIX`, which Spark does not read."""
         folder, slash, name = self._text.rpartition("/")
@@ -57,11 +67,21 @@ class FilePath:
         self.move_to(other)
         before.delete()
 
-    def repair(self) -> None:
-        """Bring back the file or folder that a killed process was about to replace."""
+    def remove(self) -> None:
+        """Delete the file or folder, so that repair() brings back all of it, or nothing is left to read."""
         before = self.beside("old")
-        if before.exists() and not self.exists():
-            before.move_to(self)
+        before.delete()
+        self.move_to(before)
+        before.delete()
+
+    def repair(self) -> None:
+        """Bring back the file or folder that a killed process was about to replace, or delete its remains."""
+        before = self.beside("old")
+        if before.exists():
+            if self.exists():
+                before.delete()
+            else:
+                before.move_to(self)
 
     def only_file(self, suffix: str) -> "FilePath":
         """Return the only file of the folder whose name ends so."""

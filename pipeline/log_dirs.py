@@ -9,6 +9,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 
 from pipeline.errors import InputError
 from pipeline.transforms.reassignment import Cluster, Partition
+from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.broker_connection import BrokerConnection
 
 _EVERY_TOPIC: Final = MetadataRequest(
@@ -16,23 +17,23 @@ _EVERY_TOPIC: Final = MetadataRequest(
 )
 
 
-async def read_cluster(bootstrap: str) -> Cluster:
-    """Read the cluster, without moves and with inbound rates 0; a partition has the bytes of its largest
+async def read_cluster(bootstrap: str, access: Access = PLAINTEXT) -> Cluster:
+    """Read the cluster, without moves and inbound rates; a partition has the bytes of its largest
     replica.
 
-    Raises OSError or EOFError if a broker cannot be reached.
+    Raises OSError or EOFError if a broker cannot be reached, UpstreamUnavailable if it rejects the login.
     """
     host, _, port = bootstrap.rpartition(":")
     if not host or not port.isdecimal():
         raise InputError(f"--bootstrap {bootstrap} is no HOST:PORT")
-    connection = await BrokerConnection.open(host, int(port))
+    connection = await BrokerConnection.open(host, int(port), access)
     try:
         metadata = await connection.ask(_EVERY_TOPIC, MetadataResponse)
     finally:
         connection.close()
     sizes: dict[tuple[str, int], int] = {}
     for broker in metadata.brokers:
-        for partition, size in (await _sizes(broker.host, broker.port)).items():
+        for partition, size in (await _sizes(broker.host, broker.port, access)).items():
             sizes[partition] = max(sizes.get(partition, 0), size)
     return Cluster(
         sorted(int(broker.node_id) for broker in metadata.brokers),
@@ -42,6 +43,7 @@ async def read_cluster(bootstrap: str) -> Cluster:
                 int(partition.partition_index),
                 [int(node_id) for node_id in partition.replica_nodes],
                 sizes.get((str(topic.name), int(partition.partition_index)), 0),
+                leader=int(partition.leader_id) if partition.leader_id >= 0 else None,
             )
             for topic in metadata.topics
             for partition in topic.partitions
@@ -50,9 +52,9 @@ async def read_cluster(bootstrap: str) -> Cluster:
     )
 
 
-async def _sizes(host: str, port: int) -> dict[tuple[str, int], int]:
+async def _sizes(host: str, port: int, access: Access) -> dict[tuple[str, int], int]:
     """Bytes of each log on one broker, over all its log.dirs, without future replicas."""
-    connection = await BrokerConnection.open(host, port)
+    connection = await BrokerConnection.open(host, port, access)
     try:
         found = await connection.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
     finally:

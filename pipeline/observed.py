@@ -22,15 +22,15 @@ class Observed:
         self._observation: Final = Observation()
         self.table: Final = table.observe(self._observation, *self._counts)
         """The table, to be used in the action."""
-        self._found: dict[str, int] | None = None
+        self._found: dict[str, Any] | None = None
 
-    def get(self) -> dict[str, int]:
+    def get(self) -> dict[str, Any]:
         """Return the counts. Call it after the action; it reads the table again if Spark reported none."""
         if self._found is None:
             self._found = self._reported() or self._counted.agg(*self._counts).collect()[0].asDict()
         return self._found
 
-    def _reported(self) -> dict[str, int]:
+    def _reported(self) -> dict[str, Any]:
         context: Any = self._counted.sparkSession.sparkContext
         try:
             context._jsc.sc().listenerBus().waitUntilEmpty(_REPORT_MS)

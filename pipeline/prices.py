@@ -54,7 +54,7 @@ def _check(found: list[Tier]) -> None:
         raise ValueError("has no tier; give a price, or tiers of which the last has no up_to")
     below = Decimal(0)
     for place, tier in enumerate(found):
-        if not Decimal(0) <= tier.price <= MOST:
+        if not tier.price.is_finite() or not Decimal(0) <= tier.price <= MOST:
             raise ValueError(f"{tier.price} is no price; it is from 0 to {MOST}")
         exponent = tier.price.normalize().as_tuple().exponent
         if isinstance(exponent, int) and exponent < -DECIMALS:
@@ -63,6 +63,6 @@ def _check(found: list[Tier]) -> None:
         if last != (tier.up_to is None):
             raise ValueError("the last tier, and no other, has no up_to")
         if tier.up_to is not None:
-            if tier.up_to <= below:
+            if not tier.up_to.is_finite() or tier.up_to <= below:
                 raise ValueError(f"up_to is {tier.up_to}; tiers go upwards, and this one begins at {below}")
             below = tier.up_to

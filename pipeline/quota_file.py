@@ -28,7 +28,12 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.quota.limits.topic_limits import SHARES_TOPIC, STORE_TOPIC, USAGE_TOPIC
 
+BROKER: Final = "broker"
+CLUSTER: Final = "cluster"
+SCOPES: Final = (BROKER, CLUSTER)
+"""Where a byte rate is measured: at each broker of each proxy, or over the whole cluster."""
 ENTITY: Final = "entity"
+SCOPE: Final = "scope"
 EXPIRES: Final = "expires"
 _REPLAYED: Final = (
     TOTAL_BYTES_IN_THRESHOLD,
@@ -59,6 +64,7 @@ class Quotas(Struct, frozen=True):
     window_size_seconds: Above0 = 1.0
     max_throttle_seconds: Above0 = 10.0
     exempt: Exempt = Exempt()
+    scope: Literal["broker", "cluster"] = "broker"
     clients: list[dict[str, Any]] = []
     topics: dict[str, dict[str, Any]] = {}
     brokers: dict[int | str, dict[str, Any]] = {}
@@ -72,6 +78,27 @@ class QuotaSet:
     clients: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     topics: dict[str, dict[str, str]] = field(default_factory=dict)
     brokers: dict[str, dict[str, str]] = field(default_factory=dict)
+    scopes: dict[QuotaEntity, str] = field(default_factory=dict)
+    """The scopes of entities that have their own; those of others are `settings.scope`."""
+
+    def scope(self, entity: QuotaEntity) -> str:
+        """Return the scope of an entity's quotas."""
+        return self.scopes.get(entity, self.settings.scope)
+
+    def has(self, scope: str) -> bool:
+        """Whether any client quota has this scope."""
+        return any(self.scope(entity) == scope for entity in self.clients)
+
+    def limits_of(self, scope: str) -> Limits:
+        """Build limits with the entities and quotas of limits(), each 1 in this scope and 0 in another, to
+        look up the scope of a bucket.
+        """
+        return Limits(
+            {
+                entity: dict.fromkeys(values, float(self.scope(entity) == scope))
+                for entity, values in self.clients.items()
+            }
+        )
 
     @property
     def burst_seconds(self) -> float:
@@ -106,6 +133,7 @@ def read_quotas(path: Path) -> QuotaSet:
         raise InputError(f"{path}: quotas: expected a mapping, as in the proxy's configuration")
     settings = convert(root["quotas"], Quotas, path, "quotas")
     clients: dict[QuotaEntity, dict[str, float]] = {}
+    scopes: dict[QuotaEntity, str] = {}
     for place, entry in enumerate(settings.clients):
         if EXPIRES in entry:
             continue
@@ -114,6 +142,8 @@ def read_quotas(path: Path) -> QuotaSet:
             if entity in clients:
                 raise ValueError(f"{entity} has an entry already; put its quotas together")
             clients[entity] = _values(entry)
+            if SCOPE in entry:
+                scopes[entity] = _scope(entry[SCOPE])
         except ValueError as error:
             raise InputError(f"{path}: quotas.clients[{place}]: {error}") from error
     return QuotaSet(
@@ -121,6 +151,7 @@ def read_quotas(path: Path) -> QuotaSet:
         clients,
         {name: _configs(values, path, f"topics.{name}") for name, values in settings.topics.items()},
         {str(name): _configs(values, path, f"brokers.{name}") for name, values in settings.brokers.items()},
+        scopes,
     )
 
 
@@ -145,11 +176,17 @@ def _entity(entry: Mapping[str, Any]) -> QuotaEntity:
     return parse_entity(parts)
 
 
+def _scope(value: object) -> str:
+    if value not in SCOPES:
+        raise ValueError(f"scope: {value!r}: expected one of {', '.join(SCOPES)}")
+    return str(value)
+
+
 def _values(entry: Mapping[str, Any]) -> dict[str, float]:
     keys = {key.name: key for kind in load_kinds() for key in kind.keys}
     values: dict[str, float] = {}
     for name, value in entry.items():
-        if name == ENTITY:
+        if name in (ENTITY, SCOPE):
             continue
         if name not in keys:
             raise ValueError(f"{name} is no quota; expected one of {', '.join(sorted(keys))}")
@@ -160,10 +197,19 @@ def _values(entry: Mapping[str, Any]) -> dict[str, float]:
     return values
 
 
-def to_yaml(quotas: Mapping[QuotaEntity, Mapping[str, int]]) -> str:
-    """Write the quotas as YAML for `quota-proxy quotas import` and the proxy's configuration."""
+def to_yaml(
+    quotas: Mapping[QuotaEntity, Mapping[str, int]], scopes: Mapping[QuotaEntity, str] | None = None
+) -> str:
+    """Write the quotas as YAML for `quota-proxy quotas import` and the proxy's configuration. Entities in
+    `scopes` get their own scope.
+    """
+    own = scopes or {}
     clients = [
-        {ENTITY: entity.parts(), **dict(sorted(values.items()))}
+        {
+            ENTITY: entity.parts(),
+            **({SCOPE: own[entity]} if entity in own else {}),
+            **dict(sorted(values.items())),
+        }
         for entity, values in sorted(quotas.items(), key=lambda item: tuple(name or "" for name in item[0]))
     ]
     shape = {"quotas": {"clients": clients}}

@@ -137,10 +137,11 @@ USAGE: Final = StructType(
     ]
 )
 
-THROTTLE: Final = StructType([_HOUR, _USER, _CLIENT_ID, _QUOTA, *_BOUND])
+THROTTLE: Final = StructType([_HOUR, _CLUSTER, _USER, _CLIENT_ID, _QUOTA, *_BOUND])
 
 CHARGEBACK: Final = StructType(
     [
+        _CLUSTER,
         _USER,
         _CLIENT_ID,
         _BYTES_IN,
@@ -150,12 +151,13 @@ CHARGEBACK: Final = StructType(
             "partition_hours", _LONG, "hours", "partitions that the tenant used in an hour, summed over hours"
         ),
         _column("currency", _TEXT, "", "as in the prices"),
-        _column("amount", MONEY, "the currency", "what the tenant pays; the rows add up to the bill"),
+        _column("amount", MONEY, "the currency", "what the tenant pays; a cluster's rows add up to its bill"),
     ]
 )
 
 REPLAY: Final = StructType(
     [
+        _CLUSTER,
         _USER,
         _CLIENT_ID,
         _QUOTA,
@@ -190,17 +192,44 @@ REPLAY: Final = StructType(
 
 HEADROOM: Final = StructType(
     [
+        _CLUSTER,
         _column("user", _TEXT, "", "the bucket's user; empty where all users share it"),
         _column("client_id", _TEXT, "", "the bucket's client id; empty where all client ids share it"),
         _column("quota", _TEXT, "", "the byte rate"),
-        _column("limit", _REAL, "bytes/s", "of the bucket, at each proxy and broker"),
-        _column(
-            "p99_rate", _REAL, "bytes/s", "over the intervals with traffic, at the busiest proxy and broker"
-        ),
-        _column("max_rate", _REAL, "bytes/s", "in the busiest interval of any proxy and broker"),
+        _column("limit", _REAL, "bytes/s", "of the bucket"),
+        _column("scope", _TEXT, "", "of the limit: each `broker` of each proxy, or the `cluster`"),
+        _column("p99_rate", _REAL, "bytes/s", "over the intervals with traffic, where the scope is busiest"),
+        _column("max_rate", _REAL, "bytes/s", "in the busiest interval, likewise"),
         _column("used", _REAL, "0 and above", "p99_rate / limit"),
     ]
 )
+
+
+SKIPPED: Final = StructType(
+    [
+        _column("user", _TEXT, "", "the user; empty with --per client-id"),
+        _column(
+            "client_id", _TEXT, "", "the client id; empty where the client sends none, or with --per user"
+        ),
+        _column("quota", _TEXT, "", "the byte rate"),
+        _column("samples", _LONG, "intervals", "with traffic, at the proxy and broker that has the most"),
+        _column("p99_rate", _REAL, "bytes/s", "at the busiest proxy and broker"),
+        _column("reason", _TEXT, "", "why there is no quota for it"),
+    ]
+)
+
+PERIOD: Final = StructType(
+    [
+        _column("from", _TIME, "UTC", "start of the period: --from, or of the first interval", null=True),
+        _column("to", _TIME, "UTC", "end of the period, exclusive: --to, or of the last interval", null=True),
+    ]
+)
+"""The last columns of every table that is computed from events: the period of the run that wrote the row."""
+
+
+def of_period(table: StructType) -> StructType:
+    """The table's columns with those of PERIOD, as they are written."""
+    return StructType([*table.fields, *PERIOD.fields])
 
 
 def names(table: StructType) -> list[str]:

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
+from pipeline.failures import cause_of, log_file
 
 KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 """Spark's Kafka source for any PySpark 4.0 (their patch releases do not appear together). The first job that
@@ -23,24 +24,53 @@ _FETCH_ATTEMPTS: Final = 3
 """Ivy, which fetches the source, gives up at the first network error."""
 _JAVA: Final = 17
 _HERE: Final = Path(__file__).parent
+LOCAL: Final = "local[*]"
+SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""The environment variable that `spark-submit` sets for the Python process that it starts."""
+_ADDED: Final = {"spark.jars.packages": ",", "spark.driver.extraJavaOptions": " "}
+"""Settings that are lists, with their separators."""
+_SQL: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # Keep the partitioning of Job.kept_events(), so that most tables need no further shuffle.
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
+}
+"""Settings that jobs rely on."""
 
 
 def make_session(
-    master: str = "local[*]", *, kafka: bool = False, settings: Mapping[str, str] | None = None
+    master: str | None = LOCAL, *, kafka: bool = False, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Make a session on `master`, in UTC. `settings` override the defaults. Raises PipelineError."""
+    """Make a session in UTC. `settings` override the defaults, or add to those of _ADDED. Raises
+    PipelineError.
+
+    `master`: None for that of `spark-submit`, which has then started this process, or else LOCAL.
+    """
     # Spark's workers would otherwise take the first python3 on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName("quota-pipeline")
-    defaults = _defaults(master, kafka=kafka)
+    submitted = SUBMITTED in os.environ
+    if master is None and not submitted:
+        master = LOCAL
+    builder = SparkSession.builder if submitted else SparkSession.builder.appName("quota-pipeline")
+    if master is not None:
+        builder = builder.master(master)
+    defaults = _SQL if submitted else _defaults(master or LOCAL, kafka=kafka)
     if SparkSession.getActiveSession() is not None:
         # The session's owner has chosen its shuffle partitions.
-        defaults.pop(SHUFFLE_PARTITIONS, None)
-    for key, value in {**defaults, **(settings or {})}.items():
+        defaults = {key: value for key, value in defaults.items() if key != SHUFFLE_PARTITIONS}
+    for key, value in merged(defaults, settings or {}).items():
         builder = builder.config(key, value)
-    spark = _start(builder, master, attempts=_FETCH_ATTEMPTS if kafka else 1)
+    spark = _start(builder, master or "the master of spark-submit", attempts=_FETCH_ATTEMPTS if kafka else 1)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def merged(defaults: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the defaults with the user's settings, which add to lists and override all else."""
+    both = {**defaults, **settings}
+    for key, separator in _ADDED.items():
+        if key in defaults and key in settings:
+            both[key] = f"{defaults[key]}{separator}{settings[key]}"
+    return both
 
 
 def _start(builder: SparkSession.Builder, master: str, attempts: int) -> SparkSession:
@@ -50,7 +80,7 @@ def _start(builder: SparkSession.Builder, master: str, attempts: int) -> SparkSe
         if attempts > 1 and isinstance(error, PySparkRuntimeError):
             return _start(builder, master, attempts - 1)
         raise PipelineError(
-            f"Spark did not start on {master}: {_first_line(error)}; it needs Java {_JAVA} or newer and the "
+            f"Spark did not start on {master}: {cause_of(error)}; it needs Java {_JAVA} or newer and the "
             "master, and the first kafka:// source needs Maven Central. Spark's own messages are above"
         ) from error
 
@@ -58,12 +88,12 @@ def _start(builder: SparkSession.Builder, master: str, attempts: int) -> SparkSe
 def _defaults(master: str, *, kafka: bool) -> dict[str, str]:
     log = (_HERE / "log4j2.properties").as_uri()
     settings = {
-        "spark.sql.session.timeZone": "UTC",
+        **_SQL,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Keep the partitioning of Job.kept_events(), so that most tables need no further shuffle.
-        "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log}",
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={log} -Dquota.pipeline.log={log_file()}"
+        ),
     }
     if master.startswith("local"):
         settings |= {
@@ -78,10 +108,6 @@ def _defaults(master: str, *, kafka: bool) -> dict[str, str]:
             "spark.jars.ivySettings": str(_HERE / "ivysettings.xml"),
         }
     return settings
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 if __name__ == "__main__":

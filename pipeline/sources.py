@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pipeline.errors import InputError
 from pipeline.filesystem import FilePath
 from pipeline.schema import EVENT, names
+from pipeline.transforms.duplicates import PLACE, place_in_files, place_in_topic
 from pipeline.transforms.events import checked_lines, checked_rows
 
 LINES: Final = "lines"
@@ -66,7 +67,7 @@ def _is_parquet(path: Path) -> bool:
 
 
 def read_checked(spark: SparkSession, source: Source) -> DataFrame:
-    """Read the event columns, `raw`, and `reason`, which is null for an event."""
+    """Read the event columns, `raw`, PLACE, and `reason`, which is null for an event."""
     if source.kind == FILES:
         source = replace(source, kind=_kind_of(spark, source.place))
     if source.kind == PARQUET:
@@ -74,7 +75,7 @@ def read_checked(spark: SparkSession, source: Source) -> DataFrame:
         missing = [name for name in names(EVENT) if name not in found.columns]
         if missing:
             raise InputError(f"{source.place} has no events: it lacks the columns {', '.join(missing)}")
-        return checked_rows(found)
+        return checked_rows(found.select(*names(EVENT), place_in_files().alias(PLACE)))
     return checked_lines(read_lines(spark, source))
 
 
@@ -88,12 +89,12 @@ def _kind_of(spark: SparkSession, place: str) -> str:
 
 
 def read_lines(spark: SparkSession, source: Source) -> DataFrame:
-    """Read a column `raw` with the text of each line or record."""
+    """Read `raw`, the text of each line or record, and PLACE."""
     if source.kind == LINES:
         return (
             spark.read.option("recursiveFileLookup", "true")
             .text(source.place)
-            .select(F.col("value").alias("raw"))
+            .select(F.col("value").alias("raw"), place_in_files().alias(PLACE))
         )
     records = (
         spark.read.format("kafka")
@@ -106,7 +107,7 @@ def read_lines(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def stream_lines(spark: SparkSession, source: Source) -> DataFrame:
-    """Read `raw` from a Kafka topic as a stream."""
+    """Read `raw` and PLACE from a Kafka topic as a stream."""
     return kafka_texts(
         spark.readStream.format("kafka")
         .options(**kafka_options(source))
@@ -127,5 +128,8 @@ def kafka_options(source: Source) -> dict[str, str]:
 
 
 def kafka_texts(records: DataFrame) -> DataFrame:
-    """The record values as text. A record without a value becomes an empty text, which is not an event."""
-    return records.select(F.coalesce(F.col("value").cast("string"), F.lit("")).alias("raw"))
+    """The record values as `raw`, and PLACE. A record without a value becomes an empty text, which is not an
+    event.
+    """
+    text = F.coalesce(F.col("value").cast("string"), F.lit(""))
+    return records.select(text.alias("raw"), place_in_topic().alias(PLACE))

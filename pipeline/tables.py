@@ -9,8 +9,10 @@ from pyspark.sql import functions as F
 
 from pipeline.filesystem import FilePath
 from pipeline.observed import Observed
+from pipeline.schema import EVENT, names
 from pipeline.sources import Source, read_checked
-from pipeline.transforms.events import bad, deduplicate, good, with_date, within
+from pipeline.transforms.duplicates import CONTRADICTED, IS_KNOWN, contradictions, deduplicate
+from pipeline.transforms.events import bad, good, span, with_date, within
 from pipeline.window import Window
 
 QUARANTINE_TABLE: Final = "quarantine"
@@ -37,7 +39,7 @@ def append_events(events: DataFrame, out: str) -> int:
     """Append events to the table, by date; return their number."""
     added = Observed(with_date(events), rows=F.count(F.lit(1)))
     added.table.write.mode("append").partitionBy("date").parquet(events_folder(out))
-    return added.get()["rows"]
+    return int(added.get()["rows"])
 
 
 def add_distinct(rows: DataFrame, folder: str) -> None:
@@ -86,48 +88,79 @@ def all_events(events: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How many lines or rows were read, and how many of them are not events."""
+    """How many lines or rows were read, how many of them are not events, and how many contradict another
+    event.
+    """
 
     read: int
     bad: int
+    contradicting: int
 
 
 class Events:
-    """The events of a source, and its lines or rows that are not events."""
+    """The events of a source, and its lines or rows that do not count."""
 
     def __init__(self, spark: SparkSession, source: Source, window: Window) -> None:
         self._checked: Final = read_checked(spark, source)
-        self._seen = self._observed()
         self._window: Final = window
+        self._seen = self._observed()
+        self._selected: DataFrame | None = None
+        self._known: DataFrame | None = None
+        self._doubted: Observed | None = None
 
-    def events(self, some: Callable[[DataFrame], DataFrame] = all_events) -> DataFrame:
-        """Return each event of the window once. The first action on the result also counts what is read.
+    def events(
+        self, some: Callable[[DataFrame], DataFrame] = all_events, known: DataFrame | None = None
+    ) -> DataFrame:
+        """Return each event of the window once, without those that the table `known` has. The first action on
+        the result also counts what is read.
 
         `some` selects events before duplicates are removed, so that fewer are compared; it must select an
         event and its duplicate alike.
         """
         self._seen = self._observed()
-        return deduplicate(some(within(good(self._seen.table), self._window)))
+        self._selected = some(within(good(self._checked), self._window))
+        self._known = known
+        unique = deduplicate(some(within(good(self._seen.table), self._window)), known)
+        self._doubted = Observed(unique, contradicted=F.count_if(CONTRADICTED))
+        found = self._doubted.table
+        return (found if known is None else found.where(~F.col(IS_KNOWN))).select(*names(EVENT))
 
     def _observed(self) -> Observed:
-        return Observed(self._checked, read=F.count(F.lit(1)), bad=F.count("reason"))
+        first, end = span(self._window)
+        return Observed(self._checked, read=F.count(F.lit(1)), bad=F.count("reason"), first=first, end=end)
+
+    def period(self) -> Window:
+        """Return the window; an end that it lacks is that of the events. Call it after an action on events(),
+        unless the window has both ends.
+        """
+        start, end = self._window.start_ms, self._window.end_ms
+        if start is not None and end is not None:
+            return self._window
+        seen = self._seen.get()
+        return Window(seen["first"] if start is None else start, seen["end"] if end is None else end)
 
     def quarantine(self, out: str, *, add: bool = False) -> Quality:
-        """Write what is not an event to the quarantine table; return the counts. Call it after an action on
+        """Write what does not count to the quarantine table; return the counts. Call it after an action on
         events().
 
         The table holds the rows of this run, and is removed if there are none. With `add`, or in a folder
         that `ingest` writes, the rows are appended instead, each (raw, reason) once: such a folder may hold
         the only copy of the text.
         """
+        assert self._selected is not None
+        assert self._doubted is not None
         seen = self._seen.get()
-        quality = Quality(seen["read"], seen["bad"])
+        found, contradicting = bad(self._checked), 0
+        if self._doubted.get()["contradicted"]:
+            others = contradictions(self._selected, self._known)
+            contradicting = others.count()
+            found = found.unionByName(others)
+        quality = Quality(seen["read"], seen["bad"], contradicting)
         folder = table_folder(out, QUARANTINE_TABLE)
-        found = bad(self._checked)
         if add or has_rows(found.sparkSession, events_folder(out)):
-            if quality.bad:
+            if quality.bad or contradicting:
                 add_distinct(found, folder)
-        elif quality.bad:
+        elif quality.bad or contradicting:
             write_table(found, out, QUARANTINE_TABLE)
         else:
             FilePath(found.sparkSession, folder).delete()

@@ -1,4 +1,6 @@
-"""One job, timed: `python -m bench.pipeline.job JOB EVENTS OUT QUOTAS PRICES MEMORY`; a line of JSON."""
+"""Runs one job, and prints its time and memory: `python -m bench.pipeline.job JOB EVENTS OUT QUOTAS PRICES
+MEMORY`.
+"""
 
 import json
 import os

@@ -5,14 +5,16 @@ from pyspark.sql import functions as F
 from pipeline.errors import InputError
 from pipeline.jobs.job import Job
 from pipeline.prices import Prices
-from pipeline.quota_file import QuotaSet, to_yaml
-from pipeline.tables import append_events, events_folder, has_rows, is_streamed
+from pipeline.quota_file import CLUSTER, Quotas, QuotaSet, to_yaml
+from pipeline.schema import SKIPPED
+from pipeline.tables import append_events, events_folder, has_rows, is_streamed, write_table
 from pipeline.transforms.chargeback import chargeback
-from pipeline.transforms.events import not_in
-from pipeline.transforms.recommend import Rules, peaks, recommend
+from pipeline.transforms.events import with_period
+from pipeline.transforms.recommend import Peak, Rules, peaks, recommend
 from pipeline.transforms.replay import replay, untried
 from pipeline.transforms.throttle import bound, throttle
-from pipeline.transforms.usage import partition_rates, usage
+from pipeline.transforms.usage import DAY, partition_rates, usage
+from proxy.quota.identity import QuotaEntity
 
 
 def append(job: Job) -> None:
@@ -20,9 +22,8 @@ def append(job: Job) -> None:
     folder = events_folder(job.options.out)
     if is_streamed(job.spark, job.options.out):
         raise InputError(f"a stream writes {folder}: ingest with --stream, or give another --out")
-    events = job.events()
-    if has_rows(job.spark, folder):
-        events = not_in(events, job.spark.read.parquet(folder))
+    known = job.spark.read.parquet(folder) if has_rows(job.spark, folder) else None
+    events = job.events(known=known)
     added = append_events(events, job.options.out)
     job.say(f"{folder}: {added:,} events added")
     job.report_quality(add=True)
@@ -30,12 +31,12 @@ def append(job: Job) -> None:
 
 def write_usage(job: Job, by: str) -> None:
     """Write `usage/`: what each tenant did on each partition, by hour or day."""
-    job.write("usage", usage(job.events(), by))
+    job.write_by_date("usage", usage(job.events(), by), whole_days=by == DAY)
 
 
 def write_throttle(job: Job) -> None:
     """Write `throttle/`: which tenants were throttled or rejected, by hour."""
-    job.write("throttle", throttle(job.events(bound)))
+    job.write_by_date("throttle", throttle(job.events(bound)))
 
 
 def write_chargeback(job: Job, prices: Prices) -> None:
@@ -54,12 +55,26 @@ def write_replay(job: Job, quotas: QuotaSet) -> None:
         job.say(f"Unknown after the change, and null in {folder}: {', '.join(found)}", "bold")
 
 
-def write_recommendation(job: Job, per: str, rules: Rules, current: QuotaSet | None) -> None:
-    """Write `quotas.yaml`: a quota for each tenant."""
-    found = [tuple(row) for row in peaks(job.events(), per).collect()]
-    quotas = recommend(found, rules, {} if current is None else current.clients)
-    file = job.write_text("quotas.yaml", to_yaml(quotas))
+def write_recommendation(job: Job, rules: Rules, current: QuotaSet | None, scope: str | None = None) -> None:
+    """Write `quotas.yaml`, a quota for each tenant, and `skipped/`, the tenants that get none. `scope`: None
+    for that of the current quotas.
+    """
+    known = QuotaSet(Quotas()) if current is None else current
+
+    def scope_of(entity: QuotaEntity) -> str:
+        return scope or known.scope(entity)
+
+    scopes = {scope} if scope else {known.settings.scope, *known.scopes.values()}
+    found = [Peak(*row) for row in peaks(job.events(), rules.per, scopes).collect()]
+    recommended = recommend(found, rules, known.clients, scope_of)
+    quotas, skipped = recommended.quotas, recommended.skipped
+    of_cluster = {entity: CLUSTER for entity in quotas if scope_of(entity) == CLUSTER}
+    file = job.write_text("quotas.yaml", to_yaml(quotas, of_cluster))
     job.say(f"{file}: quotas of {len(quotas):,} entities")
+    table = with_period(job.spark.createDataFrame(skipped, SKIPPED), job.period())
+    folder = write_table(table, job.options.out, "skipped")
+    if skipped:
+        job.say(f"{len(skipped):,} rates have no quota: {folder} has them with the reason", "bold")
     job.report_quality()
 
 

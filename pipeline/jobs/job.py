@@ -1,7 +1,8 @@
 """Job: one run of a command, with its Spark session, its events, its folder and its messages."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -10,12 +11,15 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
+from pipeline.access import PLAINTEXT, BrokerAccess
 from pipeline.errors import InputError
 from pipeline.filesystem import FilePath
+from pipeline.history import History
 from pipeline.jobs.progress import Progress
 from pipeline.session import make_session
 from pipeline.sources import KAFKA, Source, parse_source
-from pipeline.tables import Events, Quality, all_events, table_folder, write_table
+from pipeline.tables import QUARANTINE_TABLE, Events, Quality, all_events, table_folder, write_table
+from pipeline.transforms.events import with_period
 from pipeline.window import Window
 
 
@@ -26,13 +30,16 @@ class Options:
     events: str
     out: str
     window: Window
-    master: str = "local[*]"
+    master: str | None = None
+    """None: that of `spark-submit`, or this machine."""
     settings: tuple[tuple[str, str], ...] = ()
     """Spark settings."""
     kafka_settings: tuple[tuple[str, str], ...] = ()
-    """Kafka client settings, for events in a topic."""
+    """Kafka client settings, for events in a topic; they override those of `access`."""
     form: str | None = None
     """The format of the files with events; None: the files tell."""
+    access: BrokerAccess = PLAINTEXT
+    """TLS and login of connections to brokers."""
 
 
 class Job:
@@ -41,7 +48,11 @@ class Job:
     def __init__(self, options: Options, console: Console) -> None:
         self.options: Final = options
         self.console: Final = console
-        self._source: Final = parse_source(options.events, options.kafka_settings, options.form)
+        source = parse_source(options.events, options.kafka_settings, options.form)
+        if source.kind == KAFKA:
+            settings = {**dict(options.access.of_java()), **dict(source.settings)}
+            source = replace(source, settings=tuple(settings.items()))
+        self._source: Final = source
         self._spark: SparkSession | None = None
         self._events: Events | None = None
         self._kept: DataFrame | None = None
@@ -66,18 +77,21 @@ class Job:
     def spark(self) -> SparkSession:
         """The session, started at first use, so that invalid options fail before Spark starts."""
         if self._spark is None:
-            self.say(f"Starting Spark on {self.options.master}")
+            self.say("Starting Spark")
             kafka = self._source.kind == KAFKA
             settings = dict(self.options.settings)
             self._spark = make_session(self.options.master, kafka=kafka, settings=settings)
+            self.say(f"Spark runs on {self._spark.sparkContext.master}")
             self._progress = Progress(self._spark, self.console)
         return self._spark
 
-    def events(self, some: Callable[[DataFrame], DataFrame] = all_events) -> DataFrame:
-        """Return the events of the window, or `some` of them, each once."""
+    def events(
+        self, some: Callable[[DataFrame], DataFrame] = all_events, known: DataFrame | None = None
+    ) -> DataFrame:
+        """Return the events of the window, or `some` of them, each once, without those that `known` has."""
         if self._events is None:
             self._events = Events(self.spark, self._source, self.options.window)
-        return self._events.events(some)
+        return self._events.events(some, known)
 
     def kept_events(self) -> DataFrame:
         """Return all events, persisted on disk while the job runs, for jobs that read them more than once."""
@@ -85,13 +99,50 @@ class Job:
             self._kept = self.events().persist(StorageLevel.DISK_ONLY)
         return self._kept
 
+    def period(self) -> Window:
+        """Return the period of the tables; call it after an action on events()."""
+        assert self._events is not None
+        return self._events.period()
+
+    @contextmanager
+    def with_period(self, name: str, table: DataFrame) -> Iterator[DataFrame]:
+        """Yield the table of events() with the columns of the period.
+
+        If the window lacks an end, the events tell it. The rows are then written aside, since they are few,
+        and computing them reads all events.
+        """
+        window = self.options.window
+        if window.start_ms is not None and window.end_ms is not None:
+            yield with_period(table, window)
+            return
+        rows = FilePath(self.spark, table_folder(self.options.out, name)).beside("rows")
+        try:
+            table.write.mode("overwrite").parquet(str(rows))
+            found = self.spark.read.schema(table.schema).parquet(str(rows))
+            yield with_period(found, self.period())
+        finally:
+            rows.delete()
+
     def write(self, name: str, table: DataFrame) -> str:
         """Write a table of events(), and quarantine what is not an event; return the table's folder."""
-        folder = write_table(table, self.options.out, name)
-        rows = self.spark.read.parquet(folder).count()
-        self.say(f"{folder}: {rows:,} rows")
+        with self.with_period(name, table) as rows:
+            folder = write_table(rows, self.options.out, name)
+        count = self.spark.read.parquet(folder).count()
+        self.say(f"{folder}: {count:,} rows")
         self.report_quality()
         return folder
+
+    def write_by_date(self, name: str, table: DataFrame, *, whole_days: bool = False) -> None:
+        """Write a table of events() that has an `hour`, and quarantine what is not an event."""
+        window = self.options.window
+        with self.with_period(name, table) as rows:
+            written = History(rows, self.options.out, name, window, whole_days=whole_days).write()
+        self.say(f"{written.folder}: {written.rows.count():,} rows")
+        if written.removed:
+            self.say(
+                f"{written.folder}: no events any more on {', '.join(map(str, written.removed))}", "bold"
+            )
+        self.report_quality()
 
     def write_text(self, name: str, text: str) -> str:
         """Write a file in the folder of --out; return its path."""
@@ -113,12 +164,20 @@ class Job:
         assert self._events is not None
         quality = self._events.quarantine(self.options.out, add=add)
         self.say(f"{quality.read:,} events read")
-        if quality.bad:
-            folder = f"{self.options.out}/quarantine"
-            self.say(
-                f"{quality.bad:,} of them are not events: {folder} has them with the reason", style="bold red"
-            )
+        self.report_quarantine(quality.bad, quality.contradicting)
         return quality
+
+    def report_quarantine(self, bad: int, contradicting: int) -> None:
+        """Print what the quarantine table has."""
+        folder = table_folder(self.options.out, QUARANTINE_TABLE)
+        if bad:
+            self.say(f"{bad:,} of them are not events: {folder} has them with the reason", "bold red")
+        if contradicting:
+            self.say(
+                f"{contradicting:,} of them contradict another event of the same identity, which counts: "
+                f"{folder} has them",
+                "bold red",
+            )
 
 
 def make_folder(out: str) -> None:

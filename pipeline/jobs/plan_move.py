@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from pipeline.access import PLAINTEXT, BrokerAccess
 from pipeline.documents import convert, read_yaml
 from pipeline.errors import InputError, PipelineError
 from pipeline.filesystem import FilePath
@@ -19,7 +20,9 @@ from proxy.errors import UpstreamUnavailable
 Rates = Mapping[tuple[str, int], float]
 
 
-def load(cluster: Path | None, bootstrap: str | None, moves: Path | None) -> Cluster:
+def load(
+    cluster: Path | None, bootstrap: str | None, moves: Path | None, access: BrokerAccess = PLAINTEXT
+) -> Cluster:
     """Read the cluster from a file or from its brokers; --moves overrides the file's moves."""
     if (cluster is None) == (bootstrap is None):
         raise InputError("the cluster is read from --cluster FILE or from --bootstrap HOST:PORT; give one")
@@ -30,7 +33,7 @@ def load(cluster: Path | None, bootstrap: str | None, moves: Path | None) -> Clu
         found = convert(value, Cluster, cluster)
     else:
         try:
-            found = asyncio.run(read_cluster(str(bootstrap)))
+            found = asyncio.run(read_cluster(str(bootstrap), access.of_this_process()))
         except (OSError, EOFError, UpstreamUnavailable) as error:
             raise PipelineError(f"cannot read the partitions from {bootstrap}: {error}") from error
     if moves is None:
@@ -49,10 +52,10 @@ def _read_moves(path: Path) -> list[Move]:
 
 
 def with_rates(cluster: Cluster, rates: Rates) -> Cluster:
-    """Return the cluster with these inbound rates; partitions without a rate keep theirs."""
+    """Return the cluster with these inbound rates; partitions without a rate keep theirs, or have none."""
     partitions = []
     for each in cluster.partitions:
-        rate = rates.get((each.topic, each.partition), each.bytes_in_rate)
+        rate = rates.get((each.topic, each.partition), each.rate)
         partitions.append(msgspec.structs.replace(each, bytes_in_rate=rate))
     return msgspec.structs.replace(cluster, partitions=partitions)
 
@@ -66,7 +69,13 @@ def write(plan: Plan, options: Options) -> None:
         FilePath(spark, f"{options.out}/plan.json").write_text(text)
     else:
         Path(options.out, "plan.json").write_text(text, encoding="utf-8")
-    lasts = "for ever" if plan.move_seconds is None else f"{plan.move_seconds:,.0f} s"
-    print(f"--throttle {plan.throttle} moves {plan.bytes_to_move:,} bytes and takes {lasts}")
+    expected, by_formula = (
+        "for ever" if each is None else f"{each:,.0f} s"
+        for each in (plan.expected_seconds, plan.move_seconds)
+    )
+    print(
+        f"--throttle {plan.throttle} moves {plan.bytes_to_move:,} bytes and takes {expected} "
+        f"({by_formula} by KIP-73's formula)"
+    )
     if not plan.feasible:
         print(f"Not feasible: {plan.reason}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Final
 
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -24,7 +24,6 @@ from pipeline.session import LOCAL_SHUFFLE_PARTITIONS, SHUFFLE_PARTITIONS
 from pipeline.sources import KAFKA, stream_lines
 from pipeline.tables import (
     LATE_TABLE,
-    QUARANTINE_TABLE,
     events_folder,
     has_rows,
     has_sink_log,
@@ -145,7 +144,7 @@ def _watch(query: StreamingQuery, ended: threading.Event, job: Job) -> None:
             "it was truncated, or created again, or its retention is shorter than the time between runs. "
             + _RECOVER
         )
-    raise PipelineError(f"the stream failed: {_cause(failure)}")
+    raise failure
 
 
 def _report(job: Job, batches: Batches) -> None:
@@ -154,14 +153,7 @@ def _report(job: Job, batches: Batches) -> None:
     if sums.late:
         folder = table_folder(job.options.out, LATE_TABLE)
         job.say(f"{sums.late:,} of them came too late: {folder} has them", style="bold")
-    if sums.bad:
-        folder = table_folder(job.options.out, QUARANTINE_TABLE)
-        job.say(f"{sums.bad:,} of them are not events: {folder} has them with the reason", style="bold red")
-
-
-def _cause(failure: StreamingQueryException) -> str:
-    lines = [line for line in str(failure).splitlines() if line.strip()]
-    return lines[0] if lines else type(failure).__name__
+    job.report_quarantine(sums.bad, sums.contradicting)
 
 
 @contextmanager

@@ -13,9 +13,10 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.filesystem import FilePath
-from pipeline.schema import IDENTITY
+from pipeline.schema import EVENT, names
 from pipeline.tables import EVENTS_TABLE, LATE_TABLE, QUARANTINE_TABLE, add_distinct, has_rows, table_folder
-from pipeline.transforms.events import bad, checked_lines, good, not_in, with_date, within
+from pipeline.transforms.duplicates import CONTRADICTED, IS_KNOWN, contradictions, deduplicate
+from pipeline.transforms.events import bad, checked_lines, good, with_date, within
 from pipeline.window import Window
 
 _ROWS_PER_FILE: Final = 1_000_000
@@ -29,10 +30,16 @@ class Sums:
     read: int = 0
     bad: int = 0
     late: int = 0
+    contradicting: int = 0
 
     def plus(self, other: "Sums") -> "Sums":
         """Return the sums of both."""
-        return Sums(self.read + other.read, self.bad + other.bad, self.late + other.late)
+        return Sums(
+            self.read + other.read,
+            self.bad + other.bad,
+            self.late + other.late,
+            self.contradicting + other.contradicting,
+        )
 
 
 class Batches:
@@ -64,19 +71,28 @@ class Batches:
         counts = _only(checked.agg(F.count(F.lit(1)).alias("read"), F.count("reason").alias("bad")))
         newest = self._newest_before(spark, number)
         span = _only(valid.agg(F.min(_START).alias("first"), F.max(_START).alias("last")))
-        late = 0
+        late = contradicting = 0
         if counts.bad:
             add_distinct(bad(checked), table_folder(self._out, QUARANTINE_TABLE))
         if span.first is not None:
-            fresh = self._fresh(spark, valid, span).persist()
+            known = self._known(spark, span)
+            unique = deduplicate(valid, known).persist()
             try:
-                late = self._append(fresh, newest, counts.read)
+                contradicting = self._quarantine_contradictions(valid, known, unique)
+                late = self._append(unique.where(~F.col(IS_KNOWN)), newest, counts.read)
             finally:
-                fresh.unpersist()
+                unique.unpersist()
             # An event of the future makes no other event late.
             last = min(span.last, round(time.time() * 1000))
             self._newest = last if newest is None else max(newest, last)
-        return Sums(counts.read, counts.bad, late)
+        return Sums(counts.read, counts.bad, late, contradicting)
+
+    def _quarantine_contradictions(self, valid: DataFrame, known: DataFrame, unique: DataFrame) -> int:
+        if unique.where(CONTRADICTED).isEmpty():
+            return 0
+        found = contradictions(valid, known)
+        add_distinct(found, table_folder(self._out, QUARANTINE_TABLE))
+        return found.count()
 
     def _append(self, fresh: DataFrame, newest: int | None, read: int) -> int:
         """Append the late events, then the others; return the number of late ones."""
@@ -92,16 +108,18 @@ class Batches:
             late += count if name == LATE_TABLE else 0
         return late
 
-    def _fresh(self, spark: SparkSession, events: DataFrame, span: Row) -> DataFrame:
-        """Return the events, each once, that neither table has. The times let Spark skip most files."""
+    def _known(self, spark: SparkSession, span: Row) -> DataFrame:
+        """Return the events that the tables have. The times let Spark skip most files."""
         times = F.col(_START).between(span.first, span.last)
         days = F.col("date").between(_day(span.first), _day(span.last))
-        fresh = events.dropDuplicates(list(IDENTITY))
+        known = spark.createDataFrame([], EVENT)
         for name in (EVENTS_TABLE, LATE_TABLE):
             folder = table_folder(self._out, name)
             if has_rows(spark, folder):
-                fresh = not_in(fresh, spark.read.parquet(folder).where(days & times))
-        return fresh
+                known = known.unionByName(
+                    spark.read.parquet(folder).where(days & times).select(*names(EVENT))
+                )
+        return known
 
     def _newest_before(self, spark: SparkSession, number: int) -> int | None:
         """Return the newest start of all batches before this one; None: there are none.

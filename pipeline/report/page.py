@@ -10,11 +10,12 @@ from typing import Final
 import jinja2
 
 from pipeline.report import units
-from pipeline.report.charts import COLORS, HOUR, OTHERS_COLOR, WIDTH, Chart, Span, heat_map, stacked_columns
+from pipeline.report.charts import COLORS, OTHERS_COLOR, WIDTH, Chart, Span, heat_map, stacked_columns
 
 SHOWN: Final = 20
 """Rows of a table in the page; the CSV files have all rows."""
 OTHERS: Final = "others"
+"""No tenant has this label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,9 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a tenant pays."""
+    """What a tenant pays for its use of a cluster."""
 
+    cluster: str
     tenant: str
     amount: Decimal
     partition_hours: int
@@ -73,11 +75,8 @@ class Figures:
     bad_events: int = 0
     tenants: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     """bytes_in, bytes_out and requests of each tenant, largest first."""
-
-
-def tenant_name(user: str, client_id: str) -> str:
-    """The name of a tenant in the page."""
-    return f"{user or 'any user'} / {client_id or 'any client id'}"
+    period: tuple[datetime, datetime] | None = None
+    """UTC; the end is exclusive."""
 
 
 def render(figures: Figures) -> str:
@@ -103,15 +102,23 @@ def render(figures: Figures) -> str:
         colors=_colors(figures.tenants),
         charts=_charts(figures),
         quota_colors=_colors(figures.throttle_hours),
-        bill=sum((charge.amount for charge in figures.charges), Decimal(0)),
+        bills=_bills(figures),
         span=span,
-        end=None if span is None else span[1] + HOUR,
+        period=None if figures.period is None else [units.instant(end) for end in figures.period],
     )
 
 
 def _span(figures: Figures) -> Span:
     hours = [hour.hour for hour in figures.hours]
     return (min(hours), max(hours)) if hours else None
+
+
+def _bills(figures: Figures) -> dict[str, Decimal]:
+    """The sum of the amounts of each cluster."""
+    bills: dict[str, Decimal] = {}
+    for charge in figures.charges:
+        bills[charge.cluster] = bills.get(charge.cluster, Decimal(0)) + charge.amount
+    return dict(sorted(bills.items()))
 
 
 def _totals(figures: Figures) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 _BYTES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -71,3 +72,9 @@ def _scaled(value: float, base: int, names: tuple[str, ...], space: str) -> str:
         place += 1
     digits = f"{value:.0f}" if place == 0 or abs(value) >= 99.95 else f"{value:.3g}"
     return f"{digits}{space}{names[place]}"
+
+
+def instant(value: datetime) -> str:
+    """Write a time to the minute, or to the second or less where it has them."""
+    exact = "auto" if value.second or value.microsecond else "minutes"
+    return value.isoformat(sep=" ", timespec=exact)

@@ -1,7 +1,7 @@
-"""Chargeback: what each tenant pays; the amounts add up to the cluster's bill to the cent.
+"""Chargeback: what each tenant of a cluster pays; the amounts add up to the cluster's bill to the cent.
 
 A tenant's exact amount has more decimals than the currency. Each amount is rounded down to the cent, and the
-missing cents go to the tenants with the largest remainders. The bill is the rounded exact sum.
+missing cents go to the tenants with the largest remainders. The bill of a cluster is its rounded exact sum.
 """
 
 from decimal import Decimal
@@ -28,7 +28,7 @@ def chargeback(events: DataFrame, prices: Prices) -> DataFrame:
 
 
 def tenants(events: DataFrame) -> DataFrame:
-    """Return `user, client_id, bytes_in, bytes_out, requests, partition_hours` of each tenant."""
+    """Return `cluster, user, client_id, bytes_in, bytes_out, requests, partition_hours` of each tenant."""
     hours = events.groupBy(
         "user",
         "client_id",
@@ -36,7 +36,7 @@ def tenants(events: DataFrame) -> DataFrame:
         F.date_trunc("hour", F.timestamp_millis("interval_start_ms")).alias("hour"),
     ).agg(*[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")])
     used = F.col("topic").isNotNull() & F.col("partition").isNotNull()
-    return hours.groupBy("user", "client_id").agg(
+    return hours.groupBy("cluster", "user", "client_id").agg(
         *[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")],
         F.count(F.when(used, 1)).alias("partition_hours"),
     )
@@ -48,7 +48,7 @@ def to_the_cent(tenants: DataFrame, prices: Prices) -> DataFrame:
     cut = exact.withColumn("cut", F.floor(F.col("exact") * 100).cast("bigint")).withColumn(
         "remainder", F.col("exact") * 100 - F.col("cut")
     )
-    everyone = Window.partitionBy()
+    everyone = Window.partitionBy("cluster")
     bill = F.round(F.sum("exact").over(everyone) * 100).cast("bigint")
     lacking = bill - F.sum("cut").over(everyone)
     place = F.row_number().over(

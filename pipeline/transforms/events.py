@@ -1,4 +1,4 @@
-"""Separates events from what is not an event, with the reason, and removes duplicates."""
+"""Separates events from what is not an event, with the reason."""
 
 import time
 from functools import reduce
@@ -8,7 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from pipeline.schema import COUNTS, EVENT, IDENTITY, VERSION, names
+from pipeline.schema import COUNTS, EVENT, PERIOD, VERSION, names
+from pipeline.transforms.duplicates import PLACE
 from pipeline.window import Window
 
 _CORRUPT = "_corrupt"
@@ -30,13 +31,15 @@ _OTHER_THAN_TEXT: Final = rf'"(?:{"|".join(field.name for field in _TEXTS)})"\s*
 
 
 def checked_lines(lines: DataFrame) -> DataFrame:
-    """Parse `raw` into the event columns, `raw` and `reason`; `reason` is null for an event."""
+    """Parse `raw` into the event columns, beside the columns of `lines` and `reason`, which is null for an
+    event.
+    """
     shape = StructType([*_all_nullable(), StructField(_CORRUPT, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    parsed = lines.select("raw", F.from_json("raw", shape, options).alias("event"))
+    parsed = lines.select("*", F.from_json("raw", shape, options).alias("event"))
     return parsed.select(
         *[F.col(f"event.{name}").alias(name) for name in names(EVENT)],
-        "raw",
+        *lines.columns,
         F.coalesce(
             _no_object(),
             *_missing("event."),
@@ -50,10 +53,11 @@ def checked_lines(lines: DataFrame) -> DataFrame:
 
 
 def checked_rows(rows: DataFrame) -> DataFrame:
-    """Check a table with the event columns in the same way; `raw` is the row as JSON."""
-    cast = rows.select(*[F.col(field.name).try_cast(field.dataType) for field in EVENT.fields])
+    """Check a table with the event columns and PLACE in the same way; `raw` is the row as JSON."""
+    cast = rows.select(*[F.col(field.name).try_cast(field.dataType) for field in EVENT.fields], PLACE)
     return cast.select(
         *names(EVENT),
+        PLACE,
         F.to_json(F.struct(*names(EVENT))).alias("raw"),
         F.coalesce(*_missing(""), *_impossible("")).alias("reason"),
     )
@@ -122,8 +126,8 @@ def _impossible(prefix: str) -> list[Column]:
 
 
 def good(checked: DataFrame) -> DataFrame:
-    """Return the rows that are events."""
-    return checked.where(F.col("reason").isNull()).select(*names(EVENT))
+    """Return the rows that are events, with `raw` and PLACE."""
+    return checked.where(F.col("reason").isNull()).drop("reason")
 
 
 def bad(checked: DataFrame) -> DataFrame:
@@ -133,40 +137,31 @@ def bad(checked: DataFrame) -> DataFrame:
 
 def within(events: DataFrame, window: Window) -> DataFrame:
     """Return the events whose interval begins in the window."""
-    start = F.col("interval_start_ms")
+    return events.where(_in(window))
+
+
+def span(window: Window) -> tuple[Column, Column]:
+    """The start of the first interval and the end of the last one, in ms, over the events of a checked table
+    that lie in the window; null without any.
+    """
+    counts = F.col("reason").isNull() & _in(window)
+    start = F.when(counts, F.col("interval_start_ms"))
+    return F.min(start), F.max(start + F.col("interval_ms"))
+
+
+def with_period(table: DataFrame, period: Window) -> DataFrame:
+    """Add the columns of PERIOD."""
+    ends = zip(names(PERIOD), (period.start_ms, period.end_ms), strict=True)
+    return table.select("*", *[F.timestamp_millis(F.lit(ms).cast("bigint")).alias(name) for name, ms in ends])
+
+
+def _in(window: Window) -> Column:
+    start, found = F.col("interval_start_ms"), F.lit(True)
     if window.start_ms is not None:
-        events = events.where(start >= window.start_ms)
+        found &= start >= window.start_ms
     if window.end_ms is not None:
-        events = events.where(start < window.end_ms)
-    return events
-
-
-def deduplicate(events: DataFrame) -> DataFrame:
-    """Return each event once, however often it was delivered.
-
-    The result is partitioned by the columns that every table groups by, so that later steps need no further
-    shuffle. Duplicates have the same `quota`; as a key it lets Spark aggregate by hash, where a text that is
-    not a key would make it sort.
-    """
-    together = events.repartition("cluster", "broker", "user", "client_id", "topic", "partition")
-    return together.dropDuplicates([*IDENTITY, "quota"]).select(*names(EVENT))
-
-
-def not_in(events: DataFrame, others: DataFrame) -> DataFrame:
-    """Return the events that `others` lacks."""
-    same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in IDENTITY]
-    found = events.alias("one").join(others.alias("other"), reduce(Column.__and__, same), "left_anti")
-    return found.select(*names(EVENT))
-
-
-def once(events: DataFrame, late: str) -> DataFrame:
-    """Return a stream's events, each once; Spark drops and counts those that are more than `late` behind.
-
-    `late` is a Spark interval, such as `1 hour`.
-    """
-    timed = events.withColumn("event_time", F.timestamp_millis("interval_start_ms"))
-    unique = timed.withWatermark("event_time", late).dropDuplicatesWithinWatermark(list(IDENTITY))
-    return unique.select(*names(EVENT))
+        found &= start < window.end_ms
+    return found
 
 
 def with_date(events: DataFrame) -> DataFrame:

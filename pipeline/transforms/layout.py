@@ -5,6 +5,9 @@ wait (the content of a full bucket, and what refills meanwhile), then requests w
 (their bytes divided by the time waited). The time that all bytes take at the limit, less the time waited, was
 free of waits. Divided by the time of a full bucket, it gives the number of bursts; the remainder gives their
 length.
+
+If throttling begins after less than a full bucket, the interval before it has used the rest. Its bytes then
+come at its end, as fast as that takes.
 """
 
 import math
@@ -40,6 +43,10 @@ class Interval:
     throttle_seconds: float
     goes_on: bool = False
     """Whether throttling begins in this interval and continues in the next; it is then placed at the end."""
+    upcoming: tuple[float, float] | None = None
+    """If nothing waits in this interval, and throttling begins in the next: the bytes of all connections in
+    the next one, and the seconds that each of them waits.
+    """
 
 
 def connections_of(throttled: int, throttle_ms: float, interval_ms: float) -> int:
@@ -82,7 +89,9 @@ def lay_out(
     """
     throttled = min(interval.throttled, interval.requests)
     if throttled <= 0 or interval.throttle_seconds <= 0 or interval.size <= 0 or limit <= 0:
-        yield from _spread(interval.start, interval.length, interval.size, interval.requests, per_step)
+        seconds = _unthrottled_seconds(interval, limit, burst_seconds)
+        begin = interval.start + interval.length - seconds
+        yield from _spread(begin, seconds, interval.size, interval.requests, per_step)
         return
     waited = min(interval.size, limit * interval.throttle_seconds)
     passed = interval.size - waited
@@ -102,6 +111,22 @@ def lay_out(
             for place in range(count):
                 yield begin + passing * place / (count - 1), passed / cycles / count
         yield from _spread(begin + passing, eager * waits, waited / cycles, throttled / cycles, per_step)
+
+
+def _unthrottled_seconds(interval: Interval, limit: float, burst_seconds: float) -> float:
+    """Return how long the bytes of an unthrottled interval take, at its end.
+
+    The content that the bucket lacks when the next interval begins is what came, less what was refilled
+    meanwhile.
+    """
+    if interval.upcoming is None or limit <= 0:
+        return interval.length
+    size, waited = interval.upcoming
+    lacks = limit * burst_seconds - max(size - limit * waited, 0.0)
+    if not 0 < lacks <= interval.size:
+        # Others of the bucket, or earlier intervals, have used it as well.
+        return interval.length
+    return min((interval.size - lacks) / limit, interval.length)
 
 
 def _spread(start: float, length: float, size: float, requests: float, per_step: float) -> Iterator[Step]:

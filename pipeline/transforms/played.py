@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, final
 
+import pandas as pd
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pipeline.transforms.layout import Interval, Step, connections_of
@@ -18,6 +19,7 @@ STEP_SECONDS: Final = 0.25
 """Requests are charged together while they take no longer than this at the limit."""
 AFTER: Final = StructType(
     [
+        StructField("cluster", StringType()),
         StructField("user", StringType()),
         StructField("client_id", StringType()),
         StructField("quota", StringType()),
@@ -28,7 +30,7 @@ AFTER: Final = StructType(
     ]
 )
 Row = tuple[str, str, str, int, int, int, int]
-"""A row of AFTER."""
+"""A row of AFTER without the cluster."""
 _ON_TIME: Final = 1e-6
 
 
@@ -88,18 +90,29 @@ def play(connections: Sequence[Connection], charge: Callable[[int, float, float]
             heapq.heapreplace(waiting, (max(now + wait, upcoming[0]), place))
 
 
+def after_table(rows: Any, found: Sequence[Row]) -> Any:
+    """Return the rows that a simulation of `rows`, all of one cluster, has found, as AFTER."""
+    cluster = str(rows["cluster"].iloc[0])
+    return pd.DataFrame([(cluster, *row) for row in found], columns=AFTER.names)
+
+
 def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
     """Return, for each interval in order, the sums of one connection and the number of connections.
 
     `tenant` has `interval_start_ms`, `interval_ms` and SUMS; times are relative to `base` (ms).
     """
     columns = [tenant[name].tolist() for name in ("interval_start_ms", "interval_ms", *SUMS)]
-    starts, *_, waits = columns
+    starts, lengths, sizes, _, throttlings, waits = columns
     found: list[tuple[Interval, int]] = []
     for place, (start, length, size, requests, throttled, waited) in enumerate(zip(*columns, strict=True)):
         count = connections_of(throttled, waited, length)
         before = place > 0 and waits[place - 1] > 0 and start - starts[place - 1] <= length
         after = place + 1 < len(starts) and waits[place + 1] > 0 and starts[place + 1] - start <= length
+        upcoming = None
+        if after and waited <= 0:
+            further = place + 1
+            wait = waits[further] / connections_of(throttlings[further], waits[further], lengths[further])
+            upcoming = (sizes[further], wait / 1000)
         interval = Interval(
             (start - base) / 1000,
             length / 1000,
@@ -108,6 +121,7 @@ def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
             throttled / count,
             waited / 1000 / count,
             after and not before,
+            upcoming,
         )
         found.append((interval, count))
     return found

@@ -7,11 +7,22 @@
 TotalLogSizePerBroker is the mean over the brokers of their replicas' bytes, BytesInPerSec of a broker the sum
 of the inbound rates of all its replicas, IN that of the busiest broker, R its replication factor and N the
 network's bytes/s. With a throttle below IN a move never ends, because followers fall behind faster than they
-catch up. Plain arithmetic on a cluster's partitions: no Spark.
+catch up.
+
+The formula counts all replicas of an average partition, and no two brokers at the same time. Real throttles
+hold for each broker by itself: for what it sends as the leader of moving partitions, and for what it receives
+for new replicas. The broker with the most to do for its throttle decides when the move ends:
+
+    sending    sum(Bytes x New) / (throttle - sum(BytesInPerSec x (New + Followers))), of what it leads
+    receiving  sum(Bytes) / (throttle - sum(BytesInPerSec)), of its new replicas
+
+New is the number of a partition's new replicas, Followers that of its other followers: they are in sync and
+not throttled, but their fetches count (KAFKA-4313). Plain arithmetic on a cluster's partitions: no Spark.
 """
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
@@ -20,19 +31,29 @@ from pipeline.errors import InputError
 
 WITHIN_SECONDS: Final = 3600.0
 """The time for a move if neither a time nor a throttle is given."""
+_ACCURACY: Final = 1.15
+"""How far a real move may be off `expected_seconds`."""
 Count = Annotated[int, Meta(ge=0)]
 Rate = Annotated[float, Meta(ge=0)]
 Brokers = Annotated[list[int], Meta(min_length=1)]
 
 
 class Partition(Struct, frozen=True):
-    """`bytes`: the size of one replica's log. `bytes_in_rate`: bytes/s that producers send to it."""
+    """`bytes`: the size of one replica's log. `bytes_in_rate`: bytes/s that producers send to it; None:
+    unknown. `leader`: None for the first replica.
+    """
 
     topic: str
     partition: Count
     replicas: Brokers
     bytes: Count = 0
-    bytes_in_rate: Rate = 0.0
+    bytes_in_rate: Rate | None = None
+    leader: int | None = None
+
+    @property
+    def rate(self) -> float:
+        """`bytes_in_rate`, or 0 if it is unknown."""
+        return self.bytes_in_rate or 0.0
 
 
 class Move(Struct, frozen=True):
@@ -58,15 +79,21 @@ class Plan(Struct, frozen=True):
     bytes_to_move: int
     throttle: int
     move_seconds: float | None
-    """None if the move never ends."""
-    throttle_min: float
+    """By KIP-73's formula; None if the move never ends."""
+    expected_seconds: float | None
+    """With each broker's throttle by itself; None if the move never ends."""
+    throttle_min: float | None
+    """None if no inbound rate is known."""
     throttle_max: float | None
     """None without --network."""
     feasible: bool
     reason: str
     """Why the plan is not feasible; empty if it is."""
     fetch_response_max_bytes: int
-    """The largest replica.fetch.response.max.bytes that stays below throttle x quota window."""
+    """The largest replica.fetch.response.max.bytes for which one response stays below throttle x quota
+    window, and one response of every broker at the same time below network x quota window (without --network:
+    throttle x quota window).
+    """
 
 
 def plan(
@@ -89,7 +116,9 @@ def plan(
         throttle = math.ceil(most + work / (WITHIN_SECONDS if within is None else within))
     highest = None if network is None else network - most / _replication_factor(cluster, busiest)
     seconds = 0.0 if not moving else work / (throttle - most) if throttle > most else None
-    reason = _reason(seconds, throttle, busiest, most, highest, within)
+    sides = _sides(moving, current)
+    expected = _expected_seconds(sides, throttle)
+    reason = _reason(seconds, throttle, busiest, most, highest, within) or _too_slow(sides, throttle, within)
     return Plan(
         move_ratio=ratio,
         bytes_to_move=sum(
@@ -99,12 +128,74 @@ def plan(
         ),
         throttle=math.ceil(throttle),
         move_seconds=seconds,
-        throttle_min=most,
+        expected_seconds=expected,
+        throttle_min=most if any(each.bytes_in_rate is not None for each in cluster.partitions) else None,
         throttle_max=highest,
         feasible=not reason,
         reason=reason,
-        fetch_response_max_bytes=max(math.ceil(throttle * window_seconds) - 1, 0),
+        fetch_response_max_bytes=_response_bytes(throttle, network, len(cluster.brokers), window_seconds),
     )
+
+
+def _response_bytes(throttle: float, network: float | None, brokers: int, window_seconds: float) -> int:
+    together = (throttle if network is None else network) / brokers
+    return max(math.ceil(min(throttle, together) * window_seconds) - 1, 0)
+
+
+class _Side:
+    """What one broker sends or receives under its throttle: bytes now, and bytes/s that are added."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.rate = 0.0
+
+    def seconds(self, throttle: float) -> float | None:
+        """How long it takes; None if it never ends."""
+        if not self.bytes:
+            return 0.0
+        return self.bytes / (throttle - self.rate) if throttle > self.rate else None
+
+
+def _sides(
+    moving: Sequence[Move], current: Mapping[tuple[str, int], Partition]
+) -> dict[tuple[str, int], _Side]:
+    """What each broker `sends` and `receives`."""
+    sides: dict[tuple[str, int], _Side] = defaultdict(_Side)
+    for move in moving:
+        found = current[move.topic, move.partition]
+        leader = found.replicas[0] if found.leader is None else found.leader
+        new = set(move.replicas) - set(found.replicas)
+        if not new:
+            continue
+        sending = sides["sends", leader]
+        sending.bytes += found.bytes * len(new)
+        sending.rate += found.rate * (len(new) + len(set(found.replicas) - {leader}))
+        for broker in new:
+            sides["receives", broker].bytes += found.bytes
+            sides["receives", broker].rate += found.rate
+    return sides
+
+
+def _expected_seconds(sides: Mapping[tuple[str, int], _Side], throttle: float) -> float | None:
+    """The time of the broker that takes the longest."""
+    times = [side.seconds(throttle) for side in sides.values()]
+    if None in times:
+        return None
+    return max((time for time in times if time is not None), default=0.0)
+
+
+def _too_slow(sides: Mapping[tuple[str, int], _Side], throttle: float, within: float | None) -> str:
+    """Why the move does not end, or not in time, although KIP-73's formula says that it does."""
+    for (does, broker), side in sides.items():
+        seconds = side.seconds(throttle)
+        if seconds is None:
+            return (
+                f"it never ends: {throttle:,.0f} B/s is not above the {side.rate:,.0f} B/s that producers "
+                f"add to what broker {broker} {does}"
+            )
+        if within is not None and seconds > within * _ACCURACY:
+            return f"broker {broker} {does} for {seconds:,.0f} s, longer than the {within:,.0f} s asked for"
+    return ""
 
 
 def _is_move(move: Move, current: dict[tuple[str, int], Partition], brokers: Sequence[int]) -> bool:
@@ -122,7 +213,7 @@ def _busiest(cluster: Cluster) -> tuple[int, float]:
     rates = dict.fromkeys(cluster.brokers, 0.0)
     for each in cluster.partitions:
         for broker in each.replicas:
-            rates[broker] = rates.get(broker, 0.0) + each.bytes_in_rate
+            rates[broker] = rates.get(broker, 0.0) + each.rate
     return max(rates.items(), key=lambda item: item[1])
 
 

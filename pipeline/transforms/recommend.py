@@ -1,14 +1,16 @@
 """Recommends a byte rate for each tenant from what it used."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import reduce
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.transforms.buckets import charged
+from pipeline.quota_file import BROKER, CLUSTER
+from pipeline.transforms.buckets import charged, interval_rates
 from proxy.quota.identity import DEFAULT_IN_YAML, QuotaEntity
 from proxy.quota.usage import REST
 
@@ -16,6 +18,9 @@ PER_USER: Final = "user"
 PER_CLIENT_ID: Final = "client-id"
 PER_BOTH: Final = "user+client-id"
 ENTITIES: Final = (PER_BOTH, PER_USER, PER_CLIENT_ID)
+DEFAULT_FLOOR: Final = 4096.0
+"""Bytes/s: a request of some records each second."""
+DEFAULT_SAMPLES: Final = 3
 _UNIT: Final = 1024
 _PERCENTILE: Final = 0.99
 
@@ -24,16 +29,51 @@ _PERCENTILE: Final = 0.99
 class Rules:
     """headroom: the quota divided by the p99 rate. capacity: bytes/s of a broker in each direction, which the
     quotas of its users together do not exceed; None: unknown. step: the largest decrease, as a part of the
-    current quota.
+    current quota. floor: the smallest quota in bytes/s, unless the capacity requires a smaller one. samples:
+    the fewest intervals with traffic that give a quota. per: one of ENTITIES.
     """
 
     headroom: float = 1.3
     capacity: float | None = None
     step: float = 0.25
+    floor: float = DEFAULT_FLOOR
+    samples: int = DEFAULT_SAMPLES
+    per: str = PER_BOTH
 
 
-def peaks(events: DataFrame, per: str = PER_BOTH) -> DataFrame:
-    """Return `user, client_id, quota, broker, p99_rate` (bytes/s) of each entity at each proxy and broker.
+class Peak(NamedTuple):
+    """A row of peaks(). `samples`: the number of intervals with traffic that `p99_rate` is of."""
+
+    user: str
+    client_id: str
+    quota: str
+    broker: str | None
+    p99_rate: float
+    samples: int
+
+
+class Skipped(NamedTuple):
+    """A row of `schema.SKIPPED`."""
+
+    user: str
+    client_id: str
+    quota: str
+    samples: int
+    p99_rate: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """Quotas in bytes/s, and the tenants that get none."""
+
+    quotas: dict[QuotaEntity, dict[str, int]]
+    skipped: list[Skipped]
+
+
+def peaks(events: DataFrame, per: str = PER_BOTH, scopes: Collection[str] = (BROKER,)) -> DataFrame:
+    """Return `user, client_id, quota, broker, p99_rate, samples` of each entity at each proxy and broker;
+    with CLUSTER, over all of them, and `broker` is null.
 
     The percentile covers only intervals with traffic, so idle nights do not lower it.
     """
@@ -41,43 +81,55 @@ def peaks(events: DataFrame, per: str = PER_BOTH) -> DataFrame:
         "user": F.lit("") if per == PER_CLIENT_ID else F.col("user"),
         "client_id": F.lit("") if per == PER_USER else F.col("client_id"),
     }
-    keys = ("cluster", "proxy", "broker", "user", "client_id", "bucket_quota")
-    intervals = (
-        charged(events)
-        .withColumns(names)
-        .where(F.col("bytes") > 0)
-        .groupBy(*keys, "interval_start_ms")
-        .agg((F.sum("bytes") * F.lit(1000.0) / F.max("interval_ms")).alias("rate"))
+    keys = ("user", "client_id", "bucket_quota")
+    sent = charged(events).withColumns(names)
+    rates = reduce(DataFrame.unionByName, [interval_rates(sent, keys, scope) for scope in sorted(scopes)])
+    found = rates.groupBy("cluster", "proxy", "broker", *keys).agg(
+        F.percentile("rate", _PERCENTILE).alias("p99_rate"), F.count("rate").alias("samples")
     )
-    found = intervals.groupBy(*keys).agg(F.percentile("rate", _PERCENTILE).alias("p99_rate"))
+    broker = F.when(F.col("broker").isNotNull(), F.concat_ws("/", "cluster", "broker"))
     return found.select(
         "user",
         "client_id",
         F.col("bucket_quota").alias("quota"),
-        F.concat_ws("/", "cluster", "broker").alias("broker"),
+        broker.alias("broker"),
         "p99_rate",
+        "samples",
     )
 
 
+def at_each_broker(_: QuotaEntity) -> str:
+    """The scope of every entity by default."""
+    return BROKER
+
+
 def recommend(
-    peaks: list[tuple[str, str, str, str, float]],
+    peaks: Sequence[Peak],
     rules: Rules,
     current: Mapping[QuotaEntity, Mapping[str, float]],
-) -> dict[QuotaEntity, dict[str, int]]:
-    """Turn the rows of peaks() into quotas in bytes/s: the highest p99 of any broker, with headroom.
+    scope_of: Callable[[QuotaEntity], str] = at_each_broker,
+) -> Recommendation:
+    """Turn the rows of peaks() into quotas in bytes/s: the highest p99 of any broker, or of the cluster,
+    by the entity's scope, with headroom.
 
-    If the quotas of a broker's users exceed its capacity, all of them are scaled down alike. A quota is
-    lowered by at most `step` of the current one; a later run lowers it further.
+    If the quotas of a broker's users exceed its capacity, all of them are scaled down alike; this does not
+    concern quotas of the cluster. A quota is lowered by at most `step` of the current one; a later run lowers
+    it further.
     """
+    skipped = _skipped(peaks, rules)
+    without = {(each.user, each.client_id, each.quota) for each in skipped}
     wanted: dict[tuple[QuotaEntity, str], float] = {}
     on_broker: dict[tuple[str, str], set[tuple[QuotaEntity, str]]] = {}
-    for user, client_id, quota, broker, rate in peaks:
-        entity = _entity(user, client_id)
-        if entity is None:
+    for peak in peaks:
+        if (peak.user, peak.client_id, peak.quota) in without:
             continue
-        key = (entity, quota)
-        wanted[key] = max(wanted.get(key, 0.0), rate * rules.headroom)
-        on_broker.setdefault((broker, quota), set()).add(key)
+        entity = QuotaEntity(peak.user or None, peak.client_id or None)
+        if (peak.broker is None) != (scope_of(entity) == CLUSTER):
+            continue
+        key = (entity, peak.quota)
+        wanted[key] = max(wanted.get(key, rules.floor), peak.p99_rate * rules.headroom)
+        if peak.broker is not None:
+            on_broker.setdefault((peak.broker, peak.quota), set()).add(key)
     fitted = dict(wanted)
     if rules.capacity is not None:
         for keys in on_broker.values():
@@ -88,14 +140,38 @@ def recommend(
     for (entity, quota), rate in fitted.items():
         lowest = current.get(entity, {}).get(quota, 0.0) * (1 - rules.step)
         quotas.setdefault(entity, {})[quota] = _whole(max(rate, lowest), fits=rules.capacity is not None)
-    return quotas
+    return Recommendation(quotas, skipped)
 
 
-def _entity(user: str, client_id: str) -> QuotaEntity | None:
-    """Return the entity; None if a file cannot name it, and for the `<rest>` that stands for many clients."""
-    if DEFAULT_IN_YAML in (user, client_id) or REST in (user, client_id) or not (user or client_id):
-        return None
-    return QuotaEntity(user or None, client_id or None)
+def _skipped(peaks: Sequence[Peak], rules: Rules) -> list[Skipped]:
+    """Return the tenants that get no quota, in order of their names."""
+    samples: dict[tuple[str, str, str], int] = {}
+    rates: dict[tuple[str, str, str], float] = {}
+    for peak in peaks:
+        key = (peak.user, peak.client_id, peak.quota)
+        samples[key] = max(samples.get(key, 0), peak.samples)
+        rates[key] = max(rates.get(key, 0.0), peak.p99_rate)
+    found = []
+    for key, count in sorted(samples.items()):
+        reason = _no_entity(*key[:2], rules.per)
+        if not reason and count < rules.samples:
+            reason = f"it has fewer than {rules.samples} intervals with traffic (--samples)"
+        if reason:
+            found.append(Skipped(*key, count, rates[key], reason))
+    return found
+
+
+def _no_entity(user: str, client_id: str, per: str) -> str:
+    """Return why no quota is for these clients and nobody else; empty if one is."""
+    if REST in (user, client_id):
+        return f"{REST} stands for many clients"
+    if DEFAULT_IN_YAML in (user, client_id):
+        return f"in a file of quotas, {DEFAULT_IN_YAML} stands for the default"
+    if not client_id and per != PER_USER:
+        return "it sends no client id, and a quota of its user is for all client ids (--per user)"
+    if not user and per != PER_CLIENT_ID:
+        return "it has no user, and a quota of its client id is for all users (--per client-id)"
+    return ""
 
 
 def _whole(rate: float, *, fits: bool) -> int:

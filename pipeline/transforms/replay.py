@@ -21,7 +21,17 @@ from pipeline.quota_file import QuotaSet
 from pipeline.schema import REPLAY, names
 from pipeline.transforms.buckets import APIS, charged, with_buckets
 from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, lay_out, throttled_rate
-from pipeline.transforms.played import AFTER, STATE, STEP_SECONDS, SUMS, Connection, Row, intervals_of, play
+from pipeline.transforms.played import (
+    AFTER,
+    STATE,
+    STEP_SECONDS,
+    SUMS,
+    Connection,
+    Row,
+    after_table,
+    intervals_of,
+    play,
+)
 from pipeline.transforms.replay_broker import rejected
 from pipeline.transforms.replay_topics import replay_topics, replayed_topics
 from proxy.quota.engine import QuotaEngine
@@ -36,13 +46,14 @@ from proxy.wire.views import RequestView, ResponseView
 _SURELY: Final = 0.99
 """Sizes are rounded to whole bytes."""
 _SIZE_FIELD: Final = 4
+_TENANT: Final = ("cluster", "user", "client_id")
 
 
 def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
     """Turn deduplicated events into `schema.REPLAY`: each tenant that a quota throttled or rejected, or
     would.
     """
-    before = events.groupBy("user", "client_id", "quota").agg(
+    before = events.groupBy(*_TENANT, "quota").agg(
         F.sum("throttle_ms").alias("throttle_ms"), F.sum("rejected_bytes").alias("rejected_bytes")
     )
     before = before.where((F.col("throttle_ms") > 0) | (F.col("rejected_bytes") > 0))
@@ -51,18 +62,14 @@ def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
         after = after.unionByName(replay_topics(events, quotas))
     if quotas.brokers:
         after = after.unionByName(rejected(events, quotas), allowMissingColumns=True)
-    same = (
-        (F.col("before.user") == F.col("after.user"))
-        & (F.col("before.client_id") == F.col("after.client_id"))
-        & F.col("before.quota").eqNullSafe(F.col("after.quota"))
+    same = reduce(
+        Column.__and__,
+        [F.col(f"before.{name}").eqNullSafe(F.col(f"after.{name}")) for name in (*_TENANT, "quota")],
     )
     both = before.alias("before").join(_tenants(after).alias("after"), same, "full")
     is_replayed = F.coalesce("before.quota", "after.quota").isin(*APIS, SHARE, *replayed_topics(quotas))
     return both.select(
-        *[
-            F.coalesce(f"before.{name}", f"after.{name}").alias(name)
-            for name in ("user", "client_id", "quota")
-        ],
+        *[F.coalesce(f"before.{name}", f"after.{name}").alias(name) for name in (*_TENANT, "quota")],
         *[
             F.coalesce(f"before.{name}", F.lit(0)).alias(f"before_{name}")
             for name in ("throttle_ms", "rejected_bytes")
@@ -85,7 +92,7 @@ def untried(quotas: QuotaSet) -> list[str]:
 def _tenants(after: DataFrame) -> DataFrame:
     """Sum over all brokers what the quotas did to each tenant."""
     sums = ("throttle_ms", "delayed_bytes", "rejected_bytes")
-    found = after.groupBy("user", "client_id", "quota").agg(
+    found = after.groupBy(*_TENANT, "quota").agg(
         *[F.sum(name).alias(name) for name in sums], F.max("late_ms").alias("late_ms")
     )
     return found.where(reduce(Column.__or__, [F.col(name) > 0 for name in sums]))
@@ -100,7 +107,7 @@ def replay_buckets(events: DataFrame, quotas: QuotaSet) -> DataFrame:
     )
 
     def run(rows: Any) -> Any:
-        return pd.DataFrame(simulate(rows, quotas), columns=AFTER.names)
+        return after_table(rows, simulate(rows, quotas))
 
     buckets = with_buckets(intervals, quotas).groupBy(
         *STATE, "bucket_quota", "bucket_user", "bucket_client_id"

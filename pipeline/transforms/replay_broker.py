@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pipeline.quota_file import QuotaSet
-from proxy.quota.cluster_view import ClusterView, Partition
+from proxy.quota.cluster_view import ClusterView
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import KIND, SHARE
 from proxy.quota.measure.bucket import Bucket
@@ -23,6 +23,7 @@ from proxy.wire.views import Item, RequestView
 _BROKER: Final = ("cluster", "proxy", "listener", "broker")
 _AFTER: Final = StructType(
     [
+        StructField("cluster", StringType()),
         StructField("user", StringType()),
         StructField("client_id", StringType()),
         StructField("quota", StringType()),
@@ -32,7 +33,10 @@ _AFTER: Final = StructType(
 
 
 def rejected(events: DataFrame, quotas: QuotaSet) -> DataFrame:
-    """Return `user, client_id, quota, rejected_bytes`: each broker of each proxy is replayed on its own."""
+    """Return `cluster, user, client_id, quota, rejected_bytes`.
+
+    Each broker of each proxy is replayed on its own.
+    """
     offered = (
         events.where((F.col("api") == "Produce") & F.col("topic").isNotNull())
         .groupBy(*_BROKER, "user", "client_id", "topic", "interval_start_ms")
@@ -43,20 +47,24 @@ def rejected(events: DataFrame, quotas: QuotaSet) -> DataFrame:
     )
 
     def run(rows: Any) -> Any:
-        return pd.DataFrame(simulate_broker(rows, quotas), columns=_AFTER.names)
+        cluster = str(rows["cluster"].iloc[0])
+        found = [(cluster, *row) for row in simulate_broker(rows, quotas)]
+        return pd.DataFrame(found, columns=_AFTER.names)
 
     found = offered.groupBy(*_BROKER).applyInPandas(run, _AFTER)
-    return found.groupBy("user", "client_id", "quota").agg(F.sum("rejected_bytes").alias("rejected_bytes"))
+    tenants = found.groupBy("cluster", "user", "client_id", "quota")
+    return tenants.agg(F.sum("rejected_bytes").alias("rejected_bytes"))
 
 
 def simulate_broker(rows: Any, quotas: QuotaSet) -> list[tuple[str, str, str, int]]:
-    """Replay the intervals of one broker: a row of `_AFTER` for each tenant that is rejected."""
+    """Replay the intervals of one broker: a row of `_AFTER`, without the cluster, for each tenant that is
+    rejected.
+    """
     node_id = int(rows["broker"].iloc[0])
     quota = KIND.build()
     quota.join(node_id, [])
     quota.configure(quotas.limits(), 0.0)
-    here = Partition(node_id, (node_id,), frozenset([node_id]))
-    view = ClusterView("", {}, {}, {(topic, 0): here for topic in set(rows["topic"])})
+    view = ClusterView("", {}, {}, {(topic, 0): node_id for topic in set(rows["topic"])})
     quota.see_cluster(view, 0.0)
     nobody = RequestView(PRODUCE, 0, 0, "", 0)
     rows = rows.sort_values("interval_start_ms", kind="stable")

@@ -10,13 +10,22 @@ more.
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, final
 
-import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.quota_file import QuotaSet
 from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, lay_out, throttled_rate
-from pipeline.transforms.played import AFTER, STATE, STEP_SECONDS, SUMS, Connection, Row, intervals_of, play
+from pipeline.transforms.played import (
+    AFTER,
+    STATE,
+    STEP_SECONDS,
+    SUMS,
+    Connection,
+    Row,
+    after_table,
+    intervals_of,
+    play,
+)
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.kind import KIND
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, OMIT, PRODUCER_BYTE_RATE
@@ -66,7 +75,7 @@ def replay_topics(events: DataFrame, quotas: QuotaSet) -> DataFrame:
     users = intervals.where(F.col("topic").isNotNull()).select(*_TENANT).distinct()
 
     def run(rows: Any) -> Any:
-        return pd.DataFrame(simulate_topics(rows, quotas), columns=AFTER.names)
+        return after_table(rows, simulate_topics(rows, quotas))
 
     return (
         intervals.join(users, list(_TENANT), "left_semi")

@@ -20,12 +20,13 @@ def throttle(events: DataFrame) -> DataFrame:
     """Turn deduplicated events into `schema.THROTTLE`: only hours in which a quota throttled or rejected."""
     hours = bound(events).select(
         F.date_trunc("hour", F.timestamp_millis("interval_start_ms")).alias("hour"),
+        "cluster",
         "user",
         "client_id",
         "quota",
         *BOUND,
     )
-    sums = hours.groupBy("hour", "user", "client_id", "quota").agg(
+    sums = hours.groupBy("hour", "cluster", "user", "client_id", "quota").agg(
         *[F.sum(name).alias(name) for name in BOUND]
     )
     return sums.select(*names(THROTTLE))

@@ -17,7 +17,8 @@ from proxy.demo.embedded_kafka import EmbeddedKafka
 
 _QUICK: Final = {
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    # As for Kafka's tools: a compiler and a collector that cost little. G1's barriers and threads do not pay.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
     "spark.sql.shuffle.partitions": "1",
     # Compiling a query takes longer than running it on a handful of rows.
     "spark.sql.codegen.wholeStage": "false",
@@ -68,3 +69,14 @@ def kafka() -> Iterator[EmbeddedKafka]:
     """One broker of the newest Kafka."""
     with EmbeddedKafka() as kafka:
         yield kafka
+
+
+@pytest.fixture
+def mounted(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    """A URL of a file system that is not the local one."""
+    name = "fs.viewfs.mounttable.lake.link./data"
+    settings = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
+    settings.set(name, tmp_path.as_uri())
+    settings.set("fs.viewfs.impl.disable.cache", "true")
+    yield "viewfs://lake/data"
+    settings.unset(name)

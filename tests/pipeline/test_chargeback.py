@@ -1,6 +1,7 @@
 """Chargeback: exact prices, tiers, and cents that add up."""
 
 from collections.abc import Callable
+from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -84,6 +85,17 @@ def test_cents_go_to_those_who_lost_the_most(frame: Frame) -> None:
     }
 
 
+def test_each_cluster_has_its_own_bill(frame: Frame) -> None:
+    """Each of them is 0.5 cents, rounded to a cent; together they are one cent."""
+    prices = Prices(currency="EUR", per_million_requests=Decimal(1))
+    events = [make_event(cluster=cluster, user="a", requests=5000) for cluster in ("east", "west")]
+    found = chargeback(frame(*events), prices).collect()
+    assert sorted((row.cluster, row.user, row.requests, row.amount) for row in found) == [
+        ("east", "a", 5000, Decimal("0.01")),
+        ("west", "a", 5000, Decimal("0.01")),
+    ]
+
+
 def test_tiers_are_filled_one_after_the_other(frame: Frame) -> None:
     tiers = [
         Tier(Decimal("0.10"), Decimal(10)),
@@ -138,6 +150,9 @@ def test_the_job(spark: SparkSession, run_job: Callable[..., Result], tmp_path: 
     lines = write_lines(tmp_path / "events.jsonl", [make_event(bytes_in=GIB, requests=0)])
     prices = tmp_path / "prices.yaml"
     prices.write_text("{currency: EUR, per_gib_in: 0.10, per_partition_hour: 0.001}")
-    result = run_job("chargeback", "--events", lines, "--out", tmp_path / "out", "--prices", prices)
+    options = ("--events", lines, "--out", tmp_path / "out", "--prices", prices)
+    result = run_job("chargeback", *options, "--from", "2025-12-01", "--to", "2026-01-01")
     assert result.exit_code == 0, result.output
+    (row,) = spark.read.parquet(str(tmp_path / "out/chargeback")).collect()
+    assert (row["from"], row["to"]) == (datetime(2025, 12, 1), datetime(2026, 1, 1))
     assert amounts(spark.read.parquet(str(tmp_path / "out/chargeback"))) == {"alice": Decimal("0.10")}

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.clients import Confluent
 from tests.support.kafka.topics import make_topic
-from tests.support.process.proxy_process import ProxyRunner
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 # Its clients wait for real quotas: beside other tests they are late, which the replay cannot know.
@@ -20,10 +20,18 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timed]
 TOPIC = "end-to-end"
 USAGE_TOPIC = "end-to-end-usage"
 SIZE = 1000
-MESSAGES = {"e2e-free": 4000, "e2e-slow": 2400, "e2e-slower": 1600}
+BATCH = 100_000
+"""Bytes: a client is some ms late after each wait, so there are few, of a quarter and half a second."""
+FREE = "e2e-free"
+MESSAGES = {FREE: 4000, "e2e-slow": 2400, "e2e-slower": 1600}
+LIMITS = {"e2e-slow": 400_000, "e2e-slower": 200_000}
+ROUNDS = 4
+ON_TIME = 0.96
+"""Of the time that the quota takes: a client that waits for less is late itself."""
 QUOTAS = [
-    {"entity": {"client-id": "e2e-slow"}, "producer_byte_rate": 400_000},
-    {"entity": {"client-id": "e2e-slower"}, "producer_byte_rate": 200_000},
+    {"entity": {"client-id": f"{name}-{number}"}, "producer_byte_rate": limit}
+    for name, limit in LIMITS.items()
+    for number in range(ROUNDS)
 ]
 
 
@@ -49,17 +57,13 @@ def test_usage_is_what_the_clients_sent(
         *("--events", f"kafka://{kafka.bootstrap}/{USAGE_TOPIC}"),
     )
 
-    def send(client_id: str) -> None:
-        client = Confluent(**{"client.id": client_id, "batch.size": 20_000})
-        client.send(proxy.bootstrap, TOPIC, MESSAGES[client_id], size=SIZE)
-
-    with ThreadPoolExecutor(len(MESSAGES)) as pool:
-        sending = [pool.submit(send, client_id) for client_id in MESSAGES]
-        sending[0].result()
-        first = run_job(*ingest)
-        assert first.exit_code == 0, first.output
-        for each in sending:
-            each.result()
+    send(proxy, FREE)
+    wait_until(lambda: delivered(proxy) > 0, "usage events in the topic")
+    first = run_job(*ingest)
+    assert first.exit_code == 0, first.output
+    # After the job, which would leave them too little of the machine to send at their limits.
+    with ThreadPoolExecutor(len(LIMITS)) as pool:
+        on_time = set(pool.map(lambda name: send_on_time(proxy, name), LIMITS))
     wait_until(lambda: proxy.metric("quota_proxy_connections") == 0, "the clients' end")
     counted = {
         sample.labels["client_id"]: sample.value
@@ -80,18 +84,54 @@ def test_usage_is_what_the_clients_sent(
         )
         .collect()
     }
-    for client_id, messages in MESSAGES.items():
-        assert found[client_id].bytes_in == counted[client_id]
-        assert messages * SIZE <= found[client_id].records <= messages * SIZE * 1.1
-    check_replay(spark, run_job, proxy.config_file, out)
+    assert {FREE, *on_time} <= found.keys()
+    for client_id, row in found.items():
+        sent = MESSAGES[name_of(client_id)] * SIZE
+        assert row.bytes_in == counted[client_id]
+        assert sent <= row.records <= sent * 1.1
+    check_replay(spark, run_job, proxy.config_file, out, on_time)
 
 
-def check_replay(spark: SparkSession, run_job: Callable[..., Result], quotas: Path, out: Path) -> None:
+def send(proxy: ProxyProcess, client_id: str) -> None:
+    client = Confluent(**{"client.id": client_id, "batch.size": BATCH})
+    client.send(proxy.bootstrap, TOPIC, MESSAGES[name_of(client_id)], size=SIZE)
+
+
+def name_of(client_id: str) -> str:
+    """The client id without the number of its round."""
+    return client_id.rstrip("-0123456789")
+
+
+def send_on_time(proxy: ProxyProcess, name: str) -> str:
+    """Send as a client with a bucket of its own, until one is throttled for the time that its quota takes;
+    its client id.
+
+    On a busy machine a client sends late. The events of an interval do not say so, and the replay
+    reproduces only clients that send as soon as their throttle time is over.
+    """
+    takes = MESSAGES[name] * SIZE / LIMITS[name] - 1
+    for number in range(ROUNDS):
+        client_id = f"{name}-{number}"
+        send(proxy, client_id)
+        if proxy.metric("quota_proxy_throttle_seconds_total", client_id=client_id) >= ON_TIME * takes:
+            return client_id
+    raise AssertionError(f"{name} was late {ROUNDS} times")
+
+
+def delivered(proxy: ProxyProcess) -> float:
+    """How many usage events are in the topic."""
+    return proxy.metric("quota_proxy_usage_events_total", sink="kafka", outcome="delivered")
+
+
+def check_replay(
+    spark: SparkSession, run_job: Callable[..., Result], quotas: Path, out: Path, on_time: set[str]
+) -> None:
     """A replay with the quotas that were in force gives the throttle times that were measured."""
     result = run_job("replay", "--events", out / "events", "--out", out, "--quotas", quotas)
     assert result.exit_code == 0, result.output
-    rows = spark.read.parquet(str(out / "replay")).collect()
-    assert {row.client_id for row in rows} == {"e2e-slow", "e2e-slower"}
-    for row in rows:
+    rows = {row.client_id: row for row in spark.read.parquet(str(out / "replay")).collect()}
+    assert {name_of(client_id) for client_id in rows} == set(LIMITS)
+    for client_id in on_time:
+        row = rows[client_id]
         assert row.before_throttle_ms > 4000
         assert row.after_throttle_ms == pytest.approx(row.before_throttle_ms, rel=0.05)

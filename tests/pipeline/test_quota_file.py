@@ -18,6 +18,11 @@ from proxy.quota.identity import QuotaEntity
         ("quotas: {clients: [{entity: {user: a}, producer_byte_rate: -1}]}", "must be greater than 0"),
         ("quotas: {clients: [{entity: {user: 5}, producer_byte_rate: 1}]}", "it takes a name"),
         ("quotas: {algorithm: fair}", "Invalid enum value 'fair'"),
+        ("quotas: {scope: proxy}", "Invalid enum value 'proxy'"),
+        (
+            "quotas: {clients: [{entity: {user: a}, scope: proxy, producer_byte_rate: 1}]}",
+            "scope: 'proxy': expected one of broker, cluster",
+        ),
         (
             "quotas: {clients: [{entity: {user: a}, producer_byte_rate: 1},"
             " {entity: {user: a}, consumer_byte_rate: 1}]}",

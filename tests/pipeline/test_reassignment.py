@@ -1,16 +1,9 @@
 """Reassignment: KIP-73's formulas, by hand."""
 
-import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
-from click.testing import Result
 
 from pipeline.errors import InputError
 from pipeline.transforms.reassignment import Cluster, Move, Partition, plan
-from tests.support.messages.usage_events import make_event, write_lines
 
 GIB = 1 << 30
 CLUSTER = Cluster(
@@ -53,13 +46,14 @@ def test_an_hour_where_nothing_is_asked_for() -> None:
 def test_a_throttle_below_the_inbound_rate_never_ends() -> None:
     found = plan(CLUSTER, throttle=70_000)
     assert (found.feasible, found.move_seconds) == (False, None)
-    assert "never ends: 70,000 B/s is not above the 70,000 B/s that broker 2 takes in" in found.reason
+    assert "broker 2 " in found.reason
 
 
 def test_a_throttle_that_the_network_does_not_carry() -> None:
     found = plan(CLUSTER, within=60, network=1_000_000)
     assert not found.feasible
-    assert "is not below the 965,000 B/s that the network leaves to broker 2" in found.reason
+    assert found.throttle_max == 965_000
+    assert "broker 2 " in found.reason
 
 
 def test_a_throttle_that_takes_too_long() -> None:
@@ -74,72 +68,87 @@ def test_nothing_to_move() -> None:
 
 
 @pytest.mark.parametrize(
-    ("move", "sentence"),
+    ("move", "named"),
     [
-        (Move("x", 0, [1]), "x-0 is to move, but is no partition"),
-        (Move("t", 0, [1, 9]), "t-0 is to move to 9, which is no broker"),
+        (Move("x", 0, [1]), "x-0 "),
+        (Move("t", 0, [1, 9]), r"t-0 .* 9\b"),
     ],
 )
-def test_moves_that_do_not_fit(move: Move, sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
+def test_moves_that_do_not_fit(move: Move, named: str) -> None:
+    with pytest.raises(InputError, match=named):
         plan(Cluster(CLUSTER.brokers, CLUSTER.partitions, [move]))
 
 
-FILE: dict[str, Any] = {
-    "brokers": [1, 2, 3],
-    "partitions": [
-        {"topic": "t", "partition": 0, "replicas": [1, 2], "bytes": 1073741824, "bytes_in_rate": 50000}
-    ],
-    "moves": [{"topic": "t", "partition": 0, "replicas": [2, 3]}],
-}
-
-
-def test_the_job(run_job: Callable[..., Result], tmp_path: Path) -> None:
-    file = tmp_path / "cluster.json"
-    file.write_text(json.dumps(FILE))
-    result = run_job("reassign", "--cluster", file, "--within", "100", "--out", tmp_path / "out")
-    assert result.exit_code == 0, result.output
-    found = json.loads((tmp_path / "out/plan.json").read_text())
-    assert found["throttle"] == 50_000 + -(-2 * GIB // 100)
-    assert f"--throttle {found['throttle']} moves 1,073,741,824 bytes and takes 100 s" in result.output
-
-
-def test_inbound_rates_out_of_events(run_job: Callable[..., Result], tmp_path: Path) -> None:
-    file = tmp_path / "cluster.json"
-    file.write_text(json.dumps(FILE))
-    lines = write_lines(tmp_path / "events.jsonl", [make_event(topic="t", bytes_in=7_000_000)])
-    options = ("--cluster", file, "--throttle", "600000", "--events", lines)
-    result = run_job("reassign", *options, "--out", tmp_path / "out")
-    assert result.exit_code == 0, result.output
-    found = json.loads((tmp_path / "out/plan.json").read_text())
-    assert (found["throttle_min"], found["feasible"]) == (700_000, False)
-    assert "Not feasible: it never ends" in result.output
-
-
-def test_moves_in_a_file_of_their_own(run_job: Callable[..., Result], tmp_path: Path) -> None:
-    cluster, moves = tmp_path / "cluster.json", tmp_path / "moves.json"
-    cluster.write_text(json.dumps({name: FILE[name] for name in ("brokers", "partitions")}))
-    partitions = [{"topic": "t", "partition": 0, "replicas": [3], "log_dirs": ["any"]}]
-    moves.write_text(json.dumps({"version": 1, "partitions": partitions}))
-    options = ("--cluster", cluster, "--moves", moves)
-    assert run_job("reassign", *options, "--out", tmp_path).exit_code == 0
-    assert json.loads((tmp_path / "plan.json").read_text())["bytes_to_move"] == GIB
+def test_brokers_move_at_the_same_time_and_only_new_replicas() -> None:
+    """Six brokers, each of which leads one partition and gets one replica. The formula counts 18 replicas."""
+    brokers = list(range(6))
+    partitions = [
+        Partition("t", each, [each, (each + 1) % 6, (each + 2) % 6], 10**9, 0.0) for each in brokers
+    ]
+    moves = [Move("t", each, [each, (each + 1) % 6, (each + 3) % 6]) for each in brokers]
+    found = plan(Cluster(brokers, partitions, moves), throttle=10**6)
+    assert (found.move_seconds, found.expected_seconds) == (18_000, 1_000)
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "sentence"),
+    ("before", "after", "seconds"),
     [
-        ('{"brokers": []}', (), "length >= 1"),
-        ("[]", (), "Expected `object`"),
-        ('{"brokers": [1], "partitions": []}', (), "missing required field `moves`"),
-        (json.dumps(FILE), ("--bootstrap", "localhost:1"), "give one"),
+        # Broker 1 sends; broker 3 receives.
+        ([[1, 2]], [[1, 3]], 10),
+        # The leader sends both new replicas, whether it stays or not.
+        ([[1]], [[1, 2, 3]], 20),
+        ([[1]], [[2, 3]], 20),
+        # Two leaders, one receiver.
+        ([[1], [2]], [[3], [3]], 20),
+        # Each broker sends and receives.
+        ([[1, 2], [2, 3], [3, 1]], [[1, 3], [2, 1], [3, 2]], 10),
+        # No new replica: another leader, or fewer replicas.
+        ([[1, 2]], [[2, 1]], 0),
+        ([[1, 2]], [[2]], 0),
     ],
 )
-def test_wrong_input_is_a_sentence(
-    run_job: Callable[..., Result], tmp_path: Path, text: str, options: tuple[str, ...], sentence: str
-) -> None:
-    file = tmp_path / "cluster.json"
-    file.write_text(text)
-    result = run_job("reassign", "--cluster", file, *options, "--out", tmp_path)
-    assert result.exit_code == 2
-    assert sentence in result.output
+def test_the_slowest_broker_decides(before: list[list[int]], after: list[list[int]], seconds: float) -> None:
+    partitions = [Partition("t", number, replicas, 10**7, 0.0) for number, replicas in enumerate(before)]
+    moves = [Move("t", number, replicas) for number, replicas in enumerate(after)]
+    assert plan(Cluster([1, 2, 3], partitions, moves), throttle=10**6).expected_seconds == seconds
+
+
+def test_the_leader_sends_whoever_it_is() -> None:
+    partitions = [Partition("t", 0, [1, 2], 10**7, leader=2), Partition("t", 1, [2, 1], 10**7)]
+    moves = [Move("t", number, [1, 2, 3]) for number in range(2)]
+    cluster = Cluster([1, 2, 3, 4], partitions, [moves[0], Move("t", 1, [1, 2, 4])])
+    assert plan(cluster, throttle=10**6).expected_seconds == 20
+
+
+def test_producers_add_to_what_moves() -> None:
+    """The leader sends what they add to the new replica and to the follower, which is in sync."""
+    partitions = [Partition("t", 0, [1, 2], 10**7, 200_000.0)]
+    cluster = Cluster([1, 2, 3], partitions, [Move("t", 0, [1, 3])])
+    assert plan(cluster, throttle=10**6).expected_seconds == pytest.approx(10**7 / (10**6 - 2 * 200_000))
+    found = plan(cluster, throttle=390_000)
+    assert found.move_seconds is not None
+    assert (found.expected_seconds, found.feasible) == (None, False)
+    assert "400,000 B/s" in found.reason
+
+
+def test_a_large_partition_takes_longer_than_the_formula_says() -> None:
+    partitions = [Partition("t", 0, [1], 10**9), *(Partition("u", number, [2]) for number in range(9))]
+    found = plan(Cluster([1, 2], partitions, [Move("t", 0, [2])]), throttle=10**6, within=200)
+    assert (found.move_seconds, found.expected_seconds, found.feasible) == (100, 1000, False)
+    assert "broker 1 " in found.reason
+    assert "200 s" in found.reason
+
+
+def test_without_inbound_rates_the_least_throttle_is_unknown() -> None:
+    move = [Move("t", 0, [2])]
+    found = plan(Cluster([1, 2], [Partition("t", 0, [1], 10**7)], move), throttle=10**6)
+    assert (found.throttle_min, found.move_seconds, found.feasible) == (None, 10, True)
+    found = plan(Cluster([1, 2], [Partition("t", 0, [1], 10**7, 0.0)], move), throttle=10**6)
+    assert found.throttle_min == 0
+
+
+@pytest.mark.parametrize(("throttle", "network"), [(10**6, 10**8), (10**8, None), (10**8, 10**8)])
+def test_responses_of_500_brokers_at_the_same_time(throttle: float, network: float | None) -> None:
+    """KIP-73's example: together they have to fit into a window."""
+    found = plan(Cluster(list(range(500)), [], []), throttle=throttle, network=network)
+    assert found.fetch_response_max_bytes == pytest.approx(2.2e6, rel=1e-6)

@@ -5,11 +5,21 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.quota_file import Quotas, QuotaSet, to_yaml
+from pipeline.schema import SKIPPED, of_period
 from pipeline.transforms.headroom import headroom
-from pipeline.transforms.recommend import PER_CLIENT_ID, PER_USER, Rules, peaks, recommend
+from pipeline.transforms.recommend import (
+    DEFAULT_FLOOR,
+    PER_CLIENT_ID,
+    PER_USER,
+    Peak,
+    Recommendation,
+    Rules,
+    peaks,
+    recommend,
+)
 from proxy.cli.quotas.quota_file import read_quotas
 from proxy.quota.identity import QuotaEntity
 from tests.support.messages.usage_events import make_event, write_lines
@@ -61,26 +71,65 @@ def test_for_users_or_for_client_ids(frame: Frame) -> None:
     }
 
 
+def peak(user: str, client_id: str, quota: str, broker: str, rate: float, samples: int = 100) -> Peak:
+    return Peak(user, client_id, quota, broker, rate, samples)
+
+
 def test_headroom_over_the_busiest_broker() -> None:
-    found = [("alice", "a", IN, "c/1", 1000.0 * KIB), ("alice", "a", IN, "c/2", 10.0 * KIB)]
-    assert recommend(found, Rules(1.5), {}) == {QuotaEntity("alice", "a"): {IN: 1500 * KIB}}
+    found = [peak("alice", "a", IN, "c/1", 1000.0 * KIB), peak("alice", "a", IN, "c/2", 10.0 * KIB)]
+    assert recommend(found, Rules(1.5), {}) == Recommendation(
+        {QuotaEntity("alice", "a"): {IN: 1500 * KIB}}, []
+    )
 
 
-def test_a_small_tenant_gets_something() -> None:
-    assert recommend([("alice", "", OUT, "c/1", 3.0)], Rules(), {}) == {
-        QuotaEntity("alice", None): {OUT: KIB}
+def test_a_small_tenant_gets_the_floor() -> None:
+    found = [peak("alice", "a", OUT, "c/1", 3.0)]
+    assert recommend(found, Rules(), {}).quotas == {QuotaEntity("alice", "a"): {OUT: DEFAULT_FLOOR}}
+    assert recommend(found, Rules(floor=3000.0), {}).quotas == {QuotaEntity("alice", "a"): {OUT: 3 * KIB}}
+
+
+def test_a_tenant_with_too_few_intervals_is_skipped() -> None:
+    """The place with the most intervals counts."""
+    found = [
+        peak("few", "a", IN, "c/1", 50.0, samples=9),
+        peak("few", "a", IN, "c/2", 70.0, samples=1),
+        peak("few", "a", OUT, "c/1", 1000.0 * KIB, samples=10),
+        peak("many", "a", IN, "c/1", 1000.0 * KIB, samples=10),
+        peak("many", "a", IN, "c/2", 2000.0 * KIB, samples=1),
+    ]
+    made = recommend(found, Rules(1.0, samples=10), {})
+    assert made.quotas == {
+        QuotaEntity("few", "a"): {OUT: 1000 * KIB},
+        QuotaEntity("many", "a"): {IN: 2000 * KIB},
     }
+    (out,) = made.skipped
+    assert (out.user, out.client_id, out.quota, out.samples, out.p99_rate) == ("few", "a", IN, 9, 70.0)
+    assert "--samples" in out.reason
+
+
+def test_a_tenant_without_a_client_id_gets_no_quota_of_the_whole_user() -> None:
+    found = [peak("alice", "a", IN, "c/1", 1000.0 * KIB), peak("alice", "", IN, "c/1", 2000.0 * KIB)]
+    made = recommend(found, Rules(1.0), {})
+    assert made.quotas == {QuotaEntity("alice", "a"): {IN: 1000 * KIB}}
+    assert [(out.user, out.client_id) for out in made.skipped] == [("alice", "")]
+    assert recommend(found[1:], Rules(1.0, per=PER_USER), {}).quotas == {
+        QuotaEntity("alice", None): {IN: 2000 * KIB}
+    }
+    nobody = [peak("", "a", IN, "c/1", 1000.0 * KIB), peak("", "", IN, "c/1", 1000.0 * KIB)]
+    made = recommend(nobody, Rules(1.0, per=PER_CLIENT_ID), {})
+    assert list(made.quotas) == [QuotaEntity(None, "a")]
+    assert [(out.user, out.client_id) for out in made.skipped] == [("", "")]
 
 
 def test_quotas_of_a_broker_keep_within_its_capacity() -> None:
     found = [
-        ("a", "", IN, "c/1", 6000.0 * KIB),
-        ("b", "", IN, "c/1", 2000.0 * KIB),
-        ("c", "", IN, "c/2", 1000.0 * KIB),
-        ("b", "", OUT, "c/1", 3000.0 * KIB),
+        peak("a", "", IN, "c/1", 6000.0 * KIB),
+        peak("b", "", IN, "c/1", 2000.0 * KIB),
+        peak("c", "", IN, "c/2", 1000.0 * KIB),
+        peak("b", "", OUT, "c/1", 3000.0 * KIB),
     ]
-    quotas = recommend(found, Rules(1.0, capacity=4000.0 * KIB), {})
-    assert quotas == {
+    made = recommend(found, Rules(1.0, capacity=4000.0 * KIB, per=PER_USER), {})
+    assert made.quotas == {
         QuotaEntity("a", None): {IN: 3000 * KIB},
         QuotaEntity("b", None): {IN: 1000 * KIB, OUT: 3000 * KIB},
         QuotaEntity("c", None): {IN: 1000 * KIB},
@@ -88,31 +137,48 @@ def test_quotas_of_a_broker_keep_within_its_capacity() -> None:
 
 
 def test_a_quota_comes_down_in_steps_and_goes_up_at_once() -> None:
-    found = [("a", "", IN, "c/1", 100.0 * KIB), ("b", "", IN, "c/1", 5000.0 * KIB)]
+    found = [peak("a", "", IN, "c/1", 100.0 * KIB), peak("b", "", IN, "c/1", 5000.0 * KIB)]
     current = {QuotaEntity("a", None): {IN: 1000.0 * KIB}, QuotaEntity("b", None): {IN: 1000.0 * KIB}}
-    assert recommend(found, Rules(1.0, step=0.25), current) == {
+    assert recommend(found, Rules(1.0, step=0.25, per=PER_USER), current).quotas == {
         QuotaEntity("a", None): {IN: 750 * KIB},
         QuotaEntity("b", None): {IN: 5000 * KIB},
     }
 
 
 def test_names_that_a_file_cannot_have_are_skipped() -> None:
-    found = [(user, "", IN, "c/1", 1.0) for user in ("<default>", "<rest>", "")]
-    assert recommend(found, Rules(), {}) == {}
+    names = ("", "<default>", "<rest>")
+    made = recommend([peak(user, "", IN, "c/1", 1e6) for user in names], Rules(per=PER_USER), {})
+    assert made.quotas == {}
+    assert tuple(out.user for out in made.skipped) == names
 
 
-def test_the_file_is_what_quotas_import_takes(run_job: Callable[..., Result], tmp_path: Path) -> None:
+def test_the_file_is_what_quotas_import_takes(
+    spark: SparkSession, run_job: Callable[..., Result], tmp_path: Path
+) -> None:
     events = [
-        make_event(user="O'Neill: #1", client_id="ünï", bytes_in=10 * KIB * 1000),
-        make_event(user="42", client_id="", api="Fetch", bytes_out=10 * KIB * 500),
+        make_event(at=at, user=user, client_id=client_id, bytes_in=size)
+        for user, client_id, size, count in (
+            ("O'Neill: #1", "ünï", 10 * KIB * 1000, 5),
+            ("42", "app", 10 * KIB * 500, 5),
+            ("42", "", 10 * KIB * 500, 5),
+            ("once", "app", 7, 1),
+        )
+        for at in range(0, count * 10_000, 10_000)
     ]
     lines = write_lines(tmp_path / "events.jsonl", events)
     result = run_job("recommend", "--events", lines, "--out", tmp_path, "--headroom", "1.5")
     assert result.exit_code == 0, result.output
     assert read_quotas(tmp_path / "quotas.yaml").lasting == {
         (("user", "O'Neill: #1"), ("client-id", "ünï")): {IN: 1500.0 * KIB},
-        (("user", "42"),): {OUT: 750.0 * KIB},
+        (("user", "42"), ("client-id", "app")): {IN: 750.0 * KIB},
     }
+    skipped = spark.read.parquet(str(tmp_path / "skipped"))
+    assert skipped.columns == of_period(SKIPPED).names
+    assert sorted((row.user, row.client_id, row.samples) for row in skipped.collect()) == [
+        ("42", "", 5),
+        ("once", "app", 1),
+    ]
+    assert f"{tmp_path}/skipped" in result.output
 
 
 def test_no_traffic_is_a_file_without_quotas(tmp_path: Path) -> None:

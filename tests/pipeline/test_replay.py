@@ -98,6 +98,27 @@ def test_what_happened_to_a_real_client() -> None:
     assert throttle_ms(events, quotas(200_000)) == pytest.approx(happened, rel=0.05)
 
 
+@pytest.mark.parametrize("before", [140_000, 160_000, 180_000])
+def test_a_burst_that_ends_an_interval_is_not_refilled_within_it(before: int) -> None:
+    """A client at 200 kB/s begins at the end of a second: nothing waits in it, and the next one has the rest
+    of a full bucket.
+    """
+    seconds = [(before, 0, 0), (420_000 - before, 11, 1000), *[(200_000, 10, 950)] * 5]
+    events = [
+        make_event(
+            at=1000 * second,
+            interval_ms=1000,
+            requests=max(size // 20_000, 1),
+            bytes_in=size,
+            throttled_requests=throttled,
+            throttle_ms=waited,
+        )
+        for second, (size, throttled, waited) in enumerate(seconds)
+    ]
+    happened = sum(waited for *_, waited in seconds)
+    assert throttle_ms(events, quotas(200_000)) == pytest.approx(happened, rel=0.05)
+
+
 def test_without_need_nobody_waits() -> None:
     events = run([Client("a", 16_000)], quotas().limits(), 120)
     assert throttle_ms(events, quotas(3 * MB)) == 0
@@ -199,7 +220,8 @@ def read_exempt(user: str) -> Any:
 
 def test_the_job(spark: SparkSession, run_job: Callable[..., Result], tmp_path: Path) -> None:
     mutations = {"api": "CreateTopics", "topic": None, "quota": "controller_mutation_rate", "throttle_ms": 9}
-    events = [make_event(bytes_in=21 * MB, requests=21), make_event(user="bob", **mutations)]
+    events = [make_event(bytes_in=21 * MB, requests=21, cluster=cluster) for cluster in ("local", "east")]
+    events.append(make_event(user="bob", **mutations))
     lines = write_lines(tmp_path / "events.jsonl", events)
     file = tmp_path / "quotas.yaml"
     file.write_text(
@@ -207,7 +229,13 @@ def test_the_job(spark: SparkSession, run_job: Callable[..., Result], tmp_path: 
     )
     result = run_job("replay", "--events", lines, "--out", tmp_path / "out", "--quotas", file)
     assert result.exit_code == 0, result.output
-    found = {row.user: row for row in spark.read.parquet(str(tmp_path / "out/replay")).collect()}
+    rows = spark.read.parquet(str(tmp_path / "out/replay")).collect()
+    assert sorted((row.cluster, row.user) for row in rows) == [
+        ("east", "alice"),
+        ("local", "alice"),
+        ("local", "bob"),
+    ]
+    found = {row.user: row for row in rows if row.cluster == "local"}
     assert found["alice"].after_throttle_ms == pytest.approx(20_000, rel=0.1)
     assert found["bob"].after_throttle_ms is None
     assert "what they charge: request_percentage" in result.output

@@ -16,21 +16,24 @@ from tests.support.waiting import wait_until
 GOLDEN: Final = Path(__file__).parent / "golden"
 SPARK_CLASS: Final = Path(pyspark.__file__).parent / "bin" / "spark-class"
 HOST: Final = "127.0.0.1"
+JVM_FLAGS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+"""For six processes that live for seconds."""
 SETTINGS: Final = (
     f"spark.driver.host={HOST}",
     "spark.executor.memory=512m",
     "spark.sql.shuffle.partitions=2",
     # Several partitions of a few rows: what takes long is compiling.
-    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
-    "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    f"spark.driver.extraJavaOptions={JVM_FLAGS}",
+    f"spark.executor.extraJavaOptions={JVM_FLAGS}",
     "spark.sql.codegen.wholeStage=false",
     "spark.sql.codegen.factoryMode=NO_CODEGEN",
 )
 
 
 @pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
+def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """spark://HOST:PORT of a master with two workers of one core each."""
+    monkeypatch.setenv("SPARK_DAEMON_JAVA_OPTS", JVM_FLAGS)
     children = Children()
     port, *pages = free_ports(4)
     url = f"spark://{HOST}:{port}"

@@ -1,5 +1,7 @@
 """Units: numbers as people read them, and round numbers for axes."""
 
+from datetime import datetime
+
 import pytest
 
 from pipeline.report import units
@@ -22,6 +24,8 @@ from pipeline.report import units
         (units.percent(0.004), "< 1 %"),
         (units.percent(0.5), "50 %"),
         (units.percent(0.0), "0 %"),
+        (units.instant(datetime(2026, 3, 1)), "2026-03-01 00:00"),
+        (units.instant(datetime(2026, 3, 1, 12, 0, 10)), "2026-03-01 12:00:10"),
     ],
 )
 def test_numbers_as_people_read_them(text: str, expected: str) -> None:

@@ -1,4 +1,4 @@
-"""The ingest job: files and topics become a table by date, with each event once."""
+"""Ingest from a topic: once or as a stream, with each event once, whatever a run was stopped by."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from pipeline.schema import STORED_EVENT
+from pipeline.transforms.duplicates import CONTRADICTION
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.topics import make_topic
 from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
@@ -30,56 +30,6 @@ MINUTE_MS = 60_000
 def stored(spark: SparkSession, out: Path) -> list[int]:
     """Each event's `bytes_in`, which identifies it in these tests."""
     return sorted(row.bytes_in for row in spark.read.parquet(str(out / "events")).collect())
-
-
-def test_files_are_added_once_however_often(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
-    events = [make_event(at=8 * HOUR_MS * step, bytes_in=step, topic=None) for step in range(6)]
-    lines, out = tmp_path / "events.jsonl", tmp_path / "out"
-    for end, added in ((3, 3), (3, 0), (6, 3)):
-        write_lines(lines, [*events[:end], events[0]])
-        result = run_job("ingest", "--events", lines, "--out", out)
-        assert result.exit_code == 0, result.output
-        assert f"{added} events added" in result.output
-    assert stored(spark, out) == [0, 1, 2, 3, 4, 5]
-    dates = sorted(path.name for path in (out / "events").glob("date=*"))
-    assert dates == ["date=2025-12-31", "date=2026-01-01", "date=2026-01-02"]
-    assert spark.read.parquet(str(out / "events")).columns == STORED_EVENT.names
-
-
-def test_what_was_ingested_is_a_source(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
-    lines = write_lines(tmp_path / "events.jsonl", [make_event(), make_event(partition=1)])
-    assert run_job("ingest", "--events", lines, "--out", tmp_path).exit_code == 0
-    assert run_job("usage", "--events", tmp_path / "events", "--out", tmp_path).exit_code == 0
-    assert spark.read.parquet(str(tmp_path / "usage")).count() == 2
-
-
-def test_what_is_no_event_is_kept_from_run_to_run(
-    spark: SparkSession, run_job: RunJob, tmp_path: Path
-) -> None:
-    for name in ("one", "one", "two"):
-        lines = write_lines(tmp_path / f"{name}.jsonl", [make_event(), name])
-        assert run_job("ingest", "--events", lines, "--out", tmp_path / "out").exit_code == 0
-    quarantine = spark.read.parquet(str(tmp_path / "out/quarantine"))
-    assert sorted(row.raw for row in quarantine.collect()) == ["one", "two"]
-
-
-def test_another_jobs_quarantine_is_that_runs(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
-    """A job replaces the quarantine of its own folder, but adds to that of ingested events."""
-    good = write_lines(tmp_path / "good.jsonl", [make_event()])
-    first, second = (write_lines(tmp_path / name, [make_event(), name]) for name in ("first", "second"))
-
-    def quarantined(lines: Path, out: str, *jobs: str) -> list[str] | None:
-        for job in jobs:
-            assert run_job(job, "--events", lines, "--out", tmp_path / out).exit_code == 0
-        table = tmp_path / out / "quarantine"
-        return sorted(row.raw for row in spark.read.parquet(str(table)).collect()) if table.exists() else None
-
-    assert quarantined(first, "out", "throttle") == ["first"]
-    assert quarantined(second, "out", "throttle") == ["second"]
-    assert quarantined(good, "out", "throttle") is None
-    assert quarantined(first, "lake", "ingest") == ["first"]
-    assert quarantined(good, "lake", "throttle") == ["first"]
-    assert quarantined(second, "lake", "throttle") == ["first", "second"]
 
 
 @pytest.fixture
@@ -147,6 +97,7 @@ def test_a_stream_goes_on_where_it_ended(
     options = ("ingest", "--stream", "once", "--late", "10 minutes", "--events", source, "--out", tmp_path)
     events = [make_event(at=MINUTE_MS * step, bytes_in=step) for step in range(30)]
     in_2199 = {**events[0], "interval_start_ms": 7_226_582_400_000}
+    contradicting = {**events[3], "bytes_in": 1_000_000, "quota": "x"}
     send(kafka, topic, [*events[:15], events[3], in_2199])
     first = run_job(*options)
     assert first.exit_code == 0, first.output
@@ -159,13 +110,18 @@ def test_a_stream_goes_on_where_it_ended(
     there = stored(spark, tmp_path)
     assert there == list(range(len(there)))
     assert len(there) >= 22
-    send(kafka, topic, [make_event(at=-HOUR_MS, bytes_in=77), events[29]])
+    send(kafka, topic, [make_event(at=-HOUR_MS, bytes_in=77), events[29], contradicting])
     third = run_job(*options)
     assert "1 of them came too late" in third.output
+    assert "1 of them contradict another event" in third.output
     assert stored(spark, tmp_path) == list(range(30))
     assert [row.bytes_in for row in spark.read.parquet(str(tmp_path / "late")).collect()] == [77]
-    (quarantined,) = spark.read.parquet(str(tmp_path / "quarantine")).collect()
-    assert quarantined.reason == "interval_start_ms is more than a day in the future"
+    quarantined = spark.read.parquet(str(tmp_path / "quarantine")).collect()
+    ahead = "interval_start_ms is more than a day in the future"
+    assert {row.reason: '"bytes_in": 1000000' in row.raw for row in quarantined} == {
+        ahead: False,
+        CONTRADICTION: True,
+    }
 
 
 @pytest.mark.kafka

@@ -1,0 +1,158 @@
+"""Tables with an `hour`: Parquet folders under --out, partitioned by `date`, which a run replaces by date.
+
+A run replaces the dates for which it has rows, and, in a window with both ends, all other dates of the window
+too. Of a date that the window covers in part, the hours outside the window stay.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from pipeline.filesystem import FilePath
+from pipeline.tables import table_folder
+from pipeline.window import Window
+
+DATE: Final = "date"
+_FOLDER: Final = re.compile(rf"{DATE}=(\d{{4}}-\d\d-\d\d)")
+_OLD_FOLDER: Final = re.compile(rf"\.({DATE}=.*)\.old")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a run wrote: its own rows, as the table has them, and the dates that have no rows after it."""
+
+    folder: str
+    rows: DataFrame
+    removed: list[date]
+
+
+class History:
+    """A table by date, and what a run adds to it. `whole_days`: a row stands for a day."""
+
+    def __init__(
+        self, table: DataFrame, out: str, name: str, window: Window, *, whole_days: bool = False
+    ) -> None:
+        self._table: Final = table.withColumn(DATE, F.col("hour").cast(DATE))
+        self._window: Final = window
+        self._whole_days: Final = whole_days
+        self._folder: Final = FilePath(table.sparkSession, table_folder(out, name))
+        self._aside: Final = self._folder.beside("new")
+
+    def write(self) -> Written:
+        """Write the rows of this run.
+
+        The new dates are written aside. When they are whole, they take the places of the old ones, one after
+        the other. If this process is killed, each date of the table is the old one or the new one; a date
+        that is missing comes back with the next run.
+        """
+        self._repair()
+        self._aside.delete()
+        before = _dates(self._folder)
+        try:
+            by_date = self._table.hint("rebalance", DATE)
+            by_date.write.mode("overwrite").partitionBy(DATE).parquet(str(self._aside))
+            computed = _dates(self._aside)
+            gone = {day for day in before - computed if self._replaces(day)}
+            self._keep_others(before, computed | gone)
+            self._swap(before, gone)
+        except BaseException:
+            self._aside.delete()
+            raise
+        of_run = F.col(DATE).isin(sorted(computed)) & self._in_window()
+        return Written(str(self._folder), self._read().where(of_run), sorted(gone - _dates(self._folder)))
+
+    def _repair(self) -> None:
+        self._folder.repair()
+        for name in self._folder.names():
+            found = _OLD_FOLDER.fullmatch(name)
+            if found:
+                self._folder.child(found[1]).repair()
+
+    def _keep_others(self, before: set[date], replaced: set[date]) -> None:
+        """Write aside the rows of the table that stay, but whose files do not: the hours outside the window
+        of the replaced dates, and the other dates of a table that is not by date.
+        """
+        if before:
+            edges = [] if self._whole_days else [day for day in replaced & before if self._has_part_of(day)]
+            if not edges:
+                return
+            stays = F.col(DATE).isin(sorted(edges)) & ~self._in_window()
+        elif self._folder.has_files(".parquet"):
+            stays = ~(self._is_replaced(replaced) & self._in_window())
+        else:
+            return
+        self._read().where(stays).write.mode("append").partitionBy(DATE).parquet(str(self._aside))
+
+    def _swap(self, before: set[date], gone: set[date]) -> None:
+        after = _dates(self._aside)
+        if before and (before - gone or after):
+            for day in sorted(after):
+                self._aside.child(_folder(day)).replace(self._folder.child(_folder(day)))
+            for day in sorted(gone - after):
+                self._folder.child(_folder(day)).remove()
+            self._aside.delete()
+            return
+        if not after:
+            # Spark reads a table without dates only if it has a file.
+            nothing = self._table.sparkSession.createDataFrame([], self._table.schema)
+            nothing.write.mode("overwrite").parquet(str(self._aside))
+        self._aside.replace(self._folder)
+
+    def _read(self) -> DataFrame:
+        found = self._table.sparkSession.read.schema(self._table.schema).parquet(str(self._folder))
+        return found.withColumn(DATE, F.col("hour").cast(DATE))
+
+    def _replaces(self, day: date) -> bool:
+        """Whether the window has both ends, and the day, in whole or in part."""
+        if self._window.start_ms is None or self._window.end_ms is None:
+            return False
+        return _start_ms(day) < self._window.end_ms and self._window.start_ms < _start_ms(_next(day))
+
+    def _has_part_of(self, day: date) -> bool:
+        """Whether the window begins or ends within the day."""
+        ends = (self._window.start_ms, self._window.end_ms)
+        return any(end is not None and _start_ms(day) < end < _start_ms(_next(day)) for end in ends)
+
+    def _is_replaced(self, replaced: set[date]) -> Column:
+        start, end = self._window.start_ms, self._window.end_ms
+        found = F.col(DATE).isin(sorted(replaced))
+        if start is None or end is None:
+            return found
+        return found | (F.col(DATE).between(_day(start), _day(end - 1)))
+
+    def _in_window(self) -> Column:
+        """Whether the window has the row's hour, or a part of it."""
+        hour, found = F.col("hour"), F.lit(True)
+        if self._whole_days:
+            return found
+        if self._window.start_ms is not None:
+            found &= hour >= F.date_trunc("hour", F.timestamp_millis(F.lit(self._window.start_ms)))
+        if self._window.end_ms is not None:
+            found &= hour < F.timestamp_millis(F.lit(self._window.end_ms))
+        return found
+
+
+def _dates(folder: FilePath) -> set[date]:
+    """The dates that a table has."""
+    found = [_FOLDER.fullmatch(name) for name in folder.names()]
+    return {date.fromisoformat(each[1]) for each in found if each}
+
+
+def _folder(day: date) -> str:
+    return f"{DATE}={day.isoformat()}"
+
+
+def _start_ms(day: date) -> int:
+    return round(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
+
+
+def _next(day: date) -> date:
+    return day + timedelta(days=1)
+
+
+def _day(time_ms: int) -> date:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).date()

@@ -1,0 +1,105 @@
+"""Removes duplicates, and finds contradictions: events with the identity of another event and other values.
+
+Of several events with one identity, the first counts: the one that a table of earlier runs has, or else the
+one that is first in its file or topic partition. If they are in different files, a hash of the file's path
+decides, so that every run decides alike.
+"""
+
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from pipeline.schema import EVENT, IDENTITY, VERSION, names
+
+PLACE: Final = "place"
+"""Where an event was read, a 64-bit number without the rows of a split: the hash of the file and the split in
+it, or the topic partition and the offset. A table without this column has the order of its rows.
+"""
+CONTRADICTED: Final = "contradicted"
+"""Whether an event with the same identity and other values was read."""
+IS_KNOWN: Final = "is_known"
+CONTRADICTION: Final = "another event has the same identity and other values, and came first"
+_SAME_PLACE: Final = ("cluster", "broker", "user", "client_id", "topic", "partition")
+"""Every table groups by these columns."""
+_VALUES: Final = tuple(name for name in names(EVENT) if name not in (*IDENTITY, "v"))
+_ORDER: Final = "order"
+_DIGEST: Final = "digest"
+_KNOWN: Final = "known_digest"
+_COUNTED: Final = "counted_digest"
+_ROW_BITS: Final = 29
+_SPLIT_BITS: Final = 14
+_SPLIT_SIZE_BITS: Final = 22
+"""Spark's splits of a file have 4 MiB at least."""
+
+
+def place_in_files() -> Column:
+    """PLACE for a table read from files."""
+    file = F.xxhash64("_metadata.file_path").bitwiseAND((1 << (63 - _SPLIT_BITS - _ROW_BITS)) - 1)
+    split = F.shiftright("_metadata.file_block_start", _SPLIT_SIZE_BITS).bitwiseAND((1 << _SPLIT_BITS) - 1)
+    return F.shiftleft(file, _SPLIT_BITS + _ROW_BITS) + F.shiftleft(split, _ROW_BITS)
+
+
+def place_in_topic() -> Column:
+    """PLACE for records of a topic."""
+    return F.shiftleft(F.col("partition").cast("bigint"), 48) + F.col("offset")
+
+
+def deduplicate(events: DataFrame, known: DataFrame | None = None) -> DataFrame:
+    """Return each event once, with CONTRADICTED, and with IS_KNOWN if the table `known` may have it.
+
+    The result is partitioned by the columns that every table groups by, so that later steps need no further
+    shuffle. Spark aggregates by hash unless `quota` is needed: a text that is not a key makes it sort.
+    """
+    together = _ordered(events).repartition(*_SAME_PLACE)
+    first = together.groupBy(*IDENTITY).agg(
+        *[F.min_by(name, _ORDER).alias(name) for name in _VALUES],
+        F.min_by(_DIGEST, _ORDER).alias(_DIGEST),
+        (F.min(_DIGEST) != F.max(_DIGEST)).alias(CONTRADICTED),
+    )
+    unique = first.withColumn("v", F.lit(VERSION))
+    if known is None:
+        return unique.select(*names(EVENT), CONTRADICTED)
+    compared = _beside(unique, known.select(*IDENTITY, _digest().alias(_KNOWN)))
+    return compared.select(
+        *[F.col(f"one.{name}") for name in names(EVENT)],
+        (F.col(CONTRADICTED) | F.coalesce(F.col(_KNOWN) != F.col(_DIGEST), F.lit(False))).alias(CONTRADICTED),
+        F.col(_KNOWN).isNotNull().alias(IS_KNOWN),
+    )
+
+
+def contradictions(events: DataFrame, known: DataFrame | None = None) -> DataFrame:
+    """Return `raw, reason` of the events that do not count because another one with their identity does."""
+    ordered = _ordered(events, "raw")
+    counted = ordered.groupBy(*IDENTITY).agg(
+        F.min_by(_DIGEST, _ORDER).alias(_COUNTED), (F.min(_DIGEST) != F.max(_DIGEST)).alias(CONTRADICTED)
+    )
+    if known is None:
+        counted = counted.where(CONTRADICTED)
+    else:
+        compared = _beside(counted, known.select(*IDENTITY, _digest().alias(_KNOWN)))
+        counted = compared.select(
+            *[F.col(f"one.{name}") for name in IDENTITY], F.coalesce(_KNOWN, _COUNTED).alias(_COUNTED)
+        )
+    found = _beside(ordered, counted, "inner").where(F.col(_DIGEST) != F.col(_COUNTED))
+    return found.select("raw", F.lit(CONTRADICTION).alias("reason"))
+
+
+def _ordered(events: DataFrame, *more: str) -> DataFrame:
+    """Add _ORDER, which is unique, and _DIGEST."""
+    row = F.monotonically_increasing_id()
+    if PLACE in events.columns:
+        row = F.col(PLACE) + row.bitwiseAND((1 << _ROW_BITS) - 1)
+    return events.select(*names(EVENT), *more, row.alias(_ORDER), _digest().alias(_DIGEST))
+
+
+def _digest() -> Column:
+    """A hash of an event's values. `quota`, which may be null, is the last one, so that null has its own."""
+    return F.xxhash64(*_VALUES)
+
+
+def _beside(one: DataFrame, other: DataFrame, how: str = "left") -> DataFrame:
+    """Join by identity."""
+    same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in IDENTITY]
+    return one.alias("one").join(other.alias("other"), reduce(Column.__and__, same), how)

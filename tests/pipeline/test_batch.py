@@ -1,0 +1,92 @@
+"""The jobs that read events and write one table."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from pipeline.jobs import batch
+from pipeline.jobs.job import Job, Options
+from pipeline.schema import STORED_EVENT
+from pipeline.transforms.recommend import Rules
+from pipeline.window import make_window
+from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
+
+RunJob = Callable[..., Result]
+FOREVER = make_window(None, None)
+
+
+def test_files_are_added_once_however_often(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+    events = [make_event(at=8 * HOUR_MS * step, bytes_in=step, topic=None) for step in range(6)]
+    lines, out = tmp_path / "events.jsonl", tmp_path / "out"
+    for end, there in ((3, 3), (3, 3), (6, 6)):
+        write_lines(lines, [*events[:end], events[0]])
+        result = run_job("ingest", "--events", lines, "--out", out)
+        assert result.exit_code == 0, result.output
+        stored = spark.read.parquet(str(out / "events")).collect()
+        assert sorted(row.bytes_in for row in stored) == list(range(there))
+    dates = sorted(path.name for path in (out / "events").glob("date=*"))
+    assert dates == ["date=2025-12-31", "date=2026-01-01", "date=2026-01-02"]
+    assert spark.read.parquet(str(out / "events")).columns == STORED_EVENT.names
+
+
+def test_what_was_ingested_is_a_source(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "events.jsonl", [make_event(), make_event(partition=1)])
+    assert run_job("ingest", "--events", lines, "--out", tmp_path).exit_code == 0
+    assert run_job("usage", "--events", tmp_path / "events", "--out", tmp_path).exit_code == 0
+    assert spark.read.parquet(str(tmp_path / "usage")).count() == 2
+
+
+@pytest.mark.parametrize("sign_of_a_stream", ["events/_spark_metadata/0", "events/_stream"])
+def test_the_table_of_a_stream_is_not_appended_to(
+    run_job: RunJob, tmp_path: Path, sign_of_a_stream: str
+) -> None:
+    lines, out = write_lines(tmp_path / "events.jsonl", [make_event()]), tmp_path / "out"
+    (out / sign_of_a_stream).parent.mkdir(parents=True)
+    (out / sign_of_a_stream).touch()
+    result = run_job("ingest", "--events", lines, "--out", out)
+    assert result.exit_code == 2
+    assert f"{out}/events: ingest with --stream" in result.output
+    assert not list(out.rglob("*.parquet"))
+
+
+def test_what_a_replay_does_not_know_is_named(run_job: RunJob, tmp_path: Path) -> None:
+    """A quota that events say nothing about, and a quota that throttled, but that no replay knows."""
+    mutations = {"api": "CreateTopics", "topic": None, "quota": "controller_mutation_rate", "throttle_ms": 9}
+    lines = write_lines(tmp_path / "events.jsonl", [make_event(user="bob", **mutations)])
+    file = tmp_path / "quotas.yaml"
+    file.write_text("quotas: {clients: [{entity: {user: <default>}, request_percentage: 5}]}")
+    result = run_job("replay", "--events", lines, "--out", tmp_path / "out", "--quotas", file)
+    assert result.exit_code == 0, result.output
+    first, second = (
+        next(line for line in result.output.splitlines() if key in line)
+        for key in ("request_percentage", "controller_mutation_rate")
+    )
+    assert first != second
+    assert str(tmp_path / "out/replay") in second
+
+
+def test_a_recommendation_is_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    events = write_lines(tmp_path / "events.jsonl", [make_event(bytes_in=10_000_000), "no event"])
+    with Job(Options(str(events), str(tmp_path / "out"), FOREVER), Console(quiet=True)) as job:
+        batch.write_recommendation(job, Rules(headroom=1.0, samples=1), None)
+    assert "producer_byte_rate: 1000448" in (tmp_path / "out/quotas.yaml").read_text()
+    assert spark.read.parquet(str(tmp_path / "out/quarantine")).count() == 1
+
+
+def test_inbound_rates_are_by_partition(spark: SparkSession, tmp_path: Path) -> None:
+    """What producers send in an interval, whoever they are."""
+    events = write_lines(
+        tmp_path / "events.jsonl",
+        [
+            make_event(bytes_in=2_000, bytes_out=77),
+            make_event(user="bob", bytes_in=3_000),
+            make_event(partition=1, bytes_in=1_000),
+        ],
+    )
+    with Job(Options(str(events), str(tmp_path / "out"), FOREVER), Console(quiet=True)) as job:
+        rates = batch.inbound_rates(job)
+    assert rates == {("orders", 0): pytest.approx(500.0), ("orders", 1): pytest.approx(100.0)}

@@ -1,0 +1,134 @@
+"""What is an event and what is not, with the reason; events of a window, and their day."""
+
+import json
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import Result
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline.schema import EVENT, STORED_EVENT
+from pipeline.transforms.duplicates import PLACE
+from pipeline.transforms.events import bad, checked_lines, checked_rows, good, with_date, within
+from pipeline.window import Window
+from tests.support.messages.usage_events import HOUR_MS, START_MS, counts, make_event, write_lines
+
+Frame = Callable[..., DataFrame]
+RunJob = Callable[..., Result]
+NOW_MS = START_MS + 720 * HOUR_MS
+LATEST_MS = NOW_MS + 24 * HOUR_MS
+AHEAD = "interval_start_ms is more than a day in the future"
+BAD: list[tuple[str | dict[str, Any], str]] = [
+    ("no json", "is no JSON object of an event"),
+    ("", "is no JSON object of an event"),
+    ("[1]", "is no JSON object of an event"),
+    ({**make_event(), "v": 2}, "v is 2; this pipeline reads version 1"),
+    ({**make_event(), "bytes_in": "many"}, "bytes_in is missing or no bigint"),
+    ({name: value for name, value in make_event().items() if name != "user"}, "user is missing or no string"),
+    ({**make_event(), "requests": -1}, "requests is negative"),
+    ({**make_event(), "interval_ms": 0}, "interval_ms is not above 0"),
+    ({**make_event(), "requests": (1 << 53) + 1}, "requests is over 2^53"),
+    ({**make_event(), "bytes_in": 1e16}, "bytes_in is missing or no bigint"),
+    ({**make_event(), "interval_ms": 86_400_001}, "interval_ms is more than a day"),
+    ({**make_event(), "interval_start_ms": -1}, "interval_start_ms is negative"),
+    ({**make_event(), "interval_start_ms": 10**9}, "interval_start_ms is before 2015"),
+    ({**make_event(), "interval_start_ms": (1 << 63) - 1}, AHEAD),
+    ({**make_event(), "interval_start_ms": 1000 * START_MS}, AHEAD),
+    ({**make_event(), "interval_start_ms": LATEST_MS + 1}, AHEAD),
+    ({**make_event(), "partition": -1}, "partition is negative"),
+    ({**make_event(), "api": ""}, "api is empty"),
+    ({**make_event(), "user": 5}, "user is missing or no string"),
+    ({**make_event(), "client_id": {"a": 1}}, "client_id is missing or no string"),
+    ({**make_event(), "topic": True}, "topic is missing or no string"),
+    (json.dumps({**make_event(), "user": 5}).replace("user", r"us\u0065r"), "user is missing or no string"),
+    (json.dumps(make_event()) + " and more", "is no JSON object of an event"),
+    (json.dumps(make_event()) + "," + json.dumps(make_event()), "is no JSON object of an event"),
+    ({"a": 1}, "is no JSON object of an event"),
+    ({**make_event(), "partition": "x"}, "topic, partition or quota is of a wrong type"),
+]
+
+
+def test_what_is_no_event_is_quarantined_with_its_reason(
+    spark: SparkSession, run_job: RunJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.transforms.events.time", SimpleNamespace(time=lambda: NOW_MS / 1000))
+    events = [make_event(), {**make_event(), "interval_start_ms": LATEST_MS}]
+    lines = write_lines(tmp_path / "events.jsonl", [*events, *[line for line, _ in BAD]])
+    result = run_job("usage", "--events", lines, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    quarantine = spark.read.parquet(str(tmp_path / "out/quarantine"))
+    assert sorted(row.reason for row in quarantine.collect()) == sorted(reason for _, reason in BAD)
+    assert {row.raw for row in quarantine.collect()} >= {"no json", "", "[1]"}
+    assert counts(result.output, "read") == [2 + len(BAD)]
+    assert counts(result.output, str(tmp_path / "out/quarantine")) == [len(BAD)]
+    usage_table = spark.read.parquet(str(tmp_path / "out/usage"))
+    assert usage_table.count() == 2
+
+
+def test_unusual_names_and_fields_of_later_versions_are_events(spark: SparkSession) -> None:
+    events = [
+        make_event(user='{"user": 5}', client_id="a}, {b", topic='back\\slash "topic": 7'),
+        {**make_event(), "later": {"user": 5, "list": [1, {"topic": False}]}},
+        make_event(topic=None, partition=None),
+    ]
+    lines = spark.createDataFrame([(f" {json.dumps(event)}\t",) for event in events], "raw string")
+    for event, row in zip(events, checked_lines(lines).collect(), strict=True):
+        assert row.reason is None
+        assert {name: row[name] for name in EVENT.names} == {name: event[name] for name in EVENT.names}
+
+
+def test_a_table_of_events_is_a_source_as_well(
+    spark: SparkSession, frame: Frame, run_job: RunJob, tmp_path: Path
+) -> None:
+    good, bad = make_event(), make_event(at=10_000, requests=-5)
+    frame(good, bad).write.parquet(str(tmp_path / "events"))
+    result = run_job("usage", "--events", tmp_path / "events", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert spark.read.parquet(str(tmp_path / "out/usage")).collect()[0].requests == good["requests"]
+    quarantined = spark.read.parquet(str(tmp_path / "out/quarantine")).first()
+    assert quarantined is not None
+    assert quarantined.reason == "requests is negative"
+    assert '"requests":-5' in quarantined.raw
+
+
+def test_rows_are_checked_like_lines(frame: Frame) -> None:
+    """Columns of other types are cast; a value that the cast loses is missing."""
+    table = frame(make_event(), make_event(requests=-1), make_event(partition=None)).select(
+        *[F.col(name).cast("string") for name in EVENT.names], F.lit(5).cast("bigint").alias(PLACE)
+    )
+    broken = table.withColumn("bytes_in", F.lit("many"))
+    checked = checked_rows(table.unionByName(broken))
+    assert sorted(row.reason for row in bad(checked).collect()) == [
+        "bytes_in is missing or no bigint",
+        "bytes_in is missing or no bigint",
+        "bytes_in is missing or no bigint",
+        "requests is negative",
+    ]
+    events = good(checked).collect()
+    assert sorted(str(row.partition) for row in events) == ["0", "None"]
+    assert {row[PLACE] for row in events} == {5}
+    assert [json.loads(row.raw)["requests"] for row in events] == [10, 10]
+
+
+def test_events_of_a_window_begin_in_it(frame: Frame) -> None:
+    events = frame(*[make_event(at=HOUR_MS * step, bytes_in=step) for step in range(4)])
+
+    def found(start: int | None, end: int | None) -> list[int]:
+        window = Window(*[None if hour is None else START_MS + hour * HOUR_MS for hour in (start, end)])
+        return sorted(row.bytes_in for row in within(events, window).collect())
+
+    assert found(None, None) == [0, 1, 2, 3]
+    assert found(1, None) == [1, 2, 3]
+    assert found(None, 3) == [0, 1, 2]
+    assert found(1, 3) == [1, 2]
+
+
+def test_the_date_of_an_event_is_that_of_its_beginning_in_utc(frame: Frame) -> None:
+    table = with_date(frame(make_event(at=12 * HOUR_MS - 1), make_event(at=12 * HOUR_MS)))
+    assert table.columns == STORED_EVENT.names
+    assert sorted(row.date for row in table.collect()) == [date(2025, 12, 31), date(2026, 1, 1)]

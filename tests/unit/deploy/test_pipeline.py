@@ -1,0 +1,97 @@
+"""The pipeline's image and timer match the files that they copy and the commands that they run."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.cli import main
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "deploy/pipeline"
+TEXT = re.sub(r"\\\n\s*", "", (FOLDER / "Containerfile").read_text())
+SERVICE = ROOT / "deploy/systemd/quota-pipeline.service"
+TIMER = ROOT / "deploy/systemd/quota-pipeline.timer"
+
+
+def instructions(name: str) -> list[str]:
+    return re.findall(rf"^\s*{name}\s+(.*)$", TEXT, re.MULTILINE)
+
+
+def commands() -> list[list[str]]:
+    lines = SERVICE.read_text().splitlines()
+    return [shlex.split(line.removeprefix("ExecStart=")) for line in lines if line.startswith("ExecStart=")]
+
+
+def parameters(words: list[str]) -> dict[str, Any]:
+    """The options of a command of quota-pipeline; fails if they are not valid."""
+    return main.commands[words[0]].make_context(words[0], words[1:]).params
+
+
+def test_everything_copied_exists_and_reaches_the_build() -> None:
+    copied = {source for line in instructions("COPY") if "--from" not in line for source in line.split()[:-1]}
+    ignored = (FOLDER / "Containerfile.dockerignore").read_text().splitlines()
+    assert copied == {line[1:] for line in ignored if line.startswith("!")}
+    assert all((ROOT / source).exists() for source in copied)
+
+
+def test_the_image_runs_the_command_as_a_user_that_is_not_root() -> None:
+    [user] = instructions("USER")
+    assert all(int(part) > 0 for part in user.split(":"))
+    assert instructions("ENTRYPOINT") == ['["quota-pipeline"]']
+    assert "[pipeline]" in TEXT
+
+
+def test_the_service_ingests_and_bills_what_it_has_ingested() -> None:
+    ingest, bill = commands()
+    assert Path(ingest[0]).name == "quota-pipeline"
+    assert (parameters(ingest[1:])["out"], Path(bill[0]).name) == (bill[1], "monthly-bill")
+
+
+@pytest.mark.parametrize(
+    ("time", "month", "end"),
+    [
+        ("2026-02-28T23:10:00Z", "2026-02", "2026-03-01"),
+        ("2026-12-31T23:59:00Z", "2026-12", "2027-01-01"),
+        ("2027-01-01T00:10:00Z", "2027-01", "2027-02-01"),
+    ],
+)
+def test_a_bill_is_of_a_calendar_month(tmp_path: Path, time: str, month: str, end: str) -> None:
+    stub = tmp_path / "quota-pipeline"
+    stub.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    stub.chmod(0o755)
+    done = subprocess.run(
+        [str(FOLDER / "monthly-bill"), "/lake", "/bills", "/prices.yaml", time],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "TZ": "America/New_York"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = parameters(done.stdout.splitlines())
+    assert (found["events"], found["out"], found["prices"]) == (
+        "/lake/events",
+        f"/bills/{month}",
+        Path("/prices.yaml"),
+    )
+    assert (found["start"], found["end"]) == (f"{month}-01", end)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    """systemd-analyze requires the command to exist, so the test replaces it."""
+    unit = tmp_path / SERVICE.name
+    text = SERVICE.read_text()
+    for program, *_ in commands():
+        text = text.replace(f"={program}", f"={shutil.which('true')}")
+    unit.write_text(text)
+    timer = tmp_path / TIMER.name
+    timer.write_text(TIMER.read_text())
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(timer), str(unit)], capture_output=True, text=True, check=False
+    )
+    assert unit.stem not in done.stderr
+    assert done.returncode == 0, done.stderr
