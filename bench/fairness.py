@@ -35,11 +35,11 @@ HOG_QUOTA: Final = 1_000_000
 QUOTAS: Final = (
     {"entity": {"client-id": SHARED}, "producer_byte_rate": QUOTA},
     {"entity": {"client-id": HOG}, "producer_byte_rate": HOG_QUOTA},
-    # Out of reach: the quota of the calm tenant is checked like the others, and never throttles.
+    # It is unreachable: the calm tenant's quota is checked like the others, and never throttles.
     {"entity": {"client-id": CALM}, "producer_byte_rate": quota_proxy.BYTES_PER_SECOND},
 )
 CALM_RATE: Final = 300
-"""Requests a second."""
+"""Requests per second."""
 HOG_CONNECTIONS: Final = 4
 LEAST_SHARE: Final = 0.4
 TARGET: Final = 1.5

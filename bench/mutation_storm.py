@@ -154,7 +154,7 @@ def main() -> None:
     options = parser.parse_args()
     limits = [
         {"entity": {"client-id": CLIENT_IDS[LIMITED]}, "controller_mutation_rate": RATE},
-        # Out of reach: the calm tenant's quota is checked, and never throttles.
+        # It is unreachable: the calm tenant's quota is checked, and never throttles.
         {"entity": {"client-id": "calm"}, "controller_mutation_rate": 1_000_000},
     ]
     page = Page()

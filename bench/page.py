@@ -10,8 +10,9 @@ RESULTS: Final = Path(__file__).parent / "results"
 
 
 class Page:
-    """The machine, the figures, and reasons to doubt them. Make it before the run, so that the load of the
-    run itself is not counted.
+    """The machine, the figures, and reasons to doubt them.
+
+    Create it before the run, so that it does not count the load of the run itself.
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,3 @@
-"""Attacks of one client, and what a well-behaved neighbour notices: `python -m bench.attacks`."""
+"""Attacks of one client, and their effect on a neighbour that keeps to its quota: `python -m
+bench.attacks`.
+"""

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.attacks.attacker import attacking
 from bench.attacks.catalogue import ATTACKS, Target
+from bench.attacks.frames import CLIENT_ID
 from bench.attacks.neighbour import Neighbour, latencies
 from bench.attacks.report import NATIVE, PROXY, Measured, report
 from bench.page import Page
@@ -48,8 +49,8 @@ def measure(name: str, where: str, target: Target, seconds: float, rounds: int) 
 
 
 @contextmanager
-def targets(native: bool) -> Iterator[dict[str, Target]]:
-    """Start Kafka and the proxy; yield what is attacked."""
+def targets(native: bool, request_percentage: float | None) -> Iterator[dict[str, Target]]:
+    """Start Kafka and the proxy; yield the targets of the attacks."""
     tls = free_port_range(10)
     with EmbeddedKafka() as kafka:
         made = make_certificate(kafka.folder)
@@ -68,9 +69,12 @@ def targets(native: bool) -> Iterator[dict[str, Target]]:
         topic_id = int(described.topic_id.get_most_significant_bits()) % (1 << 64)
         low = int(described.topic_id.get_least_significant_bits()) % (1 << 64)
         raw = topic_id.to_bytes(8, "big") + low.to_bytes(8, "big")
-        limits = [
+        limits: list[dict[str, object]] = [
             {"entity": {"user": "<default>"}, "producer_byte_rate": 1e12, "consumer_byte_rate": 1e12},
         ]
+        if request_percentage is not None:
+            attacker = {"client-id": CLIENT_ID}
+            limits.append({"entity": attacker, "request_percentage": request_percentage})
         with EmbeddedProxy(kafka.bootstrap, kafka.folder, limits, [listener]) as proxy:
             port = int(proxy.bootstrap.rpartition(":")[2])
             found = {PROXY: Target(port, TOPIC, raw, tls)}
@@ -84,15 +88,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.attacks", description=__doc__)
     parser.add_argument("attacks", nargs="*", choices=[[], *ATTACKS], default=[], help="all by default")
     parser.add_argument("--native", action="store_true", help="also measure without the proxy")
+    parser.add_argument("--request-percentage", type=float, help="the attacker's quota; none by default")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each phase")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--name", default=f"attacks-{datetime.now():%Y%m%d-%H%M%S}")
     options = parser.parse_args()
     page = Page()
     figures = []
-    with targets(options.native) as found:
-        for name in options.attacks or ATTACKS:
-            for where, target in found.items():
+    with targets(options.native, options.request_percentage) as found:
+        # The proxy is first: a direct attack keeps the broker busy beyond its end.
+        for where, target in found.items():
+            for name in options.attacks or ATTACKS:
                 if where == NATIVE and name == "tls_handshakes":
                     continue
                 figures.append(measure(name, where, target, options.seconds, options.rounds))

@@ -20,7 +20,7 @@ SIZE: Final = 4
 
 
 class Done:
-    """What the flood has brought about, shared with the process that measures."""
+    """What the flood has caused, shared with the process that measures."""
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -34,7 +34,7 @@ class Done:
 
 
 async def send(target: Target, flood: Flood, done: Done) -> None:
-    """Send a flood on one connection after the other, until cancelled."""
+    """Send a flood on one connection after another, until cancelled."""
     context = _trusting()
     while True:
         with suppress(OSError, EOFError):

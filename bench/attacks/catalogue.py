@@ -10,16 +10,15 @@ from typing import Final
 from bench.attacks import frames
 
 PARTITIONS: Final = 1000
-"""The partitions that one request of a flood names; a topic of the attacker has as many names, not as many
-partitions."""
+"""The number of partitions that one request of a flood names. The topic of the attacker has fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is attacked."""
+    """A broker, or the broker's port at the proxy, that is attacked."""
 
     port: int
-    """Of the broker, or of its place at the proxy."""
+    """The port of the broker, or that of the proxy for it."""
     topic: str
     """A topic on which the attacker has every right."""
     topic_id: bytes
@@ -29,10 +28,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """Requests that are sent again and again on several connections."""
+    """Requests that are repeated on several connections."""
 
     requests: Sequence[bytes]
-    """In turn."""
+    """They are sent in turn."""
     connections: int = 10
     in_flight: int = 1
     """How many requests of a connection may await their responses."""
@@ -56,7 +55,7 @@ def fetch(target: Target) -> Flood:
 
 
 def api_versions(target: Target) -> Flood:
-    """ApiVersions of a version that nobody knows, 1,000 in flight."""
+    """ApiVersions of an unknown version, 1,000 in flight."""
     return Flood([frames.api_versions()], in_flight=1000)
 
 
@@ -66,7 +65,7 @@ def metadata(target: Target) -> Flood:
 
 
 def list_offsets(target: Target) -> Flood:
-    """ListOffsets of a time in 1,000 partitions."""
+    """ListOffsets by timestamp in 1,000 partitions."""
     return Flood([frames.list_offsets(target.topic, PARTITIONS)])
 
 

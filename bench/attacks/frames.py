@@ -1,4 +1,4 @@
-"""The frames of the attacks, written byte by byte: an encoder would take long for most, and reject others."""
+"""The frames of the attacks, written byte by byte. An encoder would be slow for most, and reject others."""
 
 import struct
 from collections.abc import Iterable
@@ -55,19 +55,19 @@ def alter_client_quotas(ops: int) -> bytes:
 
 
 def fetch(topic: str, partitions: int, max_wait_ms: int = 0, max_bytes: int = 1 << 20) -> bytes:
-    """A fetch without a session, of partitions from 0 on."""
+    """A fetch without a session, of the partitions from 0."""
     head = struct.pack(">iiiibii", -1, max_wait_ms, 1, max_bytes, 0, 0, -1)
     asked = [struct.pack(">iiqqi", index, -1, 0, -1, max_bytes) for index in range(partitions)]
     return frame(_FETCH, 11, head + topics(topic, asked) + array([]) + string(""))
 
 
 def api_versions() -> bytes:
-    """A version that nobody knows."""
+    """An unknown version."""
     return frame(_API_VERSIONS, 99, b"", flexible=True)
 
 
 def list_offsets(topic: str, partitions: int) -> bytes:
-    """The offsets of a time in many partitions."""
+    """The offsets of a timestamp in many partitions."""
     asked = [struct.pack(">iq", index, 1) for index in range(partitions)]
     return frame(_LIST_OFFSETS, 3, struct.pack(">ib", -1, 0) + topics(topic, asked))
 
@@ -117,7 +117,7 @@ def share_acknowledge(group: str, member: str, topic_id: bytes, batches: int) ->
 
 
 def metadata(names: Iterable[str]) -> bytes:
-    """Ask for topics, and create none."""
+    """Request topics without creating them."""
     return frame(_METADATA, 4, array(string(name) for name in names) + b"\0")
 
 

@@ -12,13 +12,18 @@ from bench.load.frames import record_batch
 HOST: Final = "127.0.0.1"
 BATCH_BYTES: Final = 200
 EVERY_SECONDS: Final = 0.005
-TIMEOUT_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 10.0
 SIZE: Final = 4
+NOT_LEADER_OR_FOLLOWER: Final = 6
+"""An attack may delay a broker's heartbeats: the broker is then fenced, and leads nothing until the
+next one.
+"""
+RETRY_SECONDS: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """What the neighbour has measured, in milliseconds."""
+    """The latencies of the neighbour, in milliseconds."""
 
     count: int
     median: float
@@ -27,7 +32,7 @@ class Latencies:
 
 
 def latencies(seconds: list[float]) -> Latencies:
-    """Sum measurements up; there have to be two at least."""
+    """Sum up measurements in seconds, of which there are at least two."""
     milliseconds = [each * 1000 for each in seconds]
     return Latencies(
         len(milliseconds),
@@ -38,42 +43,63 @@ def latencies(seconds: list[float]) -> Latencies:
 
 
 class Neighbour:
-    """One connection."""
+    """A connection that is opened again when it is lost."""
 
     def __init__(self, port: int, topic: str) -> None:
         self._request: Final = frames.produce(topic, 0, record_batch(BATCH_BYTES), "neighbour")
-        self._socket: Final = socket.create_connection((HOST, port), timeout=TIMEOUT_SECONDS)
+        self._port: Final = port
+        self._connect()
+
+    def _connect(self) -> None:
+        self._socket = socket.create_connection((HOST, self._port), timeout=TIMEOUT_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._responses: Final = self._socket.makefile("rb")
+        self._responses = self._socket.makefile("rb")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
         self._responses.close()
         self._socket.close()
 
     def produce(self) -> None:
-        """Produce a batch. Raises EOFError if the connection ends, RuntimeError if it is not written."""
+        """Produce a batch; try again while its partition has no leader.
+
+        Raises ConnectionError if the connection ends, TimeoutError if there is no response, RuntimeError if
+        the batch is not written.
+        """
+        while (error := self._send()) == NOT_LEADER_OR_FOLLOWER:
+            time.sleep(RETRY_SECONDS)
+        if error:
+            raise RuntimeError(f"the neighbour's batch is not written: error {error}")
+
+    def _send(self) -> int:
+        """Send the request; return the error code of its partition."""
         self._socket.sendall(self._request)
         size = int.from_bytes(self._responses.read(SIZE), "big")
         response = self._responses.read(size)
         if not response:
-            raise EOFError("the neighbour's connection has ended")
+            raise ConnectionError("the neighbour's connection has ended")
         # correlation_id, one topic with its name, one partition with its index, error_code
         at = 8 + 2 + int.from_bytes(response[8:10], "big") + 8
-        error = int.from_bytes(response[at : at + 2], "big", signed=True)
-        if error:
-            raise RuntimeError(f"the neighbour's batch is not written: error {error}")
+        return int.from_bytes(response[at : at + 2], "big", signed=True)
 
     def measure(self, seconds: float) -> list[float]:
         """Produce a batch every EVERY_SECONDS for so long, or as soon as the last one is written; return how
-        long each took, in seconds.
+        long each took, in seconds. A batch without a response takes TIMEOUT_SECONDS, on a connection that is
+        lost then. Raises OSError if there is no new one.
         """
         found: list[float] = []
         end = time.perf_counter() + seconds
         while (started := time.perf_counter()) < end:
-            self.produce()
+            try:
+                self.produce()
+            except (TimeoutError, ConnectionError):
+                self._close()
+                self._connect()
             took = time.perf_counter() - started
             found.append(took)
             time.sleep(max(EVERY_SECONDS - took, 0.0))

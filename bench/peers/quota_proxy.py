@@ -19,7 +19,7 @@ from bench.peers.tls import make_certificate
 
 TENANT: Final = "bench"
 BASELINE: Final = "baseline"
-# Out of reach: the bench measures the cost of checking quotas, not of throttling.
+# It is unreachable: the bench measures the cost of checking quotas, not of throttling.
 BYTES_PER_SECOND: Final = 10**11
 
 

@@ -23,7 +23,7 @@ class Side(asyncio.Protocol):
     forward: Callable[[bytes], None]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Stands ready to send."""
+        """Store the transport."""
         # uvloop's transports do not descend from asyncio's.
         self.transport = cast("asyncio.Transport", transport)
         self.transport.set_write_buffer_limits(HIGH_WATER)
@@ -71,7 +71,7 @@ class ClientSide(Side):
         self._connecting: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Connects to the broker."""
+        """Connect to the broker."""
         super().connection_made(transport)
         self.forward = self._hold
         self._connecting = asyncio.get_running_loop().create_task(self._connect())
@@ -106,7 +106,7 @@ class Relay:
     name = "relay"
 
     def start(self, setting: Setting) -> Running:
-        """Serves a free port."""
+        """Serve a free port."""
         (port,) = free_ports(1)
         command = [sys.executable, "-m", __spec__.name, str(port), str(setting.broker_port)]
         return launch(self.name, command, setting, port)

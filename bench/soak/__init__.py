@@ -1,1 +1,1 @@
-"""Long runs of the real proxy before a real Kafka: `python -m bench.soak`, or `make soak`."""
+"""Long runs of the proxy in front of a real Kafka: `python -m bench.soak`, or `make soak`."""

@@ -13,6 +13,7 @@ from typing import Final
 from bench import machine
 from bench.soak import brokers, churn, client_ids, connections, restarts
 from bench.soak.limits import raise_open_files
+from bench.soak.process import bytecode_kept
 from bench.soak.scenario import Run, Scenario, has_passed, result_file, save
 from proxy.demo.embedded_kafka import EmbeddedKafka
 
@@ -39,12 +40,13 @@ def arguments() -> argparse.Namespace:
 
 
 def run_one(scenario: Scenario, *, short: bool, scale: float, file: Path) -> list[str]:
-    """Run a scenario on a cluster of its own; what did not hold."""
+    """Run a scenario on a cluster of its own; return its failures."""
     started = time.monotonic()
     file.parent.mkdir(parents=True, exist_ok=True)
     with (
         _errors_in(file.with_suffix(".log")),
         tempfile.TemporaryDirectory(prefix="soak-") as folder,
+        bytecode_kept(Path(folder) / "bytecode"),
         EmbeddedKafka(scenario.brokers, properties=scenario.properties) as kafka,
     ):
         outcome = scenario.run(Run(kafka, Path(folder), short, scale))
@@ -55,7 +57,7 @@ def run_one(scenario: Scenario, *, short: bool, scale: float, file: Path) -> lis
 
 @contextmanager
 def _errors_in(file: Path) -> Iterator[None]:
-    """Have what clients write to standard error in a file: they report each failed connect."""
+    """Redirect standard error to a file: clients report each failed connection attempt there."""
     sys.stderr.flush()
     usual = os.dup(2)
     with file.open("wb") as log:
@@ -69,7 +71,7 @@ def _errors_in(file: Path) -> Iterator[None]:
 
 
 def main() -> None:
-    """Run the command; exit with 1 if something did not hold."""
+    """Run the command; exit with 1 if a scenario fails."""
     options = arguments()
     raise_open_files()
     failed = False

@@ -1,4 +1,6 @@
-"""brokers: of three brokers one joins, one is killed, one hangs, one moves to another port, under load."""
+"""brokers: under load, one of three brokers joins, one is killed, one hangs, and one moves to another
+port.
+"""
 
 import os
 import signal
@@ -26,14 +28,18 @@ SHORT_HANG_SECONDS: Final = 1.0
 PARTITIONS: Final = 6
 TENANT: Final = "soak-tenant"
 QUOTA: Final = 256 << 10
-"""Of the tenant, in bytes per second at each broker."""
+"""The tenant's quota, in bytes per second at each broker."""
 QUOTA_SHARE: Final = 1.05
 BURSTS_SECONDS: Final = 2.0
-"""What each broker lets through at once, in seconds of the quota: the burst, and a request that is begun."""
+"""What each broker may accept at once, in seconds of the quota: the burst, and the request that exceeds
+it.
+"""
 
 
 class Tenant:
-    """Sends as much as its quota allows to one partition while the block runs, and counts what arrives."""
+    """Sends as much as its quota allows to one partition while the block runs, and counts the delivered
+    bytes.
+    """
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._producer: Final = Confluent().producer(
@@ -73,7 +79,7 @@ class Tenant:
 
 
 class Faults:
-    """What happens to the brokers; each method returns when it is over."""
+    """The faults of brokers. Each method returns when its fault is over."""
 
     def __init__(
         self, kafka: EmbeddedKafka, proxy: ProxyProcess, writers: list[Writer], *, short: bool
@@ -84,19 +90,19 @@ class Faults:
         self._short: Final = short
 
     def of_a_run(self, rounds: int) -> list[Callable[[], None]]:
-        """All in their order. A short run has those that take seconds."""
+        """Return the faults of a run in their order. A short run has those that take seconds."""
         if self._short:
             return [self.hang, self.move]
         return [self.join, *(fault for _ in range(rounds) for fault in (self.hang, self.kill, self.move))]
 
     def join(self) -> None:
-        """A broker that the proxy has never seen comes, and leads partitions."""
+        """Start a broker that the proxy does not know, and let it lead partitions."""
         self._kafka.start(3)
         wait_until(lambda: _listens(self._proxy.broker_port(3)), "the port of the broker that joined")
         self.lead()
 
     def lead(self) -> None:
-        """Every broker leads the partitions that it is to lead, unless the run is short."""
+        """Elect the preferred leaders, unless the run is short."""
         if self._short:
             return
         of_server = ("--bootstrap-server", self._kafka.bootstrap)
@@ -105,14 +111,14 @@ class Faults:
         )
 
     def kill(self) -> None:
-        """A broker is killed, and started again when clients go on without it."""
+        """Kill a broker, and start it when clients have continued without it."""
         self._kafka.kill(2)
         go_on(self._writers)
         self._kafka.start(2)
         self.lead()
 
     def hang(self) -> None:
-        """A broker stops for some seconds, and goes on."""
+        """Stop a broker with SIGSTOP for some seconds."""
         os.kill(self._kafka.pid(1), signal.SIGSTOP)
         try:
             time.sleep(SHORT_HANG_SECONDS if self._short else HANG_SECONDS)
@@ -120,7 +126,7 @@ class Faults:
             os.kill(self._kafka.pid(1), signal.SIGCONT)
 
     def move(self) -> None:
-        """A broker shuts down, and comes back at another port."""
+        """Shut down a broker, and start it at another port."""
         self._kafka.stop(3)
         self._kafka.move(3)
         self._kafka.start(3)
@@ -130,7 +136,7 @@ class Faults:
 
 
 def run(run: Run) -> Outcome:
-    """Have the faults one after the other, and count what was lost and doubled."""
+    """Cause the faults one after the other, and count lost and doubled messages."""
     outcome = Outcome()
     kafka = run.kafka
     names = ("librdkafka",) if run.short else ("librdkafka", "java")
@@ -172,7 +178,7 @@ def _quotas() -> list[Mapping[str, object]]:
 
 
 def _have(fault: Callable[[], None], writers: list[Writer], stalls: dict[str, list[float]]) -> None:
-    """Have one fault, wait until every writer goes on, and note how long each has stalled."""
+    """Cause one fault, wait until every writer continues, and record how long each has stalled."""
     started = time.monotonic()
     fault()
     go_on(writers)

@@ -1,7 +1,7 @@
-"""churn: connections come and go, and the proxy's memory stays what it is.
+"""churn: connections come and go, and the proxy's memory does not grow.
 
-The garbage collector freezes objects, so a connection that does not break its own reference cycles stays for
-good.
+The garbage collector freezes objects, so a connection that does not break its own reference cycles would
+never be freed.
 """
 
 import random
@@ -25,8 +25,10 @@ SECONDS: Final = 3600
 SHORT_SECONDS: Final = 2
 SAMPLE_SECONDS: Final = 0.5
 GROWTH_BYTES: Final = 2 << 20
-"""What memory may grow by between the second and the last quarter of a run, however long it is. A relay with
-its broker side has 10 KB: of 60,000 connections that stayed, one in three hundred would be found.
+"""The limit for the growth of memory between the second and the last quarter of a run of any length.
+
+A relay with its broker side takes 10 KB, so the check finds a leak of one in three hundred of 60,000
+connections.
 """
 RESET: Final = struct.pack("ii", 1, 0)
 LENGTH: Final = 4
@@ -34,7 +36,7 @@ TOPIC: Final = "soak-churn"
 
 
 class Visitor:
-    """Connects, sends a request or two, and goes, in one of the ways in which clients go."""
+    """Connects, sends up to two requests, and disconnects in one of eight ways."""
 
     def __init__(self, port: int) -> None:
         self.took: Final[list[float]] = []
@@ -44,7 +46,7 @@ class Visitor:
         self._produce: Final = request_frame(produce(TOPIC, batch([b"x" * 100])), 1, "visitor")
 
     def visit(self, number: int) -> None:
-        """Come and go once."""
+        """Connect and disconnect once, in the way `number` modulo eight."""
         started = time.monotonic()
         try:
             with socket.create_connection((HOST, self._port), timeout=30) as client:
@@ -55,9 +57,9 @@ class Visitor:
 
     def _visit(self, client: socket.socket, how: int) -> None:
         if how == 0:
-            return  # says nothing
+            return  # Without a request.
         if how == 1:
-            # Goes in the middle of a request.
+            # In the middle of a request.
             client.sendall(self._api_versions[: len(self._api_versions) // 2])
             return
         client.sendall(self._api_versions)
@@ -71,7 +73,7 @@ class Visitor:
                 pass
         elif how > 4:
             client.sendall(self._produce)
-            if how > 5:  # otherwise it goes before the response
+            if how > 5:  # otherwise before the response
                 _receive(client)
 
 
@@ -86,7 +88,7 @@ def _receive(client: socket.socket) -> None:
 
 
 def run(run: Run) -> Outcome:
-    """Come and go PER_SECOND times a second."""
+    """Connect and disconnect PER_SECOND times per second."""
     outcome = Outcome()
     make_topic(run.kafka, TOPIC)
     total = run.amount(SECONDS, SHORT_SECONDS) * PER_SECOND

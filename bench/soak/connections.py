@@ -16,18 +16,20 @@ SHORT_IDLE: Final = 200
 SHORT_BUSY: Final = 50
 SHORT_SECONDS: Final = 1
 EVERY_SECONDS: Final = 5.0
-"""Between requests of a busy connection: 200 a second of a thousand of them, which leaves two cores time."""
+"""Between two requests of a busy connection: a thousand of them send 200 per second, which two cores can
+serve.
+"""
 SHORT_EVERY_SECONDS: Final = 0.5
 NEIGHBOUR_EVERY_SECONDS: Final = 0.01
 ALONE_SECONDS: Final = 20
 GROWTH_BYTES: Final = 8 << 20
-"""What memory may grow by during the run, once the connections are there."""
+"""The limit for the growth of memory once the connections are open."""
 TOPIC: Final = "soak-connections"
 LONG_MS: Final = 3_600_000
 
 
 def run(run: Run) -> Outcome:
-    """Keep the connections, and see what they cost."""
+    """Keep the connections open, and measure their memory and latency."""
     outcome = Outcome()
     idle = SHORT_IDLE if run.short else IDLE
     busy = SHORT_BUSY if run.short else BUSY
@@ -71,7 +73,7 @@ def _all(**said: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _samples(pid: int, seconds: int) -> list[int]:
-    """The resident memory, sampled for so long."""
+    """Sample the resident memory for so many seconds."""
     until = time.monotonic() + seconds
     samples = [resident(pid)]
     while time.monotonic() < until:

@@ -26,17 +26,17 @@ from tests.support.messages.requests import api_versions, batch, produce
 ROOT: Final = Path(__file__).parents[2]
 READY_SECONDS: Final = 300.0
 AT_A_TIME: Final = 100
-"""Connections that are opened before responses are read."""
+"""The number of connections that are opened before responses are read."""
 LENGTH: Final = 4
 
 
 class Member:
-    """One connection; at most one request is on its way."""
+    """One connection with at most one request in flight."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.socket: Final = socket.create_connection(address, timeout=60)
         self.due = 0.0
-        """When the request that is on its way was due; 0.0: none is."""
+        """When the request in flight was due; 0.0 if there is none."""
         self.next_due = 0.0
         self._unread = b""
 
@@ -46,7 +46,9 @@ class Member:
         self.socket.sendall(frame)
 
     def responded(self) -> bool:
-        """Read what is there; whether the response is whole. EOFError if the connection has ended."""
+        """Read what has arrived; return whether the response is whole. Raises EOFError if the connection has
+        ended.
+        """
         data = self.socket.recv(1 << 16)
         if not data:
             raise EOFError
@@ -63,7 +65,7 @@ class Crowd:
     def __init__(self, address: tuple[str, int], topic: str, count: int, every: float) -> None:
         self.latencies: Final[list[float]] = []
         self.lost = 0
-        """How many connections have ended."""
+        """The number of connections that have ended."""
         self._address: Final = address
         self._count: Final = count
         self._every: Final = every
@@ -94,7 +96,7 @@ class Crowd:
             )
 
     def serve(self, over: threading.Event) -> None:
-        """Send and receive until it is over."""
+        """Send and receive until `over` is set."""
         while not over.is_set():
             now = time.monotonic()
             while self._due and self._due[0][0] <= now:
@@ -102,7 +104,7 @@ class Crowd:
                 member.next_due = due + self._every
                 if not member.due:
                     member.send(self._produce, due)
-                # Otherwise its response is late, which its latency says.
+                # Otherwise its response is late, and its latency counts from the time when it was due.
                 heapq.heappush(self._due, (member.next_due, place, member))
             wait = min(self._due[0][0] - now, 0.2) if self._due else 0.2
             for key, _ in self._selector.select(max(wait, 0.0)):
@@ -120,18 +122,24 @@ class Crowd:
             self._due[:] = [each for each in self._due if each[2] is not member]
             heapq.heapify(self._due)
 
+    def close(self) -> None:
+        """Close every connection."""
+        for key in list(self._selector.get_map().values()):
+            key.data.socket.close()
+        self._selector.close()
+
 
 class Watched:
     """A crowd in a process of its own."""
 
     def __init__(self) -> None:
         self.said: dict[str, Any] = {}
-        """What it measured, once it has ended."""
+        """The measurements, once the crowd has ended."""
 
 
 @contextmanager
 def crowd(bootstrap: str, topic: str, count: int, every: float = 0.0) -> Iterator[Watched]:
-    """Have so many connections while the block runs; afterwards `said` has what they measured."""
+    """Keep so many connections open while the block runs; then `said` has their measurements."""
     command = [sys.executable, "-m", "bench.soak.crowd", bootstrap, topic, str(count), str(every)]
     watched = Watched()
     with subprocess.Popen(
@@ -163,6 +171,7 @@ def main() -> None:
 
     threading.Thread(target=until_told, daemon=True).start()
     people.serve(over)
+    people.close()
     latencies = percentiles(people.latencies, digits=5)
     print(json.dumps({"responses": len(people.latencies), "lost": people.lost, "latency": latencies}))
 

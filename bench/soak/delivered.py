@@ -1,4 +1,4 @@
-"""What has become of the writers' messages: in the log of the brokers, and at a consumer group."""
+"""Checks that the writers' messages are in the brokers' logs, and that a consumer group has read them."""
 
 import threading
 from collections import Counter
@@ -58,7 +58,7 @@ class Group:
 
 
 def stored(kafka: EmbeddedKafka, topic: str) -> list[list[int]]:
-    """The numbers of the messages in each partition's log, in their order."""
+    """The numbers of the messages in the log of each partition, in order."""
     return [
         [
             number(each.rjust(8, b"0"))
@@ -70,7 +70,7 @@ def stored(kafka: EmbeddedKafka, topic: str) -> list[list[int]]:
 
 
 def check_stored(kafka: EmbeddedKafka, writer: Writer, outcome: Outcome) -> dict[str, Any]:
-    """Compare what a writer had acknowledged with what the log has; the figures of it."""
+    """Compare a writer's acknowledged messages with the log; return the counts."""
     logs = stored(kafka, writer.topic)
     found = Counter(each for log in logs for each in log)
     lost = set(writer.done.numbers) - found.keys()
@@ -91,7 +91,7 @@ def check_stored(kafka: EmbeddedKafka, writer: Writer, outcome: Outcome) -> dict
 
 
 def check_read(group: Group, writer: Writer, outcome: Outcome) -> dict[str, int]:
-    """Wait until the group has read the writer's messages; how many it read more than once."""
+    """Wait until the group has read the writer's messages; return how many it read, and how many again."""
     try:
         group.catch_up(writer.done.numbers)
     except AssertionError:

@@ -1,10 +1,10 @@
-"""The limit of open files of this process, which the processes that it starts inherit."""
+"""The limit of open files of this process, which its child processes inherit."""
 
 import resource
 
 
 def raise_open_files() -> int:
-    """Raise the limit to the hard limit; returns it."""
+    """Raise the limit to the hard limit; return it."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return most

@@ -1,8 +1,9 @@
-"""Memory and descriptors of a process now, read from Linux."""
+"""Memory and descriptors of a process, read from Linux, and the bytecode of processes."""
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import Final
@@ -24,7 +25,8 @@ def open_files(pid: int) -> int:
 
 
 def settled(pid: int, files: int) -> int:
-    """How many descriptors more than `files` are open once the clients have gone, or after SETTLE_SECONDS.
+    """Return how many descriptors more than `files` are open when the clients' are closed, or after
+    SETTLE_SECONDS.
 
     OWN_FILES that the process opens for itself, such as its connections to the brokers, do not count.
     """
@@ -35,6 +37,29 @@ def settled(pid: int, files: int) -> int:
 
 
 def growth(samples: Sequence[float]) -> float:
-    """How much the mean of the last quarter is above that of the second: the first quarter warms up."""
+    """The mean of the last quarter less that of the second quarter. The first quarter is the warm-up."""
     quarter = max(len(samples) // 4, 1)
     return fmean(samples[-quarter:]) - fmean(samples[quarter : 2 * quarter] or samples)
+
+
+@contextmanager
+def bytecode_kept(folder: Path) -> Iterator[None]:
+    """Have the processes that the block starts keep the bytecode of their modules in the folder.
+
+    An installed proxy has it beside its modules. Without it, each start compiles the sources.
+    """
+    wanted = {"PYTHONPYCACHEPREFIX": str(folder), "PYTHONDONTWRITEBYTECODE": None}
+    before = {name: os.environ.get(name) for name in wanted}
+    _set(wanted)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(environment: Mapping[str, str | None]) -> None:
+    for name, value in environment.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -1,6 +1,6 @@
-"""restarts: the proxy ends by SIGTERM and by SIGKILL in turn and starts again, under load.
+"""restarts: under load, the proxy is ended by SIGTERM and by SIGKILL in turn, and started again.
 
-A restart is what a supervisor does: the next process starts as soon as the last one has ended.
+As with a supervisor, the next process starts as soon as the last one has ended.
 """
 
 import random
@@ -19,9 +19,9 @@ RESTARTS: Final = 200
 SHORT_RESTARTS: Final = 2
 PARTITIONS: Final = 3
 STALL_SECONDS: Final = 1.5
-"""The longest that acknowledgements may stay away at a restart by SIGTERM."""
+"""The longest time without an acknowledgement at a restart by SIGTERM."""
 BETWEEN_SECONDS: Final = (0.1, 1.0)
-"""Bounds of the random time between two restarts, so that they come at any moment of the clients' work."""
+"""Bounds of the random time between two restarts, so that they occur at any moment of the clients' work."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Restart:
     ended: float
     ready: float
     recovered: float
-    """When every writer was going on again."""
+    """When every writer had continued."""
 
 
 def restart(proxy: ProxyProcess, how: str, writers: list[Writer]) -> Restart:
-    """Restart the proxy, and wait until every writer goes on."""
+    """Restart the proxy, and wait until every writer continues."""
     signalled = time.monotonic()
     if how == "SIGTERM":
         proxy.stop()
@@ -52,7 +52,7 @@ def restart(proxy: ProxyProcess, how: str, writers: list[Writer]) -> Restart:
 
 
 def run(run: Run) -> Outcome:
-    """Restart the proxy, and count what was lost and doubled."""
+    """Restart the proxy, and count lost and doubled messages."""
     outcome = Outcome()
     count = run.amount(RESTARTS, SHORT_RESTARTS)
     makers = IN_TESTS if run.short else WRITERS
@@ -86,7 +86,7 @@ def _topic(make: Any) -> str:
 
 
 def _times(how: str, restarts: list[Restart], writers: list[Writer]) -> dict[str, Any]:
-    """Where the time of the restarts went, in seconds."""
+    """Return the seconds that each part of the restarts took."""
     of_these = [each for each in restarts if each.how == how]
     return {
         "shutdown": percentiles([each.ended - each.signalled for each in of_these]),

@@ -1,4 +1,4 @@
-"""Scenario: a long run with figures, and with checks of what has to hold."""
+"""Scenario: a long run with figures and checks."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,31 +13,31 @@ RESULTS: Final = Path(__file__).parents[1] / "results" / "soak"
 
 @dataclass(frozen=True)
 class Run:
-    """Where and how long a scenario runs."""
+    """The cluster, the folder and the length of a run."""
 
     kafka: EmbeddedKafka
     folder: Path
-    """Where the proxy's configuration and log go."""
+    """The folder of the proxy's configuration and log."""
     short: bool = False
-    """Whether the run is to take seconds."""
+    """Whether the run takes only seconds."""
     scale: float = 1.0
     """The part of the full length that is run, unless the run is short."""
 
     def amount(self, full: float, short: float) -> int:
-        """How many, or how many seconds, of the scenario's full length."""
+        """Return the number, or the seconds, for this length of the run."""
         return round(short) if self.short else max(round(full * self.scale), 1)
 
 
 @dataclass
 class Outcome:
-    """What a run has shown."""
+    """The result of a run."""
 
     figures: dict[str, Any] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
-    """What did not hold."""
+    """The checks that failed."""
 
     def check(self, holds: bool, otherwise: str) -> None:
-        """Note a failure unless this holds."""
+        """Add a failure unless this holds."""
         if not holds:
             self.failures.append(otherwise)
 
@@ -55,7 +55,7 @@ class Scenario:
 
 
 def result_file(name: str, *, short: bool, results: Path = RESULTS) -> Path:
-    """Where the outcome of a scenario is kept."""
+    """The file with the outcome of a scenario."""
     return results / ("short" if short else "") / f"{name}.json"
 
 
@@ -68,7 +68,7 @@ def has_passed(file: Path) -> bool:
 
 
 def save(outcome: Outcome, file: Path, **facts: object) -> None:
-    """Write the outcome; a file that exists is whole."""
+    """Write the outcome in one step: an existing file is complete."""
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_suffix(".unfinished")
     text = json.dumps({**facts, "figures": outcome.figures, "failures": outcome.failures}, indent=2)

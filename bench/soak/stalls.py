@@ -1,4 +1,4 @@
-"""How long acknowledgements stay away."""
+"""Times without acknowledgements."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from itertools import pairwise
 
 
 def longest_gap(times: Sequence[float], begin: float, end: float) -> float:
-    """The longest time without an acknowledgement of those that overlap `begin` to `end`.
+    """Return the longest gap between acknowledgements that overlaps `begin` to `end`.
 
-    `times` ascend. Before the first and after the last, `begin` and `end` bound the gap.
+    `times` ascend. `begin` and `end` bound the gap before the first and that after the last.
     """
     first = max(bisect_right(times, begin) - 1, 0)
     inside = [begin, *(at for at in times[first:] if begin < at < end), end]
@@ -16,7 +16,7 @@ def longest_gap(times: Sequence[float], begin: float, end: float) -> float:
 
 
 def percentiles(values: Sequence[float], digits: int = 3) -> dict[str, float]:
-    """The median, the 90th and 99th percentile and the maximum; nothing of nothing."""
+    """The median, the 90th and 99th percentile and the maximum; empty without values."""
     if not values:
         return {}
     ordered = sorted(values)

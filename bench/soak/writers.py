@@ -1,4 +1,4 @@
-"""Writers: producers of several libraries that send numbered messages and note each acknowledgement."""
+"""Writers: producers of several libraries that send numbered messages and record each acknowledgement."""
 
 import json
 import signal
@@ -18,12 +18,12 @@ from tests.support.waiting import wait_until
 
 PER_SECOND: Final = 100
 GO_ON_SECONDS: Final = 60.0
-"""How long a writer may take until it goes on. Generous: the time itself is what is measured."""
+"""The longest time until a writer continues. It is generous, because that time is measured."""
 FLUSH_SECONDS: Final = 60.0
 
 
 class Acknowledged:
-    """Which messages were acknowledged and when, and what failed."""
+    """The acknowledged messages with their times, and the failures."""
 
     def __init__(self) -> None:
         self.times: Final[list[float]] = []
@@ -31,7 +31,7 @@ class Acknowledged:
         self.failures: Final[list[str]] = []
 
     def add(self, message: int) -> None:
-        """Note an acknowledgement."""
+        """Record an acknowledgement."""
         self.times.append(time.monotonic())
         self.numbers.append(message)
 
@@ -45,7 +45,7 @@ class Writer(Protocol):
 
     @property
     def idempotent(self) -> bool:
-        """Whether a message that is sent again is stored once."""
+        """Whether a retried message is stored once."""
 
     @property
     def topic(self) -> str:
@@ -53,13 +53,13 @@ class Writer(Protocol):
 
     @property
     def done(self) -> Acknowledged:
-        """What has become of the messages."""
+        """The results of the messages."""
 
     def start(self) -> None:
         """Begin to send."""
 
     def stop(self) -> None:
-        """Stop sending, and wait until what was sent is acknowledged or has failed."""
+        """Stop sending, and wait until each message is acknowledged or has failed."""
 
 
 class _InThread:
@@ -81,7 +81,7 @@ class _InThread:
         raise NotImplementedError
 
     def _ticks(self) -> Iterator[int]:
-        """The numbers of the messages, each when it is due."""
+        """Yield the number of each message when it is due."""
         due = time.monotonic()
         sent = 0
         while not self._over.is_set():
@@ -118,7 +118,7 @@ class LibrdkafkaWriter(_InThread):
 
 
 class KafkaPythonWriter(_InThread):
-    """kafka-python with acks=all and retries, not idempotent: a retry may store a message twice."""
+    """kafka-python with acks=all and retries, and not idempotent: a retry may store a message twice."""
 
     name = "kafka-python"
     idempotent = False
@@ -140,9 +140,9 @@ class KafkaPythonWriter(_InThread):
 
 
 class JavaWriter:
-    """Kafka's verifiable producer, idempotent, with the defaults of Java's client.
+    """Kafka's verifiable producer, idempotent, with the defaults of the Java client.
 
-    Left to itself, the tool turns retries off.
+    The tool disables retries by default.
     """
 
     name = "java"
@@ -188,12 +188,12 @@ WRITERS: Final[Sequence[Callable[[EmbeddedKafka, str, str], Writer]]] = (
     KafkaPythonWriter,
 )
 IN_TESTS: Final = WRITERS[:2]
-"""kafka-python does not close the sockets of connects that fail, which fails any test."""
+"""kafka-python leaves the sockets of failed connections open, which fails every test."""
 
 
 @contextmanager
 def running(writers: Sequence[Writer]) -> Iterator[None]:
-    """Have the writers send while the block runs, and wait for what they have sent."""
+    """Run the writers while the block runs, and wait for their messages."""
     with ExitStack() as stack:
         for writer in writers:
             writer.start()

@@ -125,7 +125,8 @@ class ClientRights(Rights):
         )
         request = AlterClientQuotasRequest(entries=(entry,), validate_only=True)
         response = await self._ask(request, AlterClientQuotasResponse)
-        return all(one.error_code != ErrorCode.cluster_authorization_failed for one in response.entries)
+        codes = [entry.error_code for entry in response.entries]
+        return bool(codes) and ErrorCode.cluster_authorization_failed not in codes
 
     async def may_as_judged(self) -> bool:
         decided = await self._decided()

@@ -9,9 +9,9 @@ from proxy.errors import UpstreamUnavailable
 from proxy.wire.protected_topics import ProtectedTopics
 
 LOOK_SECONDS: Final = 2.0
-"""For so long the id of a protected topic that has just been created may be unknown."""
+"""How long the id of a protected topic that has just been created may be unknown."""
 FIRST_LOOK_SECONDS: Final = 0.1
-"""The same until every cluster has said its first ids."""
+"""The same until every cluster has responded once."""
 
 
 class ProtectedTopicIds:

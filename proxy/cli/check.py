@@ -1,15 +1,33 @@
-"""The output of `quota-proxy check`: the settings with their defaults."""
+"""Reading the configuration, and the output of `quota-proxy check`: the settings with their defaults."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from proxy.config.explain import explain
+from proxy.config.load import located_in
+from proxy.config.open_files import open_files
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.config.usage import UsageSettings
+from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.enforcement import PACE
-from proxy.store.from_settings import Configuration
+from proxy.quota.quota import QuotaKind
+from proxy.store.from_settings import Configuration, load_configuration
 from proxy.store.layers import ClientLayer, ConfigLayer
+
+
+def check(path: Path) -> list[str]:
+    """Describe the configuration of a file. Raises SettingsError."""
+    return describe(read_configuration(path, load_kinds()))
+
+
+def read_configuration(path: Path, kinds: Sequence[QuotaKind]) -> Configuration:
+    """Read a file, and open the files that it names. Raises SettingsError."""
+    configuration = load_configuration(path, kinds)
+    with located_in(path):
+        open_files(configuration.settings)
+    return configuration
 
 
 def describe(configuration: Configuration) -> list[str]:

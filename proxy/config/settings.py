@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from proxy.config.quotas import Quotas
+from proxy.config.sharing import SharingSettings
 from proxy.config.usage import UsageSettings
 from proxy.quota.limits.topic_limits import SHARES_TOPIC
 from proxy.security.settings import Principal, Sni, Text, Tls, UpstreamSasl, UpstreamTls
@@ -164,6 +165,8 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Optional families of /metrics."""
     usage: UsageSettings | None = None
     """Usage events."""
+    sharing: SharingSettings | bool = False
+    """Whether several proxies hold their limits together. `on`, or a mapping with the keys below."""
 
     @property
     def client_listeners(self) -> tuple[Listener, ...]:
@@ -172,10 +175,18 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
     @property
     def proxy_topics(self) -> frozenset[str]:
-        """The names of the topics that the proxy itself writes; the shares' topic is reserved."""
+        """The names of the topics that the proxy itself writes; the default one for sharing is reserved."""
         store = () if self.quotas.store == "none" else (self.quotas.store.topic,)
         usage = () if self.usage is None or self.usage.kafka is None else (self.usage.kafka.topic,)
-        return frozenset([*store, *usage, SHARES_TOPIC])
+        shares = () if self.shares is None else (self.shares.topic,)
+        return frozenset([*store, *usage, *shares, SHARES_TOPIC])
+
+    @property
+    def shares(self) -> SharingSettings | None:
+        """How limits are shared; None if they are not."""
+        if isinstance(self.sharing, bool):
+            return SharingSettings() if self.sharing else None
+        return self.sharing
 
     @property
     def replication_enforced_by(self) -> str:

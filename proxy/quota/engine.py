@@ -1,10 +1,10 @@
-"""QuotaEngine: the quotas of one broker. QuotaEngines: those of all brokers."""
+"""QuotaEngine: the quotas of one broker."""
 
 from typing import Final, final
 
 from mypy_extensions import i64 as native
 
-from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
+from proxy.quota.cluster_view import ClusterView
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
@@ -12,7 +12,7 @@ from proxy.quota.limits.enforcement import NO_EXEMPTIONS, UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket, BucketState
 from proxy.quota.measure.debt import Debt
-from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
+from proxy.quota.quota import Quota
 from proxy.quota.rejection.rejections import NOTHING_REJECTED, RejectedItems, Rejections
 from proxy.quota.usage import ClientUsage
 from proxy.quota.verdict import ALLOW, Verdict, combine
@@ -21,8 +21,6 @@ from proxy.wire.known_watermarks import KnownWatermarks
 from proxy.wire.views import Item, RequestView, ResponseView
 
 _NO_QUOTAS: Final[list[Quota]] = []
-ALL_BROKERS: Final = -1
-"""Stands for the node id of a bucket that all brokers share."""
 NO_API: Final = -1
 
 
@@ -54,6 +52,7 @@ class QuotaEngine:
         self.rejects = False
         """Whether any quota may reject partitions of Produce requests."""
         self.rejections: Final = Rejections()
+        self._limits_topics = False
         self._by_items: list[bool] = []
         self.any_items = False
         """Whether wants_items() holds for any API."""
@@ -77,6 +76,7 @@ class QuotaEngine:
         self.rejects = len(self._rejecting) > 0
         if not self.rejects:
             self.rejections.clear()
+        self._limits_topics = any(quota.limits_topics for quota in self._active)
         item_api_keys = {key for quota in self._active for key in quota.item_api_keys}
         self._by_items = [api_key in item_api_keys for api_key in range(max(item_api_keys, default=-1) + 1)]
         self.any_items = len(self._by_items) > 0
@@ -84,6 +84,10 @@ class QuotaEngine:
     def wants_items(self, api_key: native) -> bool:
         """Whether any quota needs the items of requests and responses of this API."""
         return api_key < len(self._by_items) and self._by_items[api_key]
+
+    def limits_topics(self, who: Identity) -> bool:
+        """Whether any quota holds this client's Produce requests to limits by topic."""
+        return self._limits_topics and not self._exemptions.exempt(who)
 
     def covers(self, api_key: int) -> bool:
         """Whether any quota applies to this API."""
@@ -270,13 +274,14 @@ class QuotaEngine:
         for quota in self._quotas:
             quota.see_cluster(view, now)
 
-    def live(self, but: list[Quota] = _NO_QUOTAS) -> list[Bucket]:
-        """Every bucket that has been used and has a limit, except those of the quotas `but`.
+    @property
+    def active(self) -> list[Quota]:
+        """The quotas that have limits; read-only."""
+        return self._active
 
-        This is fast also with 100,000 buckets. To show them all without a long pause, the caller takes this
-        list and calls state(now) in slices; a bucket may change or be dropped in between.
-        """
-        return [bucket for quota in self._active if quota not in but for bucket in quota.live()]
+    def live(self) -> list[Bucket]:
+        """Every bucket that has been used and has a limit."""
+        return [bucket for quota in self._active for bucket in quota.live()]
 
     def buckets(self, now: float) -> list[BucketState]:
         """The state of every live bucket."""
@@ -317,114 +322,3 @@ def _count(
         bucket.count_throttle(more, requests, until)
         if usage is not None:
             usage.count_throttle(api_key, bucket.quota, more, requests)
-
-
-@final
-class QuotaEngines:
-    """Two engines per broker: one for clients, and one for other brokers. They are made when the broker first
-    appears in the metadata. A PER_CLUSTER quota belongs to all of them.
-    """
-
-    def __init__(self, kinds: list[QuotaKind], limits: Limits) -> None:
-        self._kinds: Final = kinds
-        self._limits = limits
-        self._view = NOTHING_KNOWN
-        self._shared: Final[dict[str, Quota]] = {}
-        self._peers: Final[dict[str, list[Quota]]] = {}
-        """By the name of a PER_BROKER kind: its quotas."""
-        self._engines: Final[dict[int, QuotaEngine]] = {}
-        self._between_brokers: Final[dict[int, QuotaEngine]] = {}
-
-    def engine(self, node_id: int, now: float) -> QuotaEngine:
-        """The broker's engine for clients, with the limits in force."""
-        engine = self._engines.get(node_id)
-        if engine is None:
-            engine = self._make(node_id, False)
-            engine.configure(self._limits, now)
-            engine.see_cluster(self._view, now)
-            self._engines[node_id] = engine
-        return engine
-
-    def between_brokers(self, node_id: int, now: float) -> QuotaEngine:
-        """The broker's engine for other brokers. Exemptions do not apply to them."""
-        engine = self._between_brokers.get(node_id)
-        if engine is None:
-            engine = self._make(node_id, True)
-            engine.configure(self._limits.without_exemptions(), now)
-            engine.see_cluster(self._view, now)
-            self._between_brokers[node_id] = engine
-        return engine
-
-    def _make(self, node_id: int, between_brokers: bool) -> QuotaEngine:
-        kinds = [kind for kind in self._kinds if kind.between_brokers == between_brokers]
-        return QuotaEngine([self._quota(kind, node_id) for kind in kinds])
-
-    def _all(self) -> list[tuple[int, QuotaEngine]]:
-        return [*self._engines.items(), *self._between_brokers.items()]
-
-    def _quota(self, kind: QuotaKind, node_id: int) -> Quota:
-        if kind.scope == PER_CLUSTER:
-            return self.shared(kind)
-        quota = kind.build()
-        peers = self._peers.setdefault(kind.name, [])
-        quota.join(node_id, peers)
-        peers.append(quota)
-        return quota
-
-    @property
-    def wants_items(self) -> bool:
-        """Whether any quota needs the items of requests, and so the names of topics."""
-        return any(engine.any_items for _, engine in self._all())
-
-    @property
-    def wants_partitions(self) -> bool:
-        """Whether any quota needs the cluster's partitions."""
-        return any(engine.wants_partitions for _, engine in self._all())
-
-    def see_cluster(self, view: ClusterView, now: float) -> None:
-        """Take the cluster's metadata, and make the engines of new brokers."""
-        self._view = view
-        for node_id in view.nodes:
-            self.engine(node_id, now)
-            self.between_brokers(node_id, now)
-        for _, engine in self._all():
-            engine.see_cluster(view, now)
-
-    def shared(self, kind: QuotaKind) -> Quota:
-        """The quota of a PER_CLUSTER kind. It has no limits until there is an engine."""
-        quota = self._shared.get(kind.name)
-        if quota is None:
-            quota = kind.build()
-            self._shared[kind.name] = quota
-        return quota
-
-    def of_kind(self, kind: QuotaKind) -> list[Quota]:
-        """The quotas of a PER_BROKER kind, one per broker; read-only."""
-        return self._peers.get(kind.name, _NO_QUOTAS)
-
-    def engines(self) -> dict[int, QuotaEngine]:
-        """The engines for clients by node id; read-only."""
-        return self._engines
-
-    def live(self) -> list[tuple[int, Bucket]]:
-        """Every live bucket with its broker's node id, those that brokers share first."""
-        shared = list(self._shared.values())
-        live = [(ALL_BROKERS, bucket) for quota in shared for bucket in quota.live()]
-        for node_id, engine in self._all():
-            live.extend([(node_id, bucket) for bucket in engine.live(shared)])
-        return live
-
-    def configure(self, limits: Limits, now: float) -> None:
-        """Take new limits in all engines, and for those made later."""
-        self._limits = limits
-        for engine in self._engines.values():
-            engine.configure(limits, now)
-        if self._between_brokers:
-            without_exemptions = limits.without_exemptions()
-            for engine in self._between_brokers.values():
-                engine.configure(without_exemptions, now)
-
-    def forget_idle(self, now: float) -> None:
-        """Drop the state that has not been used for an hour, in all engines."""
-        for _, engine in self._all():
-            engine.forget_idle(now)

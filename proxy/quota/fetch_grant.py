@@ -46,7 +46,9 @@ def tokens_left(bucket: Bucket, now: float) -> float:
     tokens = bucket.tokens
     if tokens is not None:
         return tokens.measure(now)
-    return (bucket.limit - bucket.measure(now)) * bucket.window_seconds
+    left = (bucket.limit - bucket.measure(now)) * bucket.window_seconds
+    allowance = bucket.allowance
+    return left if allowance is None else min(left, allowance.measure(now))
 
 
 @final

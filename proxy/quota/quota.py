@@ -71,6 +71,10 @@ class Quota:
         """Whether it may reject partitions of Produce requests. configure() sets it, and then adds Produce to
         item_api_keys.
         """
+        self.limits_topics = False
+        """Whether it holds Produce requests to limits by topic, so that it has to know the topics' names.
+        configure() sets it.
+        """
         self.item_api_keys: tuple[int, ...] = ()
         """The APIs for which it needs the items of requests and responses; configure() sets it. The relay may
         leave the items of other APIs empty.

@@ -15,6 +15,8 @@ PRODUCE_REJECTED: Final = "produce_refused"
 """The proxy dropped records of a producer with acks=0, or a large request writes to a topic of the proxy. A
 broker closes the connection, too.
 """
+UNKNOWN_TOPIC: Final = "unknown_topic"
+"""A Produce request, large or with acks=0, has a topic id that the cluster does not have."""
 IDLE: Final = "idle"
 SLOW_REQUEST: Final = "slow_request"
 """A request reserves memory for which others wait, and does not arrive in time."""

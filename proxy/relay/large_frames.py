@@ -8,22 +8,39 @@ never holds a part while it waits for the rest, so no two requests wait for each
 
 from typing import Final, final
 
+from proxy.quota.identity import ANONYMOUS, Identity
+
 LARGE_FRAMES_BYTES: Final = 256 << 20
 RETRY_SECONDS: Final = 0.02
 """The first request in line asks again after this time, the second after twice this time, and so on."""
 MAX_RETRY_SECONDS: Final = 5.0
+_SOON: Final = 250
+"""With more requests before it, a request asks again after MAX_RETRY_SECONDS."""
+
+
+ClientKey = tuple[str, str]
+"""A principal, and the address of those without one."""
+
+
+def client_key(who: Identity) -> ClientKey:
+    """Return whose turn a request takes."""
+    return (who.principal, who.address if who.principal == ANONYMOUS else "")
 
 
 @final
 class LargeFrames:
-    """Grants memory in the order in which requests ask for it, so that none waits forever."""
+    """Grants memory to clients in turn, and to the requests of a client in the order in which they ask.
+
+    A client that has timed out and connects again is therefore no worse off than before, and one with many
+    connections gets no more turns than others.
+    """
 
     def __init__(self, capacity: int = LARGE_FRAMES_BYTES) -> None:
         self._capacity: Final = capacity
         self.reserved = 0
         """Bytes that are reserved now."""
-        self._line: Final[dict[int, None]] = {}
-        """Tickets of the requests that wait, in their order."""
+        self._line: Final[dict[ClientKey, dict[int, None]]] = {}
+        """The clients in the order of their turns, each with the tickets of its requests."""
         self._last_ticket = 0
 
     @property
@@ -31,37 +48,60 @@ class LargeFrames:
         """Whether a request waits."""
         return len(self._line) > 0
 
-    def join(self) -> int:
-        """Return a ticket at the end of the line."""
+    def join(self, client: ClientKey) -> int:
+        """Return a ticket at the end of the client's line."""
         self._last_ticket += 1
-        self._line[self._last_ticket] = None
+        tickets = self._line.get(client)
+        if tickets is None:
+            tickets = self._line[client] = {}
+        tickets[self._last_ticket] = None
         return self._last_ticket
 
-    def leave(self, ticket: int) -> None:
+    def leave(self, client: ClientKey, ticket: int) -> None:
         """Remove a ticket: its request waits no longer."""
-        self._line.pop(ticket, None)
+        tickets = self._line.get(client)
+        if tickets is not None:
+            tickets.pop(ticket, None)
+            if not tickets:
+                del self._line[client]
 
-    def reserve(self, ticket: int, size: int) -> bool:
+    def reserve(self, client: ClientKey, ticket: int, size: int) -> bool:
         """Reserve memory for the first in line; returns whether it was its turn and there was enough.
 
         A request that is larger than all of the memory is granted when nothing else is reserved.
         """
-        if ticket != next(iter(self._line)):
+        if client != next(iter(self._line)) or ticket != next(iter(self._line[client])):
             return False
         if self.reserved > 0 and self.reserved + size > self._capacity:
             return False
-        self.leave(ticket)
+        self.leave(client, ticket)
+        more = self._line.pop(client, None)
+        if more is not None:
+            self._line[client] = more
         self.reserved += size
         return True
 
     def give_back(self, size: int) -> None:
         self.reserved -= size
 
-    def retry_seconds(self, ticket: int) -> float:
+    def retry_seconds(self, client: ClientKey, ticket: int) -> float:
         """When this request should ask again: the later, the more requests are before it, so that a long line
         costs little time.
         """
-        places = ticket - next(iter(self._line)) + 1
+        own = 0
+        for earlier in self._line[client]:
+            if earlier == ticket or own > _SOON:
+                break
+            own += 1
+        places = own + 1
+        turns = own + 1
+        for other, tickets in self._line.items():
+            if places > _SOON:
+                break
+            if other == client:
+                turns = own
+            else:
+                places += min(len(tickets), turns)
         return min(places * RETRY_SECONDS, MAX_RETRY_SECONDS)
 
 
@@ -69,12 +109,14 @@ class LargeFrames:
 class LargeFrame:
     """What one connection has of this memory: one frame's worth at a time."""
 
-    __slots__ = ("_frames", "_ticket", "size")
+    __slots__ = ("_client", "_frames", "_ticket", "size")
 
     def __init__(self, frames: LargeFrames) -> None:
         self._frames: Final = frames
         self._ticket = 0
         """The connection's place in line; 0 for none."""
+        self._client: ClientKey = ("", "")
+        """In whose line."""
         self.size = 0
         """Bytes that the connection has reserved."""
 
@@ -86,15 +128,18 @@ class LargeFrame:
     @property
     def retry_seconds(self) -> float:
         """When to call reserve() again."""
-        return RETRY_SECONDS if self._ticket == 0 else self._frames.retry_seconds(self._ticket)
+        return RETRY_SECONDS if self._ticket == 0 else self._frames.retry_seconds(self._client, self._ticket)
 
-    def reserve(self, size: int) -> bool:
-        """Reserve memory for a frame; returns whether it is granted. The last frame's is given back first."""
+    def reserve(self, size: int, who: Identity) -> bool:
+        """Reserve memory for a client's frame; returns whether it is granted. The last frame's is given back
+        first.
+        """
         if self.size > 0:
             return False
         if self._ticket == 0:
-            self._ticket = self._frames.join()
-        if not self._frames.reserve(self._ticket, size):
+            self._client = client_key(who)
+            self._ticket = self._frames.join(self._client)
+        if not self._frames.reserve(self._client, self._ticket, size):
             return False
         self._ticket = 0
         self.size = size
@@ -103,7 +148,7 @@ class LargeFrame:
     def leave(self) -> None:
         """Wait no longer."""
         if self._ticket != 0:
-            self._frames.leave(self._ticket)
+            self._frames.leave(self._client, self._ticket)
             self._ticket = 0
 
     def give_back(self) -> None:

@@ -27,6 +27,8 @@ PRODUCE_WAITING: Final = 7
 """Requests: a Produce request, or the rest of it, waits for a debt; nothing behind it is read."""
 MEMORY_WAITING: Final = 8
 """Requests: a very large request waits for memory to be buffered in; nothing more is read."""
+NAMES_WAITING: Final = 9
+"""Requests: a Produce request, or the rest of it, waits for topic names; nothing behind it is read."""
 
 NAMES: Final = (
     "reading",
@@ -38,6 +40,7 @@ NAMES: Final = (
     "awaiting_ports",
     "produce_waiting",
     "memory_waiting",
+    "names_waiting",
 )
 
 Transitions = dict[tuple[int, int], str]
@@ -56,6 +59,10 @@ REQUEST_TRANSITIONS: Final[Transitions] = {
     (PRODUCE_WAITING, READING): "the debt that was there before is paid",
     (CUTTING_THROUGH, PRODUCE_WAITING): "the same, for a partition in a large request",
     (PRODUCE_WAITING, CUTTING_THROUGH): "the debt that was there before is paid",
+    (READING, NAMES_WAITING): "a Produce request has unknown topic ids, and quotas count by topic",
+    (NAMES_WAITING, READING): "the names are known, or the cluster does not have the topics",
+    (CUTTING_THROUGH, NAMES_WAITING): "the same, for a partition in a large request",
+    (NAMES_WAITING, CUTTING_THROUGH): "the names are known",
     (READING, CLOSING): "a quota rejects a Produce request with acks=0",
 }
 RESPONSE_TRANSITIONS: Final[Transitions] = {

@@ -4,16 +4,23 @@ The rest of the request is, and the client's response has all of its partitions.
 rejected, the relay answers the request itself, in its turn. A producer with acks=0 gets no responses: its
 rejected batches are dropped, and its connection ends soon after, which is how a broker says that something
 went wrong.
+
+A mute for a rejection begins when everything is read that the client has sent. Otherwise each of many
+requests in flight would wait for the mutes of all before it, longer than its client waits for a response.
 """
 
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import Identity
+from proxy.quota.rejection.rejections import RejectedItems
+from proxy.relay.close_reasons import PRODUCE_REJECTED, UNKNOWN_TOPIC
 from proxy.relay.exchange import Exchange, local_exchange
 from proxy.relay.inflight import InFlight
+from proxy.relay.unnamed_topics import NO_TOPICS, TopicIds
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.client_software import retries_throttling
-from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
+from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import MESSAGE, ProtectedTopics
 from proxy.wire.rejected_partitions import Rejection, cut, local_response
@@ -22,6 +29,10 @@ from proxy.wire.views import Item, RequestView
 
 UNANSWERED_SECONDS: Final = 1.0
 """How long a producer that asks for no responses is left alone before its connection ends."""
+FULL_READ_BYTES: Final = 250_000
+"""So many bytes in one read from a socket fill the buffer of the event loop (asyncio's 256 KiB, and what TLS
+leaves of them; uvloop's 256,000): there are probably more.
+"""
 REJECTED_MESSAGE: Final = "The quota of this partition is used up for now; send the batch again."
 
 
@@ -44,37 +55,66 @@ class ProduceGate:
         """Whether the client is known to retry THROTTLING_QUOTA_EXCEEDED."""
         self.closing = ""
         """Why the connection ends as soon as its client is no longer muted; empty if it does not."""
+        self.closing_reason = PRODUCE_REJECTED
+        self._mute: RejectedItems | None = None
+        """The rejected partitions for which the client is to be muted; None for none."""
+        self._mute_who: Identity | None = None
+        self._mute_since = 0.0
+        """Since when that is due."""
+        self._muted_until = 0.0
+        """When the last mute for rejected partitions ends; 0.0 before the first."""
+
+    @property
+    def mutes(self) -> bool:
+        """Whether the client is muted for its rejected partitions, and only for them."""
+        return 0.0 < self._in_flight.muted_until == self._muted_until
 
     def client_is(self, software: str) -> None:
         """The client has said what library it uses: RequestView.client_software."""
         self._retries_throttling = retries_throttling(software)
 
-    def reject(self, frame: Frame, exchange: Exchange, view: RequestView, body_at: int, now: float) -> bool:
-        """Take the partitions out that the quotas reject, and those of protected topics; returns whether none
-        is left to go on.
+    def reject(
+        self,
+        frame: Frame,
+        exchange: Exchange,
+        view: RequestView,
+        body_at: int,
+        now: float,
+        unknown: TopicIds = NO_TOPICS,
+    ) -> bool:
+        """Take the partitions out that the quotas reject, and those of protected and `unknown` topics; return
+        whether none is left to go on.
 
         The frame is whole, its body begins at `body_at`, and the view has the items; with their heads if
         quotas reject.
         """
         self._names.fill(view.items)
-        denied = self._deny(view) if view.names_protected else []
+        denied = self._deny(view, unknown) if view.names_protected or unknown else []
         verdict = self._engine.reject(view, exchange.client, now)
         places = sorted({*verdict.items, *denied})
         if not places:
             return False
         if verdict.throttle_seconds > 0.0:
-            exchange.throttled_until = now + verdict.throttle_seconds
-            self._in_flight.mute(exchange.throttled_until)
+            # A response without throttle_time_ms is delayed instead: no longer than requests behind it wait.
+            told = verdict.mute_seconds if view.api_version == 0 else verdict.throttle_seconds
+            exchange.throttled_until = now + told
+            self._mute_later(verdict, exchange.client, now)
         rejected = [view.items[place] for place in places]
         denied_bytes = 0
         for place in denied:
             denied_bytes += view.items[place].size
         if view.acks == 0:
-            why = "writes to a topic of the proxy" if denied else "is over a quota"
+            why = "is over a quota"
+            if denied and view.items[denied[0]].error_code == UNKNOWN_TOPIC_ID:
+                why = "names a topic by an id that the cluster does not have"
+                self.closing_reason = UNKNOWN_TOPIC
+            elif denied:
+                why = "writes to a topic of the proxy"
             self.closing = f"a producer with acks=0 {why}: {len(rejected)} batches were dropped"
             self._in_flight.mute(now + UNANSWERED_SECONDS)
         error_code = self._engine.rejection_error(self._retries_throttling)
-        exchange.rejection = Rejection(rejected, error_code, REJECTED_MESSAGE, MESSAGE)
+        messages = {error_code: REJECTED_MESSAGE, TOPIC_AUTHORIZATION_FAILED: MESSAGE}
+        exchange.rejection = Rejection(rejected, error_code, messages)
         if len(rejected) < len(view.items):
             gone = frozenset(places)
             view.items = [item for place, item in enumerate(view.items) if place not in gone]
@@ -90,22 +130,43 @@ class ProduceGate:
             self._respond(exchange, view, exchange.rejection, now)
         return True
 
-    def _deny(self, view: RequestView) -> list[int]:
-        """Give the items of protected topics their error; return their places."""
+    def _mute_later(self, verdict: RejectedItems, who: Identity, now: float) -> None:
+        mute = self._mute
+        if mute is None:
+            self._mute_since = now
+        if mute is None or verdict.mute_seconds > mute.mute_seconds:
+            self._mute = verdict
+            self._mute_who = who
+
+    def all_read(self, more_waits: bool, now: float) -> None:
+        """Mute the client if that is due: all of its bytes that are here have been read.
+
+        `more_waits`: more are probably in its socket. A client that sends without a pause is muted after as
+        long as the mute.
+        """
+        mute = self._mute
+        who = self._mute_who
+        if mute is None or who is None or (more_waits and now < self._mute_since + mute.mute_seconds):
+            return
+        self._mute = None
+        self._muted_until = now + mute.mute_seconds
+        self._in_flight.mute(self._muted_until)
+        self._engine.rejections.count_mute(mute, who, now)
+
+    def _deny(self, view: RequestView, unknown: TopicIds) -> list[int]:
+        """Give the items of protected and unknown topics their errors; return their places."""
         protected = self._protected
         denied: list[int] = []
-        if protected is None:
-            return denied
         for place, item in enumerate(view.items):
-            if protected.has(item.topic, item.topic_id):
+            error_code = 0
+            if protected is not None and protected.has(item.topic, item.topic_id):
+                error_code = TOPIC_AUTHORIZATION_FAILED
+            elif not item.topic and item.topic_id in unknown:
+                error_code = UNKNOWN_TOPIC_ID
+            if error_code != 0:
                 denied.append(place)
                 view.items[place] = Item(
-                    item.topic,
-                    item.topic_id,
-                    item.partition,
-                    item.size,
-                    item.head,
-                    TOPIC_AUTHORIZATION_FAILED,
+                    item.topic, item.topic_id, item.partition, item.size, item.head, error_code
                 )
         return denied
 

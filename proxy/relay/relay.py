@@ -111,7 +111,8 @@ class Relay:
 
     @property
     def waits_for_debt(self) -> bool:
-        """Whether a Produce request waits that is dropped if its client hangs up. The client is not read from
+        """Whether Produce requests wait that are dropped if their client hangs up: for a debt to be paid, or
+        unread for that of rejected bytes. A client that hangs up takes them for failed. It is not read from
         meanwhile, so the shell has to look for that before it calls handle_timer().
         """
         return self._requests.waits_for_debt
@@ -179,7 +180,7 @@ class Relay:
         if authentication.rejection:
             raise RelayError(authentication.rejection_reason, authentication.rejection)
         if authentication.done:
-            self._requests.rename(authentication.principal)
+            self._requests.sender.rename(authentication.principal)
 
     @property
     def forwardable(self) -> int:
@@ -199,7 +200,7 @@ class Relay:
 
     def broker_took_all(self) -> None:
         """No bytes for the broker wait to be sent any longer."""
-        self._requests.give_memory_back()
+        self._requests.buffer.give_memory_back()
 
     # Requests that the proxy answers
 
@@ -210,7 +211,7 @@ class Relay:
         one question at a time, and before answer().
         """
         self.output.clear()
-        self._requests.ask(exchange, frame, now)
+        self._requests.interception.ask(exchange, frame, now)
         return self._finish()
 
     @property
@@ -246,7 +247,7 @@ class Relay:
         Only for an API that the relay reads: the broker's response is forwarded as to any other request.
         """
         self.output.clear()
-        self._requests.forward_intercepted(exchange, frame, now)
+        self._requests.interception.forward(exchange, frame, now)
         self._read_requests(now)
         return self._finish()
 
@@ -313,7 +314,7 @@ class Relay:
         output = self.output
         in_flight = self._in_flight
         requests = self._requests
-        output.names_wanted = len(self._names.wanted) > 0
+        output.names_wanted = self._names.any_wanted
         output.client_muted = not requests.may_read
         delayed_until = in_flight.delayed_until
         output.responses_delayed = delayed_until > 0.0

@@ -5,11 +5,9 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_grant import FetchGrant
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.exchange import Exchange
-from proxy.relay.fetch.throttling import throttle_fetch
 from proxy.relay.frame_buffer import FrameBuffer
 from proxy.relay.inflight import InFlight
 from proxy.relay.login.authentication import Authentication
@@ -24,20 +22,20 @@ from proxy.relay.modes import (
 )
 from proxy.relay.output import RelayOutput
 from proxy.relay.produced_records import ProducedRecords
+from proxy.relay.response_charges import ResponseCharges
 from proxy.relay.traffic import Traffic
+from proxy.relay.withheld_responses import WithheldResponses
 from proxy.wire.addresses import Addresses, UnknownBrokers
-from proxy.wire.api_keys import FETCH, PRODUCE
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis import Api
 from proxy.wire.cursor import Cursor
-from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
+from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.errors import Malformed, Short
-from proxy.wire.fetch_request import NO_SESSION
-from proxy.wire.fetch_rewrite import fetch_response, read_response_session
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.rejected_partitions import restore
 from proxy.wire.topic_names import TopicNames
-from proxy.wire.views import WITHHELD, RequestView, ResponseView
+from proxy.wire.views import RequestView, ResponseView
 
 FIRST_PART_BYTES: Final = 4096
 """A large response is forwarded once so much is there: enough for its header and the fields before its
@@ -47,8 +45,6 @@ STREAM_BYTES: Final = 64 << 10
 """A response from this size on is forwarded while it arrives if the proxy reads nothing in it: what has just
 been read is still in the processor's cache. Below it, the extra calls cost more than that saves.
 """
-EMPTY_BYTES: Final = 512
-"""A Fetch response of at most this size is not withheld: it tells of errors and watermarks."""
 MAX_RESPONSE_BYTES: Final = 2**31 - 1
 
 
@@ -69,11 +65,12 @@ class Responses:
     ) -> None:
         """`authentication`: None if clients are not named by their logins."""
         self._engine: Final = engine
+        self._charges: Final = ResponseCharges(engine, in_flight, names)
+        self._withheld: Final = WithheldResponses(engine, traffic, in_flight, names, self._charges)
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
         self._output: Final = output
         self._addresses: Final = addresses
-        self._names: Final = names
         self._authentication: Final = authentication
         self._splitter: Final = FrameSplitter(MAX_RESPONSE_BYTES, FIRST_PART_BYTES)
         self._reader: Final = Reader(NOTHING)
@@ -94,14 +91,10 @@ class Responses:
         cut through.
         """
         self._awaiting_exchange: Exchange | None = None
-        self._responded_at = 0.0
-        """When the last response was there as a whole, or the broker was reached: from then on it could work
-        on a request.
-        """
 
     def broker_reached(self, now: float) -> None:
         """The broker is connected."""
-        self._responded_at = now
+        self._charges.responded_at = now
 
     @property
     def forwardable(self) -> int:
@@ -140,7 +133,7 @@ class Responses:
             else:
                 self._add_to_buffer(frame, now)
             if frame.complete:
-                self._responded_at = now
+                self._charges.responded_at = now
 
     def _next(self) -> Frame | None:
         self._splitter.whole_bytes = STREAM_BYTES if self._in_flight.streams else CUT_THROUGH_BYTES
@@ -204,7 +197,7 @@ class Responses:
             view = ResponseView(
                 exchange.request.api_version, False, frame.size - LENGTH_SIZE, cursor=self._cursor
             )
-            exchange.throttled_until = self._charge(exchange, exchange.request, view, now)
+            exchange.throttled_until = self._charges.charge(exchange, exchange.request, view, now)
 
     def _read_header(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
         """Read a response from behind its correlation_id on."""
@@ -219,7 +212,7 @@ class Responses:
             return
         if request is not None:
             view = ResponseView(request.api_version, False, frame.size - reader.offset, cursor=self._cursor)
-            self._charge(exchange, request, view, now)
+            self._charges.charge(exchange, request, view, now)
         if frame.complete:
             self._in_flight.send(frame.pieces)
             self._in_flight.send_local()
@@ -253,7 +246,7 @@ class Responses:
             self._awaiting_exchange = exchange
             self._in_flight.begin_response()
             return
-        if self._is_withheld(frame, exchange, request, view, now):
+        if self._withheld.withhold(frame, exchange, request, view, now):
             self._traffic.total.bytes_out -= frame.size
             if exchange.client.usage is not None:
                 exchange.client.usage.count_out(exchange.api_key, -frame.size)
@@ -261,7 +254,7 @@ class Responses:
             return
         if exchange.rejection is not None:
             restore(frame.pieces, frame.size - view.body_size, view, exchange.rejection)
-        self._settle(exchange, request, view, now)
+        self._charges.settle(exchange, request, view, now)
         pieces = frame.pieces
         if view.edited:
             pieces = apply(pieces, with_length(view.edits, frame.size - LENGTH_SIZE))
@@ -310,17 +303,17 @@ class Responses:
                     return
             if not cut.settled and cut.has_read(view.throttle_at):
                 cut.settled = True
-                if cut.at_start and self._is_withheld(cut.frame, exchange, request, view, now):
+                if cut.at_start and self._withheld.withhold(cut.frame, exchange, request, view, now):
                     cut.withheld = True
                     cut.uncounted = 0
                     self._drop_withheld(cut, cut.frame)
                     return
-                self._settle(exchange, request, view, now)
+                self._charges.settle(exchange, request, view, now)
                 if request.api_key == PRODUCE and self._traffic.want_items:
                     self._produced.settle(exchange.client, request, view.items)
                 self._usage.count_items(cut, view)
             elif cut.settled and view.items:
-                self._charge_items(exchange, request, view, now)
+                self._charges.charge_items(exchange, request, view, now)
                 self._usage.count_items(cut, view)
         self._in_flight.send(cut.take())
         if cut.frame.complete:
@@ -329,60 +322,6 @@ class Responses:
             self._in_flight.end_response()
             self._usage.end(cut)
             self._in_flight.send_local()
-
-    def _is_withheld(
-        self, frame: Frame, exchange: Exchange, request: RequestView, view: ResponseView, now: float
-    ) -> bool:
-        """Whether the client has got an empty response instead of this one, of which the start is there."""
-        grant = exchange.grant
-        if grant is None or request.api_key != FETCH or view.body_size <= EMPTY_BYTES:
-            return False
-        self._names.fill(view.items)
-        if not exchange.withheld and not self._engine.withholds(request, view, exchange.client, grant, now):
-            return False
-        session_id = read_response_session(frame.pieces, view.throttle_at, request.api_version)
-        if session_id < 0:
-            return False
-        exchange.client.traffic.bytes_out -= frame.size
-        self._withhold(exchange, grant, request, view, session_id, now)
-        return True
-
-    def _withhold(
-        self,
-        exchange: Exchange,
-        grant: FetchGrant,
-        request: RequestView,
-        view: ResponseView,
-        session_id: int,
-        now: float,
-    ) -> None:
-        """Respond without records; only the quotas of requests are charged."""
-        size = view.body_size
-        client = exchange.client
-        rewrite = request.fetch_rewrite
-        if exchange.full_fetch:
-            session_id = NO_SESSION
-            if rewrite is not None:
-                rewrite.withheld()
-        elif rewrite is not None:
-            session_id = rewrite.client_session(session_id)
-        view.body_size = WITHHELD
-        view.items = []
-        exchange.throttled_until = self._charge(exchange, request, view, now)
-        if grant.granted:
-            grant.settle(size, 0, now, now)
-        until = throttle_fetch(exchange, grant, self._engine, self._in_flight, now)
-        self._engine.count_wait(request, client, grant, until - now, until)
-        if request.api_version == 0:
-            self._in_flight.delay(until)
-        response = fetch_response(
-            request.api_version, exchange.correlation_id, 0, session_id, self._in_flight.announced(until, now)
-        )
-        self._traffic.total.bytes_out += len(response)
-        client.traffic.bytes_out += len(response)
-        if client.usage is not None:
-            client.usage.count_out(exchange.api_key, len(response))
-        self._in_flight.send([response])
 
     def _drop_withheld(self, cut: CutThrough, part: Frame) -> None:
         """Drop a part of a response that the client does not get."""
@@ -428,47 +367,6 @@ class Responses:
             reader = Reader(frame.pieces, LENGTH_SIZE)
             reader.i32()  # correlation_id
             self._read_body(frame, reader, exchange, api, request, now)
-
-    def _charge(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> float:
-        """Charge a response and mute its client; returns until when it has to wait."""
-        if exchange.sent_at > 0.0:
-            # A broker works on one request of a connection at a time.
-            view.service_seconds = now - max(exchange.sent_at, self._responded_at)
-        self._names.fill(view.items)
-        until = exchange.throttled_until
-        verdict = self._engine.charge(request, view, exchange.client, now, until)
-        if verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
-            until = now + verdict.throttle_seconds
-            self._in_flight.throttle(verdict, exchange.client, now)
-        return until
-
-    def _settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
-        """Charge a response, and announce the wait in it."""
-        if request.fetch_rewrite is not None:
-            request.fetch_rewrite.opened()
-        size = view.body_size
-        until = self._charge(exchange, request, view, now)
-        if exchange.grant is not None:
-            exchange.grant.settle(size, size, until, now)
-        if until <= now:
-            return
-        if view.throttle_at < 0:
-            self._in_flight.delay(self._in_flight.delayed(until, now))
-            return
-        throttle_time_ms = self._in_flight.announced(until, now)
-        if throttle_time_ms > view.throttle_time_ms:
-            insert(view.edits, Edit(view.throttle_at, view.throttle_at + 4, i32(throttle_time_ms)))
-            view.cursor.marked_edits += 1
-
-    def _charge_items(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
-        """Charge items of a large response whose throttle_time_ms has left: it tells nothing of this wait,
-        which begins at once.
-        """
-        self._names.fill(view.items)
-        until = self._in_flight.muted_until
-        verdict = self._engine.charge_items(request, view.items, exchange.client, now, until)
-        if verdict.throttle_seconds > 0.0:
-            self._in_flight.throttle(verdict, exchange.client, now)
 
     def _count_items(self, exchange: Exchange, request: RequestView, view: ResponseView) -> None:
         if request.api_key == PRODUCE:

@@ -1,10 +1,9 @@
 """Access: TLS and the SASL login of the proxy's own connections to brokers."""
 
 import ssl
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
-from aiokafka.abc import AbstractTokenProvider
-from aiokafka.conn import ScramAuthenticator
 from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v1.request import SaslAuthenticateRequest
 from kio.schema.sasl_authenticate.v1.response import SaslAuthenticateResponse
@@ -76,16 +75,13 @@ class Access:
                 await _send(broker, sasl, b"\x01")
                 raise UpstreamUnavailable("the broker rejects the proxy's token")
         else:
-            scram = ScramAuthenticator(
-                loop=None,
-                sasl_plain_username=sasl.username,
-                sasl_plain_password=_secret(sasl),
-                sasl_mechanism=sasl.mechanism,
-            )
-            step = scram._step(None)
+            from proxy.security.aiokafka_sasl import scram
+
+            login = scram(sasl.username, _secret(sasl), sasl.mechanism)
+            step = login._step(None)
             try:
                 while step is not None:
-                    step = scram._step(await _send(broker, sasl, step[0]))
+                    step = login._step(await _send(broker, sasl, step[0]))
             except (ValueError, KeyError) as error:
                 raise UpstreamUnavailable(
                     f"the broker does not prove that it knows the proxy's password ({sasl.mechanism})"
@@ -104,16 +100,10 @@ class Access:
             "sasl_mechanism": sasl.mechanism,
         }
         if sasl.mechanism == "OAUTHBEARER":
-            return {**settings, "sasl_oauth_token_provider": _Token(sasl)}
+            from proxy.security.aiokafka_sasl import TokenProvider
+
+            return {**settings, "sasl_oauth_token_provider": TokenProvider(partial(_secret, sasl))}
         return {**settings, "sasl_plain_username": sasl.username, "sasl_plain_password": _secret(sasl)}
-
-
-class _Token(AbstractTokenProvider):  # type: ignore[misc]
-    def __init__(self, sasl: UpstreamSasl) -> None:
-        self._sasl: Final = sasl
-
-    async def token(self) -> str:
-        return _secret(self._sasl)
 
 
 def _secret(sasl: UpstreamSasl) -> str:

@@ -1,33 +1,60 @@
-"""The admin port: serves the admin site over HTTP or HTTPS."""
+"""AdminServer: serves the admin site over HTTP or HTTPS.
 
+Its libraries take a fifth of a second to import, so they are imported after the ports for clients have
+opened. The admin port listens from the start: requests wait in its backlog until the site is there.
+"""
+
+import asyncio
 import logging
-from functools import partial
-
-from aiohttp import web
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 from proxy.config.settings import Admin
-from proxy.security.secrets import read_secret
 from proxy.security.tls import TlsFiles
+from proxy.server.admin_sources import AdminSources
+from proxy.server.garbage_collection import gc_paused
 from proxy.server.listener.ports import BACKLOG, bind
-from proxy.telemetry.guard import Guard
-from proxy.telemetry.http import AdminSite
 
 log = logging.getLogger(__name__)
+SITE_WAITS_SECONDS: Final = 0.5
+"""For how long the site waits for the ports for clients. Without a broker, they do not open."""
+POLL_SECONDS: Final = 0.01
+ServeSite = Callable[[AdminSources, socket.socket, TlsFiles | None], Awaitable[Callable[[], Awaitable[None]]]]
+"""Serves the site on a listening socket, and returns what ends it."""
 
 
-def admin_guard(admin: Admin) -> Guard:
-    """The access rules of the settings; the token is read at each request, so that it can be replaced."""
-    token = partial(read_secret, admin.token_file, admin.token_env) if admin.has_token else None
-    return Guard(admin.bind, token, by_certificate=admin.by_certificate)
+class AdminServer:
+    """The port, and the site on it once serve() has built it."""
+
+    def __init__(self, admin: Admin, tls: TlsFiles | None) -> None:
+        """Listen. Raises PortInUse."""
+        self._tls: Final = tls
+        self._bound: Final = bind(admin.bind, admin.port, "admin.port: ")
+        self._bound.listen(BACKLOG)
+        self._stop_site: Callable[[], Awaitable[None]] | None = None
+        scheme = "http" if tls is None else "https"
+        log.info("admin port: %s://%s:%d", scheme, admin.bind, self._bound.getsockname()[1])
+
+    async def serve(self, sources: AdminSources, clients_served: Callable[[], bool]) -> None:
+        """Build the site; it is served until close()."""
+        time = asyncio.get_running_loop().time
+        latest = time() + SITE_WAITS_SECONDS
+        while not clients_served() and time() < latest:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_SECONDS)
+        # In a thread, so that clients are served meanwhile.
+        serve_site = await asyncio.to_thread(_imported)
+        self._stop_site = await serve_site(sources, self._bound, self._tls)
+
+    async def close(self) -> None:
+        """Close the port."""
+        if self._stop_site is not None:
+            await self._stop_site()
+        self._bound.close()
 
 
-async def serve_admin_port(site: AdminSite, admin: Admin, tls: TlsFiles | None) -> web.AppRunner:
-    """Serve until the caller's cleanup(). Raises PortInUse."""
-    runner = web.AppRunner(site.application(), access_log=None)
-    await runner.setup()
-    bound = bind(admin.bind, admin.port, "admin.port: ")
-    context = None if tls is None else tls.following_context()
-    await web.SockSite(runner, bound, backlog=BACKLOG, ssl_context=context).start()
-    scheme = "http" if tls is None else "https"
-    log.info("admin port: %s://%s:%d", scheme, admin.bind, bound.getsockname()[1])
-    return runner
+def _imported() -> ServeSite:
+    with gc_paused():
+        from proxy.server.admin_site import serve_site
+
+    return serve_site

@@ -4,12 +4,11 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
+from socket import gethostname
 from typing import Final
 
 import uvloop
-from prometheus_client.core import Metric
 
 from proxy.admin.authority import Authority
 from proxy.admin.client_quotas import ClientQuotas
@@ -20,7 +19,7 @@ from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.admin.protected_topic_ids import ProtectedTopicIds
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import controller_mutation
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.kinds.replication import kind as replication
@@ -30,10 +29,12 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import BucketState
 from proxy.quota.quota import QuotaKind
 from proxy.security.tls import server_tls
-from proxy.server.admin_port import admin_guard, serve_admin_port
+from proxy.server.admin_port import AdminServer
+from proxy.server.admin_sources import AdminSources
 from proxy.server.callback_log import CallbackLog
 from proxy.server.certificates import Certificates
 from proxy.server.garbage_collection import GarbageCollection, gc_paused
+from proxy.server.limit_sharing import LimitSharing
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listeners import Listeners
 from proxy.server.malloc import keep_freed_memory
@@ -45,12 +46,8 @@ from proxy.server.usage import usage_reporter
 from proxy.store.from_settings import Configuration
 from proxy.store.kafka_topic import KafkaTopic
 from proxy.store.quota_store import QuotaStore
+from proxy.store.shares_topic import SharesTopic
 from proxy.tasks import Tasks
-from proxy.telemetry.http import AdminSite
-from proxy.telemetry.metrics.metrics import ProxyCollector
-from proxy.telemetry.metrics.rejections import rejection_families
-from proxy.telemetry.metrics.replication import replication_families
-from proxy.telemetry.usage.reporter import UsageReporter
 from proxy.wire.protected_topics import ProtectedTopics
 
 log = logging.getLogger(__name__)
@@ -104,22 +101,43 @@ class Proxy:
         )
         self._feed = listeners.feed
         topic = self._quota_topic(listeners, tasks)
+        sharing = self._limit_sharing(listeners, tasks, time)
         usage = usage_reporter(settings, listeners)
         tls = [files for gateway in listeners.all for files in (gateway.tls, gateway.access.tls)]
         certificates = Certificates([*tls, self._admin_tls])
         readiness = Readiness(
-            gateways=listeners.all, topic=topic, certificates=certificates, reload=self._reload, usage=usage
+            gateways=listeners.all,
+            topic=topic,
+            certificates=certificates,
+            reload=self._reload,
+            usage=usage,
+            sharing=sharing,
         )
-        site = self._admin_site(listeners, topic, usage, certificates, readiness)
-        admin_port = await serve_admin_port(site, settings.admin, self._admin_tls)
+        admin_port = AdminServer(settings.admin, self._admin_tls)
+        sources = AdminSources(
+            settings=settings.admin,
+            engines=self._engines,
+            listeners=listeners,
+            buckets=self._buckets,
+            replication=lambda: self._replication_state(listeners),
+            topic=topic,
+            usage=usage,
+            sharing=sharing,
+            certificates=certificates,
+            readiness=readiness,
+            reload=self._reload,
+        )
 
         async def quotas_loaded() -> None:
             if topic is not None:
                 await topic.loaded.wait()
+            if sharing is not None:
+                await sharing.joined.wait()
 
         for work in (
             listeners.start_clients(quotas_loaded),
             listeners.start_replication(quotas_loaded),
+            admin_port.serve(sources, lambda: not readiness.problems()),
             DeletedTopics(self._store, listeners.asking_clusters, time).run(),
             ProtectedTopicIds(self._protected_topics, listeners.asking_clusters).run(),
             CallbackLog(lambda: self._store.limits.source, time).run(),
@@ -129,12 +147,15 @@ class Proxy:
             certificates.run(),
             self._forget_idle(),
             *([] if topic is None else [topic.run()]),
+            *([] if sharing is None else [sharing.follow(), sharing.run()]),
             *([] if usage is None else [usage.run(), *(sink.run() for sink in usage.sinks)]),
         ):
             tasks.start(work)
         await stop.wait()
         readiness.draining = True
         await listeners.drain(settings.limits.drain_seconds)
+        if sharing is not None:
+            await sharing.leave()
         if usage is not None:
             await usage.finish()
         await tasks.cancel()
@@ -142,7 +163,7 @@ class Proxy:
         if topic is not None:
             await topic.close()
         listeners.close()
-        await admin_port.cleanup()
+        await admin_port.close()
 
     def _handle_signals(self, tasks: Tasks) -> asyncio.Event:
         """Reload on SIGHUP; return an event that SIGTERM and SIGINT set."""
@@ -181,6 +202,23 @@ class Proxy:
         self._store.log = topic
         return topic
 
+    def _limit_sharing(
+        self, listeners: Listeners, tasks: Tasks, time: Callable[[], float]
+    ) -> LimitSharing | None:
+        """How this process shares limits with others; None if it does not."""
+        shares = self._settings.shares
+        if shares is None:
+            return None
+        listener = listeners.asking
+        topic = SharesTopic(
+            listener.listener.upstream.addresses,
+            shares.topic,
+            tasks,
+            self._settings.limits.connect_seconds,
+            listener.access,
+        )
+        return LimitSharing(shares.instance or gethostname(), self._engines, topic, time)
+
     def _mutations(self, time: Callable[[], float]) -> ControllerMutations:
         quota = self._engines.shared(controller_mutation.KIND)
         assert isinstance(quota, ControllerMutation)
@@ -202,43 +240,7 @@ class Proxy:
             await asyncio.sleep(FORGET_EVERY_SECONDS)
             self._engines.forget_idle(time())
 
-    # The admin port
-
-    def _admin_site(
-        self,
-        listeners: Listeners,
-        topic: KafkaTopic | None,
-        usage: UsageReporter | None,
-        certificates: Certificates,
-        readiness: Readiness,
-    ) -> AdminSite:
-        collector = ProxyCollector(
-            listeners=listeners.all,
-            buckets=self._buckets,
-            store=topic,
-            file_rejected=lambda: bool(self._reload.problem),
-            sinks=() if usage is None else usage.sinks,
-            certificates=certificates.days_left,
-            more=lambda: self._quota_families(listeners),
-        )
-        return AdminSite(
-            families=collector.steps,
-            problems=readiness.problems,
-            warnings=readiness.warnings,
-            buckets=self._buckets,
-            time=asyncio.get_running_loop().time,
-            certificates=certificates.days_left,
-            replication=lambda: self._replication_state(listeners),
-            guard=admin_guard(self._settings.admin),
-        )
-
-    def _quota_families(self, listeners: Listeners) -> Iterator[Metric | None]:
-        now = asyncio.get_running_loop().time()
-        lags = chain.from_iterable(gateway.connections.follower_lags() for gateway in listeners.replication)
-        return chain(
-            rejection_families(self._engines, now),
-            replication_families(self._replication_state(listeners), lags, now),
-        )
+    # What the admin port and the log show
 
     def _replication_state(self, listeners: Listeners) -> ReplicationState | None:
         """What the replication quotas know; None without a replication listener."""
@@ -252,5 +254,6 @@ class Proxy:
         may let the event loop run in between.
         """
         time = asyncio.get_running_loop().time
-        for node_id, bucket in self._engines.live():
-            yield node_id, bucket.state(time())
+        for node_id, quota in self._engines.active():
+            for bucket in quota.live():
+                yield node_id, bucket.state(time())

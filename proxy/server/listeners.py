@@ -8,7 +8,7 @@ from typing import Final
 
 from proxy.admin.dispatch import AdminApis
 from proxy.config.settings import Settings
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.engines import QuotaEngines
 from proxy.relay.close_reasons import DRAIN_TIMEOUT
 from proxy.relay.large_frames import LargeFrames
 from proxy.server.connection.drain import DRAIN_POLL_SECONDS

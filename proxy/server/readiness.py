@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from proxy.server.certificates import Certificates
+from proxy.server.limit_sharing import LimitSharing
 from proxy.server.listener.gateway import Gateway
 from proxy.server.reload import Reload
 from proxy.store.kafka_topic import KafkaTopic
@@ -21,14 +22,18 @@ class Readiness:
         certificates: Certificates,
         reload: Reload,
         usage: UsageReporter | None,
+        sharing: LimitSharing | None = None,
     ) -> None:
-        """`topic` stores quotas, if one does; `usage` is None if usage is not reported."""
+        """`topic` stores quotas, if one does; `usage` is None if usage is not reported, `sharing` if limits
+        are not shared.
+        """
         self.draining = False
         self._gateways: Final = gateways
         self._topic: Final = topic
         self._certificates: Final = certificates
         self._reload: Final = reload
         self._usage: Final = usage
+        self._sharing: Final = sharing
 
     def problems(self) -> list[str]:
         """Why clients cannot be served now; empty if they can."""
@@ -45,6 +50,11 @@ class Readiness:
             warnings.append(f"quotas stay as they are, and changes are rejected: {self._topic.problem}")
         if self._topic is not None and self._topic.skipped.warning:
             warnings.append(f"quotas: {self._topic.skipped.warning}")
+        if self._sharing is not None and self._sharing.degraded:
+            why = self._sharing.topic.problem or f"no report for {self._sharing.lag_seconds:.0f} s"
+            warnings.append(f"sharing: this process keeps its part of each limit: {why}")
+        if self._sharing is not None and self._sharing.topic.skipped.warning:
+            warnings.append(f"sharing: {self._sharing.topic.skipped.warning}")
         warnings += self._certificates.warnings()
         warnings += [warning for gateway in self._gateways for warning in gateway.warnings()]
         if self._reload.problem:

@@ -7,7 +7,7 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import broker_bytes_in
 from proxy.quota.kinds.broker_bytes_in import SHARE, BrokerBytesIn, ErrorBytes
 from proxy.quota.rejection.rejections import RejectedTopic

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from proxy.quota.kinds.replication.state import ReplicationState
-from proxy.telemetry.metrics.replication import endless
+from proxy.telemetry.replication import endless
 
 log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 2.0

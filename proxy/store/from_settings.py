@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from proxy.quota.kinds.replication import kind as replication
 from proxy.quota.limits.enforcement import (
     ENFORCE,
     OBSERVE,
+    UNLIMITED,
     EnforcementModes,
     EnforcementSettings,
     Exemptions,
@@ -33,6 +35,11 @@ from proxy.quota_callback import load_callback
 from proxy.store.quota_store import FileQuotas
 from proxy.store.yaml_file import read_clients
 from proxy.store.yaml_resources import read_resources
+
+SHARED_REVIEW_SECONDS: Final = 0.5
+"""The longest throttle_time_ms where processes share limits. A wait is computed from this process's part of
+the limit, which may grow at any moment; a client that owes more stays muted until it owes nothing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ def _file_quotas(settings: Settings, rules: ConfigRules, kinds: Sequence[QuotaKi
     source = _callback_source(quotas)
     keys = {key.name: key for kind in kinds for key in kind.keys}
     file = FileQuotas(
-        partial(_limits, quotas, settings.proxy_topics, source),
+        partial(_limits, settings, source),
         replace(quotas, clients=(), topics={}, brokers={}),
         read_clients(quotas.clients, keys, ("quotas", "clients")),
         read_resources(quotas.topics, quotas.brokers, rules, ("quotas",)),
@@ -101,17 +108,18 @@ def _callback_source(quotas: Quotas) -> LimitSource | None:
 
 
 def _limits(
-    settings: Quotas,
-    proxy_topics: frozenset[str],
+    settings: Settings,
     source: LimitSource | None,
     quotas: Mapping[QuotaEntity, Mapping[str, float]],
 ) -> Limits:
     """The snapshot for the quota engine, of these quotas under the file's settings."""
-    resources = Resources(proxy_topics=proxy_topics)
-    return Limits(quotas, resources=resources, settings=_enforcement(settings), source=source)
+    resources = Resources(proxy_topics=settings.proxy_topics)
+    longest = UNLIMITED if settings.shares is None else SHARED_REVIEW_SECONDS
+    enforcement = _enforcement(settings.quotas, longest)
+    return Limits(quotas, resources=resources, settings=enforcement, source=source)
 
 
-def _enforcement(settings: Quotas) -> EnforcementSettings:
+def _enforcement(settings: Quotas, longest_throttle: float) -> EnforcementSettings:
     """How quotas are measured and enforced."""
     mode, controller, replicated = settings.mode, settings.controller, settings.replication
     return EnforcementSettings(
@@ -119,7 +127,7 @@ def _enforcement(settings: Quotas) -> EnforcementSettings:
             name=settings.algorithm,
             burst_seconds=settings.burst_seconds,
             window=RateWindow(settings.window_num, settings.window_size_seconds),
-            max_throttle_seconds=settings.max_throttle_seconds,
+            max_throttle_seconds=min(settings.max_throttle_seconds, longest_throttle),
         ),
         controller_window=RateWindow(controller.window_num, controller.window_size_seconds),
         replication_window=RateWindow(replicated.window_num, replicated.window_size_seconds),

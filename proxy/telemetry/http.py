@@ -8,12 +8,12 @@ import msgspec
 from aiohttp import web
 from prometheus_client.core import Metric
 
-from proxy.quota.engine import ALL_BROKERS
+from proxy.quota.engines import ALL_BROKERS
 from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.quota.measure.bucket import NO_PARTITION, BucketState
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.metrics.exposition import exposition
-from proxy.telemetry.metrics.replication import shown
+from proxy.telemetry.replication import shown
 from proxy.telemetry.slices import Slices
 
 AT_A_TIME: Final = 25
@@ -125,6 +125,8 @@ def _shown(broker: int, state: BucketState, now: float) -> dict[str, object]:
         "entity": entity,
         "mode": state.mode,
         "limit": state.limit,
+        "scope": "cluster" if broker == ALL_BROKERS else "broker",
+        "share": state.share,
         "rate": state.rate,
         "throttled": state.throttled_until > now,
         "throttled_requests": state.throttled_requests,

@@ -56,26 +56,35 @@ class BrokerConnection:
 
         Raises OSError or EOFError if the connection ends, BadResponse if the bytes are not such a response.
         """
-        self._correlation_id += 1
-        self._writer.write(request_frame(request, self._correlation_id, CLIENT_ID))
-        await self._writer.drain()
-        return await self._read(schema)
-
-    async def _read(self, schema: type[Response]) -> Response:
-        head = await self._reader.readexactly(4)
-        size = int.from_bytes(head, "big", signed=True)
-        if not 4 <= size <= MAX_RESPONSE_BYTES:
-            raise BadResponse(_OTHER_PROTOCOLS.get(head[:2], f"invalid response size {size}"))
-        frame = await self._reader.readexactly(size)
+        frame = await self.ask_unread(request)
         try:
             correlation_id, response = read_response(schema, frame)
         except ValueError as error:
             raise BadResponse(f"{schema.__name__} v{schema.__version__} does not parse: {error}") from error
+        self.check(correlation_id)
+        return response
+
+    async def ask_unread(self, request: RequestPayload) -> bytes:
+        """Send a request and return its response, header and body.
+
+        The caller calls check(). Raises OSError or EOFError if the connection ends, BadResponse if the length
+        is invalid.
+        """
+        self._correlation_id += 1
+        self._writer.write(request_frame(request, self._correlation_id, CLIENT_ID))
+        await self._writer.drain()
+        head = await self._reader.readexactly(4)
+        size = int.from_bytes(head, "big", signed=True)
+        if not 4 <= size <= MAX_RESPONSE_BYTES:
+            raise BadResponse(_OTHER_PROTOCOLS.get(head[:2], f"invalid response size {size}"))
+        return await self._reader.readexactly(size)
+
+    def check(self, correlation_id: int) -> None:
+        """Raise BadResponse if this is not the last request's correlation_id."""
         if correlation_id != self._correlation_id:
             raise BadResponse(
                 f"the response has correlation_id {correlation_id}, expected {self._correlation_id}"
             )
-        return response
 
     def close(self) -> None:
         self._writer.close()

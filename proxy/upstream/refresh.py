@@ -12,10 +12,14 @@ from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopi
 from kio.schema.metadata.v12.response import MetadataResponse
 
 from proxy.errors import BadResponse, UpstreamUnavailable
-from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView, Node, Partition
+from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
 from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
+from proxy.wire.addresses import BrokerAddress
 from proxy.wire.api_keys import METADATA
+from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
+from proxy.wire.errors import ProtocolError
+from proxy.wire.metadata_names import MetadataNames
 
 log = logging.getLogger(__name__)
 REFRESH_SECONDS: Final = 5.0
@@ -29,6 +33,12 @@ STALE_SECONDS: Final = 1.0
 """A view that seems to be stale is replaced once it is so old. While a broker is gone, each connection to it
 fails, and a request for each of them would occupy the proxy and the other brokers.
 """
+WANTED_AT_MOST: Final = 1000
+"""Topics whose names are requested by their ids, while no broker responds; beyond these, all topics are."""
+NAMES_AT_MOST: Final = 500_000
+"""Names that are kept, of topics that exist and of deleted ones; beyond these, the cache starts anew."""
+HIDDEN_AT_MOST: Final = 10_000
+"""Topics that the proxy may not describe: beyond these, they are found out anew."""
 METADATA_VERSION: Final = 12
 """The first version with requests by topic id; Kafka 3.1 and later support it."""
 
@@ -74,7 +84,16 @@ class ClusterRefresh:
         """Whether the next request is due when the last is STALE_SECONDS old."""
         self._broker: BrokerConnection | None = None
         self._topic_names: Final[dict[bytes, str]] = {}
-        self._wanted_ids: Final[set[bytes]] = set()
+        self._wanted_ids: set[bytes] = set()
+        self._asked_ids: set[bytes] = set()
+        """Those of the request in flight."""
+        self._all_names_asked = False
+        """Whether the request in flight is for the names of all topics, because they are wanted."""
+        self._hidden_ids: Final[set[bytes]] = set()
+        self.requests = 0
+        """Metadata requests so far."""
+        self.responses = 0
+        """The number of the last request with a response: all that was wanted before it began is known."""
 
     def request_refresh(self) -> None:
         """Request metadata sooner than in a few seconds: something indicates that the view is stale."""
@@ -110,11 +129,24 @@ class ClusterRefresh:
         unknown = [topic_id for topic_id in topic_ids if topic_id not in self._topic_names]
         if unknown:
             self._wanted_ids.update(unknown)
+            if len(self._wanted_ids) > WANTED_AT_MOST:
+                self._wanted_ids.clear()
+                self._want_all_names = True
             self._request_now()
 
     def awaits_name(self, topic_id: bytes) -> bool:
         """Whether the topic's name has been requested from a cluster that can be reached."""
-        return self.responds and topic_id in self._wanted_ids
+        wanted = topic_id in self._wanted_ids or topic_id in self._asked_ids
+        return self.responds and (wanted or self._want_all_names or self._all_names_asked)
+
+    def hides(self, topic_id: bytes) -> bool:
+        """Whether the topic exists, and the proxy has no right to describe it."""
+        return topic_id in self._hidden_ids
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether the proxy may make requests."""
+        return self._may_ask
 
     @property
     def responds(self) -> bool:
@@ -158,26 +190,84 @@ class ClusterRefresh:
             await self._look()
             return
         all_topics = self._want_partitions or self.want_topics or self._want_all_names
-        wanted = tuple(self._wanted_ids)
-        topics = tuple(MetadataRequestTopic(topic_id=UUID(bytes=topic_id), name=None) for topic_id in wanted)
+        self._asked_ids, self._wanted_ids = self._wanted_ids, set()
+        self._all_names_asked, self._want_all_names = self._want_all_names, False
+        answered = False
+        try:
+            await self._ask_for(all_topics)
+            answered = True
+        finally:
+            if not answered:
+                self._wanted_ids |= self._asked_ids
+                self._want_all_names = self._want_all_names or self._all_names_asked
+            self._asked_ids = set()
+            self._all_names_asked = False
+
+    async def _ask_for(self, all_topics: bool) -> None:
+        """Request the metadata of all topics, or of those whose names are wanted."""
+        topics = tuple(
+            MetadataRequestTopic(topic_id=UUID(bytes=topic_id), name=None) for topic_id in self._asked_ids
+        )
         request = MetadataRequest(
             topics=None if all_topics else topics,
             allow_auto_topic_creation=False,
             include_topic_authorized_operations=False,
         )
+        wants_more = self._want_partitions or self.want_topics or not self.responded.is_set()
+        names_only = self._all_names_asked and not wants_more
+        self.requests += 1
+        number = self.requests
         async with asyncio.timeout(self._connect_seconds * 2):
             broker = await self._connected()
-            as_of = asyncio.get_running_loop().time()
+            if names_only:
+                await self._read_names(broker, request)
+                self.responses = number
+                self._seen(self.view)
+                return
             response = await broker.ask(request, MetadataResponse)
-        self._wanted_ids.difference_update(wanted)
-        if all_topics:
-            self._want_all_names = False
+        names: dict[bytes, str] = {}
         for topic in response.topics:
             if topic.topic_id is not None and topic.name is not None and topic.error_code == 0:
-                self._topic_names[topic.topic_id.bytes] = topic.name
+                names[topic.topic_id.bytes] = topic.name
+            elif topic.topic_id is not None and topic.error_code == TOPIC_AUTHORIZATION_FAILED:
+                self._hide(topic.topic_id)
+        self._learn(names)
         if not response.brokers:
             raise BadResponse("the metadata response has no brokers")
-        self._take(response, await _partitions(response) if all_topics else None, as_of)
+        self._take(response, await _leaders(response) if all_topics else None)
+        self.responses = number
+
+    async def _read_names(self, broker: BrokerConnection, request: MetadataRequest) -> None:
+        """Request names without the rest of a view: clients with unknown ids may cause this each second."""
+        payload = await broker.ask_unread(request)
+        try:
+            read = MetadataNames(payload)
+            broker.check(read.correlation_id)
+            while True:
+                if read.read(PARTITIONS_AT_A_TIME):
+                    break
+                await asyncio.sleep(0)
+        except ProtocolError as error:
+            raise BadResponse(f"Metadata v{METADATA_VERSION} does not parse: {error}") from error
+        self._learn(read.names)
+
+    def _learn(self, names: dict[bytes, str]) -> None:
+        """Add names to all views."""
+        if len(self._topic_names) + len(names) > NAMES_AT_MOST:
+            self._topic_names.clear()
+        self._topic_names.update(names)
+
+    def _hide(self, topic_id: UUID) -> None:
+        if not self._hidden_ids:
+            log.warning(
+                "%s: the proxy may not describe topic %s; quotas by topic do not count Produce requests that "
+                "name it by its id; grant the proxy's user Describe on all topics",
+                self._name,
+                topic_id,
+            )
+        if len(self._hidden_ids) >= HIDDEN_AT_MOST:
+            self._hidden_ids.clear()
+        self._hidden_ids.add(topic_id.bytes)
 
     async def _look(self) -> None:
         """Connect to a broker and disconnect: without a login, brokers respond to ApiVersions only, once."""
@@ -187,17 +277,13 @@ class ClusterRefresh:
             self.problem = ""
             self._changed(self.view)
 
-    def _take(
-        self,
-        response: MetadataResponse,
-        partitions: dict[tuple[str, int], Partition] | None,
-        as_of: float,
-    ) -> None:
+    def _take(self, response: MetadataResponse, leaders: dict[tuple[str, int], int] | None) -> None:
         nodes = {
-            int(node.node_id): Node(int(node.node_id), node.host, node.port) for node in response.brokers
+            int(node.node_id): BrokerAddress(int(node.node_id), node.host, node.port)
+            for node in response.brokers
         }
         before = self.view
-        self.view = ClusterView(response.cluster_id or "", nodes, self._topic_names, partitions, as_of)
+        self.view = ClusterView(response.cluster_id or "", nodes, self._topic_names, leaders)
         if self.problem:
             log.info("%s: cluster %s has brokers %s", self._name, response.cluster_id, sorted(nodes))
         self.problem = ""
@@ -233,18 +319,16 @@ async def _check(broker: BrokerConnection) -> None:
         )
 
 
-async def _partitions(response: MetadataResponse) -> dict[tuple[str, int], Partition]:
-    """Return every partition of the topics without an error. Give the event loop turns."""
-    found: dict[tuple[str, int], Partition] = {}
+async def _leaders(response: MetadataResponse) -> dict[tuple[str, int], int]:
+    """Return the leader of each partition of the topics without an error. Give the event loop turns."""
+    found: dict[tuple[str, int], int] = {}
     done = 0
     for topic in response.topics:
         if topic.error_code != 0 or topic.name is None:
             continue
         for partition in topic.partitions:
             # kio's node ids are plain ints.
-            found[topic.name, partition.partition_index] = Partition(
-                partition.leader_id, partition.replica_nodes, frozenset(partition.isr_nodes)
-            )
+            found[topic.name, partition.partition_index] = partition.leader_id
         done += len(topic.partitions)
         if done >= PARTITIONS_AT_A_TIME:
             done = 0

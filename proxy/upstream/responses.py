@@ -1,7 +1,8 @@
 """Reads responses of brokers with kio, after a check of the lengths that they announce.
 
 kio allocates memory for as many elements as an array announces, and ends the process if there is not as much.
-It also rejects tagged fields that it does not know, which a newer broker may send: they are removed.
+It also rejects tagged fields that it does not know, which a newer broker may send: they are removed. It reads
+None from arrays that may not be null: they are rejected.
 """
 
 from dataclasses import fields, is_dataclass
@@ -69,14 +70,14 @@ def _struct(entity: Any) -> Shape:
     return shape_of(entity)
 
 
-def _field(hint: Any, kafka_type: str, flexible: bool) -> Shape:
+def _field(hint: Any, kafka_type: str, flexible: bool, nullable: bool = False) -> Shape:
     if get_origin(hint) is tuple:
         element = _field(get_args(hint)[0], kafka_type, flexible)
-        return Shape(ARRAY, 0, [element], {}, flexible)
+        return Shape(ARRAY, 0, [element], {}, flexible, nullable)
     if NoneType in get_args(hint):
         [hint] = [option for option in get_args(hint) if option is not NoneType]
         if get_origin(hint) is tuple:
-            return _field(hint, kafka_type, flexible)
+            return _field(hint, kafka_type, flexible, nullable=True)
         if is_dataclass(hint):
             return Shape(NULLABLE, 0, [_struct(hint)], {}, flexible)
     if is_dataclass(hint):

@@ -36,7 +36,7 @@ class Address:
 
 @final
 class BrokerAddress:
-    """A broker with its own address, as a response has it."""
+    """A broker with the address of its own listener, as a response has it."""
 
     __slots__ = ("host", "node_id", "port")
 

@@ -21,7 +21,10 @@ from proxy.wire.walk import Partitioned, walk
 TOPIC_ID_FROM: Final = 13
 MAX_REJECTABLE: Final = 10_000
 """Topics, and partitions, of a request from which quotas may reject some. They are read in one go."""
-TOO_MANY: Final = f"the proxy takes {MAX_REJECTABLE} at most while a quota rejects"
+MAX_READ: Final = 20_000
+"""Topics, and partitions, of any other request whose topics are read. A request of 1 MiB, which is read in
+one go, has no more that have records.
+"""
 
 
 @final
@@ -31,18 +34,23 @@ class ProduceRequest(Partitioned):
     def read_head(self, reader: Reader, view: View) -> bool:
         if view.api_version >= 3:
             reader.skip_string(view.flexible)  # transactional_id
-        cast("RequestView", view).acks = reader.i16()
-        reader.take(4)  # timeout_ms
+        request = cast("RequestView", view)
+        request.acks = reader.i16()
+        request.timeout_ms = reader.i32()
         view.cursor.topics_left = reader.count(view.flexible)
-        if view.want_heads and view.cursor.topics_left > MAX_REJECTABLE:
-            raise Malformed(f"a Produce request of {view.cursor.topics_left} topics; {TOO_MANY}")
-        return view.want_items or view.protected_topics is not None
+        reads_on = view.want_items or view.protected_topics is not None
+        if reads_on:
+            most = MAX_REJECTABLE if view.want_heads else MAX_READ
+            if view.cursor.topics_left > most:
+                raise Malformed(
+                    f"a Produce request of {view.cursor.topics_left} topics; the proxy takes {most} at most"
+                )
+            view.cursor.room = most
+        return reads_on
 
     def read_partition(self, reader: Reader, view: View) -> int:
         size = reader.bytes_length(view.flexible)
         if view.want_heads:
-            if len(view.items) >= MAX_REJECTABLE:
-                raise Malformed(f"a Produce request of more than {MAX_REJECTABLE} partitions; {TOO_MANY}")
             view.cursor.head = reader.peek(min(size, BATCH_HEAD_BYTES))
         return size
 

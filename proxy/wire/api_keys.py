@@ -29,6 +29,18 @@ DESCRIBE_CLUSTER: Final = 60
 SHARE_FETCH: Final = 78
 SHARE_ACKNOWLEDGE: Final = 79
 
+CHANGES_OF_CLIENTS: Final = (
+    DELETE_TOPICS,
+    DELETE_RECORDS,
+    ALTER_CONFIGS,
+    CREATE_PARTITIONS,
+    INCREMENTAL_ALTER_CONFIGS,
+    ALTER_CLIENT_QUOTAS,
+)
+"""Requests that no broker sends to another. Brokers with tiered storage do send CreateTopics, Produce and a
+consumer's Fetch.
+"""
+
 END: Final = 128
 """Above every key: Kafka 4.1 ends at 92. A table by key has this many places."""
 

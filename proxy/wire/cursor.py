@@ -8,6 +8,8 @@ from proxy.wire.reader import Mark
 
 NO_ID: Final = b"\0" * 16
 """Kafka's null topic id."""
+NO_BOUND: Final = 1 << 40
+"""More partitions than a message can have."""
 HEAD: Final = 0
 """The first phase of a walk: see proxy.wire.walk."""
 
@@ -24,6 +26,8 @@ class Cursor:
         self.topics_left: native = 0
         self.partitions_left: native = 0
         self.records_left: native = 0
+        self.room: native = NO_BOUND
+        """How many partitions more the message may have."""
         self.partition: native = 0
         self.records_size: native = 0
         self.records_length_at: native = 0
@@ -40,6 +44,7 @@ class Cursor:
         self.marked_edits: native = 0
         """The number of edits before the mark; the others are made again when the next step is read again."""
         self.phase: native = HEAD
+        self.room = NO_BOUND
         self.topic = ""
         self.topic_id = NO_ID
         self.head = b""

@@ -210,14 +210,17 @@ def write_topics(
     """
     flexible = version >= FLEXIBLE_FROM
     out: list[bytes] = []
-    _write(out, version, entries, flexible)
+    out.append(count(len(entries), flexible))
+    write_each_topic(out, version, entries)
     if version >= SESSIONS_FROM:
-        _write(out, version, forgotten, flexible)
+        out.append(count(len(forgotten), flexible))
+        write_each_topic(out, version, forgotten)
     return b"".join(out)
 
 
-def _write(out: list[bytes], version: int, topics: dict[bytes, list[bytes]], flexible: bool) -> None:
-    out.append(count(len(topics), flexible))
+def write_each_topic(out: list[bytes], version: int, topics: dict[bytes, list[bytes]]) -> None:
+    """Add topics with the bytes of their partitions to `out`, without the number of topics."""
+    flexible = version >= FLEXIBLE_FROM
     for topic, elements in topics.items():
         out.append(topic_bytes(version, topic))
         out.append(count(len(elements), flexible))

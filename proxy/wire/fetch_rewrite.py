@@ -6,7 +6,7 @@ The relay uses it for requests from which it omits partitions: see proxy.relay.f
 from typing import Final, final
 
 from proxy.wire.edit import Edit, count, i16, i32, i64
-from proxy.wire.fetch_request import FLEXIBLE_FROM, NO_SESSION, NO_TAGS, SESSIONS_FROM, topic_bytes
+from proxy.wire.fetch_request import FLEXIBLE_FROM, NO_SESSION, NO_TAGS, SESSIONS_FROM, write_each_topic
 from proxy.wire.known_watermarks import KnownWatermarks, Offsets
 from proxy.wire.reader import Reader
 
@@ -143,14 +143,8 @@ def empty_partition(version: int, partition: int, offsets: Offsets) -> bytes:
 
 def write_partitions(version: int, partitions: dict[bytes, list[bytes]]) -> bytes:
     """Topics of a FetchResponse, without the number in front of them."""
-    flexible = version >= FLEXIBLE_FROM
     out: list[bytes] = []
-    for topic, elements in partitions.items():
-        out.append(topic_bytes(version, topic))
-        out.append(count(len(elements), flexible))
-        out.extend(elements)
-        if flexible:
-            out.append(NO_TAGS)
+    write_each_topic(out, version, partitions)
     return b"".join(out)
 
 

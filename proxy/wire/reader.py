@@ -252,10 +252,15 @@ class Reader:
 
     def count(self, flexible: bool) -> native:
         """The number of an array's elements; null reads as none."""
+        count = self.nullable_count(flexible)
+        return count if count > 0 else 0
+
+    def nullable_count(self, flexible: bool) -> native:
+        """The number of an array's elements, or -1 for null."""
         count = self.uvarint() - 1 if flexible else self.i32()
         if count < -1:
             raise Malformed(f"an array of {count} elements before offset {self.offset}")
-        return count if count > 0 else 0
+        return count
 
     def bytes_length(self, flexible: bool) -> native:
         """The length of a bytes or records field; null reads as empty."""

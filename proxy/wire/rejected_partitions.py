@@ -14,22 +14,22 @@ from proxy.wire.views import Item, RequestView, ResponseView
 
 _NO_OFFSET: Final = b"\xff" * 8
 _NO_TAGS: Final = b"\0"
+_NULL: Final = b"\0"
+"""A compact string that is null."""
 
 
 @final
 class Rejection:
-    """The rejected partitions of a request, with the error and message for the producer."""
+    """The rejected partitions of a request, with the errors and messages for the producer."""
 
-    __slots__ = ("denied_message", "error_code", "items", "message")
+    __slots__ = ("error_code", "items", "messages")
 
-    def __init__(self, items: list[Item], error_code: int, message: str, denied_message: str = "") -> None:
+    def __init__(self, items: list[Item], error_code: int, messages: dict[int, str]) -> None:
         self.items: Final = items
         self.error_code: Final = error_code
         """The error of the items that have no error_code of their own."""
-        self.message: Final = message
-        """The error message of these items, for v8 and later."""
-        self.denied_message: Final = denied_message
-        """The error message of the items with an error_code of their own."""
+        self.messages: Final = messages
+        """By error code: the error message, for v8 and later. An error that is not there has none."""
 
 
 def cut(pieces: list[bytes], body_at: int, version: int, flexible: bool, rejected: list[int]) -> list[Edit]:
@@ -166,16 +166,19 @@ def _topics(by_topic: dict[bytes, list[Item]], version: int, flexible: bool, rej
 
 
 def _partitions(items: list[Item], version: int, flexible: bool, rejection: Rejection) -> bytes:
-    quota = _result(rejection.error_code, rejection.message, version, flexible)
+    ends: dict[int, bytes] = {}
     parts: list[bytes] = []
     for item in items:
-        other = item.error_code
-        end = quota if other == 0 else _result(other, rejection.denied_message, version, flexible)
+        error_code = rejection.error_code if item.error_code == 0 else item.error_code
+        end = ends.get(error_code)
+        if end is None:
+            end = _result(error_code, rejection.messages.get(error_code), version, flexible)
+            ends[error_code] = end
         parts.append(i32(item.partition) + end)
     return b"".join(parts)
 
 
-def _result(error_code: int, text: str, version: int, flexible: bool) -> bytes:
+def _result(error_code: int, text: str | None, version: int, flexible: bool) -> bytes:
     """Return a partition of the response, without its number."""
     end = i16(error_code) + _NO_OFFSET  # base_offset
     if version >= 2:
@@ -183,9 +186,15 @@ def _result(error_code: int, text: str, version: int, flexible: bool) -> bytes:
     if version >= 5:
         end += _NO_OFFSET  # log_start_offset
     if version >= 8:
-        message = text.encode()
         end += count(0, flexible)  # record_errors
-        end += (uvarint(len(message) + 1) if flexible else i16(len(message))) + message
+        end += _message(text, flexible)
     if flexible:
         end += _NO_TAGS
     return end
+
+
+def _message(text: str | None, flexible: bool) -> bytes:
+    if text is None:
+        return _NULL if flexible else i16(-1)
+    message = text.encode()
+    return (uvarint(len(message) + 1) if flexible else i16(len(message))) + message

@@ -30,7 +30,13 @@ class Shape:
     """A field and its parts."""
 
     def __init__(
-        self, kind: int, size: int, fields: "list[Shape]", tagged: "dict[int, Shape]", flexible: bool
+        self,
+        kind: int,
+        size: int,
+        fields: "list[Shape]",
+        tagged: "dict[int, Shape]",
+        flexible: bool,
+        nullable: bool = False,
     ) -> None:
         self.kind: Final[native] = kind
         self.size: Final[native] = size
@@ -38,12 +44,15 @@ class Shape:
         self.tagged: Final = tagged
         """By tag."""
         self.flexible: Final = flexible
+        self.nullable: Final = nullable
+        """Whether an array may be null. A decoder rejects other fields that are null and may not be."""
 
 
 def check_shape(reader: Reader, shape: Shape, end: native, edits: list[Edit]) -> None:
     """Step over a field of a frame of `end` bytes. Adds the edits that remove unknown tagged fields.
 
-    Raises Malformed, also if an array has more elements than the frame has bytes left.
+    Raises Malformed, also if an array has more elements than the frame has bytes left, or is null and may not
+    be.
     """
     kind = shape.kind
     if kind == FIXED:
@@ -58,7 +67,9 @@ def check_shape(reader: Reader, shape: Shape, end: native, edits: list[Edit]) ->
         if shape.flexible:
             _check_tags(reader, shape, end, edits)
     elif kind == ARRAY:
-        left = reader.count(shape.flexible)
+        left = reader.nullable_count(shape.flexible)
+        if left < 0 and not shape.nullable:
+            raise Malformed(f"a null array before offset {reader.offset}, which may not be null")
         if left > end - reader.offset:
             raise Malformed(f"an array of {left} elements at offset {reader.offset} of {end} bytes")
         element = shape.fields[0]

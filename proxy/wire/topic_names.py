@@ -9,8 +9,8 @@ from proxy.wire.views import Item
 
 KNOWN_AT_MOST: Final = 200_000
 """Beyond this the cache starts anew: topics come and go, and nobody tells which ids are gone."""
-ASKED_AT_MOST: Final = 1000
-"""Clients may make ids up: so many are asked for until ask_again()."""
+ASKED_AT_MOST: Final = 50
+"""Clients may make ids up: so many are asked for by id until ask_again(). Beyond these, all topics are."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -21,6 +21,8 @@ class TopicNames:
         self._known: Final[dict[bytes, str]] = {}
         self.wanted: set[bytes] = set()
         """Ids without a name that the shell has to ask for: see take_wanted()."""
+        self.all_wanted = False
+        """Whether the shell has to ask for the names of all topics: more ids are unknown than it asks for."""
         self._asked: Final[set[bytes]] = set()
 
     def name(self, topic_id: bytes) -> str:
@@ -32,15 +34,27 @@ class TopicNames:
                 if len(self._known) >= KNOWN_AT_MOST:
                     self._known.clear()
                 self._known[topic_id] = name
-            elif topic_id not in self._asked and len(self._asked) < ASKED_AT_MOST:
-                self._asked.add(topic_id)
-                self.wanted.add(topic_id)
+            elif topic_id not in self._asked:
+                self._want(topic_id)
         return name
 
+    def _want(self, topic_id: bytes) -> None:
+        if len(self._asked) < ASKED_AT_MOST:
+            self._asked.add(topic_id)
+            self.wanted.add(topic_id)
+        else:
+            self.all_wanted = True
+
+    @property
+    def any_wanted(self) -> bool:
+        """Whether the shell has to ask for anything."""
+        return self.all_wanted or len(self.wanted) > 0
+
     def take_wanted(self) -> set[bytes]:
-        """Return the ids that have become wanted since the last call."""
+        """Return the ids that have become wanted since the last call; all_wanted is over, too."""
         taken = self.wanted
         self.wanted = set()
+        self.all_wanted = False
         return taken
 
     def ask_again(self) -> None:
@@ -59,6 +73,25 @@ class TopicNames:
 
     def awaits(self, topic_id: bytes) -> bool:
         """Whether the topic's name is wanted or has been requested, and a response is expected."""
+        return False
+
+    @property
+    def asks(self) -> bool:
+        """Whether the shell may ask the cluster for names."""
+        return False
+
+    @property
+    def requests(self) -> int:
+        """How many requests for names have been sent to the cluster."""
+        return 0
+
+    @property
+    def responses(self) -> int:
+        """The number of the last of these requests to which the cluster has responded."""
+        return 0
+
+    def hides(self, topic_id: bytes) -> bool:
+        """Whether the cluster has the topic, and does not let the proxy know its name."""
         return False
 
     def look_up(self, topic_id: bytes) -> str:

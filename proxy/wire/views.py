@@ -132,6 +132,10 @@ class RequestView(View):
         """
         self.acks: native = 1
         """Produce: 0 means that there is no response."""
+        self.timeout_ms: native = 0
+        """Produce: how long the broker may wait for its replicas. Clients send their request.timeout.ms: for
+        so long they await the response.
+        """
         self.sent = NO_ITEMS
         """Produce that is cut through: items that have been forwarded, and are not in `items` any more."""
         self.replica_id: native = -1

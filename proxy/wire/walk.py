@@ -9,7 +9,7 @@ again from its mark.
 from typing import Final
 
 from proxy.wire.cursor import HEAD, NO_ID, Cursor
-from proxy.wire.errors import Short
+from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader
 from proxy.wire.views import Item, View
 
@@ -112,6 +112,12 @@ def _topic(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> 
     else:
         reader.skip_string(view.flexible)
     cursor.partitions_left = reader.count(view.flexible)
+    cursor.room -= cursor.partitions_left
+    if cursor.room < 0:
+        left = cursor.room + cursor.partitions_left
+        raise Malformed(
+            f"a topic has {cursor.partitions_left} partitions; the proxy takes {left} more in this message"
+        )
     cursor.topics_left -= 1
     cursor.phase = PARTITION
     if cursor.topics_left == 0 and protected is not None and not view.want_items:

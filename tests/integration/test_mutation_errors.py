@@ -1,5 +1,5 @@
-"""What CreateTopics gets once its client's tokens are used up: the same errors from the proxy and from a real
-controller, which checks the quota last.
+"""What CreateTopics and CreatePartitions get once their client's tokens are used up: the same errors from the
+proxy and from a real controller, which checks most before the quota.
 """
 
 import random
@@ -15,7 +15,7 @@ from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, CREATE_TOPICS
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import drop_topic, make_topic
 from tests.support.messages.kio_messages import request_type
-from tests.support.messages.mutations import create_topics, results
+from tests.support.messages.mutations import create_partitions, create_topics, results
 from tests.support.messages.requests import build, part
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 
@@ -157,3 +157,32 @@ def test_a_topics_own_error_takes_precedence_over_the_quota(
     # Invalid name, there already, bad partitions, factor, assignment and config, and twice in the request.
     assert seen >= {17, 36, 37, 38, 39, 40, 42, THROTTLED}
     drop_topic(kafka, THERE)
+
+
+GROWN = ("errors-grown.a", "errors-grown.b", "errors-grown.c", "errors-missing")
+PLACES: tuple[tuple[tuple[int, ...], ...] | None, ...] = (
+    *(None, None, (), ((1,),), ((1,), (1,)), ((9,), (9,)), ((9,),), ((1, 1), (1, 1)), ((), ())),
+)
+
+
+def test_a_topic_that_cannot_grow_gets_its_own_error(
+    kafka: EmbeddedKafka, proxy: ProxyProcess, native: int
+) -> None:
+    for name in GROWN[:3]:
+        make_topic(kafka, name, 2)
+    dice = random.Random(7)
+    seen: set[int] = set()
+    for number in range(REQUESTS):
+        names = dice.sample(GROWN, dice.randint(1, 3))
+        counts = {name: dice.choice((4, 4, 3, 2, 1, 0, -1)) for name in names}
+        placed = {name: where for name in names if (where := dice.choice(PLACES)) is not None}
+        request = create_partitions(counts, validate_only=number % 2 == 0, assignments=placed)
+        ours = ask(proxy.broker_port(1), f"{CLIENT_ID}-proxy", request)
+        theirs = ask(native, CLIENT_ID, request)
+        assert sorted(results(ours)) == sorted(results(theirs)), (counts, placed)
+        assert (ours.throttle_time > timedelta()) == (theirs.throttle_time > timedelta()), (counts, placed)
+        seen.update(code for _, code in results(theirs))
+    # No such topic, no more partitions than there are, an assignment of another number of partitions.
+    assert seen >= {3, 37, 39, THROTTLED}
+    for name in GROWN[:3]:
+        drop_topic(kafka, name)

@@ -466,10 +466,12 @@ def test_brokers_enforce_it(enforce: str, kafka: EmbeddedKafka, run_proxy: Proxy
 
     set_configs(proxy, ResourceType.BROKER, "1", **rates)
     set_configs(proxy, ResourceType.TOPIC, topic, **lists)
-    assert there(kafka.bootstrap) == there(proxy.bootstrap) == {*LISTS, *RATES}
+    wait_until(lambda: there(kafka.bootstrap) == {*LISTS, *RATES}, "the broker to apply them")
+    assert there(proxy.bootstrap) == {*LISTS, *RATES}
     shown = [row for row in proxy.buckets() if row["kind"] == RATES[0]]
     assert bool(shown) == (enforce == "both")
     set_configs(proxy, ResourceType.BROKER, "1", **dict.fromkeys(rates))
     set_configs(proxy, ResourceType.TOPIC, topic, **dict.fromkeys(lists))
-    assert there(kafka.bootstrap) == there(proxy.bootstrap) == set()
+    wait_until(lambda: there(kafka.bootstrap) == set(), "the broker to apply it")
+    assert there(proxy.bootstrap) == set()
     drop_topic(kafka, topic)

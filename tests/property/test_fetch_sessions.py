@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.relay.fetch.sessions import LEAST_WAIT_SECONDS, SESSION_MASK
-from tests.support.stories.fetch_models import FINAL, FULL, BrokerModel, JavaClientModel, batch
+from tests.support.stories.fetch_models import FINAL, FULL, BrokerModel, JavaClientModel, batch, offsets
 from tests.support.stories.fetching import COLD, HOT, Story
 from tests.support.stories.playbook import START
 
@@ -45,6 +45,8 @@ class World:
         self.broker = BrokerModel(version, {partition: [] for partition in HOTS + COLDS})
         self.client = JavaClientModel(version, dict.fromkeys(every, 0), epoch=epoch, replica_id=replica_id)
         self.now = START
+        self.probed = set()
+        """The partitions that have been probed in this session of the client."""
 
     def happen(self, what, *details):
         getattr(self, what)(*details)
@@ -108,6 +110,17 @@ class World:
         fetched = {partition for partition, want in wanted.items() if want.max_bytes > 0 or not follower}
         assert epoch == 1 or not quota.omits or not omitted & fetched
 
+    def check_probes(self):
+        """Probes bring at most one batch in a response, and each partition is probed once in a session."""
+        probed = self.broker.probed
+        assert not probed or self.client.replica_id >= 0
+        assert sum(len(offsets(records)) for records in probed.values()) <= 1
+        if self.client.epoch == FULL:
+            self.probed.clear()
+        else:
+            assert not probed.keys() & self.probed
+        self.probed |= probed.keys()
+
     def check_follower(self, asked):
         """It is known how much it lacks, and it leaves no session behind."""
         if self.client.replica_id >= 0:
@@ -131,6 +144,7 @@ class World:
                 asked += 1
                 response, seconds = self.broker.respond(request)
                 self.check_omitted()
+                self.check_probes()
                 self.now += seconds
                 relay.receive_from_broker(response, self.now)
             else:

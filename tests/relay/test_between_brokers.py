@@ -1,11 +1,12 @@
-"""Where brokers ask each other: nothing is rejected, intercepted or changed."""
+"""Where brokers ask each other: nothing that a broker sends is rejected, intercepted or changed."""
 
 import pytest
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.close_reasons import NOT_A_BROKER
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Unchanged
-from proxy.wire.api_keys import FETCH, METADATA, UPDATE_METADATA
+from proxy.wire.api_keys import CHANGES_OF_CLIENTS, FETCH, METADATA, UPDATE_METADATA
 from tests.support.messages.exchanges import (
     api_versions,
     fetch,
@@ -34,6 +35,12 @@ def story(traffic=None):
 def test_what_is_no_fetch_passes_at_any_version(api_key):
     asked = opaque(7, api_key, 99)
     story().client(asked).to_broker(asked).broker(responded(7)).to_client(responded(7)).idle()
+
+
+@pytest.mark.parametrize("api_key", CHANGES_OF_CLIENTS)
+def test_what_no_broker_sends_ends_the_connection(api_key):
+    """A client that reaches the listener changes nothing that the proxy would handle on one for clients."""
+    story().client_fails(opaque(7, api_key, 4), reason=NOT_A_BROKER, says="comes from no broker")
 
 
 def test_api_versions_is_not_cut():

@@ -11,7 +11,8 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.kinds.replication.throttled_replicas import METADATA_TOPIC
 from proxy.quota.verdict import ALLOW
-from proxy.relay.fetch.sessions import MAX_SESSIONS, SESSION_MASK
+from proxy.relay.fetch.free_sessions import MAX_SESSIONS
+from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Unchanged
 from tests.support.messages.exchanges import milliseconds, record_batch

@@ -10,18 +10,15 @@ from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import PRODUCE_REJECTED
 from proxy.relay.traffic import Traffic
 from proxy.wire.protected_topics import ProtectedTopics
-from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
     LENGTH,
     parts_of,
     read_frame,
-    request_frame,
-    request_type,
-    response_frame,
     response_type,
     versions,
 )
-from tests.support.messages.requests import TOPIC_IDS_FROM, build, part
+from tests.support.messages.produce import produce_request, produce_response
+from tests.support.messages.requests import TOPIC_IDS_FROM
 from tests.support.stories.playbook import EVERYONE, START, Playbook, new_relay
 
 MIB = 1 << 20
@@ -44,49 +41,11 @@ def story(**more):
 
 
 def request(number, sizes, version=9, acks=-1):
-    """sizes: topic -> bytes of records for its partitions from 0 on."""
-    schema = request_type(0, version)
-    topics = tuple(
-        part(
-            schema,
-            "TopicProduceData",
-            name=name,
-            topic_id=IDS[name],
-            partition_data=tuple(
-                part(schema, "PartitionProduceData", index=index, records=bytes(size))
-                for index, size in enumerate(each)
-            ),
-        )
-        for name, each in sizes.items()
-    )
-    return request_frame(build(schema, acks=acks, timeout=milliseconds(30_000), topic_data=topics), number)
+    return produce_request(number, sizes, IDS, version=version, acks=acks)
 
 
 def response(number, partitions, version=9):
-    """partitions: topic -> partitions that the broker has stored."""
-    schema = response_type(0, version)
-    topics = tuple(
-        part(
-            schema,
-            "TopicProduceResponse",
-            name=name,
-            topic_id=IDS[name],
-            partition_responses=tuple(
-                part(
-                    schema,
-                    "PartitionProduceResponse",
-                    index=index,
-                    error_code=ErrorCode.none,
-                    base_offset=5,
-                    record_errors=(),
-                    error_message=None,
-                )
-                for index in each
-            ),
-        )
-        for name, each in partitions.items()
-    )
-    return response_frame(build(schema, responses=topics, throttle_time=milliseconds(0)), number)
+    return produce_response(number, partitions, IDS, version=version)
 
 
 def name_of(topic, version):

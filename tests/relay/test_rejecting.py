@@ -9,8 +9,10 @@ from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RAT
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import PRODUCE_REJECTED
+from proxy.relay.produce_gate import FULL_READ_BYTES
 from proxy.relay.traffic import Traffic
 from proxy.wire.edit import LENGTH_SIZE
+from tests.support.messages import old_messages
 from tests.support.messages.exchanges import milliseconds, opaque
 from tests.support.messages.kio_messages import (
     parts_of,
@@ -87,9 +89,9 @@ def story(resources=REJECTING, **more):
     return Playbook(new_relay(resources=resources, **more))
 
 
-def over(told_story):
-    """Put partition 0 of the hot topic 500 bytes over its limit."""
-    first = request(1, {HOT: [1500]})
+def over(told_story, used=1500):
+    """Put partition 0 of the hot topic 500 bytes over its limit of 1000, or as many more as are used."""
+    first = request(1, {HOT: [used]})
     accepted = response(1, {HOT: {0: (0, 1)}})
     return told_story.client(first).to_broker(first).broker(accepted).to_client(accepted).unmuted()
 
@@ -137,6 +139,50 @@ def test_what_keeps_coming_to_be_rejected_makes_its_client_wait():
     told_story.to_broker(request(3, {COLD: [100]}, sequence=10)).broker(response(3, {COLD: {0: (0, 5)}}))
     assert told(told_story) == ({COLD: {0: 0}, HOT: {0: 19}}, 500)
     told_story.at(0.5).unmuted()
+
+
+def test_a_rejection_comes_at_once_and_mutes_for_a_part_of_the_announced_wait():
+    told_story = over(story(), 5000).client(request(2, {HOT: [4500]}, sequence=10)).to_broker().muted(1.0)
+    assert told(told_story) == ({HOT: {0: 19}}, 3500)
+    told_story.at(1.0).unmuted()
+
+
+def test_a_rejection_that_cannot_announce_the_wait_comes_after_the_mute():
+    rejected = old_messages.produce_request(0, 2, "c", -1, {HOT: {0: records(4500)}})
+    told_story = over(story(), 5000).client(rejected).to_broker().muted(1.0).to_client().at(1.0).unmuted()
+    assert told_story.relay.take_to_client()
+
+
+def test_requests_that_are_on_their_way_are_rejected_before_the_mute():
+    """Five at once: none of them waits for the mutes of those before it."""
+    sent = [request(number, {HOT: [4500]}, sequence=10 * number) for number in range(2, 7)]
+    told_story = over(story(), 5000).client(b"".join(sent)).to_broker().muted(1.0)
+    assert b"".join(told_story.relay.take_to_client()).count(b"\0\0\0\0\0\x13") == len(sent)
+    told_story.at(1.0).unmuted()
+
+
+def test_a_mute_waits_for_what_fills_the_socket_but_not_longer_than_it_lasts():
+    large = request(2, {HOT: [FULL_READ_BYTES]}, sequence=10)
+    told_story = over(story(), 11_000).client(large).unmuted().at(0.4).client(large).unmuted()
+    told_story.client(request(3, {HOT: [100]}, sequence=10)).muted(1.4)
+    told_story.at(1.5).client(large).unmuted().at(2.4).client(large).unmuted().at(2.5).client(large).muted(
+        3.5
+    )
+
+
+def test_what_a_client_has_sent_is_dropped_if_it_hangs_up_while_it_is_muted_for_a_rejection():
+    told_story = over(story(), 5000)
+    assert not told_story.relay.relay.waits_for_debt
+    told_story.client(request(2, {HOT: [4500]}, sequence=10)).muted(1.0)
+    assert told_story.relay.relay.waits_for_debt
+    told_story.at(1.0)
+    assert not told_story.relay.relay.waits_for_debt
+
+
+def test_what_a_client_has_sent_is_not_dropped_while_a_quota_of_its_own_mutes_it():
+    told_story = story(quotas={EVERYONE: {"producer_byte_rate": 1000.0}}).client(request(1, {COLD: [5000]}))
+    assert told_story.relay.client_muted
+    assert not told_story.relay.relay.waits_for_debt
 
 
 def test_later_batches_of_a_producer_wait_until_the_rejected_one_comes_again():

@@ -134,3 +134,28 @@ def test_the_quota_applies_from_the_next_request_on():
     quotas.configure(Limits(TENTH), START)
     told.at(5).broker(responded(1)).to_client(responded(1)).unmuted()
     told.client(opaque(2)).to_broker(opaque(2)).at(10).broker(responded(2)).to_client(responded(2)).muted(11)
+
+
+GROUP_APIS = [8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69, 76, 77, 88, 89, 90, 91, 92]
+"""From OffsetCommit to LeaveGroup, ConsumerGroupHeartbeat, ShareGroupHeartbeat, StreamsGroupHeartbeat, and
+what describes and changes groups.
+"""
+
+
+@pytest.mark.parametrize("api_key", GROUP_APIS)
+def test_a_flood_of_requests_of_a_group_gets_its_share(api_key):
+    """Each takes the broker 2 ms; the client sends the next one as soon as it is read from."""
+    relay, now, busy, number = new_relay(TENTH), START, 0.0, 0
+    while now < START + 20.0:
+        if relay.client_muted:
+            now = relay.next_timer
+            relay.handle_timer(now)
+            continue
+        number += 1
+        relay.receive_from_client(opaque(number, api_key, 0), now)
+        assert relay.take_to_broker()
+        now += 0.002
+        busy += 0.002
+        relay.receive_from_broker(responded(number), now)
+        relay.take_to_client()
+    assert 1.9 < busy <= 0.1 * (20.0 + 1.0) + 0.002

@@ -3,16 +3,19 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.quota.limits.enforcement import PACE, WINDOW
+from proxy.relay.traffic import Traffic
 from proxy.wire.api_keys import SHARE_FETCH
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
+    Ports,
     framed,
     request_frame,
     request_type,
     response_frame,
     response_type,
 )
-from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
+from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine, new_relay
 
 KILOBYTE = {EVERYONE: {"consumer_byte_rate": 1000.0}}
 TENTH = {EVERYONE: {"request_percentage": 10.0}}
@@ -87,3 +90,27 @@ def test_the_wait_that_it_asked_for_is_no_work_of_the_brokers(version):
     told.broker(response).to_client(response).unmuted()
     told.at(9).client(asked).to_broker(asked)
     told.at(9.625).broker(response).to_client(share_fetched(version, throttle_ms=250)).muted(9.875)
+
+
+@pytest.mark.parametrize("reconnects", [False, True])
+@pytest.mark.parametrize("algorithm", [PACE, WINDOW])
+@pytest.mark.parametrize("size", [4000, 9000, 16_000, 22_000, 40_000])
+def test_a_share_consumer_gets_its_quota(size, algorithm, reconnects):
+    """Kafka sends whatever a ShareFetch acquires, and mutes the connection; its rate forgets after 11 s."""
+    seconds, got = 600, 0
+    limits = engine(KILOBYTE, algorithm)
+    asked, response = share_fetch(2), share_fetched(2, fill=size)
+    relay = drive(limits, Ports(), Traffic())
+    for tick in range(2 * seconds):
+        now = START + tick / 2
+        while 0.0 < (due := relay.next_timer) <= now:
+            relay.handle_timer(due)
+        if not relay.client_muted and relay.idle:
+            relay.receive_from_client(asked, now)
+        if relay.take_to_broker():
+            relay.receive_from_broker(response, now)
+            got += len(b"".join(relay.take_to_client()))
+            if reconnects:
+                relay.end()
+                relay = drive(limits, Ports(), Traffic())
+    assert 0.7 * 1000.0 * seconds < got <= 1000.0 * (seconds + 10.0) + len(response)

@@ -3,6 +3,8 @@
 import uuid
 from dataclasses import replace
 
+from kio.schema.errors import ErrorCode
+
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.relay.traffic import Traffic
@@ -19,13 +21,14 @@ from tests.support.messages.exchanges import (
     record_batch,
 )
 from tests.support.messages.kio_messages import (
+    Ports,
     read_frame,
     request_frame,
     request_type,
     response_frame,
     response_type,
 )
-from tests.support.stories.playbook import EVERYONE, START, Playbook, new_relay
+from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine, new_relay
 
 MIB = 1 << 20
 IN, OUT = PRODUCER_BYTE_RATE.name, CONSUMER_BYTE_RATE.name
@@ -156,3 +159,15 @@ def test_a_topic_that_is_named_like_an_internal_one_has_the_default_limit():
     for topic in ("__quota_proxy_usage", "__consumer_offsets"):
         request = producing([3500], topic=topic)
         story(everywhere).client(request).to_broker(request).unmuted()
+
+
+def test_what_the_broker_does_not_append_leaves_the_limit_to_others():
+    limits = engine({}, resources=THOUSAND)
+    mallory, alice = (drive(limits, Ports(), Traffic(), principal=name) for name in ("mallory", "alice"))
+    denied = read_frame(response_type(0, 9), produced(1, version=9))
+    topic = denied.responses[0]
+    partition = replace(topic.partition_responses[0], error_code=ErrorCode.topic_authorization_failed)
+    topic = replace(topic, partition_responses=(partition,))
+    first = Playbook(mallory).client(producing([50_000])).to_broker(producing([50_000]))
+    first.broker(response_frame(replace(denied, responses=(topic,)), 1))
+    Playbook(alice).client(producing([900])).to_broker(producing([900])).unmuted()

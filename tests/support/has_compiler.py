@@ -1,4 +1,6 @@
-"""Exits 0 where extension modules can be built: this Python's C compiler is there, and so are its headers."""
+"""Exit with status 0 if extension modules can be built: this Python's C compiler and its headers are
+installed.
+"""
 
 import os
 import shutil
@@ -8,7 +10,9 @@ from pathlib import Path
 
 
 def has_compiler() -> bool:
-    """Whether setuptools would find what it runs (CC wins over what Python was built with) and includes."""
+    """Whether setuptools would find the compiler that it runs (CC overrides the one Python was built with)
+    and the headers.
+    """
     compiler = os.environ.get("CC") or str(sysconfig.get_config_var("CC") or "cc")
     headers = Path(sysconfig.get_path("include"), "Python.h")
     return shutil.which(compiler.split()[0]) is not None and headers.exists()

@@ -1,5 +1,6 @@
 """Tests wait for conditions, never for a time."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -7,11 +8,13 @@ from typing import Final, TypeVar
 Value = TypeVar("Value")
 POLL_SECONDS: Final = 0.05
 SECONDS: Final = 30.0
-"""Long: two cores may be busy with everything else that is tested at the time."""
+"""A generous limit: other tests may use both cores at the same time."""
 
 
 def wait_until(condition: Callable[[], Value], what: str, seconds: float = SECONDS) -> Value:
-    """The condition's first value that is true; AssertionError, saying `what` did not come, after so long."""
+    """Return the condition's first value that is true. Raises AssertionError, which names `what`, after
+    `seconds`.
+    """
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -19,3 +22,11 @@ def wait_until(condition: Callable[[], Value], what: str, seconds: float = SECON
             return value
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
         time.sleep(POLL_SECONDS)
+
+
+async def reached(condition: Callable[[], object], what: str, seconds: float = SECONDS) -> None:
+    """Wait until the condition is true, while other tasks of the event loop run."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        await asyncio.sleep(POLL_SECONDS)

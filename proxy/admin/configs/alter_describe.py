@@ -214,7 +214,8 @@ class ResourceConfigs:
             return ConfigChange(resource, values, plan.expires_at_ms, plan.end_temporary)
         current = self._store.configs.get(resource, {})
         if request.replaces:
-            # AlterConfigs removes what it does not name; what only the file can change is not meant by that.
+            # AlterConfigs removes the configs that it does not name, except those that only the file can
+            # change.
             values = {name: value for name, value in values.items() if value is not None}
         if plan.expires_at_ms or any(value != current.get(name) for name, value in values.items()):
             raise RequestRejected(ErrorCode.policy_violation, self._store.off)
@@ -298,8 +299,8 @@ async def _allowed(
         if resource.change is None or (of_topics if of_topic else of_brokers):
             allowed.append(resource)
         elif of_topic and request.replaces and not any(resource.change.values.values()):
-            # AlterConfigs removes what it does not name. A client that may not change quotas does not mean
-            # them by that.
+            # AlterConfigs removes the configs that it does not name, except the quotas of a client that may
+            # not change them.
             allowed.append(replace(resource, change=None))
         else:
             code = (

@@ -1,10 +1,10 @@
 """DeletedTopics: removes the quota configs of deleted topics, however these were deleted.
 
 The proxy asks brokers for the topics by name: UNKNOWN_TOPIC_OR_PARTITION says that a topic does not exist,
-while a list of all topics lacks those that the proxy may not describe. A broker may be behind. So configs
-are removed only if a broker has said for some seconds that the topic does not exist, or has another id, and
-then every broker of every cluster says the same. If a broker cannot be asked, all configs are kept. So are
-they while quotas.deleted_topic_configs is `retain`.
+while a list of all topics lacks those that the proxy may not describe. A broker may be behind. So configs are
+removed only if a broker has said for some seconds that the topic does not exist, or has another id, and then
+every broker of every cluster says the same. If a broker cannot be asked, all configs are kept. They are also
+kept while quotas.deleted_topic_configs is `retain`.
 """
 
 import asyncio

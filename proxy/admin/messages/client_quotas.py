@@ -28,7 +28,7 @@ error, so a longer filter is one in any case.
 MAX_CHANGES: Final = 10_000
 """Ops of one request: as many records as KRaft writes for one request (MAX_RECORDS_PER_USER_OP)."""
 MAX_MESSAGE_CHARACTERS: Final = 1000
-"""Of an error message: it may name what the client has sent, which may be longer than a string can be."""
+"""The most characters of an error message: it may quote the request, and a response's string has a limit."""
 
 Part = tuple[str | None, str | None]
 """Type and name of a part of an entity; the name is None for the default entity."""
@@ -63,7 +63,7 @@ class QuotaAlteration:
 def read_describe(reader: Reader, flexible: bool) -> tuple[list[Component], bool]:
     """Read a DescribeClientQuotas request from its body: the filter, and `strict`. Raises Malformed.
 
-    Of a filter with more than MAX_COMPONENTS, read only so much that its error is known.
+    A filter with more than MAX_COMPONENTS is read only as far as its error requires.
     """
     components: list[Component] = []
     number = reader.count(flexible)

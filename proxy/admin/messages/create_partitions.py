@@ -7,6 +7,7 @@ from proxy.admin.messages.topics import TopicFields, TopicsApi, skip_assignments
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
 from proxy.wire.edit import i16
+from proxy.wire.error_codes import INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR
 from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 
@@ -16,14 +17,16 @@ class CreatePartitions(TopicsApi):
     strict_from = 3
     throttle_from = 0
     validate_only_from = 0
+    validates = True
+    after_quota = frozenset([INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT])
 
     async def read_topic(self, reader: Reader, version: int, yielder: Yielder) -> TopicFields:
         flexible = self.flexible(version)
         name = reader.string(flexible)
         partitions = reader.i32()
-        await skip_assignments(reader, flexible, False, yielder)
+        assigned = await skip_assignments(reader, flexible, False, yielder)
         skip_tags(reader, flexible)
-        return TopicFields(name, partitions=partitions)
+        return TopicFields(name, partitions=partitions, assigned=assigned)
 
     async def read_result(self, reader: Reader, version: int, yielder: Yielder) -> TopicFields:
         flexible = self.flexible(version)

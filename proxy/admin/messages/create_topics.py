@@ -44,7 +44,7 @@ class CreateTopics(TopicsApi):
             skip_tags(reader, flexible)
             await yielder.step()
         skip_tags(reader, flexible)
-        return TopicFields(name, partitions=assigned or partitions)
+        return TopicFields(name, partitions=assigned if assigned > 0 else partitions)
 
     async def read_result(self, reader: Reader, version: int, yielder: Yielder) -> TopicFields:
         flexible = self.flexible(version)

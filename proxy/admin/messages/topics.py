@@ -39,6 +39,10 @@ class TopicFields:
     """
     error_code: int = 0
     """0 in a request."""
+    assigned: int = NO_COUNT
+    """CreatePartitions request: the number of new partitions that are assigned to brokers, or NO_COUNT if the
+    controller is to assign them. Otherwise NO_COUNT.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,9 @@ class TopicsApi:
     """The first version with throttle_time_ms, which stands before the topics in the response."""
     validate_only_from: int
     validates: bool = False
-    """Whether a controller checks the quota last, so that a topic's own error takes precedence."""
+    """Whether the broker can validate topics, so that their own errors take precedence over the quota."""
+    after_quota: frozenset[int] = frozenset()
+    """Errors of topics with a cost that a controller finds only after it has checked the quota."""
 
     def flexible(self, version: int) -> bool:
         """Whether the messages and both headers have compact strings and tagged fields."""
@@ -196,8 +202,11 @@ def write_topics_response(request: TopicsRequest, response: TopicsResponse) -> b
 
 
 async def skip_assignments(reader: Reader, flexible: bool, numbered: bool, yielder: Yielder) -> int:
-    """Skip a replica assignment, whose partitions are `numbered` or not; return its number of partitions."""
-    partitions = reader.count(flexible)
+    """Skip a replica assignment, whose partitions are `numbered` or not.
+
+    Return its number of partitions, or NO_COUNT if it is null.
+    """
+    partitions = reader.nullable_count(flexible)
     for _ in range(partitions):
         if numbered:
             reader.take(4)  # partition_index

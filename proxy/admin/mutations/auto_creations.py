@@ -2,8 +2,8 @@
 
 A broker with auto.create.topics.enable creates the topics of a Metadata request that do not exist. It sends
 CreateTopics in the client's name to the controller, whose quota is strict, and tells the client that the
-topics are unknown (AutoTopicCreationManager); the client asks again until they are there. Here, too, a topic
-that the quota rejects is unknown.
+topics are unknown (AutoTopicCreationManager); the client asks again until they are there. A topic that the
+quota rejects is unknown to the client, too.
 
 The relay intercepts Metadata requests of clients with a controller mutation quota alone. The proxy first asks
 the broker which of the topics exist, without creating any:
@@ -48,9 +48,9 @@ CREATED: Final = frozenset([UNKNOWN, int(ErrorCode.leader_not_available), int(Er
 MAX_REQUEST_BYTES: Final = 2 << 20
 """A request that is read topic by topic takes many times its bytes of memory."""
 PENDING_SECONDS: Final = 5.0
-"""For so long after its charge, a topic may be unknown to the broker although it is being created."""
+"""How long after its charge a topic may be unknown to the broker, although it is being created."""
 LONGEST_SLEEP: Final = 1.0
-"""Seconds after which a request that waits looks at the limit again: it may have been raised or removed."""
+"""The most seconds until a waiting request checks the limit again, which may have been raised or removed."""
 
 
 class AutoCreations:

@@ -8,8 +8,9 @@ If that admits topics that were rejected, they are forwarded in a further reques
 response. It is throttled if a topic was rejected, or, in older versions, while the tokens are below zero.
 
 A controller checks the name of a new topic, its partitions and everything else before the quota. So if the
-tokens do not suffice for a CreateTopics request, the broker first validates the whole request, and creates
-nothing. Topics that it rejects get its error in place of THROTTLING_QUOTA_EXCEEDED, and cost nothing.
+tokens do not suffice for a CreateTopics or CreatePartitions request, the broker first validates the whole
+request, and creates nothing. Topics that it rejects get its error in place of THROTTLING_QUOTA_EXCEEDED, and
+cost nothing. For CreatePartitions, the controller checks the brokers of an assignment only after the quota.
 """
 
 import math
@@ -197,8 +198,11 @@ class _ChargedRequest:
         self.throttle_time_ms = max(self.throttle_time_ms, response.throttle_time_ms)
         invalid: set[TopicKey] = set()
         for topic in response.topics:
-            if topic.fields.error_code != NONE:
-                invalid.add(_requested_key(topic, self._requested))
+            key = _requested_key(topic, self._requested)
+            code = topic.fields.error_code
+            late = code in self._request.api.after_quota and self.costs.get(key, NO_PERMITS).before > 0
+            if code != NONE and not late:
+                invalid.add(key)
                 self._responded.append(topic)
             await yielder.step()
         return [topic for topic in self._request.topics if topic.key not in invalid]

@@ -14,7 +14,7 @@ from proxy.upstream.partitions import TopicKey
 
 NONE: Final = int(ErrorCode.none)
 UNCERTAIN: Final = int(ErrorCode.request_timed_out)
-"""The controller may have done it, or may still do it: the topic stays charged."""
+"""The controller may have executed the request, or may still do so: the topic stays charged."""
 
 
 class PermitCharge:

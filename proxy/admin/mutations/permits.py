@@ -25,7 +25,7 @@ from proxy.wire.cursor import NO_ID
 
 log = logging.getLogger(__name__)
 MOST_PARTITIONS: Final = 10_000
-"""Charged for one topic at most. Controllers reject larger requests (KRaft); a client that disconnects
+"""The most permits that a topic costs. Controllers reject larger requests (KRaft); a client that disconnects
 before that rejection would otherwise leave a debt that lasts for years.
 """
 LOG_EVERY_SECONDS: Final = 10.0
@@ -102,7 +102,9 @@ class PermitCosts:
         current = to_grow(known)
         if current is None:
             return Permits(after=max(fields.partitions - 1, 0))
-        return _cost(fields.partitions - current, topic_id)
+        added = fields.partitions - current
+        # Before the quota, the controller rejects an assignment of more or fewer partitions.
+        return _cost(added if fields.assigned in (NO_COUNT, added) else 0, topic_id)
 
     def _recall(self, topic: Topic) -> Partitions | None:
         fields = topic.fields

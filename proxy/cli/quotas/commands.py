@@ -1,25 +1,44 @@
 """The group `quota-proxy quotas`. Exit codes: 0 done, 1 failed, rejected or different, 2 wrong usage or file.
 
-Its commands are imported when one of them is used: importing kio and aiokafka takes half a second, which
-would delay every other command of `quota-proxy`.
+A command is imported when it is used: the others would make it wait for libraries that it does not need.
 """
 
 import sys
-from typing import Any
+from importlib import import_module
+from typing import Any, Final
 
 import click
 
+from proxy.cli.libraries import import_kio
 from proxy.errors import QuotaProxyError, SettingsError
+
+COMMANDS: Final = {
+    "list": ("entity_commands", "list_"),
+    "get": ("entity_commands", "get"),
+    "set": ("entity_commands", "set_"),
+    "delete": ("entity_commands", "delete"),
+    "export": ("file_commands", "export"),
+    "import": ("file_commands", "import_"),
+    "diff": ("file_commands", "diff"),
+    "log": ("log_command", "log"),
+}
+"""The file and the name of each command."""
 
 
 class QuotaCommands(click.Group):
     """Imports its commands late, and shows their errors without a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_commands())
+        return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return _commands().get(cmd_name)
+        place = COMMANDS.get(cmd_name)
+        if place is None:
+            return None
+        import_kio()
+        file, name = place
+        command: click.Command = getattr(import_module(f"proxy.cli.quotas.{file}"), name)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -39,12 +58,3 @@ def quotas() -> None:
 
     Works with a quota proxy, and with a plain Kafka broker.
     """
-
-
-def _commands() -> dict[str, click.Command]:
-    from proxy.cli.quotas.entity_commands import delete, get, list_, set_
-    from proxy.cli.quotas.file_commands import diff, export, import_
-    from proxy.cli.quotas.log_command import log
-
-    commands = (list_, get, set_, delete, export, import_, diff, log)
-    return {str(command.name): command for command in commands}

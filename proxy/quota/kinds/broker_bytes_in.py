@@ -25,12 +25,12 @@ from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, NO_RESOURCES,
 from proxy.quota.limits.topic_limits import internal, topic_limit
 from proxy.quota.measure.bucket import Bucket, RateRule
 from proxy.quota.measure.rates import EwmaRate
+from proxy.quota.not_appended import not_appended
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.usage import REST
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.error_codes import appended
-from proxy.wire.views import Item, RequestView, ResponseView, partition_key
+from proxy.wire.views import Item, RequestView, ResponseView
 
 API_KEYS: Final = (PRODUCE,)
 TOTAL: Final = TOTAL_BYTES_IN_THRESHOLD.name
@@ -109,16 +109,8 @@ class BrokerBytesIn(Quota):
                     bucket.record_average(item.size, now)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
-        sizes: dict[tuple[bytes, str, int], Item] | None = None
-        for result in response.items:
-            if appended(result.error_code):
-                continue
-            if sizes is None:
-                sent = request.sent if request.sent else request.items
-                sizes = {partition_key(item): item for item in sent}
-            item = sizes.pop(partition_key(result), None)
-            if item is not None:
-                self._give_back(item, result.error_code, now)
+        for item, error_code in not_appended(request, response):
+            self._give_back(item, error_code, now)
         return ALLOW
 
     def _give_back(self, item: Item, error_code: int, now: float) -> None:
@@ -162,7 +154,7 @@ class BrokerBytesIn(Quota):
         self.active = total is not None
         self.wants_partitions = self.active
         self.item_api_keys = API_KEYS if self.active else ()
-        self.rejects = self.active and not observed
+        self.rejects = self.limits_topics = self.active and not observed
         self._rule = RateRule(mode=limits.mode(TOTAL))
         self._total.configure(UNLIMITED if total is None else total, self._rule, now)
         self._share_out(now)
@@ -170,9 +162,7 @@ class BrokerBytesIn(Quota):
     def see_cluster(self, view: ClusterView, now: float) -> None:
         if not self.active or not view.has_partitions:
             return
-        placed = frozenset(
-            [names[0] for names, partition in view.partitions.items() if partition.leader == self.node_id]
-        )
+        placed = frozenset([names[0] for names, leader in view.leaders.items() if leader == self.node_id])
         if placed != self._placed:
             self._placed = placed
             self._share_out(now)

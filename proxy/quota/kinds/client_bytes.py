@@ -2,7 +2,9 @@
 
     pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q (TokenBucket). If
               several connections use a bucket, they get equal parts of the refill (FairShare).
-    window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime)
+    window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime). A
+              consumer gets one batch even if it is over the limit, which Kafka withholds. What exceeds a
+              window's worth of tokens is paid whole (RateRule.repays).
 
 producer_byte_rate charges the frame of a Produce request when it is read. consumer_byte_rate charges the
 response to a consumer's Fetch and to ShareFetch: the body and four bytes, as Kafka does. A client over its
@@ -44,7 +46,7 @@ class ClientBytes(Quota):
             PRODUCER_BYTE_RATE, limits, byte_rate_rule(limits, PRODUCER_BYTE_RATE)
         )
         self._consumed: Final = Buckets(
-            CONSUMER_BYTE_RATE, limits, byte_rate_rule(limits, CONSUMER_BYTE_RATE)
+            CONSUMER_BYTE_RATE, limits, byte_rate_rule(limits, CONSUMER_BYTE_RATE, repays=True)
         )
         self.configure(limits, 0.0)
 
@@ -74,7 +76,7 @@ class ClientBytes(Quota):
 
     def configure(self, limits: Limits, now: float) -> None:
         self._produced.configure(limits, byte_rate_rule(limits, PRODUCER_BYTE_RATE), now)
-        self._consumed.configure(limits, byte_rate_rule(limits, CONSUMER_BYTE_RATE), now)
+        self._consumed.configure(limits, byte_rate_rule(limits, CONSUMER_BYTE_RATE, repays=True), now)
         self.active = self._produced.any or self._consumed.any
         self.limits_fetches = self._consumed.any
 

@@ -9,7 +9,7 @@ STORE_TOPIC: Final = "__quota_proxy_config"
 USAGE_TOPIC: Final = "__quota_proxy_usage"
 """The default names of the store's topic and of the topic for usage events."""
 SHARES_TOPIC: Final = "__quota_proxy_shares"
-"""Reserved: the topic in which proxies will agree on their shares of a limit."""
+"""The default name of the topic by which proxies share limits. It is reserved even if they do not."""
 _KAFKA_INTERNAL: Final = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
 
 

@@ -24,6 +24,8 @@ class RateRule:
     max_throttle_seconds: the longest wait for one use; the rest of the debt remains in the bucket. Byte rates
     have no such bound.
     max_debt_seconds: the largest debt that is remembered.
+    repays: without tokens, a use over the limit is paid whole, even if Kafka's rate forgets it sooner. For
+    consumers: Kafka withholds a response over the limit, and the proxy delivers one.
     mode: ENFORCE or OBSERVE. The clients of an observed bucket do not wait, so its debt would only grow: each
     debt counts as paid at once, as if the client had waited.
     """
@@ -35,6 +37,7 @@ class RateRule:
         "max_throttle_seconds",
         "observed",
         "paced",
+        "repays",
         "window",
     )
 
@@ -46,6 +49,7 @@ class RateRule:
         least_burst: float = 0.0,
         max_throttle_seconds: float = UNLIMITED,
         max_debt_seconds: float = UNLIMITED,
+        repays: bool = False,
         mode: str = ENFORCE,
     ) -> None:
         self.observed: Final = mode == OBSERVE
@@ -56,6 +60,7 @@ class RateRule:
         self.least_burst: Final = least_burst
         self.paced: Final = burst_seconds > 0.0 or least_burst > 0.0
         """Whether tokens limit, and not the sampled rate."""
+        self.repays: Final = repays and not self.paced and not self.observed
 
     def same(self, other: "RateRule") -> bool:
         """Whether both rules limit in the same way."""
@@ -65,16 +70,18 @@ class RateRule:
             and self.max_throttle_seconds == other.max_throttle_seconds
             and self.max_debt_seconds == other.max_debt_seconds
             and self.least_burst == other.least_burst
+            and self.repays == other.repays
             and self.observed == other.observed
         )
 
 
-def byte_rate_rule(limits: Limits, key: str) -> RateRule:
+def byte_rate_rule(limits: Limits, key: str, repays: bool = False) -> RateRule:
     """The rule of a quota of bytes per second: the configured algorithm; waits and debts have no bound."""
     algorithm = limits.settings.algorithm
     return RateRule(
         window=algorithm.window,
         burst_seconds=algorithm.burst_seconds if algorithm.paced else 0.0,
+        repays=repays,
         mode=limits.mode(key),
     )
 
@@ -91,6 +98,7 @@ class BucketState:
         "partition",
         "quota",
         "rate",
+        "share",
         "throttle_seconds",
         "throttled_requests",
         "throttled_until",
@@ -115,6 +123,7 @@ class BucketState:
         throttle_seconds: float = 0.0,
         mode: str = ENFORCE,
         tokens: float | None = None,
+        share: float | None = None,
     ) -> None:
         self.quota: Final = quota
         """The quota's key, such as producer_byte_rate."""
@@ -125,6 +134,8 @@ class BucketState:
         """The address, for a quota of addresses; otherwise empty."""
         self.limit: Final = limit
         """Per second, in the quota's unit."""
+        self.share: Final = limit if share is None else share
+        """The part of the limit that this process may use, per second."""
         self.rate: Final = rate
         """Bucket.measure(): per second."""
         self.throttled_until: Final = throttled_until
@@ -165,11 +176,18 @@ class Bucket:
     ) -> None:
         # The fields that record() uses come first, so that they share cache lines.
         self.limit = limit
+        """Per second, what this process may use: `whole_limit`, or its share of it."""
         self.last_used = now
+        self.used = 0.0
+        """The sum of all uses."""
         self._rule = rule
         self.sampled = SampledRate(rule.window.samples, rule.window.seconds)
         """Kafka's rate: metrics show it, and without tokens it limits."""
         self.tokens: TokenBucket | None = None
+        self.allowance: TokenBucket | None = None
+        """What a rule that repays allows besides Kafka's rate: a whole window's worth, refilled at the
+        limit.
+        """
         self._fair_share: FairShare | None = None
         """Divides the debt among connections; None if there is no debt, or it is not divided."""
         self._debtors: Debtors | None = None
@@ -182,6 +200,10 @@ class Bucket:
         """Whether waits are only counted."""
         self._owed_until = 0.0
         """Without tokens: the end of the longest wait that Kafka's rate would forget; see _owed()."""
+        self.whole_limit = limit
+        """The quota, per second, however many processes share it."""
+        self._part = 1.0
+        """What this process may use of it."""
         self.average: EwmaRate | None = None
         """Broker-side quotas have an average instead of the two, and use record_average()."""
         self.fetch_queue: FetchQueue | None = None
@@ -207,6 +229,16 @@ class Bucket:
 
         A bucket without a limit is not charged; its tokens refill at the last limit, in case that it returns.
         """
+        self.whole_limit = limit
+        self._configure(limit * self._part, rule, now)
+
+    def share(self, part: float, now: float) -> None:
+        """Let this process use a part of the limit, above 0.0. The use so far still counts."""
+        if part != self._part and self.whole_limit != UNLIMITED:
+            self._part = part
+            self._configure(self.whole_limit * part, self._rule, now)
+
+    def _configure(self, limit: float, rule: RateRule, now: float) -> None:
         old_limit = self.limit
         self.limit = limit
         fair_share = self._fair_share
@@ -229,13 +261,16 @@ class Bucket:
 
     def _set_tokens(self, rule: RateRule, now: float) -> None:
         burst = max(self.limit * rule.burst_seconds, rule.least_burst)
-        tokens = self.tokens
-        if not rule.paced:
-            self.tokens = None
-        elif tokens is None:
-            self.tokens = TokenBucket(self.limit, burst)
-        else:
-            tokens.configure(self.limit, burst, now)
+        self.tokens = self._refilled(self.tokens, burst, now) if rule.paced else None
+        burst = self.limit * rule.window.burst_seconds
+        self.allowance = self._refilled(self.allowance, burst, now) if rule.repays else None
+
+    def _refilled(self, tokens: TokenBucket | None, burst: float, now: float) -> TokenBucket:
+        """Tokens that refill at the limit."""
+        if tokens is None:
+            return TokenBucket(self.limit, burst)
+        tokens.configure(self.limit, burst, now)
+        return tokens
 
     def record(self, value: float, now: float, who: Identity | None = None) -> float:
         """Count a use; return how many seconds the client has to wait, 0.0 within the limit.
@@ -244,12 +279,17 @@ class Bucket:
         connection). Without, each connection waits for the whole debt.
         """
         self.last_used = now
+        self.used += value
         self.sampled.record(value, now)
         rule = self._rule
         tokens = self.tokens
         self.ahead_seconds = 0.0
         if tokens is None:
             seconds = self._owed(self.sampled.throttle_seconds(self.limit, now), value, now)
+            allowance = self.allowance
+            if allowance is not None:
+                allowance.record(value, now)
+                seconds = max(seconds, allowance.throttle_seconds(self.limit, now))
             if who is not None and not rule.observed:
                 self._note_debtor(who, seconds, value)
         else:
@@ -269,17 +309,29 @@ class Bucket:
             return self.tokens.throttle_seconds(self.limit, now)
         if self.average is not None:
             return self.average.throttle_seconds(self.limit, now)
-        return max(self.sampled.throttle_seconds(self.limit, now), self._owed_until - now, 0.0)
+        seconds = max(self.sampled.throttle_seconds(self.limit, now), self._owed_until - now, 0.0)
+        if self.allowance is not None:
+            seconds = max(seconds, self.allowance.throttle_seconds(self.limit, now))
+        return seconds
 
     def record_average(self, value: float, now: float) -> None:
         """Count a use in `average`; a negative value takes one back. It never makes a client wait."""
         self.last_used = now
+        self.used += value
         if self.average is not None:
             self.average.record(value, now)
 
     def measure(self, now: float) -> float:
         """The rate per second: the average of a broker-side quota, otherwise Kafka's sampled rate."""
         return self.sampled.measure(now) if self.average is None else self.average.measure(now)
+
+    def as_new(self, now: float) -> bool:
+        """Whether it limits nobody more than a new bucket: it has all its tokens, or no use in its window."""
+        if self.tokens is not None:
+            return self.tokens.full(now)
+        allowance = self.allowance
+        unused = self.measure(now) <= 0.0 and self._owed_until <= now
+        return unused and (allowance is None or allowance.full(now))
 
     def over(self, now: float) -> bool:
         """Whether the use is over the limit."""
@@ -310,11 +362,14 @@ class Bucket:
 
     def give_back(self, value: float, now: float, who: Identity | None = None) -> None:
         """Take a use back that has not happened; `who` as for record()."""
+        self.used -= value
         self.sampled.record(-value, now)
         tokens = self.tokens
         if tokens is None:
             if self._owed_until > now:
                 self._owed_until -= value / self.limit
+            if self.allowance is not None:
+                self.allowance.record(-value, now)
             return
         tokens.record(-value, now)
         fair_share = self._fair_share
@@ -335,6 +390,18 @@ class Bucket:
         if seconds > min(rule.max_throttle_seconds, rule.window.total_seconds):
             self._owed_until = now + min(seconds, rule.max_debt_seconds)
         return seconds
+
+    def debt(self, now: float) -> float:
+        """What was used beyond the limit and is not paid yet; 0.0 without tokens."""
+        return 0.0 if self.tokens is None else max(-self.tokens.measure(now), 0.0)
+
+    def waiting(self, now: float) -> int:
+        """The connections that wait for the bucket; 1 if their number is unknown, 0 if none waits."""
+        fair_share = self._fair_share
+        if fair_share is not None:
+            fair_share.pay(self.limit, now)
+            return fair_share.debtors
+        return 1 if self.wait(now) > 0.0 else 0
 
     def count_throttle(self, seconds: float, requests: int, until: float) -> None:
         """Count a wait. `requests`: 1, or 0 for a request that has been counted before."""
@@ -361,7 +428,8 @@ class Bucket:
             quota=self.quota,
             user=self.user,
             client_id=self.client_id,
-            limit=self.limit,
+            limit=self.whole_limit,
+            share=self.limit,
             rate=self.measure(now),
             throttled_until=self.throttled_until,
             throttled_requests=self.throttled_requests,

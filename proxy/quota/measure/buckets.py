@@ -153,7 +153,7 @@ class Buckets:
         bucket = self._buckets.get(names)
         if bucket is None:
             bucket = self._add(names, sourced.limit, now)
-        elif bucket.limit != sourced.limit:
+        elif bucket.whole_limit != sourced.limit:
             bucket.configure(sourced.limit, self._rule, now)
         self._sourced.add(names)
         if sourced.keep:
@@ -168,7 +168,7 @@ class Buckets:
 
     def _limit(self, names: tuple[str, str, str]) -> float:
         if names in self._sourced and self._limits.source is not None:
-            return self._buckets[names].limit
+            return self._buckets[names].whole_limit
         if names[2]:
             return self._limits.ip_limit(self.key, names[2])
         return self._limits.limit(self.key, names[0], names[1])
@@ -192,7 +192,7 @@ class Buckets:
         self._forget_resolved()
         for names, bucket in self._buckets.items():
             limit = self._limit(names)
-            if limit != bucket.limit or not same_rule:
+            if limit != bucket.whole_limit or not same_rule:
                 bucket.configure(limit, rule, now)
 
     def _apply(self, change: LimitChange, now: float) -> None:

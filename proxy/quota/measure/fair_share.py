@@ -48,6 +48,9 @@ class FairShare:
         """Divide what has refilled since the last call, at `rate` per second, among the debtors."""
         refilled = rate * max(now - self._at, 0.0)
         self._at = max(now, self._at)
+        self._divide(refilled)
+
+    def _divide(self, refilled: float) -> None:
         ends = self._ends
         paid = 0
         while paid < len(ends):
@@ -60,6 +63,11 @@ class FairShare:
             self._paid = ends[paid]
             paid += 1
         del ends[:paid]
+
+    @property
+    def debtors(self) -> int:
+        """The connections whose debts were not paid at the last pay()."""
+        return len(self._ends)
 
     def owe(self, who: Identity, tokens: float, rate: float, now: float) -> float:
         """Add to the debt of a connection; return how many seconds it has to wait."""
@@ -81,18 +89,25 @@ class FairShare:
         return self._seconds_until(end if before is not None else max(latest, end), rate)
 
     def give_back(self, who: Identity, tokens: float, rate: float, now: float) -> None:
-        """Take tokens off the debt of a connection: what they were used for has not happened."""
+        """Take tokens off the debt of a connection: what they were used for has not happened.
+
+        What has been paid for them is divided among the other debtors. Otherwise these would owe what the
+        bucket has.
+        """
         self.pay(rate, now)
         before = self._end_of.get(who)
-        if before is None or before <= self._paid:
+        if before is None:
             return
-        del self._ends[bisect_left(self._ends, before)]
+        owed = max(before - self._paid, 0.0)
+        if owed > 0.0:
+            del self._ends[bisect_left(self._ends, before)]
         end = before - tokens
         if end > self._paid:
             insort(self._ends, end)
             self._end_of[who] = end
         else:
             del self._end_of[who]
+            self._divide(tokens - owed)
         if before >= self._latest.get(who.principal, before):
             same = [end for other, end in self._end_of.items() if other.principal == who.principal]
             self._latest[who.principal] = max(same, default=self._paid)

@@ -61,6 +61,11 @@ class TokenBucket:
         self._refill(now)
         return self._tokens
 
+    def full(self, now: float) -> bool:
+        """Whether no token is missing."""
+        self._refill(now)
+        return self._tokens >= self._burst
+
     def throttle_seconds(self, limit: float, now: float) -> float:
         """The time until the debt is refilled, unrounded.
 

@@ -28,7 +28,8 @@ IDEMPOTENT_SECONDS: Final = 30.0
 """How long a gate stays after the producer's wait. Clients retry within seconds, so this is only reached if
 the producer gave the batch up."""
 OTHERS_SECONDS: Final = 1.0
-"""The same without sequence numbers, where a batch that is not recognized would be rejected for this long."""
+"""Without sequence numbers, how long a gate stays after a mute that may begin as late as it is long. A batch
+that is not recognized is rejected for this long."""
 GATES_AT_MOST: Final = 100_000
 """Past this many, all gates are removed: batches may then be reordered, but memory is bounded."""
 _SEQUENCES: Final = 1 << 31
@@ -83,13 +84,22 @@ class RejectedBatches:
             gate.end = batch.next_sequence
         return gate.bucket
 
-    def reject(self, item: Item, batch: ProducerBatch, who: Identity, bucket: Bucket, until: float) -> None:
-        """Set up a gate for a rejected batch, whose producer waits until `until` at most."""
+    def reject(
+        self,
+        item: Item,
+        batch: ProducerBatch,
+        who: Identity,
+        bucket: Bucket,
+        throttle_seconds: float,
+        mute_seconds: float,
+        now: float,
+    ) -> None:
+        """Set up a gate for a rejected batch. Its producer is told to wait, and is muted for a part of it."""
         names = _producer(item, batch, who)
         gate = self._gates.get(names)
         if batch.producer_id == NO_PRODUCER_ID:
             gate = _Gate(batch, bucket)
-            gate.deadline = until + OTHERS_SECONDS
+            gate.deadline = now + 2.0 * mute_seconds + OTHERS_SECONDS
         else:
             before = gate
             if gate is None or batch.base_sequence != gate.expected:
@@ -97,7 +107,7 @@ class RejectedBatches:
                 if before is not None and _before(gate.end, before.end):
                     gate.end = before.end
             gate.bucket = bucket
-            gate.deadline = until + IDEMPOTENT_SECONDS
+            gate.deadline = now + throttle_seconds + IDEMPOTENT_SECONDS
         if len(self._gates) >= GATES_AT_MOST:
             self._gates.clear()
         self._gates[names] = gate

@@ -1,10 +1,14 @@
 """Rejections: rejects partitions of Produce requests, and throttles producers that retry too fast.
 
 A producer retries what is rejected. So that retries do not exceed the limit many times over, each bucket also
-limits the rejected bytes, with a token bucket of the same rate: beyond it, the producer's connection is muted
-until that is paid, or until the bucket is within its limit again. Until then the producer's other partitions
-are not affected. Batches that are rejected only to keep the order (RejectedBatches) were already on their
-way: they do not add to the wait.
+limits the rejected bytes, with a token bucket of the same rate: beyond it, the producer waits until that is
+paid, or until the bucket is within its limit again. Until then the producer's other partitions are not
+affected. Batches that are rejected only to keep the order (RejectedBatches) were already on their way: they
+do not add to the wait.
+
+The response announces the wait (throttle_time_ms). The connection is muted for a part of it only, because
+requests that are on their way must be rejected before their client takes them for lost: it would report
+records as failed that are appended later.
 """
 
 from typing import Final, final
@@ -26,18 +30,37 @@ REST: Final = "<rest>"
 """No Kafka topic can have this name."""
 REJECTED_SECONDS: Final = 1.0
 """How long after a rejection metrics show the bucket as throttled, since there is no wait to show."""
+LONGEST_MUTE_SECONDS: Final = 1.0
+"""Of a connection whose request was rejected. Clients retry after as long."""
+MUTES_IN_TIMEOUT: Final = 8.0
+"""A mute is at most this part of the request's timeout. A request may be sent while reading ends, and be read
+after the mute: it waits for up to two of them.
+"""
+LEAST_MUTE_SECONDS: Final = 0.1
+"""Of a client that waits for longer; also where its timeout is shorter than any client's."""
 
 
 @final
 class RejectedItems:
     """The rejected items of a request, and how long its client waits."""
 
-    __slots__ = ("items", "throttle_seconds")
+    __slots__ = ("bucket", "items", "mute_seconds", "throttle_seconds")
 
-    def __init__(self, items: list[int], throttle_seconds: float) -> None:
+    def __init__(
+        self,
+        items: list[int],
+        throttle_seconds: float,
+        mute_seconds: float = 0.0,
+        bucket: Bucket | None = None,
+    ) -> None:
         self.items: Final = items
         """Indices in the request's items, ascending."""
         self.throttle_seconds: Final = throttle_seconds
+        """What the response announces."""
+        self.mute_seconds: Final = mute_seconds
+        """For how much of it the connection is muted."""
+        self.bucket: Final = bucket
+        """For what the client waits; None if it does not."""
 
 
 NOTHING_REJECTED: Final = RejectedItems([], 0.0)
@@ -83,12 +106,16 @@ class Rejections:
     def reject(
         self, quotas: list[Quota], request: RequestView, who: Identity, max_seconds: float, now: float
     ) -> RejectedItems:
-        """Reject the items that are over a limit or out of order; the client waits `max_seconds` at most."""
+        """Reject the items that are over a limit or out of order; the client waits `max_seconds` at most.
+
+        The caller calls count_mute() when it mutes the client.
+        """
         over: dict[int, Bucket] = {}
         for quota in quotas:
             quota.reject(request.items, over, now)
         if not over and not self._order.any:
             return NOTHING_REJECTED
+        longest_mute = _longest_mute(request.timeout_ms)
         rejected_items: list[int] = []
         wait = 0.0
         waits_for: Bucket | None = None
@@ -103,21 +130,30 @@ class Rejections:
             elif bucket is not None:
                 rejected_items.append(index)
                 self._count(item, bucket.quota, bucket, who, counted, now)
-                seconds = min(self._charge_rejected(bucket, item.size, now), bucket.wait(now), max_seconds)
+                owed = self._charge_rejected(bucket, item.size, max_seconds, now)
+                seconds = min(owed, bucket.wait(now))
                 if seconds > wait:
                     wait = seconds
                     waits_for = bucket
                 if batch is not None:
-                    self._order.reject(item, batch, who, bucket, now + seconds)
+                    self._order.reject(item, batch, who, bucket, seconds, min(seconds, longest_mute), now)
             elif batch is not None:
                 self._order.admit(item, batch, who)
-        if waits_for is not None:
-            waits_for.count_throttle(wait, 0, now + wait)
-            if who.usage is not None:
-                who.usage.count_throttle(PRODUCE, waits_for.quota, wait, 0)
-        return RejectedItems(rejected_items, wait) if rejected_items else NOTHING_REJECTED
+        if not rejected_items:
+            return NOTHING_REJECTED
+        return RejectedItems(rejected_items, wait, min(wait, longest_mute), waits_for)
 
-    def _charge_rejected(self, bucket: Bucket, size: int, now: float) -> float:
+    def count_mute(self, rejected: RejectedItems, who: Identity, now: float) -> None:
+        """Count that a client is muted for rejected items."""
+        bucket = rejected.bucket
+        if bucket is None:
+            return
+        bucket.count_throttle(rejected.mute_seconds, 0, now + rejected.mute_seconds)
+        if who.usage is not None:
+            who.usage.count_throttle(PRODUCE, bucket.quota, rejected.mute_seconds, 0)
+
+    def _charge_rejected(self, bucket: Bucket, size: int, max_seconds: float, now: float) -> float:
+        """Charge rejected bytes; returns how long their client waits, at most `max_seconds`."""
         rejected = self._rejected_bytes.get(bucket)
         if rejected is None:
             rejected = _RejectedBytes(bucket.limit, now)
@@ -125,7 +161,12 @@ class Rejections:
         rejected.last_used = now
         rejected.tokens.configure(bucket.limit, bucket.limit, now)
         rejected.tokens.record(size, now)
-        return rejected.tokens.throttle_seconds(bucket.limit, now)
+        seconds = rejected.tokens.throttle_seconds(bucket.limit, now)
+        if seconds > max_seconds:
+            # A client that does not heed what is announced adds to the debt, and others would have to pay it.
+            rejected.tokens.record((max_seconds - seconds) * bucket.limit, now)
+            seconds = max_seconds
+        return seconds
 
     def _count(
         self,
@@ -175,3 +216,7 @@ class Rejections:
         ]
         for bucket in idle:
             del self._rejected_bytes[bucket]
+
+
+def _longest_mute(timeout_ms: int) -> float:
+    return min(LONGEST_MUTE_SECONDS, max(timeout_ms / 1000.0 / MUTES_IN_TIMEOUT, LEAST_MUTE_SECONDS))

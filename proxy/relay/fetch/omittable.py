@@ -4,9 +4,10 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.wire.fetch_request import TOPIC_IDS_FROM, PartitionKey
+from proxy.wire.fetch_request import TOPIC_IDS_FROM, FetchRequest, PartitionKey
 from proxy.wire.reader import text
 from proxy.wire.topic_names import TopicNames
+from proxy.wire.views import RequestView
 
 KNOWN_AT_MOST: Final = 100_000
 """A client may make partitions up: past so many, they are asked about anew."""
@@ -25,11 +26,6 @@ class OmittablePartitions:
         """By partition: the topic's name if a quota may omit it, else empty."""
         self._asked_for: tuple[int, int, Identity] | None = None
         """For which limits, follower and client the names are valid."""
-
-    @property
-    def generation(self) -> int:
-        """Changes when limits come."""
-        return self._engine.generation
 
     def awaits(self, key: PartitionKey) -> bool:
         """Whether the name of a topic that is known by its id alone is on its way."""
@@ -61,3 +57,14 @@ class OmittablePartitions:
             else:
                 self._known[key] = found
         return found
+
+    def concern(self, request: FetchRequest, view: RequestView, who: Identity) -> bool:
+        """Whether a quota is about any of the partitions that a request names, or may be: the names of some
+        topics are not known yet.
+        """
+        if not self._engine.omits:
+            return False
+        for entry in request.entries:
+            if self.find((entry.topic, entry.partition), request.version, view.replica_id, who) != "":
+                return True
+        return False

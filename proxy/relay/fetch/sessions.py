@@ -16,6 +16,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import NO_BOUND, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.relay.exchange import Exchange
+from proxy.relay.fetch.free_sessions import MAX_SESSIONS, FreeSession, FreeSessions
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.session import FetchSession
 from proxy.wire.api_01_fetch import after_bounds
@@ -26,7 +27,6 @@ from proxy.wire.fetch_request import (
     FULL_EPOCH,
     NO_SESSION,
     FetchRequest,
-    PartitionKey,
     read_fetch_request,
     replica_id,
 )
@@ -39,10 +39,6 @@ from proxy.wire.views import RequestView
 SESSION_MASK: Final = 0x35A7C1E9
 """By what a follower's session ids differ from the broker's, which are random. The proxy closes the sessions
 of an earlier connection, also after a restart. Consumers do not know by what theirs differ.
-"""
-MAX_SESSIONS: Final = 8
-"""Sessions of one connection, each with up to MAX_PARTITIONS; a client has one. Of more, the oldest have to
-be opened anew.
 """
 MAX_PARTITIONS: Final = 10_000
 """Of a consumer's fetch, and of its session. Each costs some microseconds on the event loop, where all other
@@ -111,21 +107,6 @@ class SessionRewrite(FetchRewrite):
             self._session.broker_id = self.session_id
 
 
-class FreeSession(FetchRewrite):
-    """The response that opens a session of which no quota omits anything."""
-
-    reads_partitions = False
-
-    def __init__(self, fetches: "FetchSessions", request: FetchRequest) -> None:
-        super().__init__(request.version)
-        self._fetches: Final = fetches
-        self._partitions: Final = {(entry.topic, entry.partition) for entry in request.entries}
-
-    def opened(self) -> None:
-        if self.error_code == 0 and self.session_id != NO_SESSION:
-            self._fetches.open_free(self.session_id, self._partitions)
-
-
 @final
 class FetchSessions:
     """Raises Malformed where a request does not parse."""
@@ -139,14 +120,11 @@ class FetchSessions:
     ) -> None:
         """`session_mask`: by what the client's session ids differ from the broker's."""
         self.session_mask: Final = session_mask
-        self._free: Final[dict[int, set[PartitionKey]]] = {}
-        """Sessions of this connection of which no quota omits anything, and their partitions."""
-        self._free_generation = engine.generation
-        """The limits for which that is known."""
         self._engine: Final = engine
         self._between_brokers: Final = between_brokers
         """Whether a client may be a follower. Anybody else who says so is a consumer."""
         self._topics: Final = OmittablePartitions(engine, names)
+        self._free: Final = FreeSessions(engine, self._topics)
         self._sessions: Final[dict[int, FetchSession]] = {}
         """By the id that the client knows."""
         self._last: FetchSession | None = None
@@ -173,29 +151,6 @@ class FetchSessions:
             del self._sessions[next(iter(self._sessions))]
         self._sessions[session.client_id] = session
 
-    def open_free(self, session_id: int, partitions: set[PartitionKey]) -> None:
-        """The broker has opened a session of which no quota omits anything."""
-        if len(self._free) >= MAX_SESSIONS:
-            del self._free[next(iter(self._free))]
-        self._free[session_id] = partitions
-
-    def _is_free(self, request: FetchRequest, view: RequestView, who: Identity, at_most: int) -> bool:
-        """Whether a request is of such a session, and adds nothing that a quota may omit."""
-        generation = self._engine.generation
-        if self._free_generation != generation:
-            self._free_generation = generation
-            for session_id, partitions in list(self._free.items()):
-                keys = list(partitions)
-                if any(self._topics.find(key, request.version, view.replica_id, who) != "" for key in keys):
-                    del self._free[session_id]
-        known = self._free.get(request.session_id)
-        if known is None or self._about_any(request, view, who):
-            return False
-        known.update([(entry.topic, entry.partition) for entry in request.entries])
-        if len(known) > at_most:
-            raise Malformed(f"a fetch session has more than {at_most} partitions")
-        return True
-
     def end(self) -> None:
         """The connection is over."""
         for session in self._sessions.values():
@@ -221,11 +176,11 @@ class FetchSessions:
             if self._start_full(fetch, exchange.client):
                 return fetch
             if request.session_epoch == FULL_EPOCH:
-                view.fetch_rewrite = FreeSession(self, request)
+                view.fetch_rewrite = FreeSession(self._free, request)
             return None
         session = self._sessions.get(request.session_id)
         if session is None:
-            if not self._engine.omits or self._is_free(request, view, exchange.client, at_most):
+            if not self._engine.omits or self._free.covers(request, view, exchange.client, at_most):
                 return None
             # Any partition may be in a session of another connection.
             fetch.answer = self._rejection(fetch)
@@ -248,27 +203,16 @@ class FetchSessions:
         view = fetch.view
         return fetch_response(view.api_version, view.correlation_id, INVALID_FETCH_SESSION_EPOCH)
 
-    def _about_any(self, request: FetchRequest, view: RequestView, who: Identity) -> bool:
-        """Whether a quota is about any of the partitions that a request names, or may be: the names of some
-        topics are not known yet.
-        """
-        if not self._engine.omits:
-            return False
-        for entry in request.entries:
-            if self._topics.find((entry.topic, entry.partition), request.version, view.replica_id, who) != "":
-                return True
-        return False
-
     def _start_full(self, fetch: GatedFetch, who: Identity) -> bool:
         """Returns whether the request is any of the quotas' business."""
         request = fetch.request
         view = fetch.view
         before = self.close(request.session_id)
-        self._free.pop(request.session_id, None)
+        self._free.close(request.session_id)
         last = self._last
         self._last = None
         follower = view.replica_id >= 0
-        if before is None and not follower and not self._about_any(request, view, who):
+        if before is None and not follower and not self._topics.concern(request, view, who):
             return False
         session = FetchSession(self._engine, self._topics, who, request.version, view.replica_id)
         known = last if last is not None and last.version == request.version else None

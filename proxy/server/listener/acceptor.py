@@ -10,6 +10,8 @@ import socket
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from proxy.tasks import Tasks
+
 ACCEPT_RETRY_SECONDS: Final = 0.5
 """The pause after a failed accept, which happens when no file descriptor is left: retrying at once would fail
 in a busy loop, and descriptors come back as connections end."""
@@ -28,32 +30,42 @@ class Room(Protocol):
         """Call once, as soon as there is room again."""
 
 
-class Taker(Protocol):
-    """Takes the connections of a port."""
+class Entry(Protocol):
+    """Counts the connections of a listener."""
 
-    def take(self, client: socket.socket, address: str, peer: str) -> None:
-        """Take a connection, and count it. `peer` is the client's address with its port."""
+    @property
+    def room(self) -> Room:
+        """How many connections there is room for."""
+
+    def enter(self, address: str, peer: str) -> bool:
+        """Count a connection that has been accepted; False closes it. `peer` is the client's address with
+        its port.
+        """
 
     def accept_failed(self, error: OSError) -> None:
         """The system cannot accept a connection; the port goes on trying."""
 
     def accepts_later(self) -> None:
-        """There is no room for more connections."""
+        """There is no room for more connections: the port accepts them later."""
+
+
+class Opener(Protocol):
+    """Opens the accepted connections of a port, with TLS or without."""
+
+    async def open(self, client: socket.socket, address: str, peer: str) -> None:
+        """Make the connection of an accepted socket, or close the socket. It has been counted already."""
 
 
 class Acceptor:
     """Accepts until close()."""
 
-    def __init__(
-        self,
-        bound: socket.socket,
-        room: Room,
-        taker: Taker,
-    ) -> None:
-        """`bound` listens already."""
+    def __init__(self, bound: socket.socket, entry: Entry, opener: Opener, tasks: Tasks) -> None:
+        """`bound` listens already; `tasks` run the opener."""
         self._bound: Final = bound
-        self._room: Final = room
-        self._taker: Final = taker
+        self._entry: Final = entry
+        self._room: Final = entry.room
+        self._opener: Final = opener
+        self._tasks: Final = tasks
         self._loop: Final = asyncio.get_running_loop()
         self._accepting = False
         self._closed = False
@@ -94,14 +106,20 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._taker.accept_failed(error)
+                self._entry.accept_failed(error)
                 self._stop()
                 self._loop.call_later(ACCEPT_RETRY_SECONDS, self.start)
                 return
             client.setblocking(False)
-            self._taker.take(client, str(address[0]), f"{address[0]}:{address[1]}")
+            self._open(client, str(address[0]), f"{address[0]}:{address[1]}")
+
+    def _open(self, client: socket.socket, address: str, peer: str) -> None:
+        if self._entry.enter(address, peer):
+            self._tasks.start(self._opener.open(client, address, peer))
+        else:
+            client.close()
 
     def _wait(self) -> None:
         self.waits = True
-        self._taker.accepts_later()
+        self._entry.accepts_later()
         self._room.call_with_room(self.start)

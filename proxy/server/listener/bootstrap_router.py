@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from proxy.quota.engine import ALL_BROKERS
+from proxy.quota.engines import ALL_BROKERS
 from proxy.server.listener.ports import BrokerPorts
 from proxy.upstream.refresh import ClusterRefresh
 

@@ -9,7 +9,7 @@ from proxy.admin.authorizer import AuthorizerWatch
 from proxy.admin.dispatch import APIS, AdminApis
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.engines import QuotaEngines
 from proxy.quota.usage import UsageLedger
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.traffic import Traffic

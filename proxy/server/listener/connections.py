@@ -18,7 +18,7 @@ from proxy.server.listener.dialer import BrokerDialer
 from proxy.server.listener.local_responses import LocalResponses
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.relays import Relays
-from proxy.server.listener.tls_server import TLS_HANDSHAKE_FAILED
+from proxy.server.listener.tls_opener import TLS_HANDSHAKE_FAILED
 from proxy.tasks import Tasks
 from proxy.upstream.topic_names import ClusterTopicNames
 from proxy.wire.addresses import BrokerAddress
@@ -34,7 +34,7 @@ OVER_CONNECTION_RATE: Final = (
 
 
 class ListenerConnections:
-    """Fulfils ConnectionHost for the connections, and TlsAdmission for the ports with TLS."""
+    """Fulfils ConnectionHost and Entry and, for the ports with TLS, TlsAdmission."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ListenerConnections:
         self._tasks: Final = tasks
         self._time: Final = time
 
-    # What accepts connections asks
+    # Entry
 
     @property
     def room(self) -> Room:
@@ -128,7 +128,7 @@ class ListenerConnections:
         if node_id is None:
             node_id = self._router.next()
         else:
-            connection.keep_broker()
+            connection.session.keep_broker()
         connection.node_id = node_id
         connection.principal = principal
         now = self._time()
@@ -213,7 +213,7 @@ class ListenerConnections:
     def drain(self, now: float) -> None:
         """Close what is idle; called every DRAIN_POLL_SECONDS until no connection is left."""
         for connection in (*self.open, *self.closing):
-            connection.drain(now)
+            connection.session.drain(now)
 
     def abort(self) -> None:
         """Close every connection at once."""

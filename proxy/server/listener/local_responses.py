@@ -44,21 +44,21 @@ class LocalResponses:
         try:
             reply = await self._admin.answer(request, self._broker(connection, request))
             if reply.forwards:
-                connection.forward(request, reply.frame)
+                connection.session.forward(request, reply.frame)
             else:
-                connection.answer(request, reply.frame, reply.throttle_seconds, reply.delayed)
+                connection.session.answer(request, reply.frame, reply.throttle_seconds, reply.delayed)
         except ProtocolError as error:
-            connection.fail(RelayError(CLIENT_PROTOCOL_ERROR, str(error)))
+            connection.session.fail(RelayError(CLIENT_PROTOCOL_ERROR, str(error)))
         except RelayError as error:
-            connection.fail(error)
+            connection.session.fail(error)
         except BaseException:
-            connection.close(ANSWER_FAILED)
+            connection.session.close(ANSWER_FAILED)
             raise
 
     def _broker(self, connection: Connection, request: Intercepted) -> Broker:
         """The broker that the client sent the request to."""
         assert connection.node_id is not None, "chosen when the connection was opened"
-        ask = partial(connection.ask, request)
+        ask = partial(connection.session.ask, request)
         rights = ClientRights(
             self._admin.authority,
             ask,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from proxy.quota.cluster_view import ClusterView
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.engines import QuotaEngines
 from proxy.upstream.refresh import ClusterRefresh
 
 
@@ -26,8 +26,8 @@ class QuotaClusterFeed:
     def update_needs(self) -> None:
         """Request what the quotas need from now on; called when limits change.
 
-        Once a quota counts by topic, all topics' names are requested: a request that names a topic by an
-        unknown id passes without that quota.
+        Once a quota counts by topic, all topics' names are requested: a request with unknown topic ids waits
+        for them.
         """
         self._cluster.want_partitions = self._engines.wants_partitions
         items_needed = self._engines.wants_items

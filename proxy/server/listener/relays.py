@@ -3,7 +3,7 @@
 import secrets
 from typing import Final, Protocol
 
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.engines import QuotaEngines
 from proxy.quota.networks import one_spelling
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.relay.large_frames import LargeFrames

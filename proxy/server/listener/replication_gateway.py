@@ -9,7 +9,7 @@ import asyncio
 
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.engines import QuotaEngines
 from proxy.relay.traffic import Traffic
 from proxy.server.listener.admission import UnlimitedAdmission
 from proxy.server.listener.client_identification import login_of

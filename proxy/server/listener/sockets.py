@@ -9,10 +9,11 @@ from typing import Final, cast
 
 from proxy.security.tls import TlsFiles
 from proxy.server.connection.connection import Connection
+from proxy.server.listener.acceptor import Acceptor, Opener
 from proxy.server.listener.connections import ListenerConnections
-from proxy.server.listener.plain_server import PlainServer
+from proxy.server.listener.plain_opener import PlainOpener
 from proxy.server.listener.ports import BACKLOG
-from proxy.server.listener.tls_server import TlsServer
+from proxy.server.listener.tls_opener import TlsOpener
 from proxy.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class ListeningSockets:
         self._handshake_seconds: Final = handshake_seconds
         self._connections: Final = connections
         self._tasks: Final = tasks
-        self._servers: Final[list[PlainServer | TlsServer]] = []
+        self._acceptors: Final[list[Acceptor]] = []
         self._closed = False
 
     def open_bootstrap(self) -> None:
@@ -66,32 +67,26 @@ class ListeningSockets:
         loop = asyncio.get_running_loop()
         factory = partial(Connection, self._connections, node_id, loop, self._tls is not None)
         make = cast("Callable[[], asyncio.Protocol]", factory)
-        server: PlainServer | TlsServer
+        opener: Opener
         if self._tls is None:
-            server = PlainServer(self._connections, bound, make, self._tasks)
+            opener = PlainOpener(make, self._connections.abandoned)
         else:
-            server = TlsServer(
-                self._connections,
-                self._tls,
-                bound,
-                node_id=node_id,
-                make=make,
-                seconds=self._handshake_seconds,
-                tasks=self._tasks,
-            )
-        self._servers.append(server)
-        server.start()
+            seconds = self._handshake_seconds
+            opener = TlsOpener(self._connections, self._tls, node_id=node_id, make=make, seconds=seconds)
+        acceptor = Acceptor(bound, self._connections, opener, self._tasks)
+        self._acceptors.append(acceptor)
+        acceptor.start()
 
     def warnings(self) -> list[str]:
         """What is wrong with accepting connections."""
-        if any(server.waits for server in self._servers):
+        if any(acceptor.waits for acceptor in self._acceptors):
             return [f"{self._listener}: new connections wait until others end: limits.max_connections"]
         return []
 
     def close(self) -> None:
         """Accept no more connections; open ones go on."""
         self._closed = True
-        for server in self._servers:
-            server.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         if self._bootstrap is not None:
             self._bootstrap.close()

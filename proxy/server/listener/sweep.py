@@ -52,12 +52,13 @@ class Sweep:
     def _close_idle(self, now: float) -> None:
         ended_seconds = min(ENDED_SECONDS, self._limits.idle_seconds)
         for connection in list(self._connections.open):
-            ended_at = connection.client_ended_at
+            session = connection.session
+            ended_at = session.client_ended_at
             if ended_at > 0.0 and now - ended_at > ended_seconds:
-                connection.give_up(CLIENT_CLOSED, "the client closed")
+                session.give_up(CLIENT_CLOSED, "the client closed")
                 continue
             waited = now - connection.opened_at
             if not connection.first_request_seen and waited > self._limits.handshake_seconds:
-                connection.give_up(HANDSHAKE_TIMEOUT, "the client sent no request in time")
-            elif now - connection.heard_at > self._limits.idle_seconds and not connection.waits_for_broker:
-                connection.give_up(IDLE, "nothing has come or gone for limits.idle_seconds")
+                session.give_up(HANDSHAKE_TIMEOUT, "the client sent no request in time")
+            elif now - session.heard_at > self._limits.idle_seconds and not connection.waits_for_broker:
+                session.give_up(IDLE, "nothing has come or gone for limits.idle_seconds")

@@ -1,6 +1,7 @@
 """ProxyCollector: reads the counters when a scrape comes; requests only count."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,7 +14,14 @@ from proxy.quota.measure.bucket import BucketState
 from proxy.quota.usage import REST
 from proxy.store.skipped_records import SkippedRecords
 from proxy.telemetry.metrics.listeners import MeteredListener
-from proxy.telemetry.metrics.series import MAX_SERIES, LargestCounters, Series, add, bounded, bounded_steps
+from proxy.telemetry.metrics.series import (
+    MAX_SERIES,
+    LargestCounters,
+    Series,
+    add,
+    freed_steps,
+    largest_steps,
+)
 from proxy.telemetry.usage.sink import Sink
 from proxy.wire.api_keys import api_name
 
@@ -175,13 +183,12 @@ class ProxyCollector(Collector):
         for key, value in shown.items():
             family.add_metric(key, value)
         yield family
+        yield from freed_steps(series)
 
     def _quotas(self) -> Iterator[Metric | None]:
-        requests: Series = {}
-        seconds: Series = {}
-        limits: Series = {}
+        entities: dict[tuple[str, ...], tuple[int, float, float | None]] = {}
         connections: Series = {}
-        mutations: list[BucketState] = []
+        mutations: dict[tuple[str, ...], tuple[float, float, float]] = {}
         for number, (_, state) in enumerate(self._buckets(), 1):
             if number % AT_A_TIME == 0:
                 yield None
@@ -189,55 +196,79 @@ class ProxyCollector(Collector):
                 add(connections, (state.ip,), state.throttle_seconds)
                 continue
             entity = (state.quota, state.user, state.client_id)
-            if state.topic:
-                # The families have no topic label; /api/quotas has the limits of topics.
-                add(requests, entity, state.throttled_requests)
-                add(seconds, entity, state.throttle_seconds)
-                continue
-            if state.quota == CONTROLLER_MUTATION_RATE:
-                mutations.append(state)
-            add(requests, entity, state.throttled_requests)
-            add(seconds, entity, state.throttle_seconds)
-            limits[entity] = state.limit
-        yield from self._large("throttled_requests", "Requests that were throttled.", ENTITY, requests)
-        yield from self._large(
-            "throttle_seconds", "Seconds for which requests were throttled.", ENTITY, seconds
-        )
+            requests, seconds, limit = entities.get(entity, (0, 0.0, None))
+            requests += state.throttled_requests
+            seconds += state.throttle_seconds
+            # The families have no topic label; /api/quotas has the limits of topics.
+            entities[entity] = (requests, seconds, limit if state.topic else state.limit)
+            if state.quota == CONTROLLER_MUTATION_RATE and not state.topic:
+                # Permits that are returned late are subtracted from a rate that no longer contains them.
+                rate = max(state.rate, 0.0)
+                mutations[entity[1:]] = (rate, state.tokens or 0.0, state.throttle_seconds)
+        yield from self._entities(entities)
         text = "Seconds for which new connections were throttled."
         yield from self._large("connection_throttle_seconds", text, ("ip",), connections, kept=0)
-        limit = GaugeMetricFamily(
+        yield from self._mutations(mutations)
+        yield from freed_steps(entities)
+        yield from freed_steps(connections)
+        yield from freed_steps(mutations)
+
+    def _entities(
+        self, entities: Mapping[tuple[str, ...], tuple[int, float, float | None]]
+    ) -> Iterator[Metric | None]:
+        """entities: throttled requests, seconds of throttling, and the limit, None for limits of topics."""
+        count = len(entities)
+        requests = ((names, float(values[0])) for names, values in entities.items())
+        text = "Requests that were throttled."
+        yield from self._largest("throttled_requests", text, ENTITY, requests, count)
+        seconds = ((names, values[1]) for names, values in entities.items())
+        text = "Seconds for which requests were throttled."
+        yield from self._largest("throttle_seconds", text, ENTITY, seconds, count)
+        family = GaugeMetricFamily(
             PREFIX + "quota_limit", "Limit of an active bucket, per broker and second.", labels=ENTITY
         )
-        for labels, value in list(limits.items())[:MAX_SERIES]:
-            limit.add_metric(labels, value)
-        self._note("quota_limit", limits)
-        yield limit
-        yield from self._mutations(mutations)
+        limited = 0
+        for number, (names, (_, _, limit)) in enumerate(entities.items(), 1):
+            if limit is not None:
+                limited += 1
+                if limited <= MAX_SERIES:
+                    family.add_metric(names, limit)
+            if number % AT_A_TIME == 0:
+                yield None
+        self._note_count("quota_limit", limited)
+        yield family
 
-    def _mutations(self, states: Iterable[BucketState]) -> Iterator[Metric]:
-        """The controller mutation quota, with the names of Kafka's own metrics."""
-        rates: Series = {}
-        tokens: Series = {}
-        seconds: Series = {}
-        for state in states:
-            tenant = (state.user, state.client_id)
-            # Permits that are returned late are subtracted from a rate that no longer contains them.
-            rates[tenant] = max(state.rate, 0.0)
-            tokens[tenant] = state.tokens or 0.0
-            seconds[tenant] = state.throttle_seconds
-        text = "Partitions created and deleted per second."
-        rate = GaugeMetricFamily(PREFIX + "controller_mutation_rate", text, labels=TENANT)
-        self._note("controller_mutation_rate", rates)
-        for labels, value in bounded(rates, kept=0).items():
+    def _mutations(
+        self, tenants: Mapping[tuple[str, ...], tuple[float, float, float]]
+    ) -> Iterator[Metric | None]:
+        """The controller mutation quota, with the names of Kafka's own metrics.
+
+        tenants: rate, tokens, and seconds of throttling.
+        """
+        count = len(tenants)
+        rate = GaugeMetricFamily(
+            PREFIX + "controller_mutation_rate",
+            "Partitions created and deleted per second.",
+            labels=TENANT,
+        )
+        self._note_count("controller_mutation_rate", count)
+        found = yield from largest_steps(((names, values[0]) for names, values in tenants.items()), kept=0)
+        for labels, value in found.items():
             rate.add_metric(labels, value)
-        text = "Partitions that may be created or deleted now; below zero, none until the debt is paid."
-        left = GaugeMetricFamily(PREFIX + "controller_mutation_tokens", text, labels=TENANT)
-        self._note("controller_mutation_tokens", tokens)
-        for labels, value in sorted(tokens.items(), key=lambda item: item[1])[:MAX_SERIES]:
-            left.add_metric(labels, value)
+        yield rate
+        left = GaugeMetricFamily(
+            PREFIX + "controller_mutation_tokens",
+            "Partitions that may be created or deleted now; below zero, none until the debt is paid.",
+            labels=TENANT,
+        )
+        self._note_count("controller_mutation_tokens", count)
+        least = yield from largest_steps(((names, -values[1]) for names, values in tenants.items()), kept=0)
+        for labels, value in islice(least.items(), MAX_SERIES):
+            left.add_metric(labels, -value)
+        yield left
+        seconds = ((names, values[2]) for names, values in tenants.items())
         text = "Seconds for which clients were throttled by their controller mutation quota."
-        waits = self._counter("controller_mutation_throttle_seconds", text, TENANT, seconds, kept=0)
-        yield from (rate, left, waits)
+        yield from self._largest("controller_mutation_throttle_seconds", text, TENANT, seconds, count, kept=0)
 
     def _configuration(self) -> Iterator[Metric]:
         text = "Whether the current configuration file is in force."
@@ -294,7 +325,12 @@ class ProxyCollector(Collector):
                     yield None
         text = "Bytes of record batches that were produced (in) and fetched (out)."
         yield from self._large("topic_partition_bytes", text, PARTITION, series)
-        waits: Series = {key: 0.0 for key in series if key[1] != REST}
+        waits: Series = {}
+        for number, key in enumerate(series, 1):
+            if key[1] != REST:
+                waits[key] = 0.0
+            if number % AT_A_TIME == 0:
+                yield None
         for number, (_, state) in enumerate(self._buckets(), 1):
             if number % AT_A_TIME == 0:
                 yield None
@@ -303,28 +339,37 @@ class ProxyCollector(Collector):
                 add(waits, (direction, state.topic, str(state.partition)), state.throttle_seconds)
         text = "Seconds for which clients were throttled by a partition's quota."
         yield from self._large("topic_partition_throttle_seconds", text, PARTITION, waits)
-
-    def _counter(
-        self, name: str, text: str, labels: tuple[str, ...], series: Series, kept: int = 1
-    ) -> Metric:
-        """`kept` is the number of leading labels that the sum of the rest keeps."""
-        family = CounterMetricFamily(PREFIX + name, text, labels=labels)
-        self._note(name, series)
-        for key, value in bounded(series, kept).items():
-            family.add_metric(key, value)
-        return family
+        yield from freed_steps(series)
+        yield from freed_steps(waits)
 
     def _large(
         self, name: str, text: str, labels: tuple[str, ...], series: Series, kept: int = 1
     ) -> Iterator[Metric | None]:
-        """_counter() in steps, for a family with any number of series."""
+        """A counter with any number of series. `kept` is the number of leading labels that the sum of the
+        rest keeps.
+        """
+        return self._largest(name, text, labels, series.items(), len(series), kept)
+
+    def _largest(
+        self,
+        name: str,
+        text: str,
+        labels: tuple[str, ...],
+        series: Iterable[tuple[tuple[str, ...], float]],
+        count: int,
+        kept: int = 1,
+    ) -> Iterator[Metric | None]:
+        """_large() for `count` series that no dictionary has."""
         family = CounterMetricFamily(PREFIX + name, text, labels=labels)
-        self._note(name, series)
-        found = yield from bounded_steps(series, kept)
+        self._note_count(name, count)
+        found = dict(series) if count <= MAX_SERIES else (yield from largest_steps(series, kept))
         for key, value in found.items():
             family.add_metric(key, value)
         yield family
 
     def _note(self, family: str, series: Mapping[tuple[str, ...], float]) -> None:
-        if len(series) > MAX_SERIES:
-            self._excluded[PREFIX + family] = len(series) - MAX_SERIES
+        self._note_count(family, len(series))
+
+    def _note_count(self, family: str, count: int) -> None:
+        if count > MAX_SERIES:
+            self._excluded[PREFIX + family] = count - MAX_SERIES

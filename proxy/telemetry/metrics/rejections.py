@@ -5,7 +5,7 @@ from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import broker_bytes_in
 from proxy.quota.kinds.broker_bytes_in import TOTAL, BrokerBytesIn
 from proxy.telemetry.metrics.series import Series, add, bounded

@@ -1,9 +1,9 @@
 """Series: a family's values by label values, limited to a number that a scrape can bear."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
 from heapq import heapify, heappushpop
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from proxy.quota.usage import REST
 
@@ -14,6 +14,8 @@ AT_A_TIME: Final = 200
 """Series that are sorted in one step; they take well under a slice."""
 
 Series = dict[tuple[str, ...], float]
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 def add(series: Series, key: tuple[str, ...], value: float) -> None:
@@ -40,7 +42,14 @@ def bounded_steps(series: Series, kept: int = 1) -> Generator[None, None, Series
     """
     if len(series) <= MAX_SERIES:
         return series
-    entries = enumerate(series.items(), 1)
+    return (yield from largest_steps(series.items(), kept))
+
+
+def largest_steps(
+    series: Iterable[tuple[tuple[str, ...], float]], kept: int = 1
+) -> Generator[None, None, Series]:
+    """bounded_steps() for any values by key, the largest first."""
+    entries = enumerate(series, 1)
     # The number keeps the first of equal values, and keeps heapq from comparing keys.
     largest = [(value, -number, key) for number, (key, value) in islice(entries, MAX_SERIES)]
     heapify(largest)
@@ -56,11 +65,20 @@ def bounded_steps(series: Series, kept: int = 1) -> Generator[None, None, Series
     return result
 
 
+def freed_steps(series: dict[Key, Value]) -> Iterator[None]:
+    """Empty a large dictionary in steps. To free it at once takes milliseconds."""
+    while series:
+        for _ in range(min(AT_A_TIME, len(series))):
+            series.popitem()
+        yield
+
+
 class LargestCounters:
     """The MAX_SERIES largest of a family's counters, scrape after scrape, and the sums of the rest.
 
-    No counter goes backwards, and all of a scrape sum up to all of `series`: what a counter had under REST
-    when it is first shown stays there, and what it has when it is shown no longer goes there.
+    No counter decreases, and the values of a scrape add up to those of `series`. When a counter is shown for
+    the first time, what it had under REST stays there. When it is no longer shown, its value is added to
+    REST.
     """
 
     def __init__(self) -> None:
@@ -76,11 +94,13 @@ class LargestCounters:
         """
         rest: Series = {}
         counted: Series = {}
-        for key, value in series.items():
+        for number, (key, value) in enumerate(series.items(), 1):
             if key[-1] == REST:
                 add(rest, key, value)
             else:
                 counted[key] = value
+            if number % AT_A_TIME == 0:
+                yield
         largest = yield from bounded_steps(counted)
         hidden: Series = {}
         shown: dict[tuple[str, ...], tuple[float, float]] = {}
@@ -104,7 +124,7 @@ class LargestCounters:
             before, last = self._shown[key]
         else:
             before = last = self._hidden.get(key, 0.0)
-        # One that has become smaller has started again: what it had before has gone to the rest.
+        # A smaller value means that the counter was reset: its earlier value was added to the rest.
         return before if value >= last else 0.0
 
 

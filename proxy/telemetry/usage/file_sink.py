@@ -75,7 +75,7 @@ class FileSink(Sink):
             os.close(number)
         self._size = before + len(data)
         if before == 0:
-            # Only now: a file that nothing can be written to must not cost another one.
+            # Old files are deleted after the write, so that a failed write does not cost an old file.
             self._delete_oldest()
 
     def _next_file(self) -> None:

@@ -26,7 +26,9 @@ STOP_SECONDS: Final = 2.0
 AT_A_TIME: Final = 100
 """Events that are passed to aiokafka before the event loop runs other work."""
 BATCH_BYTES: Final = 256 << 10
-"""Of one partition. Kafka's default of 16 KiB would take a request per 50 events; brokers accept 1 MiB."""
+"""The size of a partition's batch. Kafka's default of 16 KiB would take a request per 50 events; brokers
+accept 1 MiB.
+"""
 PLAN: Final = TopicPlan(partitions=4)
 """How to create the topic if it does not exist; an existing topic may have any shape."""
 

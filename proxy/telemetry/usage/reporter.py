@@ -45,8 +45,8 @@ class UsageReporter:
     """Reports intervals that begin at multiples of their length, by the wall clock.
 
     Usage that is counted while an interval is reported belongs to the next one, so none is lost. The length
-    of an interval is measured by a clock that nobody sets. After the wall clock was set back, intervals begin
-    some ms later than at a multiple, one more each time, so that no two have the same start.
+    of an interval is measured by the monotonic clock. After the wall clock was set back, intervals begin some
+    ms later than at a multiple, one more each time, so that no two have the same start.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class UsageReporter:
             # The timer may be a little early, or another interval may be over already.
             self._start_ms = max(self._aligned(), start_ms + self._interval_ms)
         intervals = max(round((now - self._started) * 1000 / self._interval_ms), 1)
-        # Where the interval began by the clock that nobody sets.
+        # The start of the interval by the monotonic clock.
         self._started = now - (now_ms - self._start_ms) / 1000
         return start_ms, intervals * self._interval_ms
 
@@ -143,7 +143,7 @@ class UsageReporter:
             self._lose(len(failed), source, failed[0])
 
     def _lose(self, count: int, source: Source, error: Exception) -> None:
-        """Count and log events that an unforeseen error has prevented."""
+        """Count and log the events that an unexpected error has lost."""
         log.error(
             "dropped %d usage events of listener %s after an error: %r",
             *(count, source.listener, error),

@@ -76,7 +76,21 @@ REPLICATION: Final = Resources(
 class Names(TopicNames):
     """Knows the topics whose ids end with 5, and has asked for those that end with 6."""
 
+    looks = 0
+
+    @property
+    def asks(self) -> bool:
+        return True
+
+    @property
+    def responses(self) -> int:
+        return self.looks // 8
+
+    def hides(self, topic_id: bytes) -> bool:
+        return topic_id[-1] == 7
+
     def look_up(self, topic_id: bytes) -> str:
+        self.looks += 1
         return "text" if topic_id[-1] == 5 else ""
 
     def awaits(self, topic_id: bytes) -> bool:

@@ -12,6 +12,9 @@ from typing import Any, Final
 
 import proxy
 from proxy.upstream.responses import read_response
+from proxy.wire.api_keys import METADATA
+from proxy.wire.errors import ProtocolError
+from proxy.wire.metadata_names import MetadataNames
 from tests.fuzz.harness import Data, Target
 from tests.support.messages.kio_messages import response_frame
 from tests.support.messages.random_messages import sample
@@ -41,6 +44,11 @@ def run(data: bytes) -> None:
     schema, frame = SCHEMAS[given.byte() % len(SCHEMAS)], given.rest()
     with suppress(ValueError):
         read_response(schema, frame)
+    if int(schema.__api_key__) == METADATA:
+        with suppress(ProtocolError):
+            names = MetadataNames(frame)
+            while not names.read(100):
+                pass
 
 
 def seeds() -> Iterator[bytes]:

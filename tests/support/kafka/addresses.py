@@ -27,7 +27,7 @@ def _addresses(value: Any) -> Iterator[tuple[int, str, int]]:
 
 
 def leaked(kafka: EmbeddedKafka, data: bytes) -> list[str]:
-    """Which of the brokers' own addresses are in what clients were sent, as Kafka sends them or as text."""
+    """The brokers' own addresses that occur in what clients were sent, as Kafka encodes them or as text."""
     found = []
     for node_id in kafka.node_ids:
         for listener in LISTENERS:

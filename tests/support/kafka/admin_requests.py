@@ -17,7 +17,7 @@ def ask(port: int, request: Any, client_id: str = "raw") -> Any:
 
 
 def alter(port: int, entity: Entity, **values: float | None) -> ErrorCode:
-    """Change an entity's client quotas; the entry's error code."""
+    """Change an entity's client quotas; return the entry's error code."""
     request = client_quotas.alter_request((list(entity.items()), list(values.items())))
     [result] = ask(port, request, "admin").entries
     code: ErrorCode = result.error_code
@@ -25,13 +25,13 @@ def alter(port: int, entity: Entity, **values: float | None) -> ErrorCode:
 
 
 def describe(port: int, *components: tuple[str, int, str | None], strict: bool = False) -> Quotas:
-    """Client quotas that these filters match."""
+    """Return the client quotas that match these filters."""
     request = client_quotas.describe_request(*components, strict=strict)
     return client_quotas.described(ask(port, request, "admin"))
 
 
 def shown_of(port: int, resource: Resource, *names: str) -> dict[str, Shown]:
-    """A resource's configs: those of these names, or all."""
+    """Return the configs of a resource: those with these names, or all."""
     request = configs.describe_request([(resource, names or None)])
     [found] = configs.described(ask(port, request)).values()
     assert not isinstance(found, ErrorCode), found

@@ -1,6 +1,7 @@
-"""Real clients, each with the same two verbs: send numbered messages, and read as many back.
+"""Real clients with the same two methods: one sends numbered messages, the other reads them.
 
-All send idempotently and with acks=all, in one producer; all read in a group of their own from the beginning.
+Each sends from one idempotent producer with acks=all, and reads the topic from its beginning in a group of
+its own.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ class Client(Protocol):
         """Send the messages 0 to count - 1, and return when all are acknowledged."""
 
     def read(self, bootstrap: str, topic: str, count: int) -> list[Got]:
-        """Read until so many messages are here, or none comes any more."""
+        """Read until this many messages have arrived, or no more arrive."""
 
 
 def new_group() -> str:
@@ -35,7 +36,7 @@ def new_group() -> str:
 
 
 class Confluent:
-    """confluent-kafka (librdkafka); `config` has its own names."""
+    """confluent-kafka (librdkafka). `config` uses librdkafka's names with `_` in place of the dots."""
 
     def __init__(self, **config: Any) -> None:
         self._config = {name.replace("_", "."): setting for name, setting in config.items()}
@@ -82,10 +83,10 @@ class Confluent:
 
 
 def poll_all(consumer: confluent_kafka.Consumer, got: list[Got], timeout: float = 0.2) -> int:
-    """Append what the consumer has until nothing comes for `timeout` seconds; how many there are in all."""
+    """Append messages until none arrives for `timeout` seconds; return the total number."""
     while (message := consumer.poll(timeout)) is not None:
         error = message.error()
-        # What librdkafka cannot do for the moment, it says and goes on.
+        # librdkafka reports temporary errors and goes on by itself.
         assert error is None or error.retriable() or error.code() < 0, error
         if error is None:
             got.append(taken(message))
@@ -179,7 +180,7 @@ class KafkaPython:
 
 
 def of_record(record: Any) -> Got:
-    """A record of aiokafka or kafka-python."""
+    """Convert a record of aiokafka or kafka-python."""
     return Got(record.partition, record.offset, record.key or b"", record.value or b"")
 
 

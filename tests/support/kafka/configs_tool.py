@@ -12,7 +12,7 @@ class ConfigsTool:
         self._proxy = proxy
 
     def __call__(self, *arguments: str, check: bool = True) -> str:
-        """What it says, on both streams."""
+        """Return the output on both streams."""
         server = ("--bootstrap-server", self._proxy.bootstrap)
         done = self._kafka.run_tool("kafka-configs", *server, *arguments, timeout=120, check=check)
         return done.stdout + done.stderr
@@ -22,7 +22,7 @@ class ConfigsTool:
         return self("--alter", *entity, *change, check=check)
 
     def describe(self, *entity: str) -> set[str]:
-        """Its lines without the values' order."""
+        """Return the lines of the output, each with its values sorted."""
         lines = self("--describe", *entity).splitlines()
         return {
             " are ".join([who, *sorted(what.split(", "))])

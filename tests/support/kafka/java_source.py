@@ -1,4 +1,4 @@
-"""Java programs of one file, run as they are with Kafka's jars; a JDK compiles them on the way."""
+"""Java programs of one file, compiled by a JDK when they are run, with Kafka's jars."""
 
 import os
 import subprocess
@@ -16,9 +16,9 @@ SECONDS: Final = 120.0
 
 
 def run_java(name: str, *arguments: str, given: str | None = None) -> list[str]:
-    """What tests/support/java/NAME.java prints, line by line. Skips the test where Java has no compiler.
+    """Return the lines that tests/support/kafka/java/NAME.java prints. Skip the test if Java has no compiler.
 
-    `given`: what it reads from standard input.
+    `given`: its standard input.
     """
     distribution = kafka_distribution.ensure()
     java = str(distribution.java.executable)

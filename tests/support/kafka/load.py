@@ -1,4 +1,4 @@
-"""Load: a producer and a consumer that go on while things happen, and a check of what came of it."""
+"""Load: a producer and a consumer that run while a test changes the cluster, and checks of their messages."""
 
 import threading
 import time
@@ -18,11 +18,11 @@ END_SECONDS: Final = 60.0
 class Load:
     """Numbered messages from an idempotent producer, read by a consumer at the same time.
 
-    The consumer is in no group: what it reads twice, it was sent twice.
+    The consumer is in no group, so a message that it reads twice was sent twice.
     """
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, first: int = 0) -> None:
-        """`first`: as many messages as the topic has already, numbered from 0 on."""
+        """`first`: the number of messages that the topic has already, numbered from 0."""
         self._topic: Final = topic
         self._stopping: Final = threading.Event()
         self._producer: Final = Confluent().producer(bootstrap)
@@ -70,7 +70,7 @@ class Load:
             poll_all(self._consumer, self._got)
 
     def go_on(self, messages: int = 200) -> None:
-        """Wait until so many more messages have been acknowledged, and as many read."""
+        """Wait until this many more messages have been acknowledged, and as many have been read."""
         acknowledged, read = self._acknowledged + messages, len(self._got) + messages
         wait_until(
             lambda: self._acknowledged >= acknowledged and len(self._got) >= read,
@@ -79,7 +79,7 @@ class Load:
         )
 
     def check(self) -> None:
-        """Stop, and check that every message was acknowledged and read: once, and in order."""
+        """Stop, and check that every message was acknowledged, and was read once and in order."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()

@@ -1,4 +1,4 @@
-"""Members of consumer groups, of several clients, with the same verbs."""
+"""Members of consumer groups, of several client libraries, with the same methods."""
 
 import asyncio
 import json
@@ -20,13 +20,13 @@ LEAVE_SECONDS: Final = 30.0
 
 
 class Member(Protocol):
-    """Joins when it is made."""
+    """A member joins its group when it is created."""
 
     def poll(self) -> list[Got]:
-        """What has come since the last call; members have to be polled to take part in a rebalance."""
+        """Return the messages since the last call. A member has to be polled to take part in a rebalance."""
 
     def partitions(self) -> set[int]:
-        """The partitions that are this member's now."""
+        """The partitions that are assigned to the member."""
 
     def leave(self) -> None:
         """Leave the group."""
@@ -52,7 +52,7 @@ class ConfluentMember:
 
 
 class KafkaPythonMember:
-    """kafka-python, in a thread of its own: a rebalance takes it several polls."""
+    """kafka-python, in a thread of its own, because a rebalance needs several of its polls."""
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self._consumer = kafka_python.KafkaConsumer(
@@ -88,7 +88,7 @@ class KafkaPythonMember:
 
 
 class AiokafkaMember:
-    """aiokafka, in a thread with a loop of its own."""
+    """aiokafka, in a thread with its own event loop."""
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -125,7 +125,7 @@ class AiokafkaMember:
 
 
 class JavaMember:
-    """Kafka's verifiable consumer, which tells in JSON what happens to it."""
+    """Kafka's verifiable consumer, which prints its events as JSON."""
 
     def __init__(self, kafka: EmbeddedKafka, bootstrap: str, topic: str, group: str, protocol: str) -> None:
         self._process = kafka.start_tool(
@@ -169,7 +169,7 @@ def _drained(waiting: queue.SimpleQueue[Got]) -> list[Got]:
 
 
 class Join(Protocol):
-    """Has a new member join a group."""
+    """Creates a member of a group."""
 
     def __call__(self, kafka: EmbeddedKafka, bootstrap: str, topic: str, group: str) -> Member: ...
 

@@ -1,11 +1,11 @@
-"""How even a flow is, second by second."""
+"""How even a flow of bytes is, second by second."""
 
 import statistics
 from collections.abc import Iterable, Sequence
 
 
 def per_second(pieces: Iterable[tuple[float, int]], start: float, seconds: int) -> list[int]:
-    """The bytes in each of so many seconds from `start` on; pieces are (time in seconds, bytes)."""
+    """Return the bytes of each of `seconds` seconds from `start`; a piece is (time in seconds, bytes)."""
     sums = [0] * seconds
     for at, size in pieces:
         second = int(at - start)
@@ -15,7 +15,9 @@ def per_second(pieces: Iterable[tuple[float, int]], start: float, seconds: int) 
 
 
 def check_even(rates: Sequence[int], quota: float) -> None:
-    """Mean within 3 % of the quota, coefficient of variation under 0.15, no second over 1.3 quotas."""
+    """Check that the mean is within 3 % of the quota, the coefficient of variation below 0.15, and no second
+    over 1.3 quotas.
+    """
     mean = statistics.fmean(rates)
     variation = statistics.pstdev(rates) / mean
     shown = (

@@ -1,4 +1,4 @@
-"""A client without habits: sends the frames that it is told to, and says when each response came."""
+"""A client that sends exactly the given frames, and records when each response arrived."""
 
 import socket
 import ssl
@@ -16,7 +16,7 @@ TIMEOUT_SECONDS: Final = 60.0
 
 
 class Response(NamedTuple):
-    """A response, when its last byte was here (time.monotonic), and its frame's size."""
+    """A response, the time of its last byte (time.monotonic), and the size of its frame."""
 
     message: Any
     at: float
@@ -51,7 +51,9 @@ class RawClient:
         self.close()
 
     def send(self, request: Any, *, expects_response: bool = True) -> float:
-        """Send a request; `expects_response` is false for acks=0. When its last byte had been taken."""
+        """Send a request; return the time at which its last byte was sent. `expects_response` is false for
+        acks=0.
+        """
         self._sent += 1
         if expects_response:
             self._awaited.append((self._sent, response_type(request.__api_key__, request.__version__)))
@@ -62,7 +64,7 @@ class RawClient:
         self._socket.sendall(data)
 
     def send_until_full(self, data: bytes, seconds: float) -> bytes:
-        """Send as much as is taken; the rest, when nothing has been for so long."""
+        """Send until the socket accepts nothing for this long; return the rest."""
         left = memoryview(data)
         self._socket.settimeout(seconds)
         with suppress(TimeoutError):
@@ -72,7 +74,7 @@ class RawClient:
         return bytes(left)
 
     def receive_frame(self) -> bytes:
-        """The next frame as it is, with its length; EOFError when there is none."""
+        """Return the next frame with its length. Raises EOFError if the connection ends."""
         length = self._responses.read(LENGTH)
         size = int.from_bytes(length, "big")
         body = self._responses.read(size) if len(length) == LENGTH else b""
@@ -81,7 +83,7 @@ class RawClient:
         return length + body
 
     def receive(self) -> Response:
-        """The response that is due next; it has to be the one of the oldest request."""
+        """Return the next response, which must be that to the oldest request."""
         frame = self.receive_frame()
         at = time.monotonic()
         correlation_id, schema = self._awaited.popleft()
@@ -94,7 +96,9 @@ class RawClient:
         return self.receive().message
 
     def ended(self, seconds: float = 30.0) -> bool:
-        """Whether the other side ends the connection within this time; what still comes is dropped."""
+        """Whether the other side ends the connection within this time. Bytes that arrive until then are
+        dropped.
+        """
         self._socket.settimeout(seconds)
         try:
             while self._socket.recv(1 << 16):
@@ -106,11 +110,11 @@ class RawClient:
         return True
 
     def shut_down(self) -> None:
-        """Send no more, and go on reading."""
+        """Shut down the sending side, and continue to read."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
-        """End with a reset, as a process that is killed with unread data."""
+        """Reset the connection, as the kernel does for a killed process with unread data."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close()
 

@@ -1,4 +1,4 @@
-"""Moves of replicas with kafka-reassign-partitions, and how fast they go."""
+"""Reassignments with kafka-reassign-partitions, and their rates."""
 
 import hashlib
 import json
@@ -19,7 +19,9 @@ BETWEEN_SECONDS: Final = 0.1
 
 
 class Reassignment:
-    """A plan: a topic's partitions go to these brokers, each to its own. What the tool says is returned."""
+    """The plan of a reassignment: the target brokers of each partition of a topic. Methods return the tool's
+    output.
+    """
 
     def __init__(
         self, kafka: EmbeddedKafka, bootstrap: str, folder: Path, topic: str, on: Sequence[Sequence[int]]
@@ -47,8 +49,8 @@ class Reassignment:
 
 
 class Meter:
-    """Watches how much a broker fetches of throttled replicas while its `with` block lasts; or, of the
-    leader's side, sends.
+    """Samples the bytes of throttled replicas that a broker fetches, or sends as their leader, during its
+    `with` block.
     """
 
     def __init__(self, proxy: ProxyProcess, broker: int, side: str = "follower") -> None:
@@ -80,22 +82,22 @@ class Meter:
 
     @property
     def moved(self) -> float:
-        """Bytes so far."""
+        """The number of bytes so far."""
         return self._samples[-1][1] if self._samples else 0.0
 
     def wait(self, size: float, seconds: float = 60.0) -> None:
-        """Until so many bytes have been moved."""
+        """Wait until this many bytes have been moved."""
         wait_until(lambda: self.moved >= size, f"{size:.0f} bytes moved at broker {self._broker}", seconds)
 
     @property
     def seconds(self) -> float:
-        """From the first byte to the last, so far."""
+        """The seconds from the first byte to the last one so far."""
         samples = list(self._samples)
         began = next(at for at, size in samples if size > 0)
         return next(at for at, size in samples if size == samples[-1][1]) - began
 
     def by_second(self, since: float = 0.0) -> list[float]:
-        """Bytes of each whole second from the first byte on, or since a time.monotonic()."""
+        """The bytes of each whole second from the first byte, or from `since` (time.monotonic)."""
         samples = list(self._samples)
         last = next(at for at, size in reversed(samples) if size < samples[-1][1])
         began = max(since, next(at for at, size in samples if size > 0))
@@ -104,7 +106,7 @@ class Meter:
 
 
 def size_at(samples: Sequence[tuple[float, float]], time: float) -> float:
-    """What had been moved at a time, between two samples in proportion: a busy machine samples late."""
+    """The bytes moved until a time, interpolated between two samples, because a busy machine samples late."""
     for (before, size), (after, more) in pairwise(samples):
         if before <= time < after:
             return size + (more - size) * (time - before) / (after - before)
@@ -112,7 +114,7 @@ def size_at(samples: Sequence[tuple[float, float]], time: float) -> float:
 
 
 def digests(kafka: EmbeddedKafka, topic: str, partitions: int) -> list[str]:
-    """A checksum of each partition's batches, as its leader has them."""
+    """A checksum of the batches of each partition, read from its leader."""
     found = []
     for partition in range(partitions):
         digest = hashlib.sha256()
@@ -123,8 +125,8 @@ def digests(kafka: EmbeddedKafka, topic: str, partitions: int) -> list[str]:
 
 
 def equal(kafka: EmbeddedKafka, topic: str, on: Sequence[Sequence[int]]) -> bool:
-    """Whether the replicas of each partition, on these brokers' disks, are the same byte for byte, and not
-    all empty.
+    """Whether the replicas of each partition are equal byte for byte on these brokers' disks, and not all
+    empty.
     """
     data = [[_on_disk(kafka, topic, number, broker) for broker in to] for number, to in enumerate(on)]
     same = all(replica == replicas[0] for replicas in data for replica in replicas)

@@ -14,7 +14,9 @@ from tests.support.waiting import wait_until
 
 
 class Replicated:
-    """`brokers` of them, whose inter-broker listeners are advertised at the proxy's replication listener."""
+    """A cluster of `brokers` brokers whose inter-broker listeners are advertised at the proxy's replication
+    listener.
+    """
 
     def __init__(self, folder: Path, brokers: int, properties: Mapping[str, str] | None = None) -> None:
         base = self._base = free_port_range(BROKERS)
@@ -47,7 +49,7 @@ class Replicated:
         self.kafka.__exit__(kind, error, trace)
 
     def proxy(self, name: str = "proxy", **settings: Any) -> ProxyProcess:
-        """A proxy, not started yet, with these further top-level keys of its file."""
+        """Return a proxy that is not started yet; `settings` are further top-level keys of its file."""
         return ProxyProcess(
             self._folder / name, self.kafka.bootstrap, settings=settings, more_listeners=[self._replication]
         )
@@ -57,7 +59,7 @@ class Replicated:
         return self._base + node_id
 
     def complaints(self) -> list[str]:
-        """Lines of the brokers' logs about replicas that left the ISR, or whose fetcher failed."""
+        """Lines of the brokers' logs about replicas that left the ISR, and about failed fetchers."""
         logs = [self.kafka.log(node_id).read_text(errors="replace") for node_id in self.kafka.node_ids]
         lines = [line for log in logs for line in log.splitlines()]
         return [line for line in lines if "Shrinking ISR" in line or "marked as failed" in line]
@@ -68,7 +70,7 @@ class Replicated:
         return set(told.partitions[partition].isr_nodes)
 
     def wait_in_sync(self, topic: str, on: Sequence[Sequence[int]], timeout: float = 60.0) -> None:
-        """Wait until each partition's replicas in sync are these."""
+        """Wait until the ISR of each partition is this."""
         wanted = {number: set(replicas) for number, replicas in enumerate(on)}
 
         def found() -> dict[int, set[int]]:

@@ -1,4 +1,4 @@
-"""Logins message by message, by a client that may send what no ordinary client does."""
+"""SASL logins message by message, including messages that ordinary clients do not send."""
 
 import base64
 import hashlib
@@ -14,22 +14,22 @@ from tests.support.messages.logins import AUTHENTICATE, HANDSHAKE
 
 NONCE: Final = "fyko+d2lbbFgONRv9qkxdawL"
 NextMessage = Callable[[bytes], bytes]
-"""From the broker's message to the client's next one."""
+"""Makes the client's next message from the broker's message."""
 
 
 def shake_hands(client: RawClient, mechanism: str, version: int = 1) -> ErrorCode:
-    """A SaslHandshake."""
+    """Send a SaslHandshake."""
     code: ErrorCode = client.ask(request_type(HANDSHAKE, version)(mechanism=mechanism)).error_code
     return code
 
 
 def authenticate(client: RawClient, message: bytes, version: int = 2) -> Any:
-    """The response to a message of a login."""
+    """Send a message of a login; return the response."""
     return client.ask(request_type(AUTHENTICATE, version)(auth_bytes=message))
 
 
 def log_in(client: RawClient, mechanism: str, messages: Sequence[bytes | NextMessage]) -> Any:
-    """The last response of a login, whose earlier messages the broker takes with error code 0."""
+    """Log in; return the last response. The broker must respond to the earlier messages with error code 0."""
     assert shake_hands(client, mechanism) is ErrorCode.none
     response = None
     for message in messages:
@@ -45,8 +45,11 @@ def log_in(client: RawClient, mechanism: str, messages: Sequence[bytes | NextMes
 
 
 def scram_final(first_bare: str, password: str, hash_name: str = "sha256") -> NextMessage:
-    """Makes SCRAM's last message. `first_bare`: the client's first as the broker reads it, without its header
-    and what is reserved."""
+    """Return a function that makes SCRAM's last message.
+
+    `first_bare`: the client's first message as the broker reads it, without the GS2 header and reserved
+    attributes.
+    """
 
     def final_message(server_first: bytes) -> bytes:
         nonce, salt, iterations = (part[2:] for part in server_first.decode().split(","))
@@ -65,12 +68,12 @@ def scram_final(first_bare: str, password: str, hash_name: str = "sha256") -> Ne
 def scram(
     user: str, password: str, *, extension: str = "", nonce: str = NONCE, reserved: str = ""
 ) -> list[Any]:
-    """The client's messages of a SCRAM-SHA-256 login."""
+    """Return the client's messages of a SCRAM-SHA-256 login."""
     bare = f"n={user},r={nonce}{extension}"
     return [f"n,,{reserved}{bare}".encode(), scram_final(bare, password)]
 
 
 def bearer(token: str, *extensions: str) -> bytes:
-    """The client's first message of an OAUTHBEARER login."""
+    """Return the client's first message of an OAUTHBEARER login."""
     pairs = (f"auth=Bearer {token}", *extensions)
     return ("n,,\x01" + "".join(f"{pair}\x01" for pair in pairs) + "\x01").encode()

@@ -1,4 +1,4 @@
-"""Real clients that get in by TLS and a login: each sends some messages and reads them back."""
+"""Real clients that connect with TLS and a login; each sends some messages and reads them back."""
 
 import asyncio
 import ssl
@@ -28,7 +28,7 @@ _LOGIN: Final = "org.apache.kafka.common.security."
 
 @dataclass(frozen=True)
 class Way:
-    """How to get in: over TLS where there is a `ca`, by a certificate, a password, or a token."""
+    """The client's TLS and login: TLS if there is a `ca`, and a certificate, a password, or a token."""
 
     user: str
     ca: str | None = None
@@ -122,7 +122,7 @@ class _BlockingToken(OauthTokenProvider):  # type: ignore[misc]
 
 
 def confluent(bootstrap: str, way: Way, topic: str, client_id: str) -> int:
-    """Sends COUNT messages and reads them back; how many have come."""
+    """Send COUNT messages and read them back; return the number read."""
     base = {"bootstrap.servers": bootstrap, "client.id": client_id, **way.librdkafka()}
     producer = confluent_kafka.Producer(base)
     for number in range(COUNT):
@@ -171,7 +171,7 @@ def kafka_python_(bootstrap: str, way: Way, topic: str, client_id: str) -> int:
 
 
 def _consumed(consumer: Any, poll: Callable[[], int]) -> int:
-    """Poll until all messages have come; `poll` returns how many are new. Return their number."""
+    """Poll until all messages have arrived; `poll` returns the number of new ones. Return the total."""
     got = 0
 
     def enough() -> bool:
@@ -187,7 +187,7 @@ def _consumed(consumer: Any, poll: Callable[[], int]) -> int:
 
 
 def java(kafka: EmbeddedKafka, bootstrap: str, way: Way, topic: str, client_id: str) -> int:
-    """Sends with the performance tool; what it says it has sent."""
+    """Send with the performance tool; return the number of messages that it reports."""
     config = tool_config(kafka.folder, way, client_id)
     output = kafka.run_tool(
         "kafka-producer-perf-test",
@@ -198,7 +198,7 @@ def java(kafka: EmbeddedKafka, bootstrap: str, way: Way, topic: str, client_id: 
 
 
 def tool_config(folder: Path, way: Way, client_id: str = "tool") -> str:
-    """A file for --command-config of Kafka's tools."""
+    """Write a file for the option --command-config of Kafka's tools."""
     file = folder / f"{uuid.uuid4().hex}.properties"
     settings = {"client.id": client_id, **way.java()}
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

@@ -1,4 +1,4 @@
-"""A real Kafka with an authorizer, and a listener for each way to get in."""
+"""A real Kafka with an authorizer, and a listener for each kind of authentication."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ PASSWORDS: Final = {
 }
 admin: Final[Any] = confluent_kafka.admin
 SECRET: Final = "secret-Zq81"
-"""In every password, so that it can be searched for."""
+"""A part of every password, so that tests can search for it."""
 SASL: Final = "SASLTLS"
 TLS: Final = "MUTUAL"
 BARE: Final = "SASLBARE"
@@ -29,7 +29,9 @@ _SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def secured_kafka(authority: Authority) -> EmbeddedKafka:
-    """Not started yet. Super users: ANONYMOUS, who gets in without TLS, admin and proxy."""
+    """Return a broker that is not started yet. Its super users are admin, proxy, and ANONYMOUS, who connects
+    without TLS.
+    """
     broker = authority.sign("broker", "broker")
     properties = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -44,7 +46,7 @@ def secured_kafka(authority: Authority) -> EmbeddedKafka:
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
         "connections.max.reauth.ms": "3600000",
         "delegation.token.secret.key": SECRET,
-        # A rejection after 100 ms instead of 1 s would not be seen to be late.
+        # With 100 ms instead of 1 s, a delayed rejection would not be noticed.
         "connection.failed.authentication.delay.ms": "300",
     }
     for name in (SASL, BARE):
@@ -66,7 +68,7 @@ def _mechanisms(listener: str) -> dict[str, str]:
 
 
 def token(user: str, seconds: float = 3600) -> str:
-    """An unsecured token, as Kafka's own handlers for tests take it."""
+    """Return an unsecured token, which Kafka's handlers for tests accept."""
     now = time.time()
     parts: list[Mapping[str, Any]] = [
         {"alg": "none"},
@@ -79,7 +81,9 @@ def token(user: str, seconds: float = 3600) -> str:
 
 
 def set_up(kafka: EmbeddedKafka) -> None:
-    """SCRAM's users, and that nobody but super users may do anything with the cluster; topics are open."""
+    """Create the SCRAM users and the ACLs: only super users may alter the cluster, and everybody may use
+    topics.
+    """
     client = admin.AdminClient({"bootstrap.servers": kafka.bootstrap})
     waiting: list[Any] = []
     for mechanism in _SCRAM:

@@ -1,4 +1,6 @@
-"""A tap between clients and the proxy: passes bytes on as they come, and notes what clients are sent."""
+"""A tap between clients and the proxy. It forwards bytes as they arrive, and records what clients are
+sent.
+"""
 
 import asyncio
 import threading
@@ -10,21 +12,23 @@ from typing import Final, Self
 Address = tuple[str, int]
 CHUNK: Final = 1 << 18
 ADVERTISED_HOST: Final = "127.0.0.2"
-"""Loopback as well: a proxy that advertises this host has its clients come to taps, at its own ports."""
+"""Another loopback address. If a proxy advertises this host, its clients connect to taps at the proxy's own
+ports.
+"""
 
 
 class Stream:
-    """What one connection's client has been sent."""
+    """The bytes sent to the client of one connection."""
 
     def __init__(self) -> None:
         self.arrivals: Final[list[tuple[float, int]]] = []
-        """time.monotonic() and the number of bytes, for each piece."""
+        """The time (time.monotonic) and the number of bytes of each piece."""
         self.kept: Final = bytearray()
-        """All of it, where the tap keeps it."""
+        """All bytes, if the tap keeps them."""
 
 
 class Tap:
-    """Forwards each of `ports` (where it listens: where it connects to) while its `with` block lasts."""
+    """Forwards each of `ports` (listening port: target port) during its `with` block."""
 
     def __init__(self, ports: Mapping[Address, Address], *, keep: bool = False) -> None:
         self.streams: Final[list[Stream]] = []
@@ -50,7 +54,7 @@ class Tap:
 
     @property
     def arrivals(self) -> list[tuple[float, int]]:
-        """Those of all connections, in order."""
+        """The pieces of all connections, in order."""
         return sorted(arrival for stream in self.streams for arrival in stream.arrivals)
 
     async def _listen(self) -> None:

@@ -1,4 +1,4 @@
-"""Topics, made and asked for at the brokers themselves, past the proxy."""
+"""Topics, created and described at the brokers themselves, not through the proxy."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -29,9 +29,9 @@ def make_topic(
     on: Sequence[Sequence[int]] = (),
     **configs: str | int,
 ) -> UUID:
-    """Create a topic, and wait until every broker knows the leaders, and they are ready; its topic id.
+    """Create a topic, wait until every broker knows the leaders and these are ready, and return its topic id.
 
-    `on` are the brokers of each partition, its leader first, where they are chosen. Configs have Kafka's
+    `on`: the brokers of each partition, the leader first; empty: Kafka chooses them. Configs have Kafka's
     names with `_` in place of the dots.
     """
     partitions = len(on) or partitions
@@ -52,7 +52,7 @@ def make_topic(
 
 
 def _is_led(kafka: EmbeddedKafka, node_id: int, name: str, partitions: Sequence[int]) -> bool:
-    """Whether the broker has made the partitions' logs: metadata names it as the leader before that."""
+    """Whether the broker has created the partitions' logs. Metadata names it as the leader before that."""
     with RawClient(kafka.port(node_id)) as client:
         response = client.ask(list_offsets(name, partitions)).topics[0]
     return all(found.error_code == ErrorCode.none for found in response.partitions)
@@ -80,7 +80,7 @@ def _is_gone(kafka: EmbeddedKafka, node_id: int, name: str) -> bool:
 
 
 def describe_topic(port: int, name: str) -> Any:
-    """A topic as the Metadata response of the broker or proxy at this port has it."""
+    """Return a topic as the broker or proxy at this port describes it in a Metadata response."""
     with RawClient(port) as client:
         return client.ask(metadata([name])).topics[0]
 
@@ -94,8 +94,9 @@ def leaders(kafka: EmbeddedKafka, name: str) -> dict[int, int]:
 
 
 def read_log(kafka: EmbeddedKafka, name: str, partition: int = 0) -> Iterator[bytes]:
-    """A partition's records, as pieces of whole and cut off batches, straight from its leader."""
+    """Read a partition's records from its leader, in pieces that may end with a partial batch."""
     leader = leaders(kafka, name)[partition]
+    wait_until(partial(_is_led, kafka, leader, name, [partition]), f"{name}'s leader {leader}")
     offset = 0
     with RawClient(kafka.port(leader)) as client:
         while True:

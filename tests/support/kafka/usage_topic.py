@@ -1,4 +1,4 @@
-"""Usage events in a topic, read past the proxy."""
+"""Usage events in a topic, read from the brokers and not through the proxy."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from tests.support.messages.requests import values
 
 
 def events_of(kafka: EmbeddedKafka, topic: str) -> list[dict[str, Any]]:
-    """What is in the topic, partition by partition."""
+    """The events of the topic, partition by partition."""
     partitions = describe_topic(kafka.port(1), topic).partitions
     return [
         json.loads(value)

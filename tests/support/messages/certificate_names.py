@@ -1,4 +1,4 @@
-"""Names of certificates in DER, generated: usual ones, and such as a client might choose to be taken for
+"""Generated names of certificates in DER: ordinary ones, and ones with which a client might impersonate
 another.
 """
 

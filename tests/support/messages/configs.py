@@ -36,7 +36,7 @@ def incremental_request(
     *,
     validate_only: bool = False,
 ) -> Any:
-    """Of each resource its configs: name, operation, value."""
+    """Build an IncrementalAlterConfigs request; for each resource its configs: name, operation, value."""
     return _request_to_alter(INCREMENTAL, version, resources, validate_only)
 
 
@@ -46,7 +46,7 @@ def alter_request(
     *,
     validate_only: bool = False,
 ) -> Any:
-    """Of each resource all configs that it shall have."""
+    """Build an AlterConfigs request; for each resource all its configs."""
     ops = [
         (resource, [(name, SET, value) for name, value in configs.items()]) for resource, configs in resources
     ]
@@ -83,7 +83,7 @@ def describe_request(
     synonyms: bool = True,
     documentation: bool = True,
 ) -> Any:
-    """Of each resource the configs that are asked for; None for all."""
+    """Build a DescribeConfigs request; for each resource the names of configs; None for all."""
     schema = request_type(DESCRIBE, version)
     asked = tuple(
         part(
@@ -99,7 +99,7 @@ def describe_request(
 
 
 def results(response: Any) -> Results:
-    """What became of each resource of a request to alter."""
+    """The error code and message of each resource of an alter request."""
     return [
         ((int(result.resource_type), result.resource_name), result.error_code, result.error_message)
         for result in response.responses
@@ -107,7 +107,7 @@ def results(response: Any) -> Results:
 
 
 def described(response: Any) -> dict[Resource, dict[str, Shown] | ErrorCode]:
-    """Of each resource its configs, or the error."""
+    """The configs of each resource, or its error."""
     shown: dict[Resource, dict[str, Shown] | ErrorCode] = {}
     for result in response.results:
         key = (int(result.resource_type), result.resource_name)

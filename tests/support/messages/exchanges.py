@@ -1,4 +1,4 @@
-"""Requests and their responses as frames, for stories: sizes and waits as the story needs them."""
+"""Requests and responses as frames with the sizes and waits that a story needs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ LENGTH_FIELD: Final = 4
 
 
 def chunks(frame: bytes, size: int = 65_536) -> list[bytes]:
-    """A frame in parts of this size, as a socket gives it."""
+    """Split a frame into parts of this size, as a socket delivers it."""
     return [frame[at : at + size] for at in range(0, len(frame), size)]
 
 
@@ -150,17 +150,17 @@ def opaque(correlation_id: int, api_key: int = 42, version: int = 99, body: byte
 
 
 def responded(correlation_id: int, body: bytes = b"the response") -> bytes:
-    """A response of which the proxy knows nothing but its correlation id."""
+    """A response of which the proxy reads only the correlation id."""
     return framed(correlation_id.to_bytes(4, "big") + body)
 
 
 def api_versions(correlation_id: int, version: int = 99) -> bytes:
-    """An ApiVersions request; v99 is one that the proxy has to answer by itself."""
+    """An ApiVersions request; the proxy responds to v99 itself."""
     return opaque(correlation_id, API_VERSIONS, version, b"\x00\x07tagged\x00")
 
 
 def _sized(build: Callable[[bytes], bytes], size: int) -> bytes:
-    """The frame of this size, by filling the records, whose length may itself take more room."""
+    """Fill a frame to this size with records, whose length field may itself need more bytes."""
     fill = size - len(build(b""))
     for _ in range(3):
         frame = build(bytes(fill))

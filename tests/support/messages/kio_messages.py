@@ -1,4 +1,4 @@
-"""Whole Kafka messages as frames, through kio: an encoder and a decoder that are not ours."""
+"""Whole Kafka messages as frames, encoded and decoded by kio, which shares no code with the proxy."""
 
 import io
 from dataclasses import fields, is_dataclass, replace
@@ -15,18 +15,18 @@ LENGTH: Final = 4
 PROXY_HOST: Final = "proxy.example"
 PROXY_PORT: Final = 19000
 BROKER_HOST: Final = "broker.internal"
-"""What no frame that goes to a client may hold."""
+"""No frame that is sent to a client may have this host."""
 
 
 class Ports(Addresses):
-    """Node N is at PROXY_HOST, port PROXY_PORT + N."""
+    """The proxy's address of node N is PROXY_HOST, port PROXY_PORT + N."""
 
     def find(self, node_id: int, host: str, port: int) -> Address:
         return Address(PROXY_HOST, _port(node_id))
 
 
 def _port(node_id: int) -> int:
-    """An int32 for every node id."""
+    """A port for every node id, as an int32."""
     return (PROXY_PORT + node_id) % 2**31
 
 
@@ -61,7 +61,7 @@ def encode(entity: Any) -> bytes:
 
 
 def decode(entity_type: Any, data: bytes) -> tuple[Any, int]:
-    """An entity from the front of `data`, and how many bytes it took."""
+    """Decode an entity at the start of `data`; return it and its number of bytes."""
     return entity_reader(entity_type)(data, 0)
 
 
@@ -80,7 +80,7 @@ def response_frame(response: Any, correlation_id: int = 1) -> bytes:
 
 
 def read_frame(entity_type: Any, frame: bytes) -> Any:
-    """The message in a frame, whose length has to be right and which has to hold nothing else."""
+    """Decode the message of a frame. Its length must be right, and nothing may follow the message."""
     assert int.from_bytes(frame[:LENGTH], "big") == len(frame) - LENGTH
     header_size = decode(entity_type.__header_schema__, frame[LENGTH:])[1]
     message, size = decode(entity_type, frame[LENGTH + header_size :])
@@ -89,9 +89,9 @@ def read_frame(entity_type: Any, frame: bytes) -> Any:
 
 
 def is_without_endpoints(frame: bytes, response: Any, correlation_id: int = 1) -> bool:
-    """Whether a frame is this response without its NodeEndpoints: a tag that nobody knows fills their place.
+    """Whether a frame is this response with an unknown tag in place of its NodeEndpoints.
 
-    kio takes no unknown tags, so the end of the frame is read here.
+    kio rejects unknown tags, so the end of the frame is read here.
     """
     empty = response_frame(without_endpoints(response), correlation_id)
     # The last byte is the number of tags, here none.
@@ -115,13 +115,13 @@ def is_without_endpoints(frame: bytes, response: Any, correlation_id: int = 1) -
 
 
 def through_proxy(value: Any) -> Any:
-    """A message with every broker's address replaced as Ports says."""
+    """Return a message with every broker's address replaced by that of Ports."""
     if isinstance(value, tuple):
         return tuple(through_proxy(element) for element in value)
     if not is_dataclass(value) or isinstance(value, type):
         return value
     if getattr(value, "endpoint_type", 1) != 1:
-        return value  # controllers, which are not reached through the proxy
+        return value  # Clients do not reach controllers through the proxy.
     changes = {field.name: through_proxy(getattr(value, field.name)) for field in fields(value)}
     node_id = changes.get("node_id", changes.get("broker_id", -1))
     if "host" in changes and node_id >= 0 and changes["host"]:

@@ -47,7 +47,7 @@ def large_produce_response(version: int) -> Any:
 
 
 def large_share_response(api_key: int, version: int) -> Any:
-    """To ShareFetch (78) or ShareAcknowledge (79)."""
+    """A response to ShareFetch (78) or ShareAcknowledge (79)."""
     message = response_type(api_key, version)
     topic = message.__annotations__["responses"].__args__[0]
     partition = topic.__annotations__["partitions"].__args__[0]
@@ -82,7 +82,7 @@ LARGE: Final = [
 
 
 def metadata(topics: int) -> Any:
-    """Of 300 brokers and so many topics of a kilobyte each."""
+    """A Metadata response with 300 brokers and this many topics of a kilobyte each."""
     message = response_type(3, 12)
     broker = message.__annotations__["brokers"].__args__[0]
     topic = message.__annotations__["topics"].__args__[0]

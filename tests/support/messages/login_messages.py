@@ -1,6 +1,7 @@
-"""Generated messages of SASL logins: ordinary ones, ones that Kafka's grammars barely allow, damaged ones.
+"""Generated messages of SASL logins: ordinary ones, ones that Kafka's grammars barely allow, and damaged
+ones.
 
-Most name ME, and try to have a reader see VICTIM or nobody.
+Most name ME, and try to make a parser read VICTIM or no name.
 """
 
 import base64
@@ -13,7 +14,7 @@ from typing import Final
 ME: Final = "mallory"
 VICTIM: Final = "alice"
 KEY: Final = b"k" * 32
-"""Of signed tokens."""
+"""Signs tokens."""
 FAR_FUTURE: Final = 4_000_000_000
 _NAMES: Final = [
     ME,
@@ -59,7 +60,7 @@ _BYTES: Final = [
 
 
 def _mutated(random: Random, message: bytes) -> bytes:
-    """One or two small changes."""
+    """Make one or two small changes."""
     for _ in range(random.choice([1, 1, 2])):
         at = random.randrange(len(message) + 1)
         to = min(len(message), at + random.choice([0, 1, 1, 3]))
@@ -137,7 +138,7 @@ def _base64url(data: bytes) -> str:
 
 
 def _claims(random: Random, name: str) -> bytes:
-    """A payload that is an ordinary one, mostly."""
+    """A payload, mostly an ordinary one."""
     times = f'"iat":1,"exp":{FAR_FUTURE}'
     quoted = json.dumps(name, ensure_ascii=random.random() < 0.5)
     odd = [
@@ -170,7 +171,7 @@ def _claims(random: Random, name: str) -> bytes:
 
 
 def token(random: Random, name: str, signed: bool) -> str:
-    """A JWT that some broker takes: unsecured, or signed with KEY."""
+    """A JWT that some brokers accept: unsecured, or signed with KEY."""
     header = _base64url(json.dumps({"alg": "HS256" if signed else "none"}).encode())
     body = _base64url(_claims(random, name))
     if random.random() < 0.1:

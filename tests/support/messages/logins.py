@@ -15,7 +15,7 @@ from tests.support.messages.kio_messages import (
 HANDSHAKE = 17
 AUTHENTICATE = 36
 RAW: int = -1
-"""In place of a version of SaslAuthenticate: bare messages."""
+"""In place of a version of SaslAuthenticate: the messages are bare."""
 
 
 def handshake(correlation_id: int, mechanism: str, version: int = 1) -> bytes:
@@ -28,7 +28,7 @@ def handshaken(correlation_id: int, version: int = 1, error: ErrorCode = ErrorCo
 
 
 def message(correlation_id: int, token: bytes, version: int = 2) -> bytes:
-    """What a client sends in the course of a login."""
+    """A client's message of a login."""
     if version == RAW:
         return framed(token)
     return request_frame(request_type(AUTHENTICATE, version)(auth_bytes=token), correlation_id, "client")
@@ -37,7 +37,7 @@ def message(correlation_id: int, token: bytes, version: int = 2) -> bytes:
 def replied(
     correlation_id: int, token: bytes = b"", version: int = 2, error: ErrorCode = ErrorCode.none
 ) -> bytes:
-    """The broker's response to that."""
+    """The broker's response to such a message."""
     if version == RAW:
         return framed(token)
     fields: dict[str, Any] = {"error_code": error, "error_message": None, "auth_bytes": token}

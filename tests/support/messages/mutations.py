@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics and CreatePartitions as frames, at every version; the oldest are not in kio."""
+"""CreateTopics, DeleteTopics and CreatePartitions as frames, at every version. kio lacks the oldest ones."""
 
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import timedelta
@@ -36,7 +36,7 @@ ADDRESS: Final = "127.0.0.1"
 
 
 def to_end(work: Coroutine[Any, Any, Value]) -> Value:
-    """The result of work that awaits nothing but its next turn."""
+    """Run a coroutine that awaits nothing but its next turn; return its result."""
     while True:
         try:
             work.send(None)
@@ -46,7 +46,7 @@ def to_end(work: Coroutine[Any, Any, Value]) -> Value:
 
 
 def intercepted(frame: bytes, user: str = "ANONYMOUS", usage: UsageLedger | None = None) -> Intercepted:
-    """A request's frame as the relay hands it out; `usage` counts what its client uses of broker 1."""
+    """A request as the relay passes it to the shell; `usage` counts its client's use of broker 1."""
     reader = Reader([frame], LENGTH_SIZE)
     header = read_request_header(reader)
     client_id = text(header.raw_client_id)
@@ -62,7 +62,7 @@ def create_topics(
     validate_only: bool = False,
     replicas: int = 1,
 ) -> Any:
-    """A CreateTopics request: by name how many partitions (-1: the broker's default), or their brokers."""
+    """A CreateTopics request; by name the partitions (-1: the broker's default), or their brokers."""
     schema = request_type(CREATE, version)
     creatable = []
     for name, partitions in topics.items():
@@ -95,22 +95,32 @@ def delete_topics(names: Sequence[str] = (), version: int = 6, *, ids: Sequence[
     return build(schema, topics=tuple(topics), timeout=SECONDS_30)
 
 
-def create_partitions(topics: Mapping[str, int], version: int = 3, *, validate_only: bool = False) -> Any:
-    """A CreatePartitions request: by name how many partitions there shall be."""
+def create_partitions(
+    topics: Mapping[str, int],
+    version: int = 3,
+    *,
+    validate_only: bool = False,
+    assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
+) -> Any:
+    """A CreatePartitions request; by name the new number of partitions, and the brokers of the new ones."""
     schema = request_type(GROW, version)
+    placed = {
+        name: tuple(part(schema, "CreatePartitionsAssignment", broker_ids=tuple(brokers)) for brokers in each)
+        for name, each in (assignments or {}).items()
+    }
     grown = tuple(
-        part(schema, "CreatePartitionsTopic", name=name, count=count, assignments=None)
+        part(schema, "CreatePartitionsTopic", name=name, count=count, assignments=placed.get(name))
         for name, count in topics.items()
     )
     return build(schema, topics=grown, timeout=SECONDS_30, validate_only=validate_only)
 
 
 Codes = Mapping[str, int]
-"""By topic the error code."""
+"""Error codes by topic."""
 
 
 def created(codes: Codes, version: int = 7, *, partitions: Mapping[str, int] | None = None) -> Any:
-    """A CreateTopicsResponse; `partitions` says of how many it tells, where the version can."""
+    """A CreateTopicsResponse; `partitions`: the numbers in versions that have the field."""
     schema = response_type(CREATE, version)
     topics = tuple(
         part(
@@ -130,7 +140,7 @@ def created(codes: Codes, version: int = 7, *, partitions: Mapping[str, int] | N
 
 
 def deleted(codes: Codes, version: int = 6) -> Any:
-    """A DeleteTopicsResponse; from v6 on with names and ids, whichever was asked for."""
+    """A DeleteTopicsResponse; from v6 on with names and ids, whichever the request has."""
     schema = response_type(DELETE, version)
     topics = tuple(
         part(
@@ -156,12 +166,12 @@ def grown(codes: Codes, version: int = 3) -> Any:
 
 
 def topic_id(name: str) -> UUID:
-    """The id that topics of this name have in made up responses."""
+    """The id of a topic in made-up responses."""
     return UUID(bytes=name.encode()[:16].ljust(16, b"\1"))
 
 
 def results(message: Any) -> list[tuple[str | None, int]]:
-    """Names and error codes of a response to any of the three, in its order."""
+    """The names and error codes of a response to any of the three APIs, in its order."""
     found = next(
         getattr(message, name) for name in ("topics", "responses", "results") if hasattr(message, name)
     )

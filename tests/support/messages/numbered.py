@@ -1,4 +1,4 @@
-"""Messages that show what became of them: numbered, keyed, and checked after the journey."""
+"""Messages with a number and a key, and checks that none is lost, repeated or reordered."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -7,7 +7,7 @@ KEYS: Final = 11
 
 
 class Got(NamedTuple):
-    """A message as a consumer has got it."""
+    """A message as a consumer received it."""
 
     partition: int
     offset: int
@@ -20,7 +20,7 @@ def key(number: int) -> bytes:
 
 
 def value(number: int, size: int = 100) -> bytes:
-    """The number, and dots up to the size."""
+    """The number, filled with dots up to the size."""
     return (b"%08d" % number).ljust(size, b".")
 
 
@@ -29,9 +29,10 @@ def number(value: bytes) -> int:
 
 
 def check_all_there(got: Sequence[Got], count: int) -> None:
-    """The messages 0 to count - 1, each once, with their keys, in order within each partition.
+    """Check that messages 0 to count - 1 arrived once each, with their keys, and in order within each
+    partition.
 
-    `got` is in the order in which a consumer had it; one producer has sent the messages in theirs.
+    `got` is in the order of arrival. One producer has sent the messages in the order of their numbers.
     """
     numbers = [number(message.value) for message in got]
     missing = sorted(set(range(count)) - set(numbers))
@@ -43,7 +44,7 @@ def check_all_there(got: Sequence[Got], count: int) -> None:
 
 
 def check_order(got: Iterable[Got]) -> None:
-    """Within each partition both offsets and numbers ascend."""
+    """Check that offsets and numbers ascend within each partition."""
     last: dict[int, tuple[int, int]] = {}
     for message in got:
         here = (message.offset, number(message.value))

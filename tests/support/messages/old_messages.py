@@ -1,4 +1,4 @@
-"""Produce v0-2 and Fetch v0-3 as frames, which kio no longer has; written from the protocol's own tables."""
+"""Produce v0-2 and Fetch v0-3 as frames, which kio lacks. Source: the tables of Kafka's protocol guide."""
 
 from tests.support.messages.kio_messages import framed
 

@@ -1,4 +1,4 @@
-"""Any message that kio knows, made at random from the fields of its dataclass."""
+"""Random messages of any type of kio, made from the fields of its dataclass."""
 
 import datetime
 import types
@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.support.messages.kio_messages import BROKER_HOST
 
-# Letters that BROKER_HOST does not have alone: a host that is found in a frame was not made up as a text.
+# BROKER_HOST cannot be made of these letters, so where a frame has it, it is a broker's host.
 TEXT: Final = st.text(alphabet="xyz-Äß漢", max_size=8)
 
 _BY_NAME: Final[dict[str, st.SearchStrategy[Any]]] = {
@@ -90,7 +90,7 @@ _SAMPLES: Final[dict[str, Any]] = {
 
 
 def sample(entity: Any) -> Any:
-    """One message of a kio type, always the same, with two elements in every array and every field set."""
+    """A message of a kio type, always the same one, with two elements in every array and every field set."""
     hints = get_type_hints(entity)
     made = {
         field.name: _sample(field.name, field.metadata.get("kafka_type", ""), hints[field.name])

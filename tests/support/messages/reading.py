@@ -1,4 +1,4 @@
-"""Reads frames as the relay does, for tests of what is read."""
+"""Reads frames as the relay does, for tests of parsers."""
 
 from typing import Final
 
@@ -54,7 +54,7 @@ def read_fetch(frame: bytes) -> FetchRequest:
 
 
 def request_view(api: Api, version: int, fetch_rewrite: FetchRewrite | None = None) -> RequestView:
-    """A request's view, as far as the reading of its response asks for it."""
+    """A request's view with the fields that reading its response needs."""
     view = RequestView(api.key, version, 1, "client", 100, version >= api.flexible_from)
     view.fetch_rewrite = fetch_rewrite
     return view
@@ -63,7 +63,7 @@ def request_view(api: Api, version: int, fetch_rewrite: FetchRewrite | None = No
 def start_response(
     api: Api, version: int, pieces: list[bytes], want_items: bool
 ) -> tuple[Reader, ResponseView]:
-    """A reader after the response header, and a view of which nothing has been read."""
+    """A reader at the end of the response header, and an empty view."""
     reader = Reader(pieces, LENGTH_SIZE)
     reader.i32()
     if api.flexible_response_header(version):
@@ -80,7 +80,7 @@ def read_response(
     length_sent: bool = False,
     fetch_rewrite: FetchRewrite | None = None,
 ) -> ResponseView:
-    """The view of a whole response; `length_sent`: as though its length were on its way already."""
+    """The view of a whole response; `length_sent`: as if its length had been forwarded already."""
     api = api_of(api_key)
     reader, view = start_response(api, version, pieces, want_items)
     view.cursor.length_sent = length_sent
@@ -90,13 +90,13 @@ def read_response(
 
 
 def edited(pieces: list[bytes], view: View) -> bytes:
-    """The frame with the view's edits made."""
+    """Return the frame with the view's edits applied."""
     size = sum(map(len, pieces))
     return b"".join(apply(pieces, with_length(view.edits, size - LENGTH_SIZE)))
 
 
 def announce(view: ResponseView, throttle_time_ms: int) -> None:
-    """Have the view's edits set throttle_time_ms."""
+    """Add the edit that sets throttle_time_ms."""
     insert(view.edits, Edit(view.throttle_at, view.throttle_at + 4, i32(throttle_time_ms)))
 
 
@@ -109,7 +109,7 @@ def _fields(item: Item) -> tuple[str, bytes, int, int]:
 
 
 def ends_short(api: Api, reader: Reader, request: RequestView, view: ResponseView) -> bool:
-    """Read on; whether the bytes ended before the message."""
+    """Read on; return whether the bytes ended before the message."""
     try:
         api.read_response(reader, request, view, PORTS)
     except Short:
@@ -120,7 +120,7 @@ def ends_short(api: Api, reader: Reader, request: RequestView, view: ResponseVie
 def pass_response(
     api_key: int, version: int, parts: list[bytes], throttle_time_ms: int = 0, want_items: bool = False
 ) -> tuple[list[bytes], ResponseView]:
-    """Return what of a response is forwarded after each of its parts, as for one too large to buffer."""
+    """Return what is forwarded of a response after each of its parts, as for one that is cut through."""
     api = api_of(api_key)
     request = request_view(api, version)
     frame = Frame([parts[0]], sum(map(len, parts)), len(parts) == 1)

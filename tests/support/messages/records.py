@@ -11,7 +11,7 @@ from tests.support.messages.requests import build, part
 
 DELETE_RECORDS_KEY: Final = 21
 Numbers = Mapping[str, Mapping[int, int]]
-"""By topic and partition: the offset before which records go, or an error code."""
+"""By topic and partition: the offset before which records are deleted, or an error code."""
 
 
 def delete_records(topics: Numbers, version: int = 2) -> Any:

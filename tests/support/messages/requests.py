@@ -1,4 +1,4 @@
-"""Requests at any version that kio has, from what they are about."""
+"""Requests at any version that kio has."""
 
 import sys
 import time
@@ -32,20 +32,20 @@ MAX_WAIT: Final = timedelta(milliseconds=500)
 
 
 def build(schema: Any, /, **values: Any) -> Any:
-    """An entity with those of the values whose fields this version has."""
+    """Build an entity from the values of the fields that this version has."""
     names = {field.name for field in fields(schema)}
     return schema(**{name: value for name, value in values.items() if name in names})
 
 
 def part(schema: Any, entity: str, /, **values: Any) -> Any:
-    """One of the entities that a message is made of."""
+    """Build an entity that is a part of a message."""
     return build(getattr(sys.modules[schema.__module__], entity), **values)
 
 
 def batch(values: Iterable[bytes], magic: int = 2) -> bytes:
-    """One record batch (magic 2), or a message set (0, 1), that holds these values without keys."""
+    """A record batch (magic 2), or a message set (0, 1), with these values and without keys."""
     builder = MemoryRecordsBuilder(magic, 0, 1 << 30)
-    now = int(time.time() * 1000)  # older records are soon deleted
+    now = int(time.time() * 1000)  # Kafka would soon delete older records.
     for value in values:
         assert builder.append(timestamp=now, key=None, value=value)
     builder.close()
@@ -53,7 +53,7 @@ def batch(values: Iterable[bytes], magic: int = 2) -> bytes:
 
 
 def values(records: bytes) -> list[bytes]:
-    """The values in the batches of a Fetch response; a batch that is cut off is skipped."""
+    """The values of the batches of a Fetch response; a partial batch is skipped."""
     batches = MemoryRecords(records)
     found: list[bytes] = []
     while batches.has_next():
@@ -138,7 +138,7 @@ def api_versions(version: int = 3) -> Any:
 def create_topic(
     name: str, partitions: int, replicas: int, configs: Mapping[str, str], on: Sequence[Sequence[int]] = ()
 ) -> Any:
-    """A CreateTopics request; `on` are the brokers of each partition, where they are chosen."""
+    """A CreateTopics request; `on`: the brokers of each partition; empty: Kafka chooses them."""
     schema = request_type(CREATE_TOPICS, 7)
     settings = tuple(
         part(schema, "CreatableTopicConfig", name=key, value=value) for key, value in configs.items()
@@ -166,7 +166,7 @@ def delete_topic(name: str) -> Any:
 
 
 def batches(records: bytes) -> list[tuple[float, int]]:
-    """The whole batches of a Fetch response (magic 2): the last record's time in seconds, and the size."""
+    """The time (s) of the last record and the size of each whole batch of a Fetch response (magic 2)."""
     found = []
     at = 0
     while at + BATCH_HEADER <= len(records):
@@ -179,7 +179,7 @@ def batches(records: bytes) -> list[tuple[float, int]]:
 
 
 def next_offset(records: bytes) -> int:
-    """The offset behind the last whole batch of a Fetch response (magic 2)."""
+    """The offset after the last whole batch of a Fetch response (magic 2)."""
     at = offset = 0
     for _, size in batches(records):
         base = int.from_bytes(records[at : at + 8], "big")

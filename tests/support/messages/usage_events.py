@@ -1,6 +1,7 @@
-"""Usage events for tests: a base event, and what a test wants otherwise."""
+"""Usage events for tests: a base event, of which a test changes some fields."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +34,7 @@ _BASE: Final[Mapping[str, Any]] = {
 
 
 def make_event(**values: object) -> dict[str, Any]:
-    """An event with some values of the test's own; `at` is its interval's start in ms after START_MS."""
+    """Make an event with these values; `at` is its interval's start in ms after START_MS."""
     at = values.pop("at", None)
     event = {**_BASE, **values}
     if isinstance(at, int):
@@ -44,8 +45,15 @@ def make_event(**values: object) -> dict[str, Any]:
 
 
 def write_lines(file: Path, events: Iterable[Mapping[str, Any] | str]) -> Path:
-    """A file of JSON lines; a text is a line as it is."""
+    """Write a file of JSON lines; a text is written as it is."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = [event if isinstance(event, str) else json.dumps(event) for event in events]
     file.write_text("".join(f"{line}\n" for line in lines))
     return file
+
+
+def counts(output: str, told: str) -> list[int]:
+    """The first number of each line of a job's output that has the text `told`."""
+    lines = [line for line in output.splitlines() if told in line]
+    found = [re.search(r"(?:^|\s)(\d[\d,]*)\s", line) for line in lines]
+    return [int(match[1].replace(",", "")) for match in found if match]

@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and what it signs, as PEM files."""
+"""Certificates for tests: a certificate authority, and the certificates that it signs, as PEM files."""
 
 import datetime
 import ipaddress
@@ -25,14 +25,14 @@ class Signed:
 
     @property
     def both(self) -> str:
-        """A file with both, as Kafka's PEM keystores are."""
+        """A file with both, which is the format of Kafka's PEM keystores."""
         file = Path(self.certificate).with_suffix(".both.pem")
         file.write_text(Path(self.key).read_text() + Path(self.certificate).read_text())
         return str(file)
 
 
 class Authority:
-    """Signs certificates; its own is in the file `ca`."""
+    """Signs certificates; `ca` is the file with its own."""
 
     def __init__(self, folder: Path, name: str = "ca") -> None:
         self._folder = folder
@@ -52,14 +52,14 @@ class Authority:
         unit: str = "tests",
         days: float = DAYS,
     ) -> Signed:
-        """A certificate for CN=`common_name`,OU=`unit` and these hosts; files called `file`."""
+        """Sign a certificate for CN=`common_name`,OU=`unit` and these hosts; its files are called `file`."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _name([(NameOID.ORGANIZATIONAL_UNIT_NAME, unit), (NameOID.COMMON_NAME, common_name)])
         builder = _build(subject, self._name, key.public_key(), days, ca=False)
         names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
         certificate = builder.add_extension(names, critical=False).sign(self._key, hashes.SHA256())
         signed = Signed(self._folder / f"{file}.pem", self._folder / f"{file}.key")
-        # The key first: a certificate whose key is another's would be rejected while it lasts.
+        # The key is written first: the proxy would reject a certificate that does not match the key.
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         Path(signed.key).write_bytes(secret)
         Path(signed.certificate).write_bytes(certificate.public_bytes(Encoding.PEM))

@@ -1,4 +1,4 @@
-"""The proxy as users run it: the command, a configuration file, and what the admin port says."""
+"""The proxy as users run it: the command, a configuration file, and the admin port."""
 
 import http.client
 import json
@@ -124,7 +124,7 @@ class ProxyProcess:
         self.terminate()
         return self.process.wait(STOP_SECONDS)
 
-    # Where it is
+    # Ports
 
     @property
     def bootstrap(self) -> str:
@@ -132,19 +132,19 @@ class ProxyProcess:
         return f"{HOST}:{self.bootstrap_port}"
 
     def broker_port(self, node_id: int) -> int:
-        """Where clients reach a broker."""
+        """The port at which clients reach a broker."""
         return self._broker_port_base + node_id
 
     @property
     def broker_ports(self) -> range:
-        """Every port that a broker can have."""
+        """The ports of all brokers."""
         return range(self._broker_port_base, self._broker_port_base + BROKERS)
 
-    # What it says
+    # Log and admin port
 
     @property
     def peak_memory(self) -> int:
-        """The most bytes that the process has had in memory so far (Linux)."""
+        """The peak resident memory in bytes (Linux)."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
@@ -153,11 +153,11 @@ class ProxyProcess:
         return self.log_file.read_text() if self.log_file.exists() else ""
 
     def log_lines(self, pattern: str) -> list[str]:
-        """The log's lines in which this regular expression is found."""
+        """The lines of the log that match this regular expression."""
         return [line for line in self.log.splitlines() if re.search(pattern, line)]
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
-        """Status and body of a page of the admin port; OSError where it does not respond."""
+        """Return status and body of a page of the admin port. Raises OSError if it does not respond."""
         connection = http.client.HTTPConnection(HOST, self.admin_port, timeout=10)
         try:
             connection.request("GET", path, headers=dict(headers or {}))
@@ -167,7 +167,7 @@ class ProxyProcess:
             connection.close()
 
     def metrics(self) -> dict[str, Metric]:
-        """The families of /metrics by name (a counter's is without its _total), each on its page."""
+        """The families of /metrics by name (a counter's without _total). Each must be documented."""
         status, text = self.get("/metrics")
         assert status == 200
         families = {family.name: family for family in text_string_to_metric_families(text)}
@@ -175,7 +175,7 @@ class ProxyProcess:
         return families
 
     def metric(self, sample: str, **labels: str) -> float:
-        """The sum of the samples of this name that have these labels; 0 where there are none."""
+        """The sum of the samples with this name and these labels; 0 if there are none."""
         return sum(
             found.value
             for family in self.metrics().values()
@@ -184,7 +184,7 @@ class ProxyProcess:
         )
 
     def buckets(self) -> list[dict[str, Any]]:
-        """What /api/quotas shows."""
+        """The buckets that /api/quotas shows."""
         status, text = self.get("/api/quotas")
         assert status == 200
         shown: list[dict[str, Any]] = json.loads(text)["quotas"]
@@ -192,7 +192,7 @@ class ProxyProcess:
 
 
 class ProxyRunner:
-    """Starts proxies, each with a folder of its own, and ends those that still run."""
+    """Starts proxies, each with its own folder, and stops those that still run."""
 
     def __init__(self, folder: Path) -> None:
         self.proxies: Final[list[ProxyProcess]] = []

@@ -12,7 +12,7 @@ from tests.support.process.proxy_process import ProxyProcess, Quotas
 
 PORTS: Final = 12
 ROOT: Final = "root"
-"""Whom the configuration lets change quotas."""
+"""The user who may change quotas by the configuration."""
 ADMIN_TOKEN: Final = f"admin-{SECRET}"
 LISTENERS: Final = ("certificates", "logins", "learning", "names", "unnamed")
 

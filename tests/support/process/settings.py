@@ -1,4 +1,4 @@
-"""A configuration from the text of its file, and the error with which a file is rejected."""
+"""A configuration from the text of its file, and the error if the file is rejected."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -23,7 +23,7 @@ def configuration(tmp_path: Path, text: str) -> Configuration:
 
 
 def load_settings(file: Path) -> Settings:
-    """The settings of a file whose quotas are checked too, as the proxy does."""
+    """Load the settings of a file, with its quotas checked as the proxy does."""
     return load_configuration(file, KINDS).settings
 
 

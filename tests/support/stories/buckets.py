@@ -6,5 +6,7 @@ from proxy.quota.measure.bucket import BucketState
 
 
 def bucket_state(quota: str, **fields: Any) -> BucketState:
-    """A bucket of 5 per second that is used at 1 per second, and throttles nobody unless `fields` say so."""
+    """A bucket with a limit of 5 per second and a rate of 1 per second, which throttles nobody unless
+    `fields` say so.
+    """
     return BucketState(**{"quota": quota, "limit": 5.0, "rate": 1.0, **fields})

@@ -1,4 +1,4 @@
-"""Rules for configs of topics and brokers, for tests that go about neither the kinds nor enforcement."""
+"""Rules for configs of topics and brokers, for tests that concern neither kinds of quotas nor enforcement."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 
 
 def too_much(resources: Resources) -> str:
-    """The topics' thresholds are more than the default broker's."""
+    """Why the topics' thresholds exceed that of the default broker; empty if they do not."""
     total = resources.number(BROKER, DEFAULT_RESOURCE, TOTAL_BYTES_IN_THRESHOLD.name)
     parts = sum(map(int, resources.configured(TOPIC, BYTES_IN_THRESHOLD.name).values()))
     return f"{parts} is more than {total:g}" if total is not None and parts > total else ""
@@ -29,4 +29,4 @@ KIND: Final = QuotaKind(
 )
 CONFIG_RULES: Final = ConfigRules([KIND])
 FORWARDED: Final = ConfigRules([KIND], forwarded=frozenset([key.name for key in KIND.configs]))
-"""The same, and brokers have them as well."""
+"""The same rules on brokers that know the configs themselves."""

@@ -1,4 +1,4 @@
-"""A broker for tests of intercepted config APIs: records requests, and responds to them."""
+"""A broker for tests of intercepted config APIs: it records requests and responds to them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -33,12 +33,12 @@ class Counts(PartitionCounts):
 
 
 class FakeBroker:
-    """Has the topics t and u, each with retention.ms; is broker 1. Rejects what `rejects` names."""
+    """Broker 1, with the topics t and u, each with retention.ms. It rejects what `rejects` names."""
 
     def __init__(self, rejects: Mapping[Resource, ErrorCode] | None = None, may: bool = True) -> None:
         self.rights = FixedRights(may)
         self.asked: list[Any] = []
-        """Requests, as kio reads them."""
+        """The requests, as types of kio."""
         self.frames: list[bytes] = []
         self.respond: Respond | None = None
         self._rejects: Final = rejects or {}

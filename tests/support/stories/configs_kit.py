@@ -61,20 +61,20 @@ class Kit:
     async def set(
         self, *resources: tuple[Resource, list[tuple[str, int, str | None]]], **more: Any
     ) -> Results:
-        """The results of IncrementalAlterConfigs."""
+        """Send an IncrementalAlterConfigs request; return the results."""
         return await self.alter(incremental_request(resources, **more))
 
     async def replace(self, *resources: tuple[Resource, dict[str, str | None]], **more: Any) -> Results:
-        """The results of AlterConfigs."""
+        """Send an AlterConfigs request; return the results."""
         return await self.alter(alter_request(resources, **more))
 
     async def alter(self, request: Any) -> Results:
-        """The results of either request."""
+        """Send either request; return the results."""
         frame = await self._apis.alter(intercepted(request_frame(request)), self.broker.broker())
         return results(read_frame(response_type(int(request.__api_key__), int(request.__version__)), frame))
 
     async def describe(self, request: Any) -> Any:
-        """Return the response to DescribeConfigs."""
+        """Send a DescribeConfigs request; return the response."""
         frame = await self._apis.describe(intercepted(request_frame(request)), self.broker.broker())
         return read_frame(response_type(DESCRIBE, int(request.__version__)), frame)
 
@@ -90,7 +90,7 @@ class Kit:
         return {str(resource): values for resource, values in self.store.configs.items()}
 
     def asked(self) -> list[tuple[Resource, dict[str, str | None]]]:
-        """What the broker was asked to alter, the last time."""
+        """The resources and configs of the last request to alter that the broker received."""
         return [
             (
                 (int(resource.resource_type), resource.resource_name),

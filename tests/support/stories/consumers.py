@@ -7,7 +7,7 @@ when max_wait_ms is over or records come. Each consumer reads a log of its own.
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -39,7 +39,7 @@ SESSIONS_FROM: Final = 7
 
 @dataclass
 class Log:
-    """Batches of one size; `available` bytes of them are there."""
+    """Batches of one size, of which `available` bytes exist."""
 
     batch: int = 10_000
     available: int = ENDLESS
@@ -56,52 +56,112 @@ class Consumer:
     min_bytes: int = 1
     max_wait: float = MAX_WAIT_SECONDS
     ahead: int = 1
-    """How many fetches it sends before it has a response."""
+    """The number of fetches that it sends before it receives a response."""
     hangs_up: bool = False
-    """Whether it connects anew for each fetch."""
+    """Whether it opens a new connection for each fetch."""
     pause: float = 0.0
-    """Seconds that it takes from a response to the next fetch."""
+    """Seconds between a response and the next fetch."""
     honest: bool = True
-    """Whether it waits as throttle_time_ms says."""
+    """Whether it waits for throttle_time_ms."""
     sessions: bool = False
     alternates: bool = False
-    """Whether each fetch has another leader epoch than the one before."""
+    """Whether the leader epoch of each fetch differs from that of the one before."""
     starts_at: float = 0.0
     got: int = 0
     """Bytes of records that have been delivered."""
     responses: int = 0
     empty: int = 0
     received: list[tuple[float, int]] = field(default_factory=list)
-    """When how many bytes of records came."""
+    """The time and the bytes of records of each response."""
     longest_wait: float = 0.0
     session_id: int = NO_SESSION
     epoch: int = FINAL
 
     def request(self, correlation_id: int) -> bytes:
-        message_type = request_type(FETCH, self.version)
-        topic = message_type.__annotations__["topics"].__args__[0]
-        made = topic.__annotations__["partitions"].__args__[0]
-        fields: dict[str, Any] = {"fetch_offset": 0, "partition_max_bytes": 50 << 20}
-        if self.version >= 9:
-            fields["current_leader_epoch"] = correlation_id % 2 if self.alternates else -1
-        if self.version >= 12:
-            fields["last_fetched_epoch"] = -1
-        if self.version >= 5:
-            fields["log_start_offset"] = -1
-        more: dict[str, Any] = {} if self.version >= 15 else {"replica_id": -1}
-        if self.version >= 11:
-            more["rack_id"] = ""
-        if self.version >= SESSIONS_FROM:
-            more |= {"forgotten_topics_data": ()}
-            more |= {"session_id": self.session_id, "session_epoch": self.epoch if self.sessions else FINAL}
-        message = message_type(
-            max_wait=milliseconds(int(self.max_wait * 1000)),
-            min_bytes=self.min_bytes,
-            max_bytes=self.max_bytes,
-            topics=(topic(topic=TOPIC, partitions=(made(partition=self.log.partition, **fields),)),),
-            **more,
+        frame = _request(
+            self.version,
+            int(self.max_wait * 1000),
+            self.min_bytes,
+            self.max_bytes,
+            self.log.partition,
+            correlation_id % 2 if self.alternates else -1,
+            self.session_id,
+            self.epoch if self.sessions else FINAL,
         )
-        return request_frame(message, correlation_id, "client")
+        return frame[:8] + correlation_id.to_bytes(4, "big") + frame[12:]
+
+
+# Most messages of a story differ in their correlation ids only: kio encodes and decodes one of them.
+
+
+@lru_cache(maxsize=1024)
+def _request(
+    version: int,
+    max_wait_ms: int,
+    min_bytes: int,
+    max_bytes: int,
+    partition: int,
+    leader_epoch: int,
+    session_id: int,
+    session_epoch: int,
+) -> bytes:
+    """A Fetch request with correlation id 0."""
+    message_type = request_type(FETCH, version)
+    topic = message_type.__annotations__["topics"].__args__[0]
+    made = topic.__annotations__["partitions"].__args__[0]
+    fields: dict[str, Any] = {"fetch_offset": 0, "partition_max_bytes": 50 << 20}
+    if version >= 9:
+        fields["current_leader_epoch"] = leader_epoch
+    if version >= 12:
+        fields["last_fetched_epoch"] = -1
+    if version >= 5:
+        fields["log_start_offset"] = -1
+    more: dict[str, Any] = {} if version >= 15 else {"replica_id": -1}
+    if version >= 11:
+        more["rack_id"] = ""
+    if version >= SESSIONS_FROM:
+        more |= {"forgotten_topics_data": ()}
+        more |= {"session_id": session_id, "session_epoch": session_epoch}
+    message = message_type(
+        max_wait=milliseconds(max_wait_ms),
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        topics=(topic(topic=TOPIC, partitions=(made(partition=partition, **fields),)),),
+        **more,
+    )
+    return request_frame(message, 0, "client")
+
+
+@lru_cache(maxsize=1024)
+def _read_request(version: int, frame: bytes) -> Any:
+    return read_frame(request_type(FETCH, version), frame)
+
+
+@lru_cache(maxsize=64)
+def _response(version: int, partition: int, batch: int, batches: int, session_id: int) -> bytes:
+    """A Fetch response with correlation id 0."""
+    message_type = response_type(FETCH, version)
+    topic = message_type.__annotations__["responses"].__args__[0]
+    made = topic.__annotations__["partitions"].__args__[0]
+    told = made(
+        partition_index=partition,
+        error_code=ErrorCode.none,
+        high_watermark=1 << 30,
+        aborted_transactions=None,
+        records=record_batch(batch) * batches,
+    )
+    more: dict[str, Any] = {}
+    if version >= SESSIONS_FROM:
+        more = {"error_code": ErrorCode.none, "session_id": session_id}
+    message = message_type(
+        throttle_time=milliseconds(0), responses=(topic(topic=TOPIC, partitions=(told,)),), **more
+    )
+    return response_frame(message, 0)
+
+
+@lru_cache(maxsize=64)
+def _read_response(version: int, frame: bytes) -> Any:
+    return read_frame(response_type(FETCH, version), frame)
 
 
 class Connection:
@@ -110,10 +170,10 @@ class Connection:
     def __init__(self, world: "World", consumer: Consumer) -> None:
         self.world: Final = world
         self.consumer: Final = consumer
-        self.relay: Final[RelayDriver] = drive(world.engine, Ports(), Traffic())
+        self.relay: Final[RelayDriver] = drive(world.engine, Ports(), world.traffic)
         self.open = True
         self.due: Final[list[float]] = []
-        """When the fetches were sent that await their responses."""
+        """The times of the fetches that await their responses."""
         self._broker: Final[list[bytes]] = []
         self._serving = False
         self._timer = 0.0
@@ -122,7 +182,7 @@ class Connection:
         """The partition_max_bytes of the session's partition."""
 
     def send(self) -> None:
-        """The client fills its window of fetches."""
+        """Send as many fetches as the client may have in flight."""
         consumer = self.consumer
         while self.open and len(self.due) < consumer.ahead:
             self._sent += 1
@@ -131,13 +191,13 @@ class Connection:
             self.world.after(LATENCY, partial(self._from_client, frame))
 
     def _from_client(self, frame: bytes) -> None:
-        # A muted client is not read from: the relay keeps what it has not read.
+        # The proxy does not read from a muted client: the relay keeps what it has not read.
         if self.open:
             self.relay.receive_from_client(frame, self.world.now)
             self._moved()
 
     def _moved(self) -> None:
-        """Deliver what the relay has put out."""
+        """Deliver the output of the relay."""
         self._split(self.relay.take_to_broker(), self._broker.append)
         responses: list[bytes] = []
         self._split(self.relay.take_to_client(), responses.append)
@@ -171,11 +231,11 @@ class Connection:
             self.world.after(LATENCY, lambda: self._try(frame, self.world.now))
 
     def _try(self, frame: bytes, since: float) -> None:
-        """The broker responds when it has records, or the wait is over."""
+        """Respond if the broker has records, or if max_wait_ms is over."""
         if not self.open:
             return
         version = self.consumer.version
-        request = read_frame(request_type(FETCH, version), frame)
+        request = _read_request(version, frame[:8] + bytes(4) + frame[12:])
         log = self.consumer.log
         wait = request.max_wait.total_seconds()
         if log.available < log.batch and self.world.now - since < wait:
@@ -194,28 +254,11 @@ class Connection:
         self._respond(int.from_bytes(frame[8:12], "big"), request, size)
 
     def _respond(self, correlation_id: int, request: Any, size: int) -> None:
-        version = self.consumer.version
         log = self.consumer.log
-        records = record_batch(log.batch) * (size // log.batch)
-        message_type = response_type(FETCH, version)
-        topic = message_type.__annotations__["responses"].__args__[0]
-        partition = topic.__annotations__["partitions"].__args__[0]
-        told = partition(
-            partition_index=log.partition,
-            error_code=ErrorCode.none,
-            high_watermark=1 << 30,
-            aborted_transactions=None,
-            records=records,
-        )
-        more: dict[str, Any] = {}
-        if version >= SESSIONS_FROM:
-            more = {"error_code": ErrorCode.none, "session_id": NO_SESSION}
-            if getattr(request, "session_epoch", FINAL) != FINAL:
-                more["session_id"] = 4711
-        message = message_type(
-            throttle_time=milliseconds(0), responses=(topic(topic=TOPIC, partitions=(told,)),), **more
-        )
-        frame = response_frame(message, correlation_id)
+        in_session = getattr(request, "session_epoch", FINAL) != FINAL
+        session_id = 4711 if in_session else NO_SESSION
+        found = _response(self.consumer.version, log.partition, log.batch, size // log.batch, session_id)
+        frame = found[:4] + correlation_id.to_bytes(4, "big") + found[8:]
 
         def arrive() -> None:
             self._serving = False
@@ -229,7 +272,7 @@ class Connection:
         if not self.open:
             return
         consumer = self.consumer
-        response = read_frame(response_type(FETCH, consumer.version), frame)
+        response = _read_response(consumer.version, frame[:4] + bytes(4) + frame[8:])
         size = sum(len(one.records or b"") for topic in response.responses for one in topic.partitions)
         consumer.got += size
         consumer.responses += 1
@@ -252,10 +295,11 @@ class Connection:
 
 
 class World:
-    """The clock, and everything that happens."""
+    """The clock, the broker and the consumers."""
 
     def __init__(self, engine: QuotaEngine, consumers: list[Consumer]) -> None:
         self.engine: Final = engine
+        self.traffic: Final = Traffic()
         self.now = START
         self.consumers: Final = consumers
         self.read = 0
@@ -280,7 +324,7 @@ class World:
         connection.send()
 
     def run(self, seconds: float) -> None:
-        """Let so many seconds pass."""
+        """Run for so many seconds."""
         until = self.now + seconds
         while self._events and self._events[0][0] <= until:
             self.now, _, act = heapq.heappop(self._events)

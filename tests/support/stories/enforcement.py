@@ -30,7 +30,7 @@ def enforcement(
     exempt_cidrs: list[str] | None = None,
     rejection_error: int = 0,
 ) -> EnforcementSettings:
-    """Kafka's defaults, except for what is given."""
+    """Kafka's defaults, with these values changed."""
     return EnforcementSettings(
         algorithm=RateAlgorithm(
             name=algorithm,

@@ -22,7 +22,7 @@ def batch(offset: int, size: int) -> bytes:
 
 
 def offsets(records: bytes) -> list[int]:
-    """The offsets of the whole batches; a part at the end is what clients throw away."""
+    """The offsets of the whole batches. Clients discard a partial batch at the end."""
     found = []
     at = 0
     while at + BATCH_HEAD <= len(records):
@@ -45,7 +45,7 @@ class _Wanted:
     offset: int
     max_bytes: int
     told: int = -1
-    """The high watermark that the session has heard of."""
+    """The last high watermark that the session was sent."""
 
 
 @dataclass
@@ -55,15 +55,18 @@ class BrokerModel:
     version: int
     logs: dict[Partition, list[bytes]]
     sessions: dict[int, tuple[int, dict[Partition, _Wanted]]] = field(default_factory=dict)
-    """By id: the epoch that comes next, and the partitions."""
+    """By session id: the expected epoch, and the partitions."""
     emptied: int = 0
-    """How many requests have left a session without partitions."""
+    """The number of requests that left a session without partitions."""
     has_room: bool = True
     """Whether new sessions are opened."""
     last_id: int = 1000
+    probed: dict[Partition, bytes] = field(default_factory=dict)
+    """What the last response had of the partitions that were requested with a partition_max_bytes of 0."""
 
     def respond(self, frame: bytes) -> tuple[bytes, float]:
-        """The response, and after how many seconds it comes."""
+        """Return the response, and the seconds after which the broker sends it."""
+        self.probed = {}
         request = read_frame(request_type(FETCH, self.version), frame)
         correlation_id = int.from_bytes(frame[8:12], "big")
         session_id = getattr(request, "session_id", NO_SESSION)
@@ -114,6 +117,8 @@ class BrokerModel:
         for partition, want in list(wanted.items()):
             records = self._read(partition, want, left, first=size == 0)
             size += len(records)
+            if want.max_bytes == 0:
+                self.probed[partition] = records
             left = max(left - len(records), 0)
             watermark = len(self.logs[partition])
             if full or records or watermark != want.told:
@@ -125,7 +130,7 @@ class BrokerModel:
         return fetched(correlation_id, told, self.version, session_id=session_id), waits
 
     def _read(self, partition: Partition, want: _Wanted, left: int, first: bool) -> bytes:
-        """As many bytes as may be, cut inside a batch; the first batch of a response is always whole."""
+        """Read up to the bound, which may cut a batch. The first batch of a response is always whole."""
         batches = self.logs[partition][want.offset :]
         if not batches:
             return b""
@@ -137,7 +142,7 @@ class BrokerModel:
 
 @dataclass
 class JavaClientModel:
-    """Kafka's FetchSessionHandler and what of a fetcher it takes to drive it."""
+    """Kafka's FetchSessionHandler, and as much of a fetcher as it needs."""
 
     version: int
     positions: dict[Partition, int]
@@ -145,11 +150,11 @@ class JavaClientModel:
     got: dict[Partition, list[int]] = field(default_factory=dict)
     session_id: int = NO_SESSION
     epoch: int = FULL
-    """FINAL for a client that knows no sessions."""
+    """FINAL for a client without sessions."""
     replica_id: int = -1
     correlation_id: int = 0
     _session: dict[Partition, int] = field(default_factory=dict)
-    """The partitions that the broker is told about, with the offset that it was told."""
+    """The partitions that the broker's session has, with their offsets there."""
 
     def request(self) -> bytes:
         self.correlation_id += 1
@@ -177,7 +182,7 @@ class JavaClientModel:
         )
 
     def lag(self, logs: dict[Partition, list[bytes]]) -> int:
-        """Records that it lacked when it asked last."""
+        """The records that it lacked at its last fetch."""
         return sum(len(logs[partition]) - offset for partition, offset in self._session.items())
 
     @property
@@ -185,7 +190,7 @@ class JavaClientModel:
         return not self._session
 
     def take_response(self, frame: bytes) -> int:
-        """Take a response; returns how many records it brought."""
+        """Take a response; return the number of its records."""
         assert int.from_bytes(frame[4:8], "big") == self.correlation_id
         response = read_frame(response_type(FETCH, self.version), frame)
         code = int(getattr(response, "error_code", 0))
@@ -218,7 +223,7 @@ class JavaClientModel:
     def _take(self, partition: Partition, data: Any) -> int:
         assert data.high_watermark >= 0
         if self.positions[partition] != self._session[partition]:
-            return 0  # it has moved on while the fetch was on its way
+            return 0  # The client has changed its position while the fetch was in flight.
         new = offsets(data.records or b"")
         got = self.got.setdefault(partition, [])
         for offset in new:

@@ -29,21 +29,21 @@ from tests.support.stories.playbook import START, Playbook, drive
 TOPIC_IDS_FROM: Final = 13
 REPLICA_STATE_FROM: Final = 15
 HOT: Final = "hot"
-"""The topic that quotas are about."""
+"""The topic that quotas limit."""
 COLD: Final = "cold"
 MAX_BYTES: Final = 1 << 20
-"""Each partition's partition_max_bytes."""
+"""The partition_max_bytes of each partition."""
 MAX_WAIT_MS: Final = 500
 
 Partition = tuple[str, int]
 
 ALL: Final = {(HOT, 0): 10, (HOT, 1): 20, (COLD, 0): 30}
-"""The partitions of a story, and the offsets from which they are fetched."""
+"""The partitions of a story, and their fetch offsets."""
 BATCH: Final = record_batch(100)
 NOTHING_NEW: Final = dict.fromkeys(ALL, (70, b""))
 """A response for all of them without records."""
 OURS: Final = 12345
-"""The broker's id of the session, and the client's."""
+"""The session's id at the broker, and the client's id of it."""
 THEIRS: Final = OURS ^ SESSION_MASK
 
 
@@ -52,13 +52,13 @@ def topic_id(topic: str) -> UUID:
 
 
 class Names(TopicNames):
-    """Knows every topic's name that topic_id() has made an id of, but for those that are hidden."""
+    """Knows the names of all topics whose ids are made by topic_id(), except hidden ones."""
 
     def __init__(self) -> None:
         super().__init__()
         self.hidden: set[str] = set()
         self.awaited: set[str] = set()
-        """Those whose names are on their way."""
+        """Topics whose names have been requested."""
 
     def look_up(self, topic_id: bytes) -> str:
         name = topic_id.rstrip(b".").decode()
@@ -69,21 +69,21 @@ class Names(TopicNames):
 
 
 class Omitting(Quota):
-    """A quota that omits the partitions of HOT that the story names, until a time."""
+    """A quota that omits the partitions of HOT that a story names, until a given time."""
 
     def __init__(self) -> None:
         super().__init__((FETCH,))
         self.omits = True
         self.topics: set[str] = {HOT}
-        """Those that it may omit."""
+        """The topics that it may omit."""
         self.until: Final[dict[int, float]] = {}
-        """By partition: seconds since the story began."""
+        """By partition: the end of the omission, in seconds since the story began."""
         self.bounds: Final[dict[int, int]] = {}
-        """By partition: how much it may bring."""
+        """By partition: its bound in bytes."""
         self.plans: Final[list[list[int]]] = []
-        """The partitions of each plan, in their turn."""
+        """The partitions of each plan, in the plan's order."""
         self.items: list[FetchItem] = []
-        """Those of the last plan."""
+        """The items of the last plan."""
         self.seen: Final[dict[int, tuple[int, int, int]]] = {}
         """By partition: its fetch_offset, max_bytes and high watermark in the last plan."""
 
@@ -102,7 +102,7 @@ class Omitting(Quota):
                 plan.bound(item, self.bounds[item.partition])
 
     def omit(self, until: float, *partitions: int) -> None:
-        """From now on."""
+        """Omit these partitions until this time."""
         for partition in partitions:
             self.until[partition] = until
 
@@ -121,7 +121,7 @@ class Story:
         self.connect()
 
     def connect(self) -> None:
-        """A new connection."""
+        """Open a new connection."""
         self.relay = drive(
             self.engine,
             Ports(),
@@ -164,7 +164,7 @@ def fetch(
     min_bytes: int = 1,
     replica_id: int = -1,
 ) -> bytes:
-    """A request for these partitions from these offsets on; `session` is its id and epoch, `replica_id` the
+    """A request for these partitions from these offsets; `session`: its id and epoch; `replica_id`: the
     follower's.
     """
     schema = request_type(FETCH, version)
@@ -218,8 +218,10 @@ def fetched(
     aborted: tuple[()] | None = None,
     failed: ErrorCode = ErrorCode.none,
 ) -> bytes:
-    """The response: by partition its high watermark (the last stable offset is one less, the log starts at 1)
-    and its records. `failed`: what those of which no high watermark is known have instead.
+    """The response: by partition its high watermark and records. The last stable offset is one less, and the
+    log starts at 1.
+
+    `failed`: what partitions without a known high watermark have instead.
     """
     schema = response_type(FETCH, version)
     topics = []

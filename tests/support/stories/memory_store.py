@@ -1,4 +1,4 @@
-"""A quota store without Kafka: its log is a list, and the test sets its clock."""
+"""A quota store without Kafka: its log is a list, and tests set its clock."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -14,7 +14,7 @@ Configs = Mapping[ConfigResource, Mapping[str, str]]
 
 
 class Wall:
-    """A wall clock, in ms since the epoch, that the test sets."""
+    """A wall clock, in ms since the epoch, that tests set."""
 
     def __init__(self, ms: int = 1_000_000) -> None:
         self.ms = ms
@@ -24,13 +24,13 @@ class Wall:
 
 
 class MemoryLog:
-    """Stands in for the topic: appended changes are read back at once."""
+    """Stands for the topic: appended changes are read back at once."""
 
     def __init__(self, store: QuotaStore) -> None:
         self.records: list[tuple[Place, Setting]] = []
         self.problem = ""
         self.failure: Exception | None = None
-        """What append() raises instead."""
+        """The error that append() raises; None: none."""
         self._store = store
 
     async def append(self, changes: Sequence[tuple[Place, Setting]]) -> None:
@@ -59,7 +59,7 @@ def memory_store(
     wall: Wall | None = None,
     configs: Configs | None = None,
 ) -> tuple[QuotaStore, MemoryLog]:
-    """A store on a file's quotas and configs, and its log. It has the rules of CONFIG_RULES."""
+    """A store with the quotas and configs of a file, and its log. Its rules are CONFIG_RULES."""
     store = QuotaStore(file_of(quotas, configs), changed, wall or Wall(), CONFIG_RULES)
     log = MemoryLog(store)
     store.log = log

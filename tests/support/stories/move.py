@@ -1,7 +1,7 @@
-"""Followers that catch up with their leaders, on a clock that is a number, under a replication quota.
+"""Followers that catch up with their leaders under a replication quota. The clock is a number.
 
-A leader responds as a broker does: a partition brings what its bound takes, of which a follower keeps whole
-batches only, and the first that has anything brings a batch in any case.
+A leader responds as a broker does: a partition brings as many bytes as its bound, of which a follower keeps
+whole batches. The first partition with records brings a batch in any case.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ def throttled(
     topics: Mapping[str, Mapping[str, str]] | None = None,
     brokers: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Limits:
-    """The rates of every broker; all replicas of TOPIC are throttled, but where `topics` says otherwise."""
+    """The rates of every broker. All replicas of TOPIC are throttled, unless `topics` says otherwise."""
     rates = {}
     if leader_rate is not None:
         rates["leader.replication.throttled.rate"] = str(int(leader_rate))
@@ -51,7 +51,7 @@ def throttled(
 
 
 def quotas(limits: Limits, node_ids: Sequence[int]) -> dict[int, Replication]:
-    """Those of some brokers."""
+    """The quotas of these brokers."""
     made: dict[int, Replication] = {}
     for node_id in node_ids:
         quota = Replication()
@@ -64,7 +64,7 @@ def quotas(limits: Limits, node_ids: Sequence[int]) -> dict[int, Replication]:
 
 @dataclass
 class Copy:
-    """A partition that a follower lacks some of; offsets count messages of MESSAGE bytes."""
+    """A partition of which a follower lacks messages. Offsets count messages of MESSAGE bytes."""
 
     item: FetchItem
     size: int
@@ -74,7 +74,7 @@ class Copy:
     last_served: float = START
     longest_wait: float = 0.0
     broken: bool = False
-    """Whether nothing of it comes, though its high watermark is ahead."""
+    """Whether it brings nothing, although its high watermark is ahead."""
 
     @property
     def left(self) -> int:
@@ -91,15 +91,15 @@ class Fetcher:
     who: Identity = field(default_factory=lambda: Identity("ANONYMOUS", "", "127.0.0.1"))
     wakes_at: float = START
     seconds_to_begin: float = 0.0
-    """How long it takes over the first bytes of each partition."""
+    """Seconds between the first bytes of a partition and the follower's next fetch."""
     began: list[float] = field(default_factory=list)
-    """When each partition's first bytes came."""
+    """The time of the first bytes of each partition."""
     _due: FetchPlan | None = None
     _turn: int = 0
     plans: int = 0
 
     def step(self, now: float, came: list[tuple[float, int]]) -> None:
-        """Do what is due now, and say when to come again in `wakes_at`."""
+        """Do what is due, and set `wakes_at` to the time of the next step."""
         if self._due is not None:
             began = len(self.began)
             self._response(self._due, now, came)
@@ -151,7 +151,7 @@ class Fetcher:
             if not first or copy.left == 0:
                 return
             whole = min(copy.batch, copy.left)
-        # The relay cuts off the part of a batch that a bounded response ends with, and notes its size.
+        # The relay cuts the partial batch off the end of a bounded response, and stores its size.
         copy.item.marks.batch_bytes = copy.batch if whole < size else 0
         if copy.offset == 0:
             self.began.append(now)
@@ -164,7 +164,7 @@ class Fetcher:
 def copies(
     follower: int, count: int, size: int, batch: int = 16_000, first: int = 0, max_bytes: int = MEBIBYTE
 ) -> list[Copy]:
-    """So many partitions of `size` bytes, of which the follower has nothing."""
+    """Partitions of `size` bytes of which the follower has nothing."""
     made = []
     for partition in range(first, first + count):
         item = FetchItem(TOPIC, partition, follower, Watermarks())
@@ -174,7 +174,7 @@ def copies(
 
 
 def run(fetchers: Sequence[Fetcher], seconds: float) -> list[tuple[float, int]]:
-    """What comes, as times since the start and sizes."""
+    """Return the bytes that arrive: times since the start, and sizes."""
     came: list[tuple[float, int]] = []
     now = max(START, min(fetcher.wakes_at for fetcher in fetchers))
     until = START + seconds
@@ -186,7 +186,7 @@ def run(fetchers: Sequence[Fetcher], seconds: float) -> list[tuple[float, int]]:
 
 
 def by_second(came: Sequence[tuple[float, int]], seconds: int) -> list[int]:
-    """Bytes of each second."""
+    """The bytes of each second."""
     sums = [0] * seconds
     for at, size in came:
         if at < seconds:

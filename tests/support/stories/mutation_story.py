@@ -1,4 +1,4 @@
-"""A client, the controller mutation quota and a broker that accepts what `rejects` does not name; the clock
+"""A client, the controller mutation quota, and a broker that accepts what `rejects` does not name. The clock
 is a number.
 """
 
@@ -43,7 +43,7 @@ USER: Final = "u"
 
 
 class Counts(PartitionCounts):
-    """What the broker's Metadata has: by name the partitions."""
+    """The numbers of partitions, by topic, of the broker's metadata."""
 
     def __init__(self) -> None:
         super().__init__(lambda node_id: None, 1.0)
@@ -70,7 +70,7 @@ class Counts(PartitionCounts):
 
 
 class Story:
-    """`rejects`: the error code of a topic that the broker does not do; it does all others."""
+    """`rejects`: the error codes of topics that the broker rejects."""
 
     def __init__(self, rate: float | None = 2.0, **settings: Any) -> None:
         self.now = 1000.0
@@ -82,9 +82,9 @@ class Story:
         self.rejects: dict[str, int] = {}
         self.throttle_ms = 0
         self.asked: list[Any] = []
-        """The requests that the broker has had."""
+        """The requests that the broker received."""
         self.responses: list[bytes] = []
-        """Its next responses, if they are not made up; header and body each."""
+        """The broker's next responses (header and body), unless it makes them itself."""
         self.reply: Reply | None = None
         self._broker = Broker(CLUSTER, NODE_ID, self.counts, self._ask, FixedRights())
         self._mutations = ControllerMutations(self.quota, self._time)
@@ -93,7 +93,7 @@ class Story:
         return self.now
 
     def send(self, message: Any, user: str = USER) -> Any:
-        """Send a request; return its response, read by kio."""
+        """Send a request; return its response, decoded by kio."""
         frame = self.send_frame(request_frame(message), user)
         return read_frame(response_type(message.__api_key__, message.__version__), frame)
 
@@ -144,7 +144,7 @@ class Story:
 
     @property
     def sent_on(self) -> list[list[str]]:
-        """The topics of each request that the broker has had, but for those that it only validated."""
+        """The topics of each request that the broker received, without those that it only validated."""
         return [list(self._names(request)) for request in self.asked if not _validates(request)]
 
     @property
@@ -158,19 +158,19 @@ class Story:
 
     @property
     def tokens(self) -> float | None:
-        """Now, of the only bucket."""
+        """The tokens of the only bucket."""
         [bucket] = self.quota.live()
         return bucket.state(self.now).tokens
 
     @property
     def wait(self) -> tuple[float, bool]:
-        """The throttle of the last response, and whether the response is delayed."""
+        """The throttle time of the last response, and whether the response is delayed."""
         assert self.reply is not None
         return self.reply.throttle_seconds, self.reply.delayed
 
 
 def _validates(request: Any) -> bool:
-    return request.__api_key__ == CREATE and bool(request.validate_only)
+    return request.__api_key__ != DELETE and bool(request.validate_only)
 
 
 def throttle_ms(response: Any) -> int:

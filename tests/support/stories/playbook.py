@@ -6,8 +6,6 @@ Times are seconds since the story began. Every step that says what comes out tak
 nothing that a relay does; one without frames says that nothing comes.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final, Self
 
 import pytest
@@ -22,7 +20,6 @@ from proxy.relay.close_reasons import RelayError
 from proxy.relay.exchange import Exchange
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.large_frames import LargeFrames
-from proxy.relay.output import RelayOutput
 from proxy.relay.relay import NO_INTERCEPTED_APIS, Relay
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Address, Addresses
@@ -32,7 +29,7 @@ from tests.support.messages.kio_messages import PROXY_HOST, PROXY_PORT, Ports
 from tests.support.stories.enforcement import enforcement
 
 START: Final = 1000.0
-"""No story begins at 0, which the relay's clock has for never."""
+"""Stories do not begin at 0, which means never to the relay."""
 MAX_FRAME_BYTES: Final = 100 << 20
 EVERYONE: Final = QuotaEntity(DEFAULT, None)
 EACH_CLIENT: Final = QuotaEntity(None, DEFAULT)
@@ -44,7 +41,7 @@ def engine(
     resources: Resources = NO_RESOURCES,
     **settings: Any,
 ) -> QuotaEngine:
-    """Every kind of quota, with these limits; see enforcement() for the `settings`."""
+    """An engine with every kind of quota and these limits; `settings` are those of enforcement()."""
     made = QuotaEngine([kind.build() for kind in load_kinds()])
     found = enforcement(algorithm=algorithm, **settings)
     made.configure(Limits(quotas, resources=resources, settings=found), START)
@@ -62,7 +59,7 @@ def new_relay(
     protected: ProtectedTopics | None = None,
     large_frames: LargeFrames | None = None,
 ) -> "RelayDriver":
-    """A relay of an unauthenticated client, with quotas or without."""
+    """A relay of an unauthenticated client, with its driver."""
     return drive(
         engine(quotas or {}, algorithm, resources),
         Ports(),
@@ -85,7 +82,7 @@ def drive(
     max_frame_bytes: int = MAX_FRAME_BYTES,
     **options: Any,
 ) -> "RelayDriver":
-    """A relay, with the driver that calls it; see Relay for the `options`."""
+    """A relay with its driver; `options` are those of Relay."""
     return RelayDriver(
         Relay(
             engine,
@@ -101,12 +98,12 @@ def drive(
 
 
 class RelayDriver:
-    """Calls a relay as a connection does, and keeps what its outputs have until a test takes it."""
+    """Calls a relay as a connection does, and keeps its output until a test takes it."""
 
     def __init__(self, relay: Relay, addresses: Addresses) -> None:
         self.relay: Final = relay
         self.asked_for: Final[list[int]] = []
-        """Node ids of the brokers that needed a port before a response could leave."""
+        """Node ids of the brokers that needed a port before a response could be forwarded."""
         self._addresses: Final = addresses
         self._to_broker: list[bytes] = []
         self._to_client: list[bytes] = []
@@ -116,55 +113,65 @@ class RelayDriver:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.relay, name)
 
-    @contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Keep what a call brings about, even one that ends the connection."""
-        try:
-            yield
-        finally:
-            self._keep(self.relay.output)
-
-    def _keep(self, output: RelayOutput) -> None:
+    def _keep(self) -> None:
+        """Keep the output of a call, even if the call ended the connection."""
+        output = self.relay.output
         self._to_broker += output.to_broker
         self._to_client += output.to_client
         self._intercepted += output.intercepted
         self._broker_responses += output.broker_responses
 
     def receive_from_client(self, data: bytes, now: float) -> None:
-        with self._kept():
+        try:
             self.relay.receive_from_client(data, now)
+        finally:
+            self._keep()
 
     def receive_from_broker(self, data: bytes, now: float) -> None:
-        with self._kept():
+        try:
             self.relay.receive_from_broker(data, now)
+        finally:
+            self._keep()
         brokers = self.relay.output.unknown_brokers
         if brokers:
             for broker in brokers:
                 self.asked_for.append(broker.node_id)
                 self._addresses.put(broker, Address(PROXY_HOST, PROXY_PORT + broker.node_id))
-            with self._kept():
+            try:
                 self.relay.brokers_known(now)
+            finally:
+                self._keep()
             assert not self.relay.output.unknown_brokers, "the shell has told of all of them"
 
     def handle_timer(self, now: float) -> None:
-        with self._kept():
+        try:
             self.relay.handle_timer(now)
+        finally:
+            self._keep()
 
     def drain(self, now: float) -> None:
-        with self._kept():
+        try:
             self.relay.drain(now)
+        finally:
+            self._keep()
 
     def forward(self, exchange: Exchange, frame: bytes, now: float) -> None:
-        with self._kept():
+        try:
             self.relay.forward(exchange, frame, now)
+        finally:
+            self._keep()
 
     def answer(self, exchange: Exchange, response: bytes, now: float, *how: Any, **more: Any) -> None:
-        with self._kept():
+        try:
             self.relay.answer(exchange, response, now, *how, **more)
+        finally:
+            self._keep()
 
     def ask_broker(self, exchange: Exchange, frame: bytes, now: float) -> None:
-        with self._kept():
+        try:
             self.relay.ask_broker(exchange, frame, now)
+        finally:
+            self._keep()
 
     def take_to_broker(self) -> list[bytes]:
         taken, self._to_broker = self._to_broker, []
@@ -197,13 +204,13 @@ class RelayDriver:
 
 
 class Playbook:
-    """One connection's story."""
+    """The story of one connection."""
 
     def __init__(self, relay: RelayDriver) -> None:
         self.relay: Final = relay
         self._now = START
 
-    # What happens
+    # Input
 
     def client(self, *chunks: bytes) -> Self:
         """The client sends these chunks."""
@@ -223,7 +230,7 @@ class Playbook:
         return self
 
     def at(self, seconds: float) -> Self:
-        """The clock goes on to here, and timers run when they are due."""
+        """Set the clock to this time; timers that are due on the way run."""
         until = START + seconds
         assert until >= self._now, "the clock does not go back"
         while 0.0 < (due := self.relay.next_timer) <= until:
@@ -243,15 +250,15 @@ class Playbook:
         self.relay.drain(self._now)
         return self
 
-    # What comes of it
+    # Output
 
     def to_broker(self, *frames: bytes) -> Self:
-        """Exactly this has come out for the broker."""
+        """Check that the relay has sent exactly this to the broker."""
         _same(b"".join(self.relay.take_to_broker()), b"".join(frames))
         return self
 
     def to_client(self, *frames: bytes) -> Self:
-        """Exactly this has come out for the client."""
+        """Check that the relay has sent exactly this to the client."""
         _same(b"".join(self.relay.take_to_client()), b"".join(frames))
         return self
 
@@ -264,7 +271,7 @@ class Playbook:
         return self
 
     def timer(self, due: float | None) -> Self:
-        """When the next timer is due; None: there is none."""
+        """Check when the next timer is due; None: there is none."""
         assert self.relay.next_timer == (0.0 if due is None else pytest.approx(START + due, abs=1e-6))
         return self
 
@@ -276,29 +283,29 @@ class Playbook:
         assert not self.relay.idle
         return self
 
-    # How it ends
+    # Ends
 
     def client_fails(self, *chunks: bytes, reason: str, says: str) -> None:
-        """The client's chunks end the connection."""
+        """Check that the client's chunks end the connection."""
         with pytest.raises(RelayError, match=says) as caught:
             self.client(*chunks)
         assert caught.value.reason == reason
 
     def broker_fails(self, *chunks: bytes, reason: str, says: str) -> None:
-        """The broker's chunks end the connection."""
+        """Check that the broker's chunks end the connection."""
         with pytest.raises(RelayError, match=says) as caught:
             self.broker(*chunks)
         assert caught.value.reason == reason
 
     def fails_at(self, seconds: float, reason: str, says: str) -> None:
-        """A timer on the way there ends the connection."""
+        """Check that a timer ends the connection before this time."""
         with pytest.raises(RelayError, match=says) as caught:
             self.at(seconds)
         assert caught.value.reason == reason
 
 
 def _same(got: bytes, wanted: bytes) -> None:
-    """Equal, said briefly: frames may be megabytes long."""
+    """Compare two frames; the message of a failure is short, because frames may have megabytes."""
     if got == wanted:
         return
     at = next((i for i, (one, other) in enumerate(zip(got, wanted, strict=False)) if one != other), -1)

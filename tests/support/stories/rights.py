@@ -1,11 +1,13 @@
-"""Who may what, for tests of requests about quotas."""
+"""Rights for tests of requests about quotas."""
 
 from proxy.admin.authority import Rights
 from proxy.relay.close_reasons import BrokerUnreachable
 
 
 class FixedRights(Rights):
-    """May everything, or nothing. `as_judged`: what the broker lets it alter; by default the same."""
+    """Rights that allow everything or nothing. `as_judged`: whether the broker allows changes; by default the
+    same.
+    """
 
     def __init__(self, may: bool = True, *, as_judged: bool | None = None) -> None:
         self._may = may
@@ -26,7 +28,7 @@ class FixedRights(Rights):
 
 
 class UnknownRights(FixedRights):
-    """The broker, which knows the rights, cannot be reached."""
+    """The rights are unknown, because the broker cannot be reached."""
 
     async def may_describe(self) -> bool:
         raise BrokerUnreachable("broker 1 is unreachable")

@@ -19,8 +19,10 @@ SERVICE_SECONDS: Final = 0.004
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """`connections` that each send requests of `size` bytes: `burst` of them one after the other as fast as
-    their responses arrive, every `every` seconds; back to back where `every` is 0.
+    """A client with `connections` that each send requests of `size` bytes.
+
+    Every `every` seconds, each sends `burst` requests, one after the other, as fast as their responses
+    arrive. If `every` is 0, it sends without a pause.
     """
 
     user: str
@@ -31,7 +33,7 @@ class Client:
 
 
 def run(clients: list[Client], limits: Limits, seconds: float) -> list[dict[str, Any]]:
-    """The events of so many seconds, with producer_byte_rate in force."""
+    """Return the events of this many seconds, with producer_byte_rate enforced."""
     engine = QuotaEngine([KIND.build()])
     engine.configure(limits, 0.0)
     sums: dict[tuple[str, int], dict[str, int]] = defaultdict(lambda: defaultdict(int))

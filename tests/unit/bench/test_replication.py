@@ -3,30 +3,12 @@
 from argparse import Namespace
 from dataclasses import replace
 
-import pytest
-
-from bench.replication import ONE_TO_TWO, OTHERS, PROXY, SAME, TWO_TO_ONE, plans, report
+from bench.replication import OTHERS, PROXY, SAME, plans, report
 from bench.replication_load import Felt
-from bench.replication_move import LEADER, Moved, Plan, _by_second, _moving
+from bench.replication_move import LEADER, Moved, Plan
 
 PLAN = Plan("t", 2, 40, 4 << 20, (LEADER,), ((1, 2),), ((1, 3),), "")
 OPTIONS = {"partitions": 100, "megabytes": 200, "long_megabytes": 1000, "rate": 4 << 20}
-
-
-def test_a_plan_moves_to_the_broker_that_is_new() -> None:
-    assert PLAN.target(0) == PLAN.target(1) == 3
-    assert PLAN.loaded_on == ((1, 3),)
-
-
-def test_partitions_take_the_replicas_in_turn() -> None:
-    out, back = (replace(PLAN, before=before, after=after) for before, after in (ONE_TO_TWO, TWO_TO_ONE))
-    assert [(out.replicas(number)[0], out.target(number)) for number in range(3)] == [(1, 2), (1, 3), (1, 2)]
-    assert [(back.replicas(number)[0], back.target(number)) for number in range(3)] == [
-        (1, 3),
-        (2, 3),
-        (1, 3),
-    ]
-    assert out.loaded_on == back.loaded_on == ((1, 3),)
 
 
 def test_load_meets_short_moves_and_long_ones_and_each_route() -> None:
@@ -46,13 +28,6 @@ def test_two_brokers_have_one_route() -> None:
     }
 
 
-def test_seconds_count_from_the_first_byte_to_the_last() -> None:
-    samples = [(0.0, 0), (1.0, 0), (2.0, 10), (2.5, 15), (3.1, 30), (4.2, 50), (9.0, 50)]
-    began, ended = _moving(samples)
-    assert (began, ended) == (2.0, pytest.approx(4.2))
-    assert _by_second(samples, began, ended) == [15, 15]
-
-
 def test_the_report() -> None:
     rate = PLAN.rate
     calm = Felt([(0.0, 0.01)] * 100, [(0.0, 1.0), (0.1, 3.0)])
@@ -62,8 +37,3 @@ def test_the_report() -> None:
     lines = report([("leader", loaded, {PROXY: moved}), ("both", PLAN, {PROXY: Moved(10.0, [rate] * 9)})])
     assert "| both | proxy | 1.00 | 0.00 | 1.00 | 1.00 |  |  |  |  | NO |" in lines
     assert "| leader | proxy | 1.00 | 0.00 | 1.00 | 1.00 | 15.00 | 10.00 | 1.50 | 1.25 | yes |" in lines
-
-
-def test_what_was_felt_is_cut_to_the_move() -> None:
-    felt = Felt([(1.0, 0.1), (2.0, 0.2), (3.0, 0.3)], [(0.5, 1.0), (2.5, 2.0)])
-    assert felt.between(2.0, 2.9) == Felt([(2.0, 0.2)], [(2.5, 2.0)])

@@ -11,6 +11,7 @@ from proxy.bounded_yaml import (
     MAX_BYTES,
     MAX_DEPTH,
     MAX_NUMBER_CHARACTERS,
+    MAX_REPEATED,
     OutOfBounds,
     parse,
     read_text,
@@ -27,14 +28,14 @@ TEN_MERGES_EIGHT_TIMES = "".join(
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? ", "[{a: "])
 def test_deep_nesting_is_an_error_and_does_not_end_the_process(opening: str) -> None:
     """100,000 levels overflow the stack of libyaml's composer."""
-    with pytest.raises(OutOfBounds, match="nested deeper than 64 levels") as caught:
+    with pytest.raises(OutOfBounds, match=str(MAX_DEPTH)) as caught:
         parse(opening * 100_000)
     assert caught.value.problem_mark is not None
 
 
 def test_deep_indentation_is_an_error() -> None:
     text = "".join(f"{' ' * level}a:\n" for level in range(2000))
-    with pytest.raises(OutOfBounds, match="nested deeper") as caught:
+    with pytest.raises(OutOfBounds, match=str(MAX_DEPTH)) as caught:
         parse(text)
     assert caught.value.problem_mark is not None
     assert caught.value.problem_mark.line == MAX_DEPTH
@@ -54,12 +55,12 @@ def test_the_deepest_value() -> None:
     ids=["lists", "merge keys"],
 )
 def test_aliases_do_not_multiply(text: str) -> None:
-    with pytest.raises(OutOfBounds, match="aliases repeat more than 10 times"):
+    with pytest.raises(OutOfBounds, match=str(MAX_REPEATED)):
         parse(text)
 
 
 def test_a_value_that_contains_itself() -> None:
-    with pytest.raises(OutOfBounds, match=r"\*a contains itself"):
+    with pytest.raises(OutOfBounds, match=r"\*a\b"):
         parse("a: &a [1, *a]")
 
 
@@ -75,7 +76,7 @@ def test_entries_may_share_defaults() -> None:
     "number", ["1:1" + ":59" * 200_000, "0x" + "f" * 200_000, "1:1" + ":59" * 200_000 + ".5"]
 )
 def test_a_long_number_is_an_error(number: str) -> None:
-    with pytest.raises(OutOfBounds, match=f"more than {MAX_NUMBER_CHARACTERS} characters"):
+    with pytest.raises(OutOfBounds, match=str(MAX_NUMBER_CHARACTERS)):
         parse(f"a: {number}")
     assert parse(f"a: '{number}'") == {"a": number}
 
@@ -86,15 +87,17 @@ def test_numbers() -> None:
 
 @pytest.mark.parametrize("text", ["2024-13-45", "!!bool maybe", "!!int ''", "!!float ''", "!!timestamp x"])
 def test_a_value_that_does_not_fit_its_type_is_a_yaml_error(text: str) -> None:
-    with pytest.raises(yaml.YAMLError, match="does not fit its type"):
+    with pytest.raises(yaml.YAMLError) as caught:
         parse(text)
+    assert not isinstance(caught.value, OutOfBounds)
+    assert caught.value.__cause__ is not None
 
 
 def test_a_file_that_is_too_large(tmp_path: Path) -> None:
     path = tmp_path / "large.yaml"
     with path.open("wb") as file:
         file.truncate(MAX_BYTES + 1)
-    with pytest.raises(OutOfBounds, match="larger than 64 MiB"):
+    with pytest.raises(OutOfBounds, match=f"{MAX_BYTES >> 20} MiB"):
         read_text(path)
 
 

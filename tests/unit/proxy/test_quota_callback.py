@@ -187,9 +187,9 @@ def test_a_partition_is_a_pair():
 
 def test_loading():
     assert not load_callback("proxy.quota_callback:QuotaCallback", "open").by_partition
-    with pytest.raises(ValueError, match=r"expected package\.module:Class"):
+    with pytest.raises(ValueError, match="'ByTeam'"):
         load_callback("ByTeam", "open")
-    with pytest.raises(ValueError, match="No module named 'no_such_module'"):
+    with pytest.raises(ValueError, match="no_such_module:Class: ModuleNotFoundError"):
         load_callback("no_such_module:Class", "open")
-    with pytest.raises(ValueError, match=r"is not a proxy\.quota_callback\.QuotaCallback"):
+    with pytest.raises(ValueError, match=r"builtins:dict .*\bQuotaCallback"):
         load_callback("builtins:dict", "open")

@@ -2,6 +2,7 @@
 
 from typing import Final, final
 
+from proxy.quota.identity import Identity
 from proxy.quota.limits.config_keys import THROTTLE
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.resources import NO_RESOURCES, TOPIC, ConfigKey, Resources
@@ -10,8 +11,10 @@ from proxy.quota.measure.bucket import NO_PARTITION, Bucket, RateRule
 
 PARTITIONS_AT_MOST: Final = 100_000
 """Clients may invent topics: past this many partitions, the others share one bucket."""
-UNUSED_SECONDS: Final = 30.0
-"""A bucket that has not been used for so long, and owes nothing, is as good as a new one."""
+DROP_SECONDS: Final = 1.0
+"""Past that many, the buckets that have not been used for so long and are as good as new are dropped, at most
+this often: it takes some milliseconds.
+"""
 UNLIMITED_AT_MOST: Final = 100_000
 """Cached topics without a limit; past this many the cache starts again, empty."""
 REST: Final = "<rest>"
@@ -44,7 +47,7 @@ class PartitionBuckets:
         self._partitions: Final[dict[tuple[str, int], LimitedPartition]] = {}
         self._unlimited: Final[set[str]] = set()
         """Topics without a limit."""
-        self._dropped_at = 0.0
+        self._dropped_at = -DROP_SECONDS
         self.any = False
         """Whether any topic has this config."""
         self.observed = rule.observed
@@ -71,6 +74,21 @@ class PartitionBuckets:
         if found is None and len(self._partitions) >= PARTITIONS_AT_MOST:
             found = self._partitions.get((REST, NO_PARTITION))
         return None if found is None or found.bucket.limit == UNLIMITED else found
+
+    def give_back(
+        self, topic: str, partition: int, size: int, now: float, who: Identity, writable: bool
+    ) -> None:
+        """Take back what was charged for records that the broker has not appended.
+
+        `writable`: whether the client could write to the partition at all. If not, it may have made it up,
+        and a bucket that nothing else was charged to is dropped.
+        """
+        found = self._partitions.get((topic, partition))
+        if found is None or found.bucket.limit == UNLIMITED:
+            return
+        found.bucket.give_back(size, now, who)
+        if not writable and found.bucket.as_new(now):
+            del self._partitions[topic, partition]
 
     def limit(self, topic: str) -> float:
         """The limit of each partition of a topic."""
@@ -100,14 +118,15 @@ class PartitionBuckets:
         return made
 
     def _drop_unused(self, now: float) -> None:
-        """Drop the buckets that have nothing to remember, at most once in UNUSED_SECONDS."""
-        if now - self._dropped_at < UNUSED_SECONDS:
+        """Drop the buckets that have nothing to remember, at most once in DROP_SECONDS."""
+        if now - self._dropped_at < DROP_SECONDS:
             return
         self._dropped_at = now
+        before = now - DROP_SECONDS
         unused = [
             names
             for names, limited in self._partitions.items()
-            if now - limited.bucket.last_used >= UNUSED_SECONDS and not limited.bucket.over(now)
+            if limited.bucket.last_used <= before and limited.bucket.as_new(now)
         ]
         for names in unused:
             del self._partitions[names]
@@ -133,7 +152,7 @@ class PartitionBuckets:
             rest = names[0] == REST
             limit = self.least_limit if rest else topic_limit(resources, names[0], self._key)
             limited.action = self._action(names[0])
-            if limit != limited.bucket.limit or not same_rule:
+            if limit != limited.bucket.whole_limit or not same_rule:
                 limited.bucket.configure(limit, rule, now)
 
     def acts(self, action: str) -> bool:

@@ -49,7 +49,7 @@ class ConsumedLately:
         if consumer is None:
             return None
         before = now - LATELY_SECONDS
-        old = [bucket for bucket, at in consumer.buckets.items() if at <= before and not bucket.over(now)]
+        old = [bucket for bucket, at in consumer.buckets.items() if at <= before and bucket.wait(now) <= 0.0]
         for bucket in old:
             del consumer.buckets[bucket]
         if consumer.at <= before and not consumer.buckets:

@@ -1,11 +1,13 @@
 """Bytes of records per second of each partition of a topic, on each broker (KAFKA-16042, KAFKA-16043).
 
     pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q (TokenBucket)
-    window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime)
+    window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime). What
+              consumers get beyond a window's worth of tokens is paid whole (RateRule.repays).
 
 The quotas are configs of topics; each partition of the topic has the rate as its own limit.
-producer.byte.rate charges a partition's record batches in a Produce request when it is read,
-consumer.byte.rate those in the response to a consumer's Fetch and to ShareFetch. The actions of a topic:
+producer.byte.rate charges a partition's record batches in a Produce request when it is read, and takes this
+back if the broker does not append them. consumer.byte.rate charges those in the response to a consumer's
+Fetch and to ShareFetch. The actions of a topic:
 
     throttle   The client waits for the partition with the longest wait. Client quotas apply too: the longest
                wait of all counts. A consumer's fetch is forwarded only when the partitions of which the
@@ -16,8 +18,8 @@ consumer.byte.rate those in the response to a consumer's Fetch and to ShareFetch
     omit       Partitions that are over their limit are omitted from consumers' fetches. The client does not
                wait.
 
-The topic <default> has the limit of all topics without their own, except internal ones. Topics that a client
-names by an id that the proxy does not know yet are not limited.
+The topic <default> has the limit of all topics without their own, except internal ones. A Produce request
+with topic ids that the proxy does not know yet waits for the names (proxy.relay.unnamed_topics).
 """
 
 from typing import Final, final
@@ -48,9 +50,11 @@ from proxy.quota.limits.config_keys import (
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket, byte_rate_rule
+from proxy.quota.not_appended import not_appended
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict, combine
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
+from proxy.wire.error_codes import not_writable
 from proxy.wire.views import Item, RequestView, ResponseView
 
 API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
@@ -127,7 +131,10 @@ class TopicPartitionBytes(Quota):
                 over.setdefault(index, limited.bucket)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
-        if request.api_key == PRODUCE or request.replica_id >= 0:
+        if request.api_key == PRODUCE:
+            self._give_back_rejected(request, response, who, now)
+            return ALLOW
+        if request.replica_id >= 0:
             return ALLOW
         return self._consume(request.api_key, response.items, who, now)
 
@@ -146,6 +153,21 @@ class TopicPartitionBytes(Quota):
             limited = self._produced.find(item.topic, item.partition, now)
             if limited is not None:
                 limited.bucket.give_back(item.size, now, who)
+            bucket = self._produced_by_source.find(item, who, now)
+            if bucket is not None:
+                bucket.give_back(item.size, now, who)
+
+    def _give_back_rejected(
+        self, request: RequestView, response: ResponseView, who: Identity, now: float
+    ) -> None:
+        """Take back what the broker has not appended: a client without the right to write would use up the
+        limit of those who have it.
+        """
+        for item, error_code in not_appended(request, response):
+            if item.size == 0 or not item.topic:
+                continue
+            writable = not not_writable(error_code)
+            self._produced.give_back(item.topic, item.partition, item.size, now, who, writable)
             bucket = self._produced_by_source.find(item, who, now)
             if bucket is not None:
                 bucket.give_back(item.size, now, who)
@@ -248,12 +270,17 @@ class TopicPartitionBytes(Quota):
 
     def configure(self, limits: Limits, now: float) -> None:
         self._produced.configure(limits.resources, byte_rate_rule(limits, PRODUCER_BYTE_RATE.name), now)
-        self._consumed.configure(limits.resources, byte_rate_rule(limits, CONSUMER_BYTE_RATE.name), now)
+        rule = byte_rate_rule(limits, CONSUMER_BYTE_RATE.name, repays=True)
+        self._consumed.configure(limits.resources, rule, now)
         self.rejects = self._produced.acts(REJECT) and not self._produced.observed
-        self._produced_by_source.configure(limits.source, byte_rate_rule(limits, "producer_byte_rate"), now)
-        self._consumed_by_source.configure(limits.source, byte_rate_rule(limits, "consumer_byte_rate"), now)
+        sourced_rule = byte_rate_rule(limits, "producer_byte_rate")
+        self._produced_by_source.configure(limits.source, sourced_rule, now)
+        rule = byte_rate_rule(limits, "consumer_byte_rate", repays=True)
+        self._consumed_by_source.configure(limits.source, rule, now)
         sourced = self._produced_by_source.any
         self.active = self._produced.any or self._consumed.any or sourced
+        by_topic = self._produced.any and not self._produced.observed
+        self.limits_topics = by_topic or (sourced and not sourced_rule.observed)
         produce = (PRODUCE,) if self._produced.any or sourced else ()
         consume = (FETCH, SHARE_FETCH) if self._consumed.any or sourced else ()
         self.item_api_keys = produce + consume

@@ -12,6 +12,10 @@ _FOUND_AT_MOST: Final = 1 << 18
 """Cached results of the source; past this many the cache starts again, empty. Clients choose their client
 ids."""
 
+BUCKETS_AT_MOST: Final = 1 << 17
+"""A source may give every client or partition a bucket of its own, and clients make both up: past so many,
+the least recently used eighth is dropped, as in Buckets."""
+
 PartitionUse = tuple[str, str, str, int]
 """Principal, client id, topic, partition."""
 
@@ -37,7 +41,7 @@ class SourcedPartitions:
         self._source = source if source is not None and source.by_partition else None
         if not rule.same(self._rule):
             for bucket in self._buckets.values():
-                bucket.configure(bucket.limit, rule, now)
+                bucket.configure(bucket.whole_limit, rule, now)
         self._rule = rule
         self._found.clear()
 
@@ -57,6 +61,8 @@ class SourcedPartitions:
             names = (sourced.user, sourced.client_id)
             bucket = self._buckets.get(names)
             if bucket is None:
+                if len(self._buckets) >= BUCKETS_AT_MOST:
+                    self._make_room()
                 bucket = Bucket(
                     quota=self._key,
                     user=names[0],
@@ -66,13 +72,19 @@ class SourcedPartitions:
                     now=now,
                 )
                 self._buckets[names] = bucket
-            elif bucket.limit != sourced.limit:
+            elif bucket.whole_limit != sourced.limit:
                 bucket.configure(sourced.limit, self._rule, now)
         if sourced is None or sourced.keep:
             if len(self._found) >= _FOUND_AT_MOST:
                 self._found.clear()
             self._found[use] = bucket
         return bucket
+
+    def _make_room(self) -> None:
+        oldest = sorted([(bucket.last_used, names) for names, bucket in self._buckets.items()])
+        for _, names in oldest[: max(len(oldest) // 8, 1)]:
+            del self._buckets[names]
+        self._found.clear()
 
     def live(self) -> list[Bucket]:
         return [] if self._source is None else list(self._buckets.values())

@@ -19,11 +19,38 @@ def test_a_batch_that_is_not_written() -> None:
         Neighbour(listening.getsockname()[1], "topic") as neighbour,
     ):
         client, _ = listening.accept()
-        client.sendall(produced(6))
-        with pytest.raises(RuntimeError, match="error 6"):
+        client.sendall(produced(2))
+        with pytest.raises(RuntimeError, match="error 2"):
+            neighbour.produce()
+        client.close()
+
+
+def test_a_batch_is_sent_again_while_its_partition_has_no_leader() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        Neighbour(listening.getsockname()[1], "topic") as neighbour,
+    ):
+        client, _ = listening.accept()
+        client.sendall(produced(6) + produced(6) + produced(0))
+        neighbour.produce()
+        client.shutdown(socket.SHUT_WR)
+        with pytest.raises(ConnectionError):
             neighbour.produce()
         client.close()
 
 
 def test_latencies() -> None:
     assert latencies([0.001] * 99 + [0.5]) == Latencies(100, 1.0, pytest.approx(5.99), 500.0)
+
+
+def test_a_lost_connection_is_replaced() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        Neighbour(listening.getsockname()[1], "topic") as neighbour,
+    ):
+        client, _ = listening.accept()
+        client.close()
+        assert len(neighbour.measure(0.001)) == 1
+        listening.settimeout(10)
+        client, _ = listening.accept()
+        client.close()

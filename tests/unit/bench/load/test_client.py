@@ -100,7 +100,7 @@ def test_what_the_socket_does_not_take_is_sent_later(pair: Pair) -> None:
 
 def test_a_response_out_of_order_is_an_error(pair: Pair) -> None:
     pair.client.offer(0.0)
-    with pytest.raises(LoadError, match="correlation id 1 came where 0 was due"):
+    with pytest.raises(LoadError, match=r"correlation id 1\b.*\b0\b"):
         pair.feed(response(1, 20))
 
 
@@ -108,5 +108,5 @@ def test_an_ended_connection_is_an_error(pair: Pair) -> None:
     pair.client.offer(0.0)
     pair.far.recv(100)
     pair.far.shutdown(socket.SHUT_WR)
-    with pytest.raises(LoadError, match="closed after 0 responses"):
+    with pytest.raises(LoadError, match=r"\b0 responses"):
         pair.poller.wait(5)

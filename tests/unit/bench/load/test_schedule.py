@@ -63,5 +63,5 @@ def test_the_open_loop_counts_a_stall_for_all_that_was_due_meanwhile() -> None:
 
 def test_no_response_is_an_error_that_says_how_far_it_came() -> None:
     world = World(delay=1000.0)
-    with pytest.raises(LoadError, match="no response for 30 s; got 0 of 10"):
+    with pytest.raises(LoadError, match=r"\b0 of 10\b"):
         world.schedule.closed_loop([cast("Client", world)], requests=10, depth=3)

@@ -1,10 +1,12 @@
 """YAML documents: lines of keys, and what is rejected while parsing."""
 
+import os
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
+from proxy.bounded_yaml import OutOfBounds
 from proxy.config.document import read
 from proxy.errors import KeyPath, SettingsError
 
@@ -89,37 +91,39 @@ def test_duplicate_key_or_invalid_yaml_is_rejected(
 
 def test_duplicate_key_names_the_first(file: Path) -> None:
     file.write_text("a: 1\nb: 2\na: 3\n")
-    with pytest.raises(SettingsError, match="first on line 1"):
+    with pytest.raises(SettingsError, match=r"line 1\b"):
         read(file)
 
 
 def test_tab_is_explained(file: Path) -> None:
     file.write_text("a:\n\tb: 1\n")
-    with pytest.raises(SettingsError, match=r"\(column 1\): found a tab"):
+    with pytest.raises(SettingsError, match="tab") as caught:
         read(file)
+    assert caught.value.line == 2
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "problem"),
+    ("text", "line"),
     [
-        ("a:\n  b: " + "[" * 100_000, 2, "nested deeper than 64 levels"),
-        ("a: &a\n  - *a\n", 2, "contains itself"),
-        ("a:\n  - 0x" + "f" * 5000 + "\n", 2, "a number of more than 1000 characters"),
+        ("a:\n  b: " + "[" * 100_000, 2),
+        ("a: &a\n  - *a\n", 2),
+        ("a:\n  - 0x" + "f" * 5000 + "\n", 2),
     ],
 )
-def test_a_file_out_of_bounds(file: Path, text: str, line: int, problem: str) -> None:
+def test_a_file_out_of_bounds(file: Path, text: str, line: int) -> None:
     file.write_text(text)
-    with pytest.raises(SettingsError, match=problem) as caught:
+    with pytest.raises(SettingsError) as caught:
         read(file)
     assert (caught.value.file, caught.value.line) == (file, line)
-    assert "not valid YAML" not in str(caught.value)
+    assert isinstance(caught.value.__cause__, OutOfBounds)
 
 
 def test_missing_file(file: Path) -> None:
-    with pytest.raises(SettingsError, match=r"No such file or directory$") as caught:
+    with pytest.raises(SettingsError) as caught:
         read(file)
     assert caught.value.file == file
-    with pytest.raises(SettingsError, match=f"relative to {Path.cwd()}"):
+    assert isinstance(caught.value.__cause__, FileNotFoundError)
+    with pytest.raises(SettingsError, match=str(Path.cwd())):
         read(Path("nowhere.yaml"))
 
 
@@ -128,5 +132,5 @@ def test_unreadable_file_names_the_user_of_the_process(file: Path, monkeypatch: 
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", reject)
-    with pytest.raises(SettingsError, match=r"Permission denied .* user id \d+"):
+    with pytest.raises(SettingsError, match=rf"\b{os.geteuid()}\b"):
         read(file)

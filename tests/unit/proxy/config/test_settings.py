@@ -31,6 +31,23 @@ def test_the_proxys_topics_are_those_that_the_file_names(tmp_path: Path) -> None
     assert read(tmp_path, SMALLEST + nothing).proxy_topics == {shares}
 
 
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("", None),
+        ("sharing: off", None),
+        ("sharing: on", "__quota_proxy_shares"),
+        ("sharing: {}", "__quota_proxy_shares"),
+        ("sharing: {topic: s, instance: a}", "s"),
+    ],
+)
+def test_sharing_is_off_on_or_a_mapping(tmp_path: Path, text: str, topic: str | None) -> None:
+    settings = read(tmp_path, f"{SMALLEST}{text}\n")
+    shares = settings.shares
+    assert (None if shares is None else shares.topic) == topic
+    assert topic is None or topic in settings.proxy_topics
+
+
 def test_advertised_host_follows_bind(tmp_path: Path) -> None:
     text = "listeners: [{bind: 10.0.0.7, upstream: {bootstrap: [k:9092]}}]"
     assert read(tmp_path, text).listeners[0].advertised_host == "10.0.0.7"

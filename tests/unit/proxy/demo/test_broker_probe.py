@@ -59,7 +59,7 @@ def test_a_broker_that_does_not_know_yet() -> None:
 
 
 def test_a_broker_that_closes_the_connection() -> None:
-    with broker(b"") as port, pytest.raises(ConnectionResetError, match="closed the connection"):
+    with broker(b"") as port, pytest.raises(ConnectionResetError):
         live_brokers(port, 10.0)
 
 

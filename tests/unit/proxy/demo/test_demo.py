@@ -88,7 +88,7 @@ class Proxy(EmbeddedProxy):
 async def test_a_tenant_that_transfers_too_little_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "_START_TIMEOUT", 0.0)
     flows = [Flow("alice", PRODUCER, 100, bytes=201), Flow("bob", CONSUMER, 100, bytes=200)]
-    with pytest.raises(demo.DemoFailed, match="after 0 s, bob consumes too little"):
+    with pytest.raises(demo.DemoFailed, match=r"\bbob\b"):
         await demo._until_under_way(flows, Proxy())
     flows[1].bytes += 1
     await demo._until_under_way(flows, Proxy())

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from proxy.demo.embedded_kafka import BrokerFailed, EmbeddedKafka
+from proxy.demo.java import JavaMissing
 from tests.unit.proxy.demo.conftest import FakeJava
 
 
@@ -80,6 +81,6 @@ def test_no_java_is_an_error_before_anything_starts(
     monkeypatch.setattr(atexit, "unregister", registered.remove)
     shutil.rmtree(fake_java.executable.parent)
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(Exception, match="Apache Kafka needs Java 17 or newer"), EmbeddedKafka():
+    with pytest.raises(JavaMissing), EmbeddedKafka():
         pass
     assert registered == []

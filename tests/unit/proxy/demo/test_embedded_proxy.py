@@ -45,11 +45,11 @@ def test_a_proxy_that_is_never_ready_is_stopped_and_quoted(
     monkeypatch.setattr(EmbeddedProxy, "_get", lambda *_: (503, "no broker responds"))
     proxy = EmbeddedProxy(nobody, tmp_path, QUOTAS)
     with (
-        pytest.raises(ProxyFailed, match=r"not ready within 0 s \(no broker responds\)"),
+        pytest.raises(ProxyFailed, match="no broker responds"),
         proxy,
     ):
         pass
-    with pytest.raises(ProxyFailed, match="the proxy ended with status -9"):
+    with pytest.raises(ProxyFailed, match=r" -9\b"):
         proxy.check()
 
 
@@ -72,7 +72,7 @@ def test_pages_of_the_admin_port_are_read(
     tmp_path: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy = EmbeddedProxy(nobody, tmp_path, QUOTAS)
-    with pytest.raises(OSError, match="refused"):
+    with pytest.raises(ConnectionRefusedError):
         proxy.quotas()
     with socket.create_server(("127.0.0.1", proxy.admin_port)) as server:
         response = threading.Thread(target=_response, args=(server, b"HTTP/1.0 200 OK\r\n\r\n" + BUCKETS))
@@ -81,7 +81,7 @@ def test_pages_of_the_admin_port_are_read(
         response.join()
         response = threading.Thread(target=_response, args=(server, b"SSH-2.0-server\r\n"))
         response.start()
-        with pytest.raises(ConnectionError, match="does not speak HTTP"):
+        with pytest.raises(ConnectionError, match=r"SSH-2\.0-server"):
             proxy.quotas()
         response.join()
 

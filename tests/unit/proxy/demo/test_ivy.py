@@ -21,8 +21,9 @@ def test_fetching_is_announced(
 ) -> None:
     into = retrieve(tmp_path, fake_java.executable)
     assert [jar.name for jar in into.iterdir()] == ["kafka.jar"]
-    expected = f"Apache Kafka 1.2.3: fetching it from Maven Central into {tmp_path} (once)\n"
-    assert capsys.readouterr().err == expected
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("Apache Kafka 1.2.3: ")
+    assert str(tmp_path) in line
     assert not (tmp_path / "ivy.log").exists()
 
 
@@ -56,7 +57,8 @@ def test_a_failure_says_why(tmp_path: Path, fake_java: FakeJava, says: str, reas
     fake_java.break_network(says)
     with pytest.raises(ResolveFailed) as failure:
         retrieve(tmp_path, fake_java.executable)
-    assert f"Apache Kafka 1.2.3 from Maven Central: {reason}" in str(failure.value)
+    assert "Apache Kafka 1.2.3" in str(failure.value)
+    assert reason in str(failure.value)
     assert str(tmp_path / "ivy.log") in str(failure.value)
     assert (tmp_path / "ivy.log").read_text() == says
 
@@ -72,5 +74,5 @@ def test_without_pyspark_there_is_no_ivy(
     tmp_path: Path, fake_java: FakeJava, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ivy, "find_spec", lambda name: None)
-    with pytest.raises(ResolveFailed, match=r"run make setup, or install kafka-quota-proxy\[pipeline\]"):
+    with pytest.raises(ResolveFailed, match=r"kafka-quota-proxy\[pipeline\]"):
         retrieve(tmp_path, fake_java.executable)

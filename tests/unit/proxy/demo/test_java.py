@@ -33,20 +33,20 @@ def test_a_java_on_path_that_is_new_enough(path: Path, version: str) -> None:
 @pytest.mark.parametrize("version", ["11.0.2", "1.8.0_392", "16"])
 def test_a_java_that_is_too_old(path: Path, version: str) -> None:
     script = install(path, f'openjdk version "{version}"')
-    with pytest.raises(
-        JavaMissing, match=f"needs Java 17 or newer, but {script} is Java {version}: install one"
-    ):
+    with pytest.raises(JavaMissing, match=f"{java.MINIMUM} ") as missing:
         java.find()
+    assert str(script) in missing.value.found
+    assert version in missing.value.found
 
 
 def test_no_java(path: Path) -> None:
-    with pytest.raises(JavaMissing, match="no java was found in JAVA_HOME or on PATH: install one"):
+    with pytest.raises(JavaMissing, match=r"JAVA_HOME .* PATH\b"):
         java.find()
 
 
 def test_a_stub_that_only_says_where_to_get_java(path: Path) -> None:
     install(path, "Unable to locate a Java Runtime.", status=1)
-    with pytest.raises(JavaMissing, match=r"does not run: Unable to locate a Java Runtime"):
+    with pytest.raises(JavaMissing, match="Unable to locate a Java Runtime"):
         java.find()
 
 

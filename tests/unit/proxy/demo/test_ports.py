@@ -34,5 +34,5 @@ def test_a_port_in_use_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "_CANDIDATES", range(first, first + 4))
     with socket.create_server(("127.0.0.1", first + 1)):
         assert free_port_range(1) != first + 1
-        with pytest.raises(OSError, match="no 3 free consecutive ports between"):
+        with pytest.raises(OSError, match=rf"\b3 .*\b{first}\b"):
             free_port_range(3)

@@ -1,13 +1,12 @@
 import pytest
 
-from proxy.quota.cluster_view import ClusterView, Node
-from proxy.quota.engine import QuotaEngine, QuotaEngines
+from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.enforcement import ENFORCE, OBSERVE
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket, RateRule
-from proxy.quota.quota import LONG, PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
+from proxy.quota.quota import Quota
 from proxy.quota.usage import UsageLedger
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.fetch_rewrite import Watermarks
@@ -172,100 +171,6 @@ def test_all_quotas_are_configured_shown_and_swept():
     assert [quota.limits for quota in quotas] == [[SOME], [SOME]]
     assert [quota.forgotten for quota in quotas] == [[2.0], [2.0]]
     assert [state.quota for state in engine.buckets(3.0)] == ["one", "two"]
-
-
-def kind(name, scope):
-    made = []
-
-    def build():
-        made.append(Fixed((0,), name))
-        return made[-1]
-
-    return QuotaKind(
-        name=name, keys=(QuotaKey("q", LONG),), api_keys=(0,), scope=scope, build=build, help="For tests."
-    ), made
-
-
-def test_each_broker_has_its_own_quotas_but_for_those_of_the_cluster():
-    (broker, own), (cluster, shared) = kind("own", PER_BROKER), kind("shared", PER_CLUSTER)
-    engines = QuotaEngines([broker, cluster], SOME)
-    one, two = engines.engine(1, 0.0), engines.engine(2, 0.0)
-    assert engines.engine(1, 5.0) is one
-    assert engines.engines() == {1: one, 2: two}
-    assert len(own) == 2
-    assert len(shared) == 1
-    assert [quota.limits for quota in own] == [[SOME], [SOME]]
-
-
-def test_a_change_of_limits_reaches_brokers_old_and_new():
-    broker, made = kind("own", PER_BROKER)
-    engines = QuotaEngines([broker], SOME)
-    engines.engine(1, 0.0)
-    more = Limits({})
-    engines.configure(more, 1.0)
-    engines.engine(2, 2.0)
-    engines.forget_idle(3.0)
-    assert [quota.limits for quota in made] == [[SOME, more], [more]]
-    assert [quota.forgotten for quota in made] == [[3.0], [3.0]]
-
-
-class Joining(Fixed):
-    """Records its peers, and the cluster views that it gets."""
-
-    def __init__(self):
-        super().__init__((0,))
-        self.peers = []
-        self.views = []
-
-    def join(self, node_id, peers):
-        super().join(node_id, peers)
-        self.peers = list(peers)
-
-    def see_cluster(self, view, now):
-        self.views.append((view, now))
-
-
-def joining(made, scope=PER_BROKER):
-    """A kind whose quotas are kept in a list as they are made."""
-
-    def build():
-        made.append(Joining())
-        return made[-1]
-
-    return QuotaKind(name=scope, keys=(), api_keys=(0,), scope=scope, build=build, help="")
-
-
-def test_quotas_join_their_broker_and_its_peers():
-    made, shared = [], []
-    engines = QuotaEngines([joining(made), joining(shared, PER_CLUSTER)], SOME)
-    engines.engine(1, 0.0)
-    engines.engine(2, 0.0)
-    assert [quota.node_id for quota in made] == [1, 2]
-    assert [quota.peers for quota in made] == [[], [made[0]]]
-    assert [(quota.node_id, quota.peers) for quota in shared] == [(-1, [])]
-
-
-def test_every_quota_sees_the_cluster_also_those_that_come_later():
-    made = []
-    engines = QuotaEngines([joining(made)], SOME)
-    view = ClusterView("c", {1: Node(1, "h", 1)}, {})
-    engines.see_cluster(view, 5.0)
-    assert made[0].views[-1] == (view, 5.0)
-    engines.engine(2, 7.0)
-    assert made[1].views == [(view, 7.0)]
-
-
-def test_partitions_are_wanted_while_a_quota_in_force_wants_them():
-    made = []
-    engines = QuotaEngines([joining(made)], SOME)
-    assert not engines.wants_partitions
-    engines.engine(1, 0.0)
-    assert not engines.wants_partitions
-    made[0].wants_partitions = True
-    assert engines.wants_partitions
-    made[0].active = False
-    engines.configure(SOME, 1.0)
-    assert not engines.wants_partitions
 
 
 class Omitting(Quota):

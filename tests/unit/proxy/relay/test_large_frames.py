@@ -1,8 +1,25 @@
 import pytest
 
+from proxy.quota.identity import ANONYMOUS, Identity
 from proxy.relay.large_frames import MAX_RETRY_SECONDS, RETRY_SECONDS, LargeFrame, LargeFrames
 
 SIZE = 40
+
+ALICE, BOB, CAROL = (Identity(name, "c", "10.0.0.1") for name in ("alice", "bob", "carol"))
+
+
+class Connection:
+    """The memory of a connection of one user."""
+
+    def __init__(self, frames, who=ALICE):
+        self.memory = LargeFrame(frames)
+        self.who = who
+
+    def reserve(self, size):
+        return self.memory.reserve(size, self.who)
+
+    def __getattr__(self, name):
+        return getattr(self.memory, name)
 
 
 @pytest.fixture
@@ -11,7 +28,7 @@ def frames():
 
 
 def connections(frames, number):
-    return [LargeFrame(frames) for _ in range(number)]
+    return [Connection(frames) for _ in range(number)]
 
 
 def test_a_frame_gets_its_whole_size_or_nothing(frames):
@@ -77,3 +94,62 @@ def test_a_long_line_is_not_asked_often(frames):
     assert seconds[:3] == pytest.approx([RETRY_SECONDS, 2 * RETRY_SECONDS, 3 * RETRY_SECONDS])
     assert seconds == sorted(seconds)
     assert seconds[-1] == MAX_RETRY_SECONDS
+
+
+def granted(frames, holder, waiting):
+    """Who gets the memory, one after the other."""
+    order = []
+    while waiting:
+        holder.give_back()
+        assert frames.reserved == 0
+        [holder] = [connection for connection in waiting if connection.reserve(100)]
+        waiting.remove(holder)
+        order.append(holder.who.principal)
+    return order
+
+
+def test_clients_have_turns_whatever_the_number_of_their_connections(frames):
+    holder = Connection(frames, CAROL)
+    assert holder.reserve(100)
+    users = [ALICE] * 5 + [BOB, CAROL, BOB]
+    waiting = [Connection(frames, who) for who in users]
+    assert not any(connection.reserve(100) for connection in waiting)
+    order = granted(frames, holder, waiting)
+    assert order == ["alice", "bob", "carol", "alice", "bob", "alice", "alice", "alice"]
+
+
+def test_a_client_that_connects_again_waits_for_one_turn_of_each_other_client(frames):
+    holder = Connection(frames, CAROL)
+    assert holder.reserve(100)
+    waiting = [Connection(frames, ALICE) for _ in range(50)]
+    assert not any(connection.reserve(100) for connection in waiting)
+    gone = Connection(frames, BOB)
+    assert not gone.reserve(100)
+    gone.leave()
+    again = Connection(frames, BOB)
+    assert not again.reserve(100)
+    assert granted(frames, holder, [*waiting, again]).index("bob") == 1
+
+
+def test_those_without_a_principal_are_told_apart_by_their_addresses(frames):
+    holder = Connection(frames, CAROL)
+    assert holder.reserve(100)
+    nobodies = [Identity(ANONYMOUS, "c", address) for address in ("10.0.0.1", "10.0.0.1", "10.0.0.2")]
+    waiting = [Connection(frames, who) for who in nobodies]
+    assert not any(connection.reserve(100) for connection in waiting)
+    holder.give_back()
+    assert waiting[0].reserve(100)
+    waiting[0].give_back()
+    assert not waiting[1].reserve(100)
+    assert waiting[2].reserve(100)
+
+
+def test_a_client_asks_the_later_the_more_requests_are_before_its_own(frames):
+    holder = Connection(frames, CAROL)
+    assert holder.reserve(100)
+    waiting = [Connection(frames, who) for who in [ALICE] * 100 + [BOB] * 3]
+    assert not any(connection.reserve(100) for connection in waiting)
+    places = [round(connection.retry_seconds / RETRY_SECONDS) for connection in waiting]
+    assert places[:4] == [1, 3, 5, 7]
+    assert places[-3:] == [2, 4, 6]
+    assert places[99] == 103

@@ -68,7 +68,9 @@ def test_password_is_read_at_each_login(secret: str) -> None:
 def test_rejection_has_the_brokers_reason_and_no_secret(secret: str) -> None:
     with pytest.raises(UpstreamUnavailable) as caught:
         log_in(Broker(REJECTED), mechanism="PLAIN", username="proxy", password_file=secret)
-    assert str(caught.value) == "the broker rejects the proxy's login of proxy by PLAIN: Go away"
+    for named in ("proxy", "PLAIN", "Go away"):
+        assert named in str(caught.value)
+    assert SECRET not in str(caught.value)
 
 
 def test_unsupported_mechanism_names_the_supported_ones(secret: str) -> None:
@@ -96,7 +98,7 @@ def test_token_rejection_is_acknowledged(secret: str) -> None:
 def test_scram_rejects_a_broker_that_does_not_know_the_password(
     secret: str, mechanism: str, first: bytes
 ) -> None:
-    with pytest.raises(UpstreamUnavailable, match="does not prove"):
+    with pytest.raises(UpstreamUnavailable, match=mechanism):
         log_in(Broker(first), mechanism=mechanism, username="proxy", password_file=secret)
 
 

@@ -1,4 +1,4 @@
-"""Alerts of failed handshakes; test_tls_server.py has real handshakes."""
+"""Alerts of failed handshakes; test_tls_opener.py has real handshakes."""
 
 import asyncio
 import socket

@@ -4,37 +4,26 @@ import pytest
 
 from proxy.security.der import read_name, read_values
 from proxy.security.distinguished_name import spell
+from tests.support.messages.certificate_names import (
+    BMP,
+    IA5,
+    NUMERIC,
+    PRINTABLE,
+    SEQUENCE,
+    SET,
+    T61,
+    UNIVERSAL,
+    UTF8,
+    attribute,
+    der,
+)
 
-TYPES = {
-    "CN": "550403",
-    "C": "550406",
-    "L": "550407",
-    "ST": "550408",
-    "STREET": "550409",
-    "O": "55040a",
-    "OU": "55040b",
-    "SERIAL": "550405",
-    "TITLE": "55040c",
-    "EMAIL": "2a864886f70d010901",
-    "DC": "0992268993f22c640119",
-    "UID": "0992268993f22c640101",
-}
-UTF8, PRINTABLE, T61, IA5, UNIVERSAL, BMP, NUMERIC = 0x0C, 0x13, 0x14, 0x16, 0x1C, 0x1E, 0x12
 Part = tuple[str, int, bytes]
 
 
-def der(tag: int, content: bytes) -> bytes:
-    assert len(content) < 128
-    return bytes([tag, len(content)]) + content
-
-
-def part(kind: str, tag: int, value: bytes) -> bytes:
-    return der(0x30, der(6, bytes.fromhex(TYPES[kind])) + der(tag, value))
-
-
 def named(*rdns: list[Part]) -> str:
-    sets = [der(0x31, b"".join(part(*each) for each in parts)) for parts in rdns]
-    (name,) = read_values(der(0x30, b"".join(sets)))
+    sets = [der(SET, b"".join(attribute(*each) for each in parts)) for parts in rdns]
+    (name,) = read_values(der(SEQUENCE, b"".join(sets)))
     return spell(read_name(name.content))
 
 

@@ -1,6 +1,6 @@
-"""The admin port: who may read it, and that it is served."""
+"""The admin port: it listens at once, and is served once clients are."""
 
-from pathlib import Path
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,39 +10,75 @@ from aiohttp import ClientSession
 from proxy.config.settings import Admin
 from proxy.demo.ports import free_port_range
 from proxy.errors import PortInUse
-from proxy.server.admin_port import admin_guard, serve_admin_port
-from proxy.telemetry.http import AdminSite
+from proxy.server import admin_port
+from proxy.server.admin_port import AdminServer
+from proxy.server.admin_sources import AdminSources
 
 
-def request(token: str = "", method: str = "GET") -> Any:
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return SimpleNamespace(method=method, headers=headers)
+def sources(admin: Admin) -> AdminSources:
+    """Sources of which /healthz shows none."""
+    parts: Any = SimpleNamespace(
+        all=[], replication=[], sinks=(), days_left=dict, problems=list, warnings=list, problem=""
+    )
+    return AdminSources(
+        settings=admin,
+        engines=parts,
+        listeners=parts,
+        buckets=list,
+        replication=lambda: None,
+        topic=None,
+        usage=None,
+        sharing=None,
+        certificates=parts,
+        readiness=parts,
+        reload=parts,
+    )
 
 
-def test_the_token_of_the_settings_is_read_at_each_request(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    guard = admin_guard(Admin(bind="0.0.0.0", token_file=str(file)))
-    assert not guard.allows(request("first"))
-    for token in ("first", "second"):
-        file.write_text(token)
-        assert guard.allows(request(token))
-    assert not guard.allows(request("first"))
-
-
-def test_without_a_token_the_loopback_may_read_only() -> None:
-    guard = admin_guard(Admin())
-    assert guard.allows(request())
-    assert not guard.allows(request(method="POST"))
-
-
-async def test_the_site_is_served_until_cleanup() -> None:
-    port = free_port_range(1)
-    site = AdminSite(families=list, problems=list, warnings=list, buckets=list, time=lambda: 0.0)
-    runner = await serve_admin_port(site, Admin(port=port), None)
+async def healthz(port: int) -> int:
     async with ClientSession() as session, session.get(f"http://127.0.0.1:{port}/healthz") as response:
-        assert response.status == 200
-    with pytest.raises(PortInUse, match=rf"admin\.port: .*{port}"):
-        await serve_admin_port(site, Admin(port=port), None)
-    await runner.cleanup()
-    again = await serve_admin_port(site, Admin(port=port), None)
-    await again.cleanup()
+        return response.status
+
+
+async def test_requests_wait_until_clients_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_port, "SITE_WAITS_SECONDS", 60.0)
+    admin = Admin(port=free_port_range(1))
+    port = AdminServer(admin, None)
+    early = asyncio.ensure_future(healthz(admin.port))
+    served: list[bool] = []
+    asked = 0
+
+    def clients_served() -> bool:
+        nonlocal asked
+        asked += 1
+        assert not early.done()
+        return bool(served)
+
+    serving = asyncio.ensure_future(port.serve(sources(admin), clients_served))
+    while asked < 3:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    served.append(True)
+    await serving
+    assert await early == 200
+    await port.close()
+
+
+async def test_the_site_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a broker, /readyz has to say so."""
+    monkeypatch.setattr(admin_port, "SITE_WAITS_SECONDS", 0.0)
+    admin = Admin(port=free_port_range(1))
+    port = AdminServer(admin, None)
+    await port.serve(sources(admin), lambda: False)
+    assert await healthz(admin.port) == 200
+    await port.close()
+
+
+async def test_the_port_is_free_after_close() -> None:
+    admin = Admin(port=free_port_range(1))
+    for served in (False, True):
+        port = AdminServer(admin, None)
+        with pytest.raises(PortInUse, match=rf"admin\.port: .*{admin.port}"):
+            AdminServer(admin, None)
+        if served:
+            await port.serve(sources(admin), lambda: True)
+        await port.close()

@@ -14,7 +14,9 @@ from proxy.store.skipped_records import SkippedRecords
 class Kit:
     """Every part is fine unless a test says otherwise."""
 
-    def __init__(self, *, with_topic: bool = True, with_usage: bool = True) -> None:
+    def __init__(
+        self, *, with_topic: bool = True, with_usage: bool = True, with_sharing: bool = True
+    ) -> None:
         self.gateway = SimpleNamespace(found=[], wrong=[])
         self.gateway.problems = lambda: self.gateway.found
         self.gateway.warnings = lambda: self.gateway.wrong
@@ -24,19 +26,27 @@ class Kit:
         self.certificates.warnings = lambda: self.certificates.wrong
         self.reload = SimpleNamespace(problem="")
         self.usage = SimpleNamespace(problems=[])
+        shares = SimpleNamespace(problem="", skipped=SkippedRecords("shares"))
+        self.sharing = SimpleNamespace(degraded=False, lag_seconds=0.0, topic=shares)
+        sharing: Any = self.sharing if with_sharing else None
         topic: Any = self.topic if with_topic else None
         usage: Any = self.usage if with_usage else None
         gateways: Any = [self.gateway]
         certificates: Any = self.certificates
         reload: Any = self.reload
         self.readiness = Readiness(
-            gateways=gateways, topic=topic, certificates=certificates, reload=reload, usage=usage
+            gateways=gateways,
+            topic=topic,
+            certificates=certificates,
+            reload=reload,
+            usage=usage,
+            sharing=sharing,
         )
 
 
 @pytest.mark.parametrize("optional", [True, False])
 def test_nothing_is_wrong(optional: bool) -> None:
-    readiness = Kit(with_topic=optional, with_usage=optional).readiness
+    readiness = Kit(with_topic=optional, with_usage=optional, with_sharing=optional).readiness
     assert (readiness.problems(), readiness.warnings()) == ([], [])
 
 
@@ -74,3 +84,22 @@ def test_warnings_of_every_part() -> None:
     found = [word for warning in warnings for word in re.findall(r"\w+", warning) if word.isupper()]
     assert found == ["TOPIC", "RECORD", "CERTIFICATE", "LISTENER", "FILE", "USAGE"]
     assert kit.readiness.problems() == []
+
+
+def test_sharing_that_is_degraded_is_a_warning() -> None:
+    kit = Kit()
+    kit.sharing.degraded = True
+    kit.sharing.lag_seconds = 7.0
+    [warning] = kit.readiness.warnings()
+    assert "7 s" in warning
+    kit.sharing.topic.problem = "no leader"
+    [warning] = kit.readiness.warnings()
+    assert "no leader" in warning
+    assert kit.readiness.problems() == []
+
+
+def test_records_of_the_shares_topic_that_cannot_be_read_are_a_warning() -> None:
+    kit = Kit()
+    kit.sharing.topic.skipped.skip(None, 12, "it is no report")
+    [warning] = kit.readiness.warnings()
+    assert "offset 12" in warning

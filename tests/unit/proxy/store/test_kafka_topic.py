@@ -1,183 +1,225 @@
-"""KafkaTopic without Kafka; tests/integration/test_store.py has a real topic."""
+"""KafkaTopic on a broker in memory; tests/integration/test_store.py has a real topic."""
 
-import asyncio
-from types import SimpleNamespace
-from typing import Any, cast
-from uuid import UUID
+from collections.abc import AsyncIterator, Callable
 
 import pytest
-from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka import AIOKafkaProducer
+from kio.schema.errors import ErrorCode
 
 from proxy.quota.identity import QuotaEntity
+from proxy.store import kafka_topic
 from proxy.store.kafka_topic import KafkaTopic
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
-from proxy.store.records import Place, Setting, Unreadable, encode
+from proxy.store.records import Place, Setting, encode
 from proxy.tasks import Tasks
+from proxy.wire.api_keys import METADATA, PRODUCE
+from tests.support.process.log_broker import LIST_OFFSETS, LogBroker
+from tests.support.stories.memory_store import file_of
+from tests.support.waiting import reached
 
-PLACE = Place(QuotaEntity("alice", None), "producer_byte_rate")
+ALICE = QuotaEntity("alice", None)
+RATE = "producer_byte_rate"
+PLACE = Place(ALICE, RATE)
 SETTING = Setting(value=5.0, by="admin", client_id="c", origin="::1", at_ms=1)
-TOPIC = TopicPartition("quotas", 0)
+KEY, VALUE = encode(PLACE, SETTING)
+Follow = Callable[[LogBroker], KafkaTopic]
 
 
-class Store:
-    """Records what the topic passes to the store."""
-
-    def __init__(self) -> None:
-        self.changes: list[object] = []
-        self.restarts = 0
-        self.rejected = ""
-
-    def check(self, place: Place, setting: Setting | None) -> None:
-        assert isinstance(place.entity, QuotaEntity)
-        if place.entity.user == self.rejected:
-            raise Unreadable("value rejected")
-
-    def read(self, changes: list[object]) -> None:
-        self.changes += changes
-
-    def read_anew(self) -> None:
-        self.restarts += 1
-
-
-class Consumer:
-    """A consumer of a partition with these records, from offset 0."""
-
-    def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
-        self.records = [
-            SimpleNamespace(offset=offset, key=key, value=value)
-            for offset, (key, value) in enumerate(records)
-        ]
-        self.sought: list[int] = []
-
-    async def getmany(self, *_: object, **__: object) -> dict[TopicPartition, list[Any]]:
-        return {TOPIC: self.records}
-
-    async def end_offsets(self, _: object) -> dict[TopicPartition, int]:
-        return {TOPIC: len(self.records)}
-
-    async def beginning_offsets(self, _: object) -> dict[TopicPartition, int]:
-        return {TOPIC: 0}
-
-    def seek(self, _: object, offset: int) -> None:
-        self.sought.append(offset)
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probe and retry often."""
+    monkeypatch.setattr(kafka_topic, "PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(kafka_topic, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(kafka_topic, "END_OFFSET_SECONDS", 0.5)
 
 
 @pytest.fixture
-def store() -> Store:
-    return Store()
+async def broker() -> AsyncIterator[LogBroker]:
+    async with LogBroker("quotas") as broker:
+        yield broker
 
 
 @pytest.fixture
-async def topic(store: Store) -> KafkaTopic:
-    return KafkaTopic([("127.0.0.1", 1)], "quotas", cast("QuotaStore", store), Tasks(), 1.0)
+def store() -> QuotaStore:
+    return QuotaStore(file_of({}), lambda limits: None)
 
 
-async def test_changes_are_rejected_until_the_topic_is_loaded(topic: KafkaTopic) -> None:
+@pytest.fixture
+async def follow(store: QuotaStore) -> AsyncIterator[Follow]:
+    """Starts to follow a broker's topic, until the end of the test."""
+    tasks = Tasks()
+    started: list[KafkaTopic] = []
+
+    def start(broker: LogBroker) -> KafkaTopic:
+        topic = KafkaTopic([broker.address], broker.topic, store, tasks, 5.0)
+        started.append(topic)
+        tasks.start(topic.run())
+        return topic
+
+    yield start
+    await tasks.cancel()
+    for topic in started:
+        await topic.close()
+
+
+def quota(store: QuotaStore, user: str = "alice") -> float | None:
+    """The effective quota of a user."""
+    return store.effective.get(QuotaEntity(user, None), {}).get(RATE)
+
+
+async def is_loaded(topic: KafkaTopic) -> None:
+    await reached(lambda: topic.loaded.is_set() and not topic.problem, "the topic is loaded")
+
+
+async def test_changes_are_rejected_until_the_topic_is_loaded(store: QuotaStore) -> None:
+    topic = KafkaTopic([("127.0.0.1", 1)], "quotas", store, Tasks(), 1.0)
     with pytest.raises(StoreUnavailable):
         await topic.append([(PLACE, SETTING)])
 
 
-async def test_records_reach_the_store_and_wake_the_writer(topic: KafkaTopic, store: Store) -> None:
-    written = asyncio.get_running_loop().create_task(topic._read_up_to(0))
-    await asyncio.sleep(0)
-    assert await topic._read(Consumer(encode(PLACE, SETTING)), 1.0) == 1
-    await written
-    assert store.changes == [(PLACE, SETTING)]
+async def test_a_missing_topic_is_created(follow: Follow) -> None:
+    async with LogBroker("quotas", create=False) as broker:
+        topic = follow(broker)
+        await is_loaded(topic)
+        assert broker.topic_id is not None
+        assert topic.lag == 0
 
 
-async def test_records_that_cannot_be_read_or_applied_are_skipped(
-    topic: KafkaTopic, store: Store, caplog: pytest.LogCaptureFixture
+async def test_records_from_before_the_start_and_later_ones_take_effect(
+    broker: LogBroker, store: QuotaStore, follow: Follow
 ) -> None:
-    store.rejected = "bob"
-    bob = encode(Place(QuotaEntity("bob", None), "producer_byte_rate"), SETTING)
-    await topic._read(Consumer((b"x", b"{}"), bob, encode(PLACE, SETTING)), 1.0)
-    assert store.changes == [(PLACE, SETTING)]
+    broker.append([(KEY, VALUE)])
+    await is_loaded(follow(broker))
+    assert quota(store) == 5.0
+    broker.append([encode(Place(QuotaEntity("bob", None), RATE), SETTING)])
+    await reached(lambda: quota(store, "bob") == 5.0, "the later record")
+
+
+async def test_an_appended_change_is_in_force(broker: LogBroker, store: QuotaStore, follow: Follow) -> None:
+    topic = follow(broker)
+    await is_loaded(topic)
+    many = [(Place(QuotaEntity(f"user-{number}", None), RATE), SETTING) for number in range(300)]
+    await topic.append([(PLACE, SETTING), *many])
+    assert broker.values == [VALUE] * 301
+    assert (quota(store), quota(store, "user-299")) == (5.0, 5.0)
+
+
+async def test_records_that_cannot_be_read_are_skipped(
+    broker: LogBroker, store: QuotaStore, follow: Follow, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.append([(b"x", b"{}"), (None, VALUE), (KEY, VALUE)])
+    topic = follow(broker)
+    await is_loaded(topic)
+    assert quota(store) == 5.0
     assert (topic.skipped.total, topic.skipped.current) == (2, 2)
-    assert len(caplog.messages) == 2
-    assert "at offset 1: value rejected" in topic.skipped.warning
+    assert sum("topic quotas" in message and "offset" in message for message in caplog.messages) == 2
+    assert "offset 1:" in topic.skipped.warning
 
 
-@pytest.mark.parametrize("later", [encode(PLACE, SETTING)[1], None], ids=["readable", "tombstone"])
+@pytest.mark.parametrize("later", [VALUE, None], ids=["readable", "tombstone"])
 async def test_a_later_record_of_the_same_key_ends_the_warning(
-    topic: KafkaTopic, later: bytes | None
+    later: bytes | None, broker: LogBroker, follow: Follow
 ) -> None:
-    key = encode(PLACE, SETTING)[0]
-    await topic._read(Consumer((key, b"\xff")), 1.0)
+    broker.append([(KEY, b"\xff")])
+    topic = follow(broker)
+    await is_loaded(topic)
     assert topic.skipped.current == 1
-    await topic._read(Consumer((key, later)), 1.0)
-    assert (topic.skipped.current, topic.skipped.warning) == (0, "")
+    broker.append([(KEY, later)])
+    await reached(lambda: topic.skipped.current == 0, "the later record")
+    assert topic.skipped.warning == ""
 
 
-async def test_a_tombstone_of_an_unreadable_key_ends_the_warning(
-    topic: KafkaTopic, caplog: pytest.LogCaptureFixture
-) -> None:
-    await topic._read(Consumer((b"\xff", b"{}"), (b"\xff", None)), 1.0)
+async def test_a_tombstone_of_an_unreadable_key_ends_the_warning(broker: LogBroker, follow: Follow) -> None:
+    broker.append([(b"\xff", b"{}"), (b"\xff", None)])
+    topic = follow(broker)
+    await is_loaded(topic)
     assert (topic.skipped.total, topic.skipped.current) == (1, 0)
-    assert len(caplog.messages) == 1
 
 
-@pytest.mark.parametrize(
-    ("same_topic", "position", "start", "restarts"),
-    [(True, 1, 1, 0), (True, 3, 0, 1), (False, 1, 0, 1)],
-    ids=["continues", "lost records", "recreated"],
-)
-async def test_reading_starts_over_in_a_recreated_or_shorter_topic(
-    topic: KafkaTopic, store: Store, same_topic: bool, position: int, start: int, restarts: int
+async def test_reading_continues_after_a_disconnection(
+    broker: LogBroker, store: QuotaStore, follow: Follow
 ) -> None:
-    topic._topic_id, topic._position = UUID(int=1), position
-    topic.skipped.skip(b"x", 0, "unreadable")
-    consumer = Consumer((b"x", b"{}"), (b"x", None))
-    await topic._seek(consumer, UUID(int=1 if same_topic else 2))
-    assert (consumer.sought, store.restarts) == ([start], restarts)
-    assert topic.skipped.current == 1 - restarts
+    """A record is applied once: what was skipped before is not read again."""
+    broker.append([(b"x", b"{}"), (KEY, VALUE)])
+    topic = follow(broker)
+    await is_loaded(topic)
+    broker.disconnect()
+    broker.append([encode(Place(QuotaEntity("bob", None), RATE), SETTING)])
+    await reached(lambda: quota(store, "bob") == 5.0, "the record after the disconnection")
+    assert (quota(store), topic.skipped.total) == (5.0, 1)
 
 
-class Producer:
-    """aiokafka's producer while the topic's leader is away: it sends when the leader is back."""
-
-    def __init__(self, fails: BaseException | None) -> None:
-        self.written: list[bytes | None] = []
-        self.leader_is_back = asyncio.Event()
-        self.stopped = asyncio.Event()
-        self._fails = fails
-        self._pending: list[bytes | None] = []
-        task = asyncio.get_running_loop().create_task(self._send_pending())
-        # What the real one has under this name; see the next test.
-        self._sender = SimpleNamespace(sender_task=task)
-
-    async def _send_pending(self) -> None:
-        await self.leader_is_back.wait()
-        self.written += self._pending
-
-    async def send(self, topic: str, value: bytes | None, key: bytes, partition: int) -> asyncio.Future[Any]:
-        self._pending.append(value)
-        sent = asyncio.get_running_loop().create_future()
-        if self._fails is not None:
-            sent.set_exception(self._fails)
-        return sent
-
-    async def stop(self) -> None:
-        """As aiokafka's: send what is pending first, if the sender still runs."""
-        await asyncio.wait([self._sender.sender_task])
-        self.stopped.set()
+async def test_a_recreated_topic_is_read_from_its_start(
+    broker: LogBroker, store: QuotaStore, follow: Follow
+) -> None:
+    broker.append([(b"x", b"{}"), (KEY, VALUE)])
+    topic = follow(broker)
+    await is_loaded(topic)
+    broker.delete()
+    await reached(lambda: topic.problem, "the deletion")
+    broker.create()
+    bob = encode(Place(QuotaEntity("bob", None), RATE), SETTING)
+    # As many records as before: only its id tells that the topic is another one.
+    broker.append([bob, bob])
+    await reached(lambda: quota(store, "bob") == 5.0 and quota(store) is None, "the new topic's quotas")
+    assert topic.skipped.current == 0
 
 
-@pytest.mark.parametrize("fails", [KafkaError("no leader"), None], ids=["an error", "a timeout"])
+async def test_a_topic_that_has_lost_records_is_read_from_its_start(
+    broker: LogBroker, store: QuotaStore, follow: Follow
+) -> None:
+    broker.append([(KEY, VALUE), (b"x", b"{}")])
+    topic = follow(broker)
+    await is_loaded(topic)
+    broker.truncate()
+    broker.append([encode(Place(QuotaEntity("bob", None), RATE), SETTING)])
+    broker.disconnect()
+    await reached(lambda: quota(store, "bob") == 5.0 and quota(store) is None, "the records that are left")
+    assert topic.skipped.current == 0
+
+
+@pytest.mark.parametrize("silent", [LIST_OFFSETS, METADATA], ids=["leader", "cluster"])
+async def test_a_cluster_without_responses_is_a_problem_until_it_responds(
+    silent: int, broker: LogBroker, follow: Follow, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = follow(broker)
+    await is_loaded(topic)
+    broker.silent.add(silent)
+    broker.disconnect()
+    await reached(lambda: topic.problem, "the problem")
+    with pytest.raises(StoreUnavailable, match="topic quotas"):
+        await topic.append([(PLACE, SETTING)])
+    assert [record.levelname for record in caplog.records if "topic quotas" in record.message][
+        -1
+    ] == "WARNING"
+    broker.silent.clear()
+    broker.disconnect()
+    await reached(lambda: not topic.problem, "the end of the problem")
+    await topic.append([(PLACE, SETTING)])
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["no response", "no leader"])
 async def test_a_rejected_change_is_not_written_later(
-    fails: BaseException | None, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
+    silent: bool, broker: LogBroker, store: QuotaStore, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even when the leader is back: the producer is abandoned with what it has not sent."""
-    monkeypatch.setattr("proxy.store.kafka_topic.REQUEST_SECONDS", 0.05)
-    topic.problem = ""
-    topic._producer = producer = Producer(fails)
+    """aiokafka's idempotent producer retries forever; it is abandoned with what it has not sent."""
+    topic = follow(broker)
+    await is_loaded(topic)
+    monkeypatch.setattr(kafka_topic, "REQUEST_SECONDS", 0.5)
+    if silent:
+        broker.silent.add(PRODUCE)
+    else:
+        broker.produce_error = ErrorCode.not_leader_or_follower
     with pytest.raises(StoreUnavailable):
         await topic.append([(PLACE, SETTING)])
-    assert topic._producer is None
-    producer.leader_is_back.set()
-    async with asyncio.timeout(10):
-        await producer.stopped.wait()
-    assert producer.written == []
+    broker.silent.clear()
+    broker.produce_error = ErrorCode.none
+    monkeypatch.setattr(kafka_topic, "REQUEST_SECONDS", 10.0)
+    bob = Setting(value=7.0, by="admin", client_id="c", origin="::1", at_ms=2)
+    await topic.append([(Place(QuotaEntity("bob", None), RATE), bob)])
+    await reached(lambda: topic.lag == 0, "the end of the topic")
+    assert len(broker.values) == 1
+    assert (quota(store), quota(store, "bob")) == (None, 7.0)
 
 
 async def test_the_sender_of_aiokafkas_producer_can_be_cancelled() -> None:

@@ -100,11 +100,11 @@ async def test_temporary_value_expires() -> None:
 
 async def test_conflicting_changes_are_rejected_as_a_whole() -> None:
     kit = Kit({DEFAULT_BROKER: {TOTAL: "10"}, ORDERS: {PART: "6"}})
-    with pytest.raises(Conflict, match="11 is more than 10"):
+    with pytest.raises(Conflict, match=r"\b11\b.*\b10\b"):
         await kit.alter(
             ConfigChange(ConfigResource(TOPIC, "a"), {PART: "5"}), ConfigChange(BROKER_2, {FLAG: "true"})
         )
-    with pytest.raises(Conflict, match="6 is more than 5"):
+    with pytest.raises(Conflict, match=r"\b6\b.*\b5\b"):
         await kit.alter(ConfigChange(DEFAULT_BROKER, {TOTAL: "5"}))
     assert kit.log.records == []
     await kit.alter(ConfigChange(ConfigResource(TOPIC, "a"), {PART: "5"}), ConfigChange(ORDERS, {PART: "5"}))
@@ -150,9 +150,9 @@ def test_the_log_is_read_from_its_start() -> None:
 @pytest.mark.parametrize(
     ("place", "value", "reason"),
     [
-        (Place(ORDERS, RATE), "fast", "topic orders: Invalid value fast"),
-        (Place(ORDERS, THROTTLED.name), "a:b:c,,*", "topic orders: Invalid value a:b:c,,\\*"),
-        (Place(BROKER_2, FLAG), "maybe", "broker 2: Invalid value maybe"),
+        (Place(ORDERS, RATE), "fast", r"topic orders\b.*\bfast\b"),
+        (Place(ORDERS, THROTTLED.name), "a:b:c,,*", r"topic orders\b.*a:b:c,,\*"),
+        (Place(BROKER_2, FLAG), "maybe", r"broker 2\b.*\bmaybe\b"),
     ],
 )
 def test_a_record_with_an_invalid_value_is_unreadable(place: Place, value: str, reason: str) -> None:

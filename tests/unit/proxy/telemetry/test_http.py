@@ -4,7 +4,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.core import GaugeMetricFamily
 
-from proxy.quota.engine import ALL_BROKERS
+from proxy.quota.engines import ALL_BROKERS
 from proxy.quota.measure.bucket import BucketState
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.http import AdminSite
@@ -100,6 +100,8 @@ async def test_quotas() -> None:
         "entity": {"user": "alice"},
         "mode": "enforce",
         "limit": 5.0,
+        "scope": "broker",
+        "share": 5.0,
         "rate": 1.0,
         "throttled": True,
         "throttled_requests": 2,

@@ -218,7 +218,7 @@ async def test_kafka_default_if_the_broker_does_not_describe_it(caplog):
 
 async def test_unknown_broker():
     async with counting(Broker()) as counts:
-        with pytest.raises(UpstreamUnavailable, match="broker 2 is not known"):
+        with pytest.raises(UpstreamUnavailable, match=r"broker 2\b"):
             await counts.topics(2, ["a"])
 
 

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.quota.cluster_view import ClusterView, Partition
+from proxy.quota.cluster_view import ClusterView
 from proxy.upstream import refresh
 from proxy.upstream.refresh import ClusterRefresh
 from tests.support.process.metadata_broker import ORDERS, MetadataBroker
@@ -55,21 +56,17 @@ async def test_partitions_are_not_asked_for_unless_wanted(broker: MetadataBroker
     assert watch.refresh.responded.is_set()
     assert [asked.topics for asked in broker.asked] == [()]
     assert not view.has_partitions
-    assert view.partitions == {}
+    assert view.leaders == {}
     assert view.topic_name(ORDERS.bytes) == ""
 
 
 async def test_wanted_partitions_are_there_at_once(broker: MetadataBroker, watch: Watch) -> None:
     await watch.next()
     watch.refresh.want_partitions = True
-    before = asyncio.get_running_loop().time()
     view = await watch.next()
-    assert before <= view.as_of <= asyncio.get_running_loop().time()
     assert broker.asked[-1].topics is None
     assert view.has_partitions
-    first, second = view.partitions["orders", 0], view.partitions["orders", 1]
-    assert (first.leader, first.replicas, first.isr) == (1, (1, 2), {1})
-    assert (second.leader, second.replicas, second.isr) == (-1, (2, 3), {2})
+    assert view.leaders == {("orders", 0): 1, ("orders", 1): -1}
     assert view.topic_name(ORDERS.bytes) == "orders"
     assert len(watch.changed) == 1, "the brokers are the same"
 
@@ -117,13 +114,13 @@ async def test_a_view_that_seems_stale_is_replaced_when_it_is_old_enough(
     broker: MetadataBroker, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refresh, "STALE_SECONDS", 0.2)
-    first = await watch.next()
+    await watch.next()
     for _ in range(10):
         watch.refresh.request_refresh()
-    second = await watch.next()
+    await watch.next()
     # The age counts from before the first request connected to the broker.
-    assert second.as_of - first.as_of >= 0.1
-    assert len(broker.asked) == 2
+    first, second = broker.asked_at
+    assert second - first >= 0.1
 
 
 async def test_partitions_are_kept_fresh(
@@ -135,10 +132,9 @@ async def test_partitions_are_kept_fresh(
     before = await watch.next()
     broker.partitions = [(2, (1, 2), (1, 2))]
     view = before
-    while view.partitions == before.partitions or len(view.partitions) > 1:
+    while view.leaders == before.leaders or len(view.leaders) > 1:
         view = await watch.next()
-    assert view.as_of > before.as_of
-    assert view.partitions["orders", 0].isr == {1, 2}
+    assert view.leaders == {("orders", 0): 2}
 
 
 async def test_a_topic_that_the_broker_cannot_tell_about_has_no_partitions(
@@ -149,7 +145,7 @@ async def test_a_topic_that_the_broker_cannot_tell_about_has_no_partitions(
     watch.refresh.want_partitions = True
     view = await watch.next()
     assert view.has_partitions
-    assert view.partitions == {}
+    assert view.leaders == {}
 
 
 async def test_a_name_is_asked_for_by_id(broker: MetadataBroker, watch: Watch) -> None:
@@ -164,8 +160,108 @@ async def test_a_name_is_asked_for_by_id(broker: MetadataBroker, watch: Watch) -
     assert view.topic_name(ORDERS.bytes) == "orders"
 
 
-def test_view_has_partitions() -> None:
-    partition = Partition(1, (1, 2, 3), frozenset([1, 3]))
-    view = ClusterView("c", {}, {}, {("orders", 0): partition}, 5.0)
-    assert view.partitions["orders", 0] is partition
-    assert view.as_of == 5.0
+async def test_names_of_all_topics_that_do_not_parse_are_a_problem_of_the_broker(
+    broker: MetadataBroker, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refresh, "RETRY_SECONDS", 0.01)
+    await watch.next()
+
+    async def unreadable(request: object) -> bytes:
+        return bytes(20)
+
+    upstream = watch.refresh._broker
+    assert upstream is not None
+    monkeypatch.setattr(upstream, "ask_unread", unreadable)
+    watch.refresh.want_all_names()
+    await watch.next()
+    assert watch.refresh._broker is not upstream
+    assert watch.refresh.topic_name(ORDERS.bytes) == "orders"
+
+
+async def test_names_of_all_topics_leave_the_brokers_and_the_partitions_as_they_are(
+    broker: MetadataBroker, watch: Watch
+) -> None:
+    before = await watch.next()
+    watch.refresh.want_all_names()
+    after = await watch.next()
+    assert after is before
+    assert after.topic_name(ORDERS.bytes) == "orders"
+    assert watch.refresh.responses == watch.refresh.requests
+
+
+async def test_names_that_are_wanted_while_a_request_is_in_flight_get_one_of_their_own(
+    broker: MetadataBroker, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A response says nothing about what was wanted after its request."""
+    await watch.next()
+    respond = broker.respond
+
+    async def want_more(request: Any) -> Any:
+        monkeypatch.setattr(broker, "respond", respond)
+        watch.refresh.want_names([ORDERS.bytes])
+        watch.refresh.want_all_names()
+        return await respond(request)
+
+    monkeypatch.setattr(broker, "respond", want_more)
+    sent = watch.refresh.requests
+    watch.refresh.want_names([bytes(16)])
+    await watch.next()
+    assert watch.refresh.awaits_name(ORDERS.bytes)
+    assert watch.refresh.responses <= sent + 1
+    await watch.next()
+    assert [asked.topics is None for asked in broker.asked] == [False, False, True]
+    assert not watch.refresh.awaits_name(ORDERS.bytes)
+
+
+async def test_names_are_still_wanted_after_a_request_that_failed(
+    broker: MetadataBroker, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refresh, "RETRY_SECONDS", 0.01)
+    await watch.next()
+    sent = watch.refresh.requests
+    upstream = watch.refresh._broker
+    assert upstream is not None
+
+    async def fails(request: object, schema: object) -> None:
+        raise EOFError
+
+    monkeypatch.setattr(upstream, "ask", fails)
+    watch.refresh.want_names([ORDERS.bytes])
+    view = await watch.next()
+    assert view.topic_name(ORDERS.bytes) == "orders"
+    assert watch.refresh.requests == sent + 2
+
+
+async def test_a_topic_that_the_proxy_may_not_describe_is_hidden_and_reported_once(
+    broker: MetadataBroker, watch: Watch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await watch.next()
+    broker.fault = ErrorCode.topic_authorization_failed
+    for _ in range(2):
+        assert watch.refresh.may_ask
+        watch.refresh.want_names([ORDERS.bytes])
+        view = await watch.next()
+    assert view.topic_name(ORDERS.bytes) == ""
+    assert watch.refresh.hides(ORDERS.bytes)
+    assert not watch.refresh.hides(bytes(16))
+    assert len([record for record in caplog.records if str(ORDERS) in record.getMessage()]) == 1
+
+
+async def test_names_of_deleted_topics_do_not_add_up(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refresh, "NAMES_AT_MOST", 3)
+    await watch.next()
+    watch.refresh._topic_names.update({bytes([number] * 16): "deleted" for number in range(10, 13)})
+    watch.refresh.want_names([ORDERS.bytes])
+    view = await watch.next()
+    assert view.topic_name(ORDERS.bytes) == "orders"
+    assert list(watch.refresh._topic_names) == [ORDERS.bytes]
+
+
+async def test_ids_that_no_broker_responds_to_do_not_add_up(
+    broker: MetadataBroker, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await watch.next()
+    watch.refresh.want_names(number.to_bytes(16, "big") for number in range(refresh.WANTED_AT_MOST + 1))
+    assert not watch.refresh._wanted_ids
+    await watch.next()
+    assert broker.asked[-1].topics is None

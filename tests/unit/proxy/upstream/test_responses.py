@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from kio.schema.alter_client_quotas.v0.response import AlterClientQuotasResponse
+from kio.schema.describe_client_quotas.v0.response import DescribeClientQuotasResponse
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import BrokerId
 
@@ -36,6 +38,14 @@ def test_an_array_that_announces_billions_of_elements_is_an_error(count: bytes, 
     assert b"\x03" + replicas in METADATA
     with pytest.raises(ValueError, match=says):
         read_response(MetadataResponse, METADATA.replace(b"\x03" + replicas, count + replicas))
+
+
+def test_a_null_array_that_may_not_be_null_is_an_error() -> None:
+    """kio reads None from it."""
+    nullable = i32(0) + i32(0) + b"\0\0" + b"\xff\xff" + i32(-1)
+    assert read_response(DescribeClientQuotasResponse, nullable)[1].entries is None
+    with pytest.raises(ValueError, match=r"offset 12\b"):
+        read_response(AlterClientQuotasResponse, i32(0) + i32(0) + i32(-1))
 
 
 def test_tagged_fields_of_a_newer_broker_are_ignored() -> None:

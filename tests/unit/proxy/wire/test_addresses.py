@@ -140,7 +140,7 @@ def test_a_tag_without_endpoints_stays():
 @pytest.mark.parametrize("size", [0, 2, len(BOTH) - 1, len(BOTH) + 1])
 def test_endpoints_that_do_not_fill_their_tag_are_malformed(size):
     data = b"\x01\x00" + uvarint(size) + BOTH + b"more"
-    with pytest.raises(Malformed, match=f"NodeEndpoints take {len(BOTH)} bytes in a tag of {size}"):
+    with pytest.raises(Malformed, match=rf"NodeEndpoints .*\b{len(BOTH)}\b.*\b{size}\b"):
         rewrite_endpoints_tag(Reader([data]), view(), Ports())
 
 

@@ -1,4 +1,5 @@
 import uuid
+from dataclasses import replace
 
 import kio.schema.produce.v10.response as v10
 import kio.schema.produce.v13.request as v13
@@ -6,7 +7,9 @@ import kio.schema.produce.v13.response as v13_response
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.wire.api_00_produce import MAX_READ
 from proxy.wire.cursor import NO_ID
+from proxy.wire.errors import Malformed
 from tests.support.messages.exchanges import TOPIC, milliseconds, produce, produced
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
@@ -122,3 +125,34 @@ def test_a_new_leaders_address_is_the_proxys(module):
     hidden = read_response(0, response.__version__, [frame], length_sent=True)
     assert BROKER_HOST.encode() not in edited([frame], hidden)
     assert len(edited([frame], hidden)) == len(frame)
+
+
+def many(topics, partitions, version):
+    of = {name: dict.fromkeys(range(partitions), b"") for name in map(str, range(topics))}
+    (template,) = read_frame(request_type(0, version), produce(1, version=version)).topic_data
+    data = tuple(
+        replace(
+            template,
+            name=name,
+            partition_data=tuple(
+                replace(template.partition_data[0], index=each, records=b"") for each in numbers
+            ),
+        )
+        for name, numbers in of.items()
+    )
+    request = read_frame(request_type(0, version), produce(1, version=version))
+    return request_frame(replace(request, topic_data=data), 1)
+
+
+@pytest.mark.parametrize("version", [8, 9, 12])
+@pytest.mark.parametrize(
+    ("topics", "partitions"), [(MAX_READ + 1, 0), (1, MAX_READ + 1), (2, MAX_READ // 2 + 1)]
+)
+def test_a_request_of_very_many_topics_or_partitions_is_not_read(version, topics, partitions):
+    with pytest.raises(Malformed):
+        read_request([many(topics, partitions, version)])
+
+
+def test_as_many_as_the_bound_are_read():
+    assert len(read_request([many(2, MAX_READ // 2, 9)]).items) == MAX_READ
+    assert read_request([many(MAX_READ, 0, 9)]).items == []

@@ -157,7 +157,7 @@ def test_a_length_that_cannot_be_ends_it(before, length):
     found.feed(raw[:3])
     assert found.next() is None
     found.feed(raw[3:])
-    with pytest.raises(FrameTooLarge, match=f"announces {length} bytes; the limit is {LIMIT}") as caught:
+    with pytest.raises(FrameTooLarge, match=rf"{length}\b.*\b{LIMIT}\b") as caught:
         found.next()
     assert caught.value.head == raw
 

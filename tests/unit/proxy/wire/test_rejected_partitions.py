@@ -115,7 +115,7 @@ def test_the_response_holds_all_partitions_and_no_topic_twice(version, data):
         response = replace(response, node_endpoints=())
     frame = [piece for piece in split(data, response_frame(response, 1)) if piece]
     view = read_response(PRODUCE, version, frame)
-    rejection = Rejection(items, 19, MESSAGE)
+    rejection = Rejection(items, 19, {19: MESSAGE})
     if items:
         restore(frame, sum(map(len, frame)) - view.body_size, view, rejection)
     if view.throttle_at >= 0:
@@ -145,7 +145,7 @@ def test_a_response_of_our_own_says_so_of_each_partition(version, data):
     request = some_request(data, version)
     view = read_request([request_frame(request, 7)])
     got = read_frame(
-        response_type(PRODUCE, version), local_response(view, Rejection(view.items, 89, MESSAGE), 1500)
+        response_type(PRODUCE, version), local_response(view, Rejection(view.items, 89, {89: MESSAGE}), 1500)
     )
     assert got.throttle_time.total_seconds() == 1.5
     wanted = [(name_of(of), part.index) for of in request.topic_data for part in of.partition_data]
@@ -164,9 +164,16 @@ def test_the_oldest_response_ends_with_its_topics():
     told = read_response(PRODUCE, 0, frame)
     other = read_request([produce(1, version=0)]).items
     other[0].topic = "another"
-    restore(frame, len(frame[0]) - told.body_size, told, Rejection(other, 19, ""))
+    restore(frame, len(frame[0]) - told.body_size, told, Rejection(other, 19, {19: ""}))
     got = b"".join(apply(frame, with_length(told.edits, len(frame[0]) - 4)))
-    mine = local_response(view, Rejection(other, 19, ""), 0)
+    mine = local_response(view, Rejection(other, 19, {19: ""}), 0)
     assert got[12:].endswith(mine[12:])
     assert int.from_bytes(got[8:12], "big") == 2
     assert int.from_bytes(got[:4], "big") == len(got) - 4
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_an_error_without_a_message_has_null(version):
+    view = read_request([produce(1, version=version)])
+    got = read_frame(response_type(PRODUCE, version), local_response(view, Rejection(view.items, 100, {}), 0))
+    assert [(each.error_code.value, each.error_message) for each in told_of(got).values()] == [(100, None)]

@@ -3,11 +3,12 @@
 import pytest
 
 from proxy.wire.edit import Edit, apply, i32, string, uvarint
-from proxy.wire.errors import Malformed, ProtocolError
+from proxy.wire.errors import Malformed, ProtocolError, Short
 from proxy.wire.reader import MAX_TAGS, Reader
 from proxy.wire.shape import ARRAY, BYTES, FIXED, NULLABLE, STRING, STRUCT, Shape, check_shape
 
 INT = Shape(FIXED, 4, [], {}, False)
+NULLABLE_ARRAY = Shape(ARRAY, 0, [INT], {}, False, True)
 
 
 def field(kind: int, flexible: bool = False, *fields: Shape) -> Shape:
@@ -37,7 +38,8 @@ def checked(shape: Shape, data: bytes) -> bytes:
         (field(BYTES), i32(2) + b"ab"),
         (field(BYTES, True), b"\0"),
         (field(ARRAY, False, INT), i32(2) + bytes(8)),
-        (field(ARRAY, False, INT), i32(-1)),
+        (NULLABLE_ARRAY, i32(-1)),
+        (Shape(ARRAY, 0, [INT], {}, True, True), b"\0"),
         (field(ARRAY, True, field(STRING, True)), b"\x03\x02a\x01"),
         (field(NULLABLE, False, INT), b"\xff"),
         (field(NULLABLE, False, INT), b"\1" + bytes(4)),
@@ -54,8 +56,16 @@ def test_what_is_as_announced(shape: Shape, data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [i32(2**31 - 1) + bytes(8), i32(9) + bytes(8)])
 def test_an_array_of_more_elements_than_bytes(data: bytes) -> None:
-    with pytest.raises(Malformed, match="an array of"):
+    with pytest.raises(Malformed) as caught:
         checked(field(ARRAY, False, field(STRUCT)), data)
+    assert not isinstance(caught.value, Short)
+
+
+@pytest.mark.parametrize(("flexible", "null"), [(False, i32(-1)), (True, b"\0")])
+def test_a_null_array_that_may_not_be_null(flexible: bool, null: bytes) -> None:
+    with pytest.raises(Malformed) as caught:
+        checked(field(ARRAY, flexible, INT), null)
+    assert not isinstance(caught.value, Short)
 
 
 def test_unknown_tagged_fields_are_removed() -> None:
@@ -77,5 +87,6 @@ def test_unknown_tagged_fields_are_removed() -> None:
     ids=["longer", "shorter", "unknown field inside", "too many"],
 )
 def test_a_tagged_field_that_is_not_of_its_size(data: bytes) -> None:
-    with pytest.raises(Malformed, match="tagged field"):
+    with pytest.raises(Malformed) as caught:
         checked(tagged(t0=INT, t1=tagged(INT)), data)
+    assert not isinstance(caught.value, Short)

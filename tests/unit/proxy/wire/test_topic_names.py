@@ -35,7 +35,9 @@ def test_a_known_name_is_looked_up_once_and_an_unknown_one_each_time():
 
 
 def test_nobody_knows_any_by_default():
-    assert TopicNames().name(ID) == ""
+    names = TopicNames()
+    assert names.name(ID) == ""
+    assert (names.asks, names.hides(ID), names.requests, names.responses) == (False, False, 0, 0)
 
 
 def test_names_are_not_collected_without_end():
@@ -63,7 +65,9 @@ def test_many_made_up_ids_are_not_all_wanted():
     names = TopicNames()
     for number in range(1, topic_names.ASKED_AT_MOST + 500):
         names.name(number.to_bytes(16, "big"))
+    assert names.all_wanted
     assert len(names.take_wanted()) == topic_names.ASKED_AT_MOST
+    assert not names.any_wanted
 
 
 def test_an_item_with_a_name_tells_that_the_message_has_names():

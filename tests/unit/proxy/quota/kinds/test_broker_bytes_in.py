@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from proxy.quota.cluster_view import ClusterView, Partition
+from proxy.quota.cluster_view import ClusterView
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import ERRORS_AT_MOST, KIND, conflict
@@ -34,9 +34,8 @@ def limits(total="1000", topics=None, **settings):
 
 
 def view(*topics, elsewhere=()):
-    partitions = {(topic, 0): Partition(1, (1,), frozenset([1])) for topic in topics}
-    partitions.update({(topic, 0): Partition(2, (1, 2), frozenset([1, 2])) for topic in elsewhere})
-    return ClusterView("", {}, {}, partitions)
+    leaders = {(topic, 0): 1 for topic in topics} | {(topic, 0): 2 for topic in elsewhere}
+    return ClusterView("", {}, {}, leaders)
 
 
 def quota(configured=None, cluster=None):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from proxy.quota.engine import ALL_BROKERS, QuotaEngine, QuotaEngines
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.engines import ALL_BROKERS, QuotaEngines
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.controller_mutation import (

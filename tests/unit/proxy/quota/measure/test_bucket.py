@@ -280,3 +280,81 @@ def test_another_rule_forgets_whose_debt_it_was(rule):
     used.record(0, 10.0, one)
     used.configure(1000.0, PACE, 10.0)
     assert used.record(1500, 11.0, one) == pytest.approx(0.5)
+
+
+def test_a_share_is_a_part_of_the_limit_until_it_changes():
+    bucket = Bucket(quota="q", limit=100.0, rule=RateRule(burst_seconds=1.0), now=0.0)
+    bucket.share(0.25, 0.0)
+    assert (bucket.limit, bucket.whole_limit) == (25.0, 100.0)
+    assert bucket.record(50.0, 0.0) == pytest.approx(1.0), "25 were there, and 25 come in a second"
+    bucket.share(0.5, 0.0)
+    assert bucket.wait(0.0) == pytest.approx(0.5)
+    bucket.configure(200.0, RateRule(burst_seconds=1.0), 0.0)
+    assert (bucket.limit, bucket.whole_limit) == (100.0, 200.0)
+    assert (bucket.state(0.0).limit, bucket.state(0.0).share) == (200.0, 100.0)
+
+
+def test_a_bucket_without_a_limit_has_no_share():
+    bucket = Bucket(quota="q", limit=100.0, rule=RateRule(), now=0.0)
+    bucket.configure(UNLIMITED, RateRule(), 0.0)
+    bucket.share(0.5, 0.0)
+    assert bucket.limit == UNLIMITED
+
+
+def test_used_counts_what_was_not_given_back():
+    bucket = Bucket(quota="q", limit=100.0, rule=RateRule(burst_seconds=1.0), now=0.0)
+    bucket.record(150.0, 0.0)
+    bucket.give_back(20.0, 0.0)
+    assert bucket.used == 130.0
+    assert bucket.debt(0.0) == pytest.approx(30.0)
+
+
+REPAYS = RateRule(repays=True)
+
+
+@pytest.mark.parametrize("size", [8_000, 11_000, 16_000, 22_000, 40_000])
+def test_a_rule_that_repays_gives_no_more_than_the_limit(size):
+    """Kafka's rate forgets a use after 11 s: of 22,000 bytes at 1,000 per second it demands 12 s."""
+    used, now, got = bucket(REPAYS), 10.0, 0
+    while now < 1010.0:
+        if used.wait(now) <= 0.0:
+            used.record(size, now)
+            got += size
+        now += 0.5
+    assert got <= 1000.0 * (1000.0 + 10.0) + size
+
+
+def test_a_rule_that_repays_waits_as_kafka_at_first():
+    used = bucket(REPAYS)
+    assert used.record(15_000, 10.0) == pytest.approx(5.0)
+    assert used.record(1_000, 15.0) == pytest.approx(6.0)
+
+
+def test_what_is_given_back_need_not_be_repaid():
+    used = bucket(REPAYS)
+    used.record(15_000, 10.0)
+    used.give_back(15_000, 10.0)
+    assert used.wait(10.0) == 0.0
+    assert used.record(10_000, 10.0) == 0.0
+
+
+def test_what_must_be_repaid_follows_the_limit():
+    used = bucket(REPAYS)
+    used.record(40_000, 10.0)
+    used.configure(2000.0, REPAYS, 10.0)
+    assert used.wait(10.0) == pytest.approx(15.0)
+    used.configure(2000.0, WINDOW, 10.0)
+    assert used.allowance is None
+
+
+def test_a_bucket_is_as_new_when_everything_is_repaid():
+    used = bucket(REPAYS)
+    used.record(15_000, 10.0)
+    assert [used.as_new(now) for now in (22.0, 24.0, 26.0)] == [False, False, True]
+
+
+def test_an_observed_bucket_need_not_repay():
+    used = bucket(RateRule(repays=True, mode=OBSERVE))
+    used.record(40_000, 10.0)
+    assert used.allowance is None
+    assert used.wait(30.0) == 0.0

@@ -123,14 +123,14 @@ def test_another_quotas_change_leaves_all_as_it_is():
     limits = Limits(EACH_USER)
     found = Buckets(KEY, limits, RULE)
     bucket = found.find(who(), 0.0)
-    bucket.limit = 1.0
+    bucket.whole_limit = 1.0
     found.configure(limits.with_changes({QuotaEntity("u", None): {"another": 5.0}}), RULE, 0.0)
-    assert bucket.limit == 1.0, "the bucket was configured anew"
+    assert bucket.whole_limit == 1.0, "the bucket was configured anew"
     assert found.find(who(), 0.0) is bucket
     found.configure(limits.with_changes({QuotaEntity("v", None): {KEY: 5.0}}), RULE, 0.0)
-    assert bucket.limit == 1.0, "the bucket was configured anew"
+    assert bucket.whole_limit == 1.0, "the bucket was configured anew"
     found.configure(Limits(EACH_USER), RULE, 0.0)
-    assert bucket.limit == 1000.0
+    assert bucket.whole_limit == 1000.0
 
 
 # a change, and the buckets of (u, c), (u, d) and (v, c) after it: user, client id, limit

@@ -84,3 +84,21 @@ def test_connections_that_come_and_go_leave_nothing_behind():
     for step, one in enumerate(connections(10_000)):
         shares.owe(one, 1.0, RATE, step * 0.02)
     assert len(shares._end_of) < 2000
+
+
+def test_what_is_given_back_pays_the_debts_of_others():
+    leaving, staying = connections(2)
+    shares = FairShare(10.0)
+    shares.owe(leaving, 50.0, RATE, 10.0)
+    shares.owe(staying, 50.0, RATE, 10.0)
+    shares.give_back(leaving, 50.0, RATE, 10.5)
+    assert shares.owe(staying, 10.0, RATE, 10.5) == pytest.approx(0.1)
+
+
+def test_a_paid_debt_that_is_given_back_pays_those_of_others():
+    leaving, staying = connections(2)
+    shares = FairShare(10.0)
+    shares.owe(leaving, 20.0, RATE, 10.0)
+    shares.owe(staying, 50.0, RATE, 10.0)
+    shares.give_back(leaving, 20.0, RATE, 10.5)
+    assert shares.owe(staying, 10.0, RATE, 10.5) == pytest.approx(0.1)

@@ -35,7 +35,7 @@ class Partition:
         if self.batches.gate_bucket(item, batch, who, now) is not None:
             return "behind"
         if over:
-            self.batches.reject(item, batch, who, BUCKET, now)
+            self.batches.reject(item, batch, who, BUCKET, 0.0, 0.0, now)
             return "rejected"
         self.batches.admit(item, batch, who)
         return "on"
@@ -111,15 +111,30 @@ def test_other_producers_batches_are_known_by_checksum_or_time():
     assert partition.judged(dated(200, 3), False, OTHERS_SECONDS) == "on"
 
 
+@pytest.mark.parametrize(
+    ("first", "later", "seconds"),
+    [
+        (numbered(10), numbered(20), 9.0 + IDEMPOTENT_SECONDS),
+        (dated(100, 1), dated(200, 2), 2.0 + OTHERS_SECONDS),
+    ],
+    ids=["idempotent: the announced wait counts", "others: the mute counts"],
+)
+def test_a_gate_outlasts_its_producers_wait(first, later, seconds):
+    batches = RejectedBatches()
+    batches.reject(ITEM, first, WHO, BUCKET, throttle_seconds=9.0, mute_seconds=1.0, now=0.0)
+    assert batches.gate_bucket(ITEM, later, WHO, seconds - 0.1) is BUCKET
+    assert batches.gate_bucket(ITEM, later, WHO, seconds) is None
+
+
 def test_gates_end_at_their_deadline_and_are_bounded():
     batches = RejectedBatches()
-    batches.reject(ITEM, numbered(0), WHO, BUCKET, 0.0)
+    batches.reject(ITEM, numbered(0), WHO, BUCKET, 0.0, 0.0, 0.0)
     batches.forget(IDEMPOTENT_SECONDS - 1)
     assert batches.any
     batches.forget(IDEMPOTENT_SECONDS)
     assert not batches.any
     for producer_id in range(rejected_batches.GATES_AT_MOST + 1):
-        batches.reject(ITEM, numbered(0, producer_id=producer_id), WHO, BUCKET, 0.0)
+        batches.reject(ITEM, numbered(0, producer_id=producer_id), WHO, BUCKET, 0.0, 0.0, 0.0)
     assert batches.gate_bucket(ITEM, numbered(10, producer_id=0), WHO, 0.0) is None
     assert batches.gate_bucket(ITEM, numbered(10, producer_id=producer_id), WHO, 0.0) is BUCKET
     batches.clear()

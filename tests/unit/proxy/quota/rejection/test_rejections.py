@@ -37,8 +37,9 @@ class Hot(Quota):
                 over.setdefault(index, self.bucket)
 
 
-def request(*sizes, sequence=0, topic="orders"):
+def request(*sizes, sequence=0, topic="orders", timeout_ms=30_000):
     view = RequestView(0, 9, 1, "c", 10_000)
+    view.timeout_ms = timeout_ms
     view.items = [Item(topic, NO_ID, partition, size, head(sequence)) for partition, size in enumerate(sizes)]
     return view
 
@@ -58,7 +59,30 @@ def test_a_client_waits_once_its_rejected_bytes_exceed_the_limit():
     rejections, hot = Rejections(), Hot()
     waits = [judge(rejections, hot, request(500), now).throttle_seconds for now in (0.0, 0.0, 0.0, 0.5, 2.0)]
     assert waits == pytest.approx([0.0, 0.0, 0.5, 0.5, 0.0])
-    assert hot.bucket.throttle_seconds == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "seconds"), [(30_000, 1.0), (8000, 1.0), (4000, 0.5), (1, 0.1), (0, 0.1), (-1, 0.1)]
+)
+def test_a_mute_is_a_part_of_the_wait_that_the_clients_timeout_allows(timeout_ms, seconds):
+    rejections, hot = Rejections(), Hot()
+    verdict = judge(rejections, hot, request(10_000, timeout_ms=timeout_ms))
+    assert (verdict.throttle_seconds, verdict.mute_seconds) == pytest.approx((9.0, seconds))
+    assert hot.bucket.throttle_seconds == 0.0
+    rejections.count_mute(verdict, WHO, 0.0)
+    assert hot.bucket.throttle_seconds == pytest.approx(seconds)
+
+
+def test_a_mute_is_no_longer_than_the_wait():
+    verdict = judge(Rejections(), Hot(), request(1050))
+    assert (verdict.throttle_seconds, verdict.mute_seconds) == pytest.approx((0.05, 0.05))
+
+
+def test_clients_that_do_not_wait_make_no_debt_beyond_the_maximum():
+    rejections, hot = Rejections(), Hot(used=1_000_000)
+    for _ in range(100):
+        judge(rejections, hot, request(10_000))
+    assert judge(rejections, hot, request(0), MAX_SECONDS - 1.0).throttle_seconds == pytest.approx(1.0)
 
 
 def test_a_wait_ends_at_the_maximum_or_when_the_bucket_is_within_its_limit():

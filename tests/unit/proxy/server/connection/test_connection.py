@@ -55,7 +55,9 @@ class ConnectionHost:
         self.intercepted.append((connection, request))
         self.asked_at = asyncio.get_running_loop().time()
         self.asked.set()
-        asyncio.get_running_loop().call_later(self._answers_in, connection.answer, request, LOCAL_RESPONSE)
+        asyncio.get_running_loop().call_later(
+            self._answers_in, connection.session.answer, request, LOCAL_RESPONSE
+        )
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         raise AssertionError("no broker is asked")
@@ -149,7 +151,7 @@ def test_a_client_that_leaves_responses_unread_is_not_read_from(loop: asyncio.Ab
             writer.write(REQUEST)
             assert await reader.readexactly(len(LOCAL_RESPONSE)) == LOCAL_RESPONSE
             [(connection, _)] = owner.intercepted
-            client = connection._client
+            client = connection.session.client
             reading = [client.is_reading()]
             connection.pause_writing()
             reading.append(client.is_reading())

@@ -27,7 +27,15 @@ from tests.support.stories.relays import unlimited_relay
 
 HEARTBEAT = request_frame(request_type(12, 0)(group_id="g", generation_id=1, member_id="m"), 7)
 RESPONSE = framed((7).to_bytes(4, "big") + bytes(2))
-OF_A_CONNECTION = {"Connection", "BrokerSide", "BrokerStream", "Relay", "Requests", "Responses"}
+OF_A_CONNECTION = {
+    "Connection",
+    "RelaySession",
+    "BrokerSide",
+    "BrokerStream",
+    "Relay",
+    "Requests",
+    "Responses",
+}
 TIMES = 3
 RESET = struct.pack("ii", 1, 0)
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
@@ -160,7 +168,7 @@ def aborted(host: Host) -> None:
 
 def drained(host: Host) -> None:
     for connection in list(host.open):
-        connection.drain(0.0)
+        connection.session.drain(0.0)
 
 
 @pytest.mark.parametrize(

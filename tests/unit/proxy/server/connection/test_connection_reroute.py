@@ -45,7 +45,7 @@ class Host:
     def opened(self, connection: Connection, address: str) -> Relay:
         connection.node_id = DEAD
         if self.keep:
-            connection.keep_broker()
+            connection.session.keep_broker()
         return self._relay()
 
     def reroute(self, connection: Connection) -> Relay | None:

@@ -8,33 +8,55 @@ from collections.abc import Callable
 import pytest
 
 from proxy.server.listener import acceptor
-from proxy.server.listener.acceptor import ACCEPTED_AT_A_TIME, Acceptor
+from proxy.server.listener.acceptor import ACCEPTED_AT_A_TIME, Acceptor, Room
+from proxy.tasks import Tasks
 
 HOST = "127.0.0.1"
 
 
-class Taker:
-    """Room for so many connections, and those that were taken."""
+class Listener:
+    """Room for so many connections, and those that were opened."""
 
-    def __init__(self, most: int = 1000) -> None:
+    def __init__(self, most: int = 1000, *, rejects: bool = False) -> None:
         self.most = most
-        self.taken: list[socket.socket] = []
+        self.opened: list[socket.socket] = []
+        self.rejected = 0
         self.errors: list[int | None] = []
         self.waits = 0
         self.came = asyncio.Event()
+        self.tasks = Tasks()
+        self._entered = 0
+        self._rejects = rejects
         self._waiting: list[Callable[[], None]] = []
+
+    def accept(self, bound: socket.socket) -> Acceptor:
+        return Acceptor(bound, self, self, self.tasks)
+
+    @property
+    def room(self) -> Room:
+        return self
 
     @property
     def full(self) -> bool:
-        return len(self.taken) >= self.most
+        return self._entered >= self.most
 
     def call_with_room(self, call: Callable[[], None]) -> None:
         self._waiting.append(call)
 
-    def take(self, client: socket.socket, address: str, peer: str) -> None:
+    def enter(self, address: str, peer: str) -> bool:
         assert address == HOST
         assert peer.startswith(f"{HOST}:")
-        self.taken.append(client)
+        if self._rejects:
+            self.rejected += 1
+            self.came.set()
+            return False
+        self._entered += 1
+        return True
+
+    async def open(self, client: socket.socket, address: str, peer: str) -> None:
+        assert address == HOST
+        assert peer.startswith(f"{HOST}:")
+        self.opened.append(client)
         self.came.set()
 
     def accept_failed(self, error: OSError) -> None:
@@ -46,7 +68,11 @@ class Taker:
         self.came.set()
 
     def end_one(self) -> None:
-        self.taken.pop().close()
+        self.opened.pop().close()
+        self._entered -= 1
+        self.call_all()
+
+    def call_all(self) -> None:
         waiting, self._waiting = self._waiting, []
         for call in waiting:
             call()
@@ -67,47 +93,46 @@ def close(*sockets: socket.socket) -> None:
         one.close()
 
 
-async def test_every_connection_is_taken() -> None:
+async def test_every_connection_is_opened() -> None:
     bound = socket.create_server((HOST, 0), backlog=100)
-    taker = Taker()
-    accepts = Acceptor(bound, taker, taker)
+    listener = Listener()
+    accepts = listener.accept(bound)
     accepts.start()
     accepts.start()
     count = 2 * ACCEPTED_AT_A_TIME + 1
     connected = clients(bound, count)
-    await taker.until(lambda: len(taker.taken) == count)
+    await listener.until(lambda: len(listener.opened) == count)
     assert not accepts.waits
     accepts.close()
     assert bound.fileno() == -1
-    close(*connected, *taker.taken)
+    close(*connected, *listener.opened)
 
 
 async def test_connections_without_room_are_accepted_later() -> None:
     bound = socket.create_server((HOST, 0), backlog=100)
-    taker = Taker(most=2)
-    accepts = Acceptor(bound, taker, taker)
+    listener = Listener(most=2)
+    accepts = listener.accept(bound)
     accepts.start()
     connected = clients(bound, 4)
-    await taker.until(lambda: accepts.waits)
-    assert (len(taker.taken), taker.waits) == (2, 1)
+    await listener.until(lambda: accepts.waits)
+    assert (len(listener.opened), listener.waits) == (2, 1)
     for _ in range(2):
-        taker.end_one()
-        await taker.until(lambda: len(taker.taken) == 2)
-    assert taker.waits == 3
+        listener.end_one()
+        await listener.until(lambda: len(listener.opened) == 2)
+    assert listener.waits == 3
     accepts.close()
-    close(*connected, *taker.taken)
+    close(*connected, *listener.opened)
 
 
 async def test_a_port_that_is_closed_while_it_waits_stays_closed() -> None:
     bound = socket.create_server((HOST, 0))
-    taker = Taker(most=0)
-    accepts = Acceptor(bound, taker, taker)
+    listener = Listener(most=0)
+    accepts = listener.accept(bound)
     accepts.start()
     assert accepts.waits
     accepts.close()
-    taker.most = 1
-    taker.taken.append(socket.socket())
-    taker.end_one()
+    listener.most = 1
+    listener.call_all()
     assert bound.fileno() == -1
 
 
@@ -126,11 +151,24 @@ async def test_after_an_error_of_the_system_it_goes_on(monkeypatch: pytest.Monke
     bound = OutOfFiles()
     bound.bind((HOST, 0))
     bound.listen()
-    taker = Taker()
-    accepts = Acceptor(bound, taker, taker)
+    listener = Listener()
+    accepts = listener.accept(bound)
     accepts.start()
     connected = clients(bound, 1)
-    await taker.until(lambda: len(taker.taken) == 1)
-    assert taker.errors == [errno.EMFILE] * 2
+    await listener.until(lambda: len(listener.opened) == 1)
+    assert listener.errors == [errno.EMFILE] * 2
     accepts.close()
-    close(*connected, *taker.taken)
+    close(*connected, *listener.opened)
+
+
+async def test_a_connection_that_may_not_enter_is_closed() -> None:
+    bound = socket.create_server((HOST, 0))
+    listener = Listener(rejects=True)
+    accepts = listener.accept(bound)
+    accepts.start()
+    [client] = clients(bound, 1)
+    await listener.until(lambda: listener.rejected == 1)
+    assert await asyncio.to_thread(client.recv, 1) == b""
+    assert listener.opened == []
+    accepts.close()
+    close(client)

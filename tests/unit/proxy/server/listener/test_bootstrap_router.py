@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from proxy.config.settings import Listener, Upstream
-from proxy.quota.cluster_view import ClusterView, Node
+from proxy.quota.cluster_view import ClusterView
 from proxy.server.listener.bootstrap_router import STAND_IN, UNREACHABLE_SECONDS, BootstrapRouter
 from proxy.server.listener.ports import BrokerPorts
 from proxy.upstream.refresh import ClusterRefresh
+from proxy.wire.addresses import BrokerAddress
 
 BOOTSTRAP = (("a", 1), ("b", 2))
 LISTENER = Listener(upstream=Upstream(bootstrap=("a:1", "b:2")), broker_port_base=0)
@@ -43,8 +44,8 @@ def kit() -> Iterator[Kit]:
 
 
 def test_brokers_of_the_metadata_in_round_robin(kit: Kit) -> None:
-    nodes = {node_id: Node(node_id, "host", node_id) for node_id in (1, 2, 3)}
-    kit.cluster.view = ClusterView("cluster", nodes, {}, None, 0.0)
+    nodes = {node_id: BrokerAddress(node_id, "host", node_id) for node_id in (1, 2, 3)}
+    kit.cluster.view = ClusterView("cluster", nodes, {})
     assert kit.turns(9) == {1: 3, 2: 3, 3: 3}
 
 
@@ -72,8 +73,8 @@ def test_an_unreachable_broker_is_skipped_while_there_are_others(kit: Kit) -> No
 
 
 def test_an_unreachable_broker_of_the_metadata_is_skipped_for_some_seconds(kit: Kit) -> None:
-    nodes = {node_id: Node(node_id, "host", node_id) for node_id in (1, 2, 3)}
-    kit.cluster.view = ClusterView("cluster", nodes, {}, None, 0.0)
+    nodes = {node_id: BrokerAddress(node_id, "host", node_id) for node_id in (1, 2, 3)}
+    kit.cluster.view = ClusterView("cluster", nodes, {})
     kit.router.mark_unreachable(2)
     assert kit.turns(4) == {1: 2, 3: 2}
     kit.now = UNREACHABLE_SECONDS
@@ -82,8 +83,8 @@ def test_an_unreachable_broker_of_the_metadata_is_skipped_for_some_seconds(kit: 
 
 def test_if_every_broker_is_unreachable_there_is_no_other(kit: Kit) -> None:
     """A new client gets one of them all the same: it may be back."""
-    nodes = {node_id: Node(node_id, "host", node_id) for node_id in (1, 2)}
-    kit.cluster.view = ClusterView("cluster", nodes, {}, None, 0.0)
+    nodes = {node_id: BrokerAddress(node_id, "host", node_id) for node_id in (1, 2)}
+    kit.cluster.view = ClusterView("cluster", nodes, {})
     kit.router.mark_unreachable(1)
     assert kit.router.other() == 2
     kit.router.mark_unreachable(2)

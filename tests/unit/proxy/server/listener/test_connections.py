@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from proxy.config.settings import Listener, Upstream
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.engines import QuotaEngines
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.connection_creation import MAX_WAIT_SECONDS
@@ -31,7 +31,7 @@ from proxy.server.listener.connections import MAX_UNSERVED, ListenerConnections
 from proxy.server.listener.dialer import BrokerDialer
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.relays import ClientRelays
-from proxy.server.listener.tls_server import TLS_HANDSHAKE_FAILED
+from proxy.server.listener.tls_opener import TLS_HANDSHAKE_FAILED
 from proxy.tasks import Tasks
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.upstream.topic_names import ClusterTopicNames
@@ -64,6 +64,7 @@ class Client:
         self.aborted = 0
         self.principal = ""
         self.keeps_broker = False
+        self.session = self
 
     def keep_broker(self) -> None:
         self.keeps_broker = True

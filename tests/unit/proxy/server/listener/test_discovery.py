@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from proxy.quota.cluster_view import ClusterView, Node
+from proxy.quota.cluster_view import ClusterView
 from proxy.server.listener.discovery import ClusterDiscovery, ConfiguredBrokers
 from proxy.tasks import Tasks
 from proxy.upstream.refresh import ClusterRefresh
+from proxy.wire.addresses import BrokerAddress
 
-VIEW = ClusterView("c", {7: Node(7, "b", 97), 5: Node(5, "b", 95)}, {}, None, 0.0)
+VIEW = ClusterView("c", {7: BrokerAddress(7, "b", 97), 5: BrokerAddress(5, "b", 95)}, {})
 
 
 class Ports:

@@ -7,14 +7,15 @@ import pytest
 
 from proxy.admin.broker import Reply
 from proxy.admin.dispatch import AdminApis
-from proxy.quota.cluster_view import ClusterView, Node
+from proxy.quota.cluster_view import ClusterView
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.server.listener.local_responses import ANSWER_FAILED, LocalResponses
 from proxy.upstream.refresh import ClusterRefresh
+from proxy.wire.addresses import BrokerAddress
 from proxy.wire.errors import Malformed
 
 ADMIN_API = min(AdminApis.api_keys)
-VIEW = ClusterView("c", {3: Node(3, "b", 9)}, {}, None, 0.0)
+VIEW = ClusterView("c", {3: BrokerAddress(3, "b", 9)}, {})
 
 
 class Apis:
@@ -42,6 +43,7 @@ class Connection:
 
     def __init__(self) -> None:
         self.got: list[Any] = []
+        self.session = self
 
     def answer(self, request: Any, frame: bytes, throttle_seconds: float, delayed: bool) -> None:
         self.got.append((frame, throttle_seconds, delayed))

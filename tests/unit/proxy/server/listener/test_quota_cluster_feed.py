@@ -1,15 +1,16 @@
 """QuotaClusterFeed: the quotas get each view, and the cluster is asked for no more than they need."""
 
-from proxy.quota.cluster_view import ClusterView, Node
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.cluster_view import ClusterView
+from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.upstream.refresh import ClusterRefresh
+from proxy.wire.addresses import BrokerAddress
 
-VIEW = ClusterView("c", {1: Node(1, "b", 9)}, {}, None, 0.0)
+VIEW = ClusterView("c", {1: BrokerAddress(1, "b", 9)}, {})
 TOPIC_LIMIT = Limits(
     {},
     resources=Resources(

@@ -1,7 +1,7 @@
 """Relays: what a connection of a client may do, and what one between brokers may."""
 
 from proxy.admin.dispatch import APIS
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.engines import QuotaEngines
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits

@@ -9,7 +9,7 @@ import msgspec
 
 from proxy.config.settings import Settings
 from proxy.demo.ports import free_port_range
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
 from proxy.server.listener.gateway import Gateway

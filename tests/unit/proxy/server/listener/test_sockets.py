@@ -14,7 +14,9 @@ HOST = "127.0.0.1"
 
 
 def listening(bootstrap: socket.socket | None, room: Room | None = None) -> ListeningSockets:
-    entry = SimpleNamespace(room=room or UnlimitedAdmission(), accepts_later=lambda: None)
+    entry = SimpleNamespace(
+        room=room or UnlimitedAdmission(), accepts_later=lambda: None, abandoned=lambda address: None
+    )
     return ListeningSockets(
         listener="clients",
         bootstrap=bootstrap,

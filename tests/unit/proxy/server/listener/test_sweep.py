@@ -31,6 +31,7 @@ class Client:
         self.waits_for_broker = waits
         self.client_ended_at = ended_at
         self.reason = ""
+        self.session = self
 
     def give_up(self, reason: str, what: str) -> None:
         self.reason = reason

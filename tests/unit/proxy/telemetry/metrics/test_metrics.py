@@ -9,6 +9,7 @@ from proxy.quota.measure.bucket import BucketState
 from proxy.quota.usage import REST, UsageLedger
 from proxy.relay.traffic import Traffic
 from proxy.store.skipped_records import SkippedRecords
+from proxy.telemetry.metrics import series
 from proxy.telemetry.metrics.metrics import AT_A_TIME, ProxyCollector, StoreState
 from proxy.telemetry.metrics.series import MAX_SERIES
 from proxy.wire.api_keys import PRODUCE
@@ -175,6 +176,37 @@ def test_other_work_runs_between_many_buckets() -> None:
     assert sum(sample.value for sample in found) == sum(range(5000))
     excluded = {s.labels["family"]: s.value for s in families["quota_proxy_series_left_out"].samples}
     assert excluded["quota_proxy_throttled_requests"] == 4000
+
+
+@pytest.mark.parametrize("quota", ["producer_byte_rate", "controller_mutation_rate"])
+def test_no_step_of_a_scrape_walks_all_buckets(quota: str) -> None:
+    """Whatever is done with each bucket after its state has been read is done in steps, freeing included."""
+    states = [
+        bucket_state(quota, user=f"u{n}", throttle_seconds=float(n), tokens=-float(n)) for n in range(5000)
+    ]
+    read: list[int] = []
+
+    def reading() -> Iterator[tuple[int, BucketState]]:
+        for number, state in enumerate(states):
+            read.append(number)
+            yield 1, state
+
+    turns = 0
+    collector = ProxyCollector(listeners=[], buckets=reading, store=None, file_rejected=lambda: False)
+    for step in collector.steps():
+        if step is None and len(read) == len(states):
+            turns += 1
+    walks = 4 if quota == "producer_byte_rate" else 8  # its families, and the freeing
+    assert turns >= walks * (len(states) - MAX_SERIES) // series.AT_A_TIME
+
+
+def test_the_clients_with_the_fewest_tokens_are_shown() -> None:
+    states = [
+        bucket_state("controller_mutation_rate", user=f"u{n}", tokens=float(n * 7919 % 3000))
+        for n in range(3000)
+    ]
+    samples = collected(states)[f"quota_proxy_{TOKENS}"].samples
+    assert [sample.value for sample in samples] == [float(n) for n in range(MAX_SERIES)]
 
 
 class Names:

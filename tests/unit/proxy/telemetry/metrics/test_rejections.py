@@ -1,18 +1,19 @@
 """What producers were rejected, and the broker-side quota's rates, in /metrics."""
 
-from proxy.quota.cluster_view import ClusterView, Node, Partition
-from proxy.quota.engine import QuotaEngines
+from proxy.quota.cluster_view import ClusterView
+from proxy.quota.engines import QuotaEngines
 from proxy.quota.identity import Identity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.telemetry.metrics.rejections import rejection_families
+from proxy.wire.addresses import BrokerAddress
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView
 
 WHO = Identity("u", "c", "127.0.0.1")
-VIEW = ClusterView("", {1: Node(1, "b", 9)}, {}, {("orders", 0): Partition(1, (1,), frozenset([1]))})
+VIEW = ClusterView("", {1: BrokerAddress(1, "b", 9)}, {}, {("orders", 0): 1})
 
 
 def rejecting() -> QuotaEngines:

@@ -13,6 +13,7 @@ from proxy.telemetry.metrics.series import (
     Series,
     bounded,
     bounded_steps,
+    freed_steps,
 )
 
 
@@ -46,6 +47,12 @@ def test_many_series_are_bounded_in_steps() -> None:
     ranked = sorted(series.items(), key=lambda item: item[1], reverse=True)
     rests = {way: sum(v for key, v in ranked[MAX_SERIES:] if key[0] == way) for way in ("in", "out")}
     assert found == {**dict(ranked[:MAX_SERIES]), **{(way, REST): rest for way, rest in rests.items()}}
+
+
+def test_a_dictionary_is_freed_in_steps() -> None:
+    series = {(str(number),): 1.0 for number in range(3 * AT_A_TIME + 1)}
+    sizes = [len(series) for _ in freed_steps(series)]
+    assert sizes == [2 * AT_A_TIME + 1, AT_A_TIME + 1, 1, 0]
 
 
 def result(steps: Generator[None, None, Series]) -> Series:

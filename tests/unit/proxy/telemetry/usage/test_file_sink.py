@@ -1,5 +1,6 @@
 """Files of usage events: whole lines, bounded files, and of these the newest."""
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -70,12 +71,14 @@ async def test_a_full_disk_leaves_no_partial_line(tmp_path: Path, monkeypatch: p
         nonlocal calls
         calls += 1
         if calls > 1:
-            raise OSError(28, "No space left on device")
+            raise OSError(errno.ENOSPC, "full")
         return write(number, data[:150])
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(SinkUnavailable, match="No space left on device"):
+    with pytest.raises(SinkUnavailable, match=str(tmp_path)) as failed:
         await sink.deliver(lines(3))
+    assert isinstance(failed.value.__cause__, OSError)
+    assert failed.value.__cause__.errno == errno.ENOSPC
     monkeypatch.undo()
     assert sizes(tmp_path) == [200]
     await sink.deliver(lines(3))
@@ -90,7 +93,7 @@ async def test_a_full_disk_costs_no_file_that_was_written(
     before = names(tmp_path)
 
     def full(number: int, data: bytes) -> int:
-        raise OSError(28, "No space left on device")
+        raise OSError(errno.ENOSPC, "full")
 
     monkeypatch.setattr(os, "write", full)
     for _ in range(5):

@@ -1,19 +1,79 @@
-"""The sink of events in a topic, where no cluster responds; the integration tests have one that does."""
+"""KafkaSink on a broker in memory; tests/integration/test_usage.py has a real topic."""
 
 import socket
+from collections.abc import AsyncIterator
 
 import pytest
+from kio.schema.errors import ErrorCode
 
+from proxy.telemetry.usage import kafka_sink
 from proxy.telemetry.usage.events import Encoded
 from proxy.telemetry.usage.kafka_sink import KafkaSink
 from proxy.telemetry.usage.sink import SinkUnavailable
+from proxy.wire.api_keys import PRODUCE
+from tests.support.process.log_broker import LogBroker
+from tests.support.waiting import reached
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[LogBroker]:
+    async with LogBroker("used", create=False) as broker:
+        yield broker
+
+
+@pytest.fixture
+async def sink(broker: LogBroker) -> AsyncIterator[KafkaSink]:
+    sink = KafkaSink([broker.address], broker.topic, 5.0)
+    yield sink
+    await sink.release()
+
+
+def events(count: int) -> list[Encoded]:
+    return [Encoded(b"key", b"%d" % number) for number in range(count)]
+
+
+async def test_the_topic_is_created_and_gets_the_events(broker: LogBroker, sink: KafkaSink) -> None:
+    await sink.deliver(events(250))
+    assert broker.partitions == 4
+    assert broker.values == [event.value for event in events(250)]
+    await sink.deliver(events(1))
+    assert len(broker.values) == 251
+
+
+async def test_an_existing_topic_is_used_as_it_is(broker: LogBroker, sink: KafkaSink) -> None:
+    broker.create()
+    broker.append([(b"key", b"old")])
+    await sink.deliver(events(1))
+    assert broker.values == [b"old", b"0"]
+
+
+async def test_a_rejected_batch_can_be_delivered_again(broker: LogBroker, sink: KafkaSink) -> None:
+    broker.produce_error = ErrorCode.topic_authorization_failed
+    with pytest.raises(SinkUnavailable, match="topic used"):
+        await sink.deliver(events(1))
+    assert broker.values == []
+    broker.produce_error = ErrorCode.none
+    await sink.deliver(events(1))
+    assert broker.values == [b"0"]
+
+
+async def test_a_batch_without_a_response_fails_in_time(
+    broker: LogBroker, sink: KafkaSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_sink, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(kafka_sink, "STOP_SECONDS", 0.1)
+    broker.silent.add(PRODUCE)
+    with pytest.raises(SinkUnavailable, match=r"0\.3 s"):
+        await sink.deliver(events(1))
+    await reached(lambda: broker.connections == 0, "the end of the connections")
 
 
 async def test_an_unreachable_cluster() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))  # and does not listen
-        sink = KafkaSink([bound.getsockname()], "used", 1.0)
-        with pytest.raises(SinkUnavailable, match=r"topic used: 127\.0\.0\.1:\d+: "):
-            await sink.deliver([Encoded(b"k", b"{}")])
+        port = bound.getsockname()[1]
+        sink = KafkaSink([("127.0.0.1", port)], "used", 1.0)
+        with pytest.raises(SinkUnavailable, match=rf"topic used: 127\.0\.0\.1:{port}"):
+            await sink.deliver(events(1))
     await sink.release()
     assert (sink.name, sink.delivered, sink.lost) == ("kafka", 0, 0)

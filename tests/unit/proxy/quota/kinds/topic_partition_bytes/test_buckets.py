@@ -2,6 +2,7 @@
 
 import pytest
 
+from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes import buckets as partition_buckets
 from proxy.quota.kinds.topic_partition_bytes.buckets import REST, PartitionBuckets
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT, THROTTLE
@@ -9,6 +10,7 @@ from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, NO_RESOURCES, Resources
 from proxy.quota.measure.bucket import RateRule
 
+WHO = Identity("u", "c", "127.0.0.1")
 RULE = RateRule(burst_seconds=1.0)
 KEY = PRODUCER_BYTE_RATE.name
 ACTION = PRODUCER_BYTE_RATE_ACTION.name
@@ -103,10 +105,36 @@ def test_buckets_that_owe_nothing_make_room():
     made.find("orders", 0, 0.0).bucket.record(1_000_000, 0.0)
     for partition in range(1, partition_buckets.PARTITIONS_AT_MOST):
         made.find("orders", partition, 0.0)
-    assert made.find("orders", -1, partition_buckets.UNUSED_SECONDS - 1.0).bucket.topic == REST
-    assert made.find("late", 0, partition_buckets.UNUSED_SECONDS).bucket.topic == "late"
+    assert made.find("orders", -1, partition_buckets.DROP_SECONDS * 0.5).bucket.topic == REST
+    assert made.find("late", 0, partition_buckets.DROP_SECONDS).bucket.topic == REST, "it has just been tried"
+    assert made.find("late", 0, partition_buckets.DROP_SECONDS * 1.5).bucket.topic == "late"
     assert made.used("orders", 0) is not None, "it owes something"
     assert made.used("orders", 1) is None
+
+
+def test_a_bucket_that_lacks_tokens_is_not_dropped_to_be_made_again_with_all_of_them():
+    made = buckets(ALL)
+    made.find("orders", 0, 0.0).bucket.record(900, 0.0)
+    made.find("others", 0, 0.0).bucket.record(100, 0.0)
+    for partition in range(partition_buckets.PARTITIONS_AT_MOST - 2):
+        made.find("made-up", partition, 0.0).bucket.record(1, 0.0)
+    made.find("late", 0, 1.0)
+    assert made.used("others", 0) is not None
+    assert made.used("made-up", 0) is None
+
+
+def test_a_bucket_to_which_only_rejected_records_were_charged_is_dropped():
+    made = buckets()
+    for partition, kept in ((0, 0), (1, 500)):
+        made.find("orders", partition, 0.0).bucket.record(2000 + kept, 0.0)
+        made.give_back("orders", partition, 2000, 0.0, WHO, False)
+    assert made.used("orders", 0) is None
+    assert made.used("orders", 1).bucket.tokens.measure(0.0) == 500.0
+    made.find("orders", 2, 0.0).bucket.record(10, 0.0)
+    made.give_back("orders", 2, 10, 0.0, WHO, True)
+    assert made.used("orders", 2) is not None, "the partition exists"
+    made.give_back("others", 0, 10, 0.0, WHO, True)
+    assert made.used("others", 0) is None
 
 
 def test_idle_state_is_dropped():

@@ -1,75 +1,19 @@
-"""Bytes of each partition: produced and consumed."""
+"""A partition's quota: producers and consumers are throttled, and producers rejected."""
 
 import pytest
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_grant import FetchGrant
-from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
+from proxy.quota.fetch_plan import NO_BOUND
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.kind import KIND
-from proxy.quota.limits.config_keys import (
-    CONSUMER_BYTE_RATE,
-    CONSUMER_BYTE_RATE_ACTION,
-    OMIT,
-    PRODUCER_BYTE_RATE,
-    PRODUCER_BYTE_RATE_ACTION,
-    REJECT,
-)
+from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
-from proxy.quota.limits.resources import Resources
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.cursor import NO_ID
-from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import Item, RequestView, ResponseView
-from tests.support.stories.enforcement import enforcement
-
-WHO = Identity("u", "c", "127.0.0.1")
-IN, OUT = PRODUCER_BYTE_RATE.name, CONSUMER_BYTE_RATE.name
-MAX_BYTES = 50 << 20
-
-
-def limits(algorithm=PACE, topics=None, **settings):
-    topics = topics or {"orders": {IN: "1000", OUT: "1000"}}
-    return Limits({}, resources=Resources(topics), settings=enforcement(algorithm=algorithm, **settings))
-
-
-def quota(configured=None):
-    made = KIND.build()
-    made.configure(configured or limits(), 0.0)
-    return made
-
-
-def items(*sizes, topic="orders"):
-    """Items of the partitions from 0 on."""
-    return [Item(topic, NO_ID, partition, size) for partition, size in enumerate(sizes)]
-
-
-def produce(of, *sizes, now=0.0, topic="orders"):
-    request = RequestView(PRODUCE, 9, 1, "c", 10_000)
-    request.items = items(*sizes, topic=topic)
-    return of.admit(request, WHO, now)
-
-
-def fetch(of, now=0.0, api_key=FETCH, who=WHO, replica_id=-1):
-    request = RequestView(api_key, 12, 1, "c", 100)
-    request.max_bytes = MAX_BYTES
-    request.replica_id = replica_id
-    assert of.admit(request, who, now) is ALLOW
-    grant = FetchGrant()
-    of.limit_fetch(request, who, grant, now)
-    grant.begin()
-    grant.ask(now)
-    return grant
-
-
-def charge(of, *sizes, now=0.0, api_key=FETCH, topic="orders", replica_id=-1):
-    request = RequestView(api_key, 12, 1, "c", 100)
-    request.replica_id = replica_id
-    response = ResponseView(12, True, 10_000)
-    response.items = items(*sizes, topic=topic)
-    return of.charge(request, response, WHO, now)
+from tests.support.stories.partition_quota import IN, OUT, WHO, charge, fetch, items, limits, produce, quota
 
 
 def test_a_producer_waits_for_its_worst_partition():
@@ -197,145 +141,6 @@ def test_records_of_a_partition_with_tokens_are_delivered():
     assert withheld(made, grant, 500) is None, "the fetch was granted"
 
 
-def test_omitted_partitions_throttle_no_client():
-    topics = {"orders": {OUT: "1000", CONSUMER_BYTE_RATE_ACTION.name: OMIT}}
-    made = quota(limits(topics=topics))
-    assert charge(made, 5000) is ALLOW
-    assert made.live()[0].tokens.measure(0.0) == -4000
-
-
-OMITTING = {"orders": {OUT: "1000", CONSUMER_BYTE_RATE_ACTION.name: OMIT}}
-
-
-def plan(of, *partitions, now=0.0, topic="orders", replica_id=-1):
-    found = []
-    for partition in partitions:
-        item = FetchItem(topic, partition, replica_id, Watermarks())
-        item.max_bytes = 1 << 20
-        found.append(item)
-    made = FetchPlan(replica_id, found)
-    of.plan_fetch(made, WHO, now)
-    return made
-
-
-@pytest.mark.parametrize(
-    ("topics", "topic", "replica_id", "may"),
-    [
-        (OMITTING, "orders", -1, True),
-        (OMITTING, "orders", 2, False),
-        (OMITTING, "others", -1, False),
-        ({"orders": {OUT: "1000"}}, "orders", -1, False),
-        ({"orders": {CONSUMER_BYTE_RATE_ACTION.name: OMIT}}, "orders", -1, False),
-        ({"<default>": OMITTING["orders"]}, "others", -1, True),
-        ({"<default>": OMITTING["orders"]}, "__consumer_offsets", -1, False),
-    ],
-)
-def test_topics_with_the_action_omit_may_be_omitted(topics, topic, replica_id, may):
-    assert quota(limits(topics=topics)).may_omit(topic, 0, replica_id, WHO) is may
-
-
-def test_a_partition_over_its_limit_is_omitted_until_its_debt_is_paid():
-    made = quota(limits(topics=OMITTING))
-    assert made.omits
-    charge(made, 3000, 500)
-    over, fine = plan(made, 0, 1).items
-    assert (over.omitted, fine.omitted, fine.bound) == (True, False, 500)
-    over.end()
-    again = plan(made, 0)
-    assert again.ask_again_at == pytest.approx(2.0)
-    again.items[0].end()
-    (back,) = plan(made, 0, now=2.0).items
-    # Without tokens: a quarter of a second's worth.
-    assert (back.omitted, back.bound) == (False, 250)
-    assert plan(made, 0, topic="others").items[0].bound == NO_BOUND
-    assert plan(made, 0, replica_id=1).omitted == 0
-
-
-def test_with_windows_a_partition_is_omitted_as_long_as_its_client_would_wait():
-    made = quota(limits(WINDOW, OMITTING))
-    charge(made, 11_000)
-    made_plan = plan(made, 0)
-    assert (made_plan.omitted, made_plan.ask_again_at) == (1, pytest.approx(1.0))
-    assert plan(made, 1).items[0].bound == 50, "the broker has not told of it"
-
-
-def test_a_partition_that_does_not_exist_has_no_bucket():
-    made = quota(limits(topics=OMITTING))
-    assert [item.bound for item in plan(made, *range(1000)).items] == [50] * 1000
-    assert made.live() == []
-
-
-def plans_of(of, number=1, now=0.0):
-    """Plans of as many fetches of partition 0, of which the broker has told."""
-    found = []
-    for _ in range(number):
-        item = FetchItem("orders", 0, -1, Watermarks())
-        item.max_bytes = 1 << 20
-        item.marks.tell(70, 70, 0)
-        found.append(FetchPlan(-1, [item]))
-        of.plan_fetch(found[-1], WHO, now)
-    return found
-
-
-def test_what_fetches_in_flight_may_bring_is_reserved():
-    made = quota(limits(topics=OMITTING))
-    plans = plans_of(made, 30)
-    # 50 bytes are expected of each, until it is known what they bring.
-    assert [each.omitted for each in plans] == [0] * 21 + [1] * 9
-    again = FetchPlan(-1, plans[-1].items)
-    made.plan_fetch(again, WHO, 1.0)
-    assert again.omitted == 0, "reservations end"
-
-
-def test_who_disconnects_leaves_no_place_in_the_line():
-    made = quota(limits(topics=OMITTING))
-    charge(made, 2000)
-    gone = plans_of(made, 100)
-    assert plans_of(made)[0].ask_again_at > 5.0
-    for each in gone:
-        each.items[0].end()
-    assert plans_of(made)[0].ask_again_at < 3.5
-
-
-def test_a_fetch_that_is_planned_again_reserves_once():
-    made = quota(limits(topics=OMITTING))
-    (first,) = plans_of(made)
-    for _ in range(100):
-        made.plan_fetch(FetchPlan(-1, first.items), WHO, 0.0)
-    assert not plans_of(made)[0].omitted
-
-
-def test_an_omitted_partition_is_counted_once():
-    made = quota(limits(topics=OMITTING))
-    charge(made, 3000)
-    charge(made, 1000, now=1.0)
-    (bucket,) = made.live()
-    assert (bucket.throttled_requests, bucket.throttle_seconds) == (2, pytest.approx(3.0))
-
-
-def test_share_fetches_are_throttled_instead_of_omitted():
-    made = quota(limits(topics=OMITTING))
-    assert charge(made, 3000, api_key=SHARE_FETCH).throttle_seconds == pytest.approx(2.0)
-
-
-def test_omitted_partitions_do_not_bound_a_fetch():
-    made = quota(limits(topics=OMITTING))
-    assert fetch(made).max_bytes == NO_BOUND
-    charge(made, 3000)
-    assert fetch(made).granted
-    assert fetch(made).max_bytes == NO_BOUND
-    both = quota(limits(topics=OMITTING | {"slow": {OUT: "4000"}}))
-    assert fetch(both).max_bytes == 1000
-
-
-def test_an_observed_quota_omits_nothing():
-    made = quota(limits(topics=OMITTING, modes={OUT: OBSERVE}))
-    assert not made.omits
-    charge(made, 3000)
-    (bucket,) = made.live()
-    assert bucket.throttle_seconds == pytest.approx(2.0)
-
-
 def test_later_items_of_a_large_frame_are_charged():
     made = quota()
     assert produce(made, 1000) is ALLOW
@@ -409,3 +214,53 @@ def test_a_rejecting_topic_that_is_only_observed_counts_waits():
     made = rejecting(mode=OBSERVE)
     assert not made.rejects
     assert produce(made, 3000).throttle_seconds == 2.0
+
+
+NOT_APPENDED = 2
+TIMED_OUT = 7
+DENIED = 29
+
+
+def rejected(made, error_code, size=3000, window=False):
+    """A Produce request of partitions 0 and 1, and the broker's response for partition 0."""
+    request = RequestView(PRODUCE, 9, 1, "c", 10_000)
+    request.items = items(size, size)
+    made.admit(request, WHO, 0.0)
+    response = ResponseView(9, True, 100)
+    response.items = [
+        Item("orders", NO_ID, partition, 0, b"", code) for partition, code in ((0, error_code), (1, 0))
+    ]
+    assert made.charge(request, response, WHO, 0.0) is ALLOW
+
+
+@pytest.mark.parametrize("error_code", [NOT_APPENDED, DENIED])
+@pytest.mark.parametrize("algorithm", [PACE, WINDOW])
+def test_what_the_broker_does_not_append_is_given_back(algorithm, error_code):
+    made = quota(limits(algorithm))
+    rejected(made, error_code)
+    over = {bucket.partition: bucket.over(0.0) for bucket in made.live()}
+    assert over.pop(0, False) is False
+    assert over == {1: algorithm == PACE}
+
+
+def test_what_is_appended_and_late_is_not_given_back():
+    made = quota()
+    rejected(made, TIMED_OUT)
+    assert {bucket.partition: bucket.over(0.0) for bucket in made.live()} == {0: True, 1: True}
+
+
+def test_made_up_partitions_leave_no_bucket():
+    made = quota()
+    rejected(made, 3)
+    assert [bucket.partition for bucket in made.live()] == [1]
+
+
+def test_of_a_large_request_all_that_was_sent_is_given_back():
+    made = quota()
+    request = RequestView(PRODUCE, 9, 1, "c", 10_000)
+    request.sent = items(3000)
+    made.charge_items(request, request.sent, WHO, 0.0)
+    response = ResponseView(9, True, 100)
+    response.items = [Item("orders", NO_ID, 0, 0, b"", NOT_APPENDED)]
+    made.charge(request, response, WHO, 0.0)
+    assert [bucket.over(0.0) for bucket in made.live()] == [False]

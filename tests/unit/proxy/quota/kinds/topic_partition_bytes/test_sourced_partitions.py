@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.quota.identity import Identity
+from proxy.quota.kinds.topic_partition_bytes import sourced_partitions
 from proxy.quota.kinds.topic_partition_bytes.sourced_partitions import SourcedPartitions
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
@@ -90,3 +91,14 @@ def test_idle_state_is_dropped():
     assert made.live() == []
     made.find(item(), WHO, 3600.0)
     assert source.asked == 2
+
+
+def test_made_up_partitions_have_a_bounded_number_of_buckets():
+    made = partitions(Rules())
+    hot = made.find(item(partition=-1), WHO, 0.0)
+    for partition in range(sourced_partitions.BUCKETS_AT_MOST):
+        made.find(item(partition=partition), WHO, 0.0)
+        if partition == 1000:
+            hot.record(5000, 1.0)
+    assert len(made.live()) <= sourced_partitions.BUCKETS_AT_MOST
+    assert made.find(item(partition=-1), WHO, 1.0) is hot

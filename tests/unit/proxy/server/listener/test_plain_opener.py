@@ -1,12 +1,13 @@
-"""PlainServer on real sockets: connections are counted before they are made."""
+"""PlainOpener on real sockets: connections are counted before they are made."""
 
 import asyncio
 import socket
 
 import pytest
 
+from proxy.server.listener.acceptor import Acceptor
 from proxy.server.listener.admission import UnlimitedAdmission
-from proxy.server.listener.plain_server import PlainServer
+from proxy.server.listener.plain_opener import PlainOpener
 from proxy.tasks import Tasks
 
 HOST = "127.0.0.1"
@@ -45,7 +46,7 @@ async def received(entry: Entry) -> bytes:
     tasks = Tasks()
     bound = socket.create_server((HOST, 0))
     port = bound.getsockname()[1]
-    server = PlainServer(entry, bound, Echo, tasks)
+    server = Acceptor(bound, entry, PlainOpener(Echo, entry.abandoned), tasks)
     server.start()
     assert not server.waits
     async with asyncio.timeout(10):

@@ -1,6 +1,6 @@
-"""TlsServer: a listening port with TLS.
+"""TlsOpener: opens the accepted connections of a port with TLS.
 
-A client counts against the connection limits before its handshake, which is the expensive part. The server
+A client counts against the connection limits before its handshake, which is the expensive part. The opener
 looks at the client's first byte before the handshake, so that the log can tell a client without TLS what to
 change.
 """
@@ -14,9 +14,6 @@ from typing import Final, Protocol
 from proxy.quota.verdict import Verdict
 from proxy.security.alerts import Handshake
 from proxy.security.tls import TlsFiles
-from proxy.server.listener.acceptor import Acceptor
-from proxy.server.listener.plain_server import Entry
-from proxy.tasks import Tasks
 from proxy.wire.not_kafka import looks_like
 
 TLS_HANDSHAKE_FAILED: Final = "tls_handshake_failed"
@@ -25,7 +22,7 @@ HANDSHAKE: Final = 0x16
 RECORD_HEADER_BYTES: Final = 5
 
 
-class TlsAdmission(Entry, Protocol):
+class TlsAdmission(Protocol):
     """Decides about clients before their TLS handshake."""
 
     def admit(self, node_id: int | None, address: str, peer: str) -> Verdict | None:
@@ -40,21 +37,19 @@ class TlsAdmission(Entry, Protocol):
         """Count an admitted client no longer; `why` is empty if it only closed the connection."""
 
 
-class TlsServer:
-    """Accepts connections until close()."""
+class TlsOpener:
+    """Fulfils Opener."""
 
     def __init__(
         self,
         admission: TlsAdmission,
         tls: TlsFiles,
-        bound: socket.socket,
         *,
         node_id: int | None,
         make: Callable[[], asyncio.Protocol],
         seconds: float,
-        tasks: Tasks,
     ) -> None:
-        """`bound`, the port of this broker or the bootstrap port (None), listens already. `make` makes a
+        """`node_id` is the broker's whose port it is; None for the bootstrap port. `make` makes a
         connection's protocol; `seconds` is the timeout of a handshake.
         """
         self._admission: Final = admission
@@ -62,44 +57,15 @@ class TlsServer:
         self._node_id: Final = node_id
         self._make: Final = make
         self._seconds: Final = seconds
-        self._tasks: Final = tasks
         self._loop: Final = asyncio.get_running_loop()
-        self._acceptor: Final = Acceptor(bound, admission.room, self)
 
-    def start(self) -> None:
-        """Serve the port."""
-        self._acceptor.start()
-
-    @property
-    def waits(self) -> bool:
-        """Whether connections wait in the backlog until there is room."""
-        return self._acceptor.waits
-
-    def close(self) -> None:
-        """Accept no more connections."""
-        self._acceptor.close()
-
-    # Taker
-
-    def take(self, client: socket.socket, address: str, peer: str) -> None:
-        if self._admission.enter(address, peer):
-            self._tasks.start(self._serve_client(client, address, peer))
-        else:
-            client.close()
-
-    def accept_failed(self, error: OSError) -> None:
-        self._admission.accept_failed(error)
-
-    def accepts_later(self) -> None:
-        self._admission.accepts_later()
-
-    async def _serve_client(self, client: socket.socket, host: str, peer: str) -> None:
-        verdict = self._admission.admit(self._node_id, host, peer)
+    async def open(self, client: socket.socket, address: str, peer: str) -> None:
+        verdict = self._admission.admit(self._node_id, address, peer)
         if verdict is None:
             client.close()
             return
         if verdict.closes:
-            await self._close_after(verdict.throttle_seconds, client, host)
+            await self._close_after(verdict.throttle_seconds, client, address)
             return
         served = False
         why = ""
@@ -119,14 +85,14 @@ class TlsServer:
         finally:
             if not served:
                 client.close()
-                self._admission.handshake_failed(host, peer, why)
+                self._admission.handshake_failed(address, peer, why)
 
-    async def _close_after(self, seconds: float, client: socket.socket, host: str) -> None:
+    async def _close_after(self, seconds: float, client: socket.socket, address: str) -> None:
         try:
             await asyncio.sleep(seconds)
         finally:
             client.close()
-            self._admission.throttle_ended(host)
+            self._admission.throttle_ended(address)
 
     async def _handshake(self, client: socket.socket) -> str:
         """Make the connection, or return why there is none."""

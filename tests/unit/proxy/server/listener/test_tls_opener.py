@@ -14,13 +14,14 @@ import uvloop
 
 from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import RelayError
+from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
-from proxy.relay.requests import Intercepted
 from proxy.security.settings import Tls
 from proxy.security.tls import server_tls
 from proxy.server.connection.connection import Connection
+from proxy.server.listener.acceptor import Acceptor
 from proxy.server.listener.admission import UnlimitedAdmission
-from proxy.server.listener.tls_server import TlsServer
+from proxy.server.listener.tls_opener import TlsOpener
 from proxy.tasks import Tasks
 from tests.support.messages.kio_messages import framed, request_frame, request_type
 from tests.support.process.certificates import Authority
@@ -73,7 +74,7 @@ class Gateway:
         return unlimited_relay(address, OWN)
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
-        connection.answer(request, LOCAL_RESPONSE)
+        connection.session.answer(request, LOCAL_RESPONSE)
 
     def failed(self, connection: Connection, error: RelayError) -> None:
         pass
@@ -84,9 +85,6 @@ class Gateway:
         assert address == "127.0.0.1"
         assert peer.startswith("127.0.0.1:")
         return True
-
-    def abandoned(self, address: str) -> None:
-        raise AssertionError("a handshake has its own end")
 
     def accept_failed(self, error: OSError) -> None:
         pass
@@ -132,15 +130,14 @@ def run(
         tasks = Tasks()
         with socket.create_server(("127.0.0.1", 0)) as bound:
             bound.setblocking(False)
-            server = TlsServer(
+            opener = TlsOpener(
                 gateway,
                 server_tls(settings, ()),
-                bound,
                 node_id=3,
                 make=lambda: Connection(gateway, 3, loop, admitted=True),
                 seconds=seconds,
-                tasks=tasks,
             )
+            server = Acceptor(bound, gateway, opener, tasks)
             server.start()
             port = bound.getsockname()[1]
             async with asyncio.timeout(30):

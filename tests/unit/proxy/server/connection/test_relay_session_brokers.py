@@ -1,4 +1,4 @@
-"""Connection and responses that name brokers for which there are no ports yet."""
+"""RelaySession and responses that name brokers for which there are no ports yet."""
 
 import asyncio
 from typing import Any, cast

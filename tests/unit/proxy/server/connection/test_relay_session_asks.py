@@ -129,8 +129,8 @@ class Stage:
 
 async def ask_and_response(connection: Connection, request: Intercepted) -> None:
     """The broker's response, said once more."""
-    payload = await connection.ask(request, QUESTION)
-    connection.answer(request, responded(7, payload[LENGTH:] * 2))
+    payload = await connection.session.ask(request, QUESTION)
+    connection.session.answer(request, responded(7, payload[LENGTH:] * 2))
 
 
 async def test_the_brokers_response_comes_to_who_asks() -> None:
@@ -145,9 +145,9 @@ async def test_the_brokers_response_comes_to_who_asks() -> None:
 
 
 async def ask_twice(connection: Connection, request: Intercepted) -> None:
-    first = await connection.ask(request, QUESTION)
-    second = await connection.ask(request, QUESTION)
-    connection.answer(request, responded(7, first[LENGTH:] + second[LENGTH:]))
+    first = await connection.session.ask(request, QUESTION)
+    second = await connection.session.ask(request, QUESTION)
+    connection.session.answer(request, responded(7, first[LENGTH:] + second[LENGTH:]))
 
 
 async def test_one_question_after_the_other() -> None:
@@ -187,7 +187,7 @@ async def ask_or_say_why_not(connection: Connection, request: Intercepted) -> No
     try:
         await ask_and_response(connection, request)
     except BrokerUnreachable as error:
-        connection.answer(request, responded(7, str(error).encode()))
+        connection.session.answer(request, responded(7, str(error).encode()))
 
 
 async def test_who_asks_responds_though_the_broker_cannot_be_reached() -> None:
@@ -211,8 +211,8 @@ async def test_a_request_that_nobody_else_can_respond_to_ends_the_connection() -
 
 
 async def ask_when_it_is_over(connection: Connection, request: Intercepted) -> None:
-    connection.close("over")
-    await connection.ask(request, QUESTION)
+    connection.session.close("over")
+    await connection.session.ask(request, QUESTION)
 
 
 async def test_nobody_can_ask_when_the_connection_is_over() -> None:
@@ -225,7 +225,9 @@ async def test_nobody_can_ask_when_the_connection_is_over() -> None:
 
 
 async def answer_late(connection: Connection, request: Intercepted) -> None:
-    connection.answer(request, responded(7), throttle_seconds=0.2, delayed=request.header.api_version == 0)
+    connection.session.answer(
+        request, responded(7), throttle_seconds=0.2, delayed=request.header.api_version == 0
+    )
 
 
 @pytest.mark.parametrize("version", [0, 1])

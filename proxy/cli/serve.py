@@ -1,0 +1,21 @@
+"""`quota-proxy run`: the process that serves."""
+
+from pathlib import Path
+
+from proxy.cli.check import read_configuration
+from proxy.quota.kinds import load_kinds
+from proxy.server.app import build, run
+from proxy.server.garbage_collection import gc_paused
+from proxy.telemetry import log
+
+
+def serve(path: Path, log_level: str) -> int:
+    """Serve until a signal; return the exit code. Raises QuotaProxyError."""
+    kinds = load_kinds()
+    with gc_paused():
+        configuration = read_configuration(path, kinds)
+    log.set_up(log_level)
+    proxy = build(configuration, kinds, path)
+    # Only the store keeps the quotas of the file, so that a reload releases the previous ones.
+    del configuration
+    return run(proxy)

@@ -1,0 +1,132 @@
+"""QuotaEngines: the quota engines of all brokers."""
+
+from typing import Final, final
+
+from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
+
+ALL_BROKERS: Final = -1
+"""Stands for the node id of a bucket that all brokers share."""
+_NO_QUOTAS: Final[list[Quota]] = []
+
+
+@final
+class QuotaEngines:
+    """Two engines per broker: one for clients, and one for other brokers. They are made when the broker first
+    appears in the metadata. A PER_CLUSTER quota belongs to all of them.
+    """
+
+    def __init__(self, kinds: list[QuotaKind], limits: Limits) -> None:
+        self._kinds: Final = kinds
+        self._limits = limits
+        self._view = NOTHING_KNOWN
+        self._shared: Final[dict[str, Quota]] = {}
+        self._peers: Final[dict[str, list[Quota]]] = {}
+        """By the name of a PER_BROKER kind: its quotas."""
+        self._engines: Final[dict[int, QuotaEngine]] = {}
+        self._between_brokers: Final[dict[int, QuotaEngine]] = {}
+
+    def engine(self, node_id: int, now: float) -> QuotaEngine:
+        """The broker's engine for clients, with the limits in force."""
+        engine = self._engines.get(node_id)
+        if engine is None:
+            engine = self._make(node_id, False)
+            engine.configure(self._limits, now)
+            engine.see_cluster(self._view, now)
+            self._engines[node_id] = engine
+        return engine
+
+    def between_brokers(self, node_id: int, now: float) -> QuotaEngine:
+        """The broker's engine for other brokers. Exemptions do not apply to them."""
+        engine = self._between_brokers.get(node_id)
+        if engine is None:
+            engine = self._make(node_id, True)
+            engine.configure(self._limits.without_exemptions(), now)
+            engine.see_cluster(self._view, now)
+            self._between_brokers[node_id] = engine
+        return engine
+
+    def _make(self, node_id: int, between_brokers: bool) -> QuotaEngine:
+        kinds = [kind for kind in self._kinds if kind.between_brokers == between_brokers]
+        return QuotaEngine([self._quota(kind, node_id) for kind in kinds])
+
+    def _all(self) -> list[tuple[int, QuotaEngine]]:
+        return [*self._engines.items(), *self._between_brokers.items()]
+
+    def _quota(self, kind: QuotaKind, node_id: int) -> Quota:
+        if kind.scope == PER_CLUSTER:
+            return self.shared(kind)
+        quota = kind.build()
+        peers = self._peers.setdefault(kind.name, [])
+        quota.join(node_id, peers)
+        peers.append(quota)
+        return quota
+
+    @property
+    def wants_items(self) -> bool:
+        """Whether any quota needs the items of requests, and so the names of topics."""
+        return any(engine.any_items for _, engine in self._all())
+
+    @property
+    def wants_partitions(self) -> bool:
+        """Whether any quota needs the cluster's partitions."""
+        return any(engine.wants_partitions for _, engine in self._all())
+
+    def see_cluster(self, view: ClusterView, now: float) -> None:
+        """Take the cluster's metadata, and make the engines of new brokers."""
+        self._view = view
+        for node_id in view.nodes:
+            self.engine(node_id, now)
+            self.between_brokers(node_id, now)
+        for _, engine in self._all():
+            engine.see_cluster(view, now)
+
+    def shared(self, kind: QuotaKind) -> Quota:
+        """The quota of a PER_CLUSTER kind. It has no limits until there is an engine."""
+        quota = self._shared.get(kind.name)
+        if quota is None:
+            quota = kind.build()
+            self._shared[kind.name] = quota
+        return quota
+
+    def of_kind(self, kind: QuotaKind) -> list[Quota]:
+        """The quotas of a PER_BROKER kind, one per broker; read-only."""
+        return self._peers.get(kind.name, _NO_QUOTAS)
+
+    def engines(self) -> dict[int, QuotaEngine]:
+        """The engines for clients by node id; read-only."""
+        return self._engines
+
+    def active(self) -> list[tuple[int, Quota]]:
+        """Every quota that has limits, with its broker's node id, those that brokers share first.
+
+        To show all buckets without a long pause, the caller asks one quota after the other for live(), and
+        calls state(now) in slices; a bucket may change or be dropped in between.
+        """
+        shared = list(self._shared.values())
+        active = [(ALL_BROKERS, quota) for quota in shared if quota.active]
+        for node_id, engine in self._all():
+            active.extend([(node_id, quota) for quota in engine.active if quota not in shared])
+        return active
+
+    def live(self) -> list[tuple[int, Bucket]]:
+        """Every live bucket with its broker's node id, in the order of active()."""
+        return [(node_id, bucket) for node_id, quota in self.active() for bucket in quota.live()]
+
+    def configure(self, limits: Limits, now: float) -> None:
+        """Take new limits in all engines, and for those made later."""
+        self._limits = limits
+        for engine in self._engines.values():
+            engine.configure(limits, now)
+        if self._between_brokers:
+            without_exemptions = limits.without_exemptions()
+            for engine in self._between_brokers.values():
+                engine.configure(without_exemptions, now)
+
+    def forget_idle(self, now: float) -> None:
+        """Drop the state that has not been used for an hour, in all engines."""
+        for _, engine in self._all():
+            engine.forget_idle(now)

@@ -1,0 +1,96 @@
+"""Members: which processes share, by a prefix of the log, and how far each has read it."""
+
+from typing import Final, final
+
+LEASE_SECONDS: Final = 2.5
+"""After this long without a report, a process counts as gone. A process reports once a second at least, so
+two lost or late reports do not end its lease, and a killed process's share is free within 3 seconds.
+"""
+MAX_STEP_SECONDS: Final = 1.0
+"""Between two records, the log's time advances by at most this. Each process reports every second, so a
+longer step is a jump of a broker's clock, or a time without processes: it must not end every lease at once.
+"""
+
+
+@final
+class Member:
+    """One process, as its reports show it."""
+
+    __slots__ = ("instance", "number", "read_to", "reported_at")
+
+    def __init__(self, instance: str) -> None:
+        self.instance: Final = instance
+        self.number = 0
+        """Of its last report."""
+        self.read_to = 0
+        self.reported_at = 0.0
+        """Of its last report, on the log's clock."""
+
+
+@final
+class LogClock:
+    """Seconds, from the timestamps that the broker gives to records (LogAppendTime); they never go back.
+
+    The clocks of the processes are not used, so their skew has no effect.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._last_ms = -1
+
+    def see(self, timestamp_ms: int) -> float:
+        """Take a record's timestamp, in milliseconds since the epoch."""
+        if self._last_ms >= 0:
+            self.now += min(max((timestamp_ms - self._last_ms) / 1e3, 0.0), MAX_STEP_SECONDS)
+        self._last_ms = timestamp_ms
+        return self.now
+
+
+@final
+class Members:
+    """The live processes."""
+
+    def __init__(self) -> None:
+        self._live: Final[dict[str, Member]] = {}
+
+    def repeated(self, instance: str, number: int) -> bool:
+        """Whether this or a later report of the process was read before: a producer may send one twice."""
+        member = self._live.get(instance)
+        return member is not None and number <= member.number
+
+    def see(self, instance: str, number: int, read_to: int, now: float) -> bool:
+        """Take a report's head; return whether its sender is new. `now` is the log's time."""
+        member = self._live.get(instance)
+        new = member is None
+        if member is None:
+            member = Member(instance)
+            self._live[instance] = member
+        member.number = number
+        member.read_to = max(member.read_to, read_to)
+        member.reported_at = now
+        return new
+
+    def leave(self, instance: str) -> bool:
+        """A process stops; return whether it was live."""
+        return self._live.pop(instance, None) is not None
+
+    def expire(self, now: float) -> list[str]:
+        """Remove those whose lease has ended; return their names."""
+        gone = [m.instance for m in self._live.values() if now - m.reported_at > LEASE_SECONDS]
+        for instance in gone:
+            del self._live[instance]
+        return gone
+
+    def names(self) -> list[str]:
+        """The live processes in the same order everywhere."""
+        return sorted(self._live)
+
+    def __contains__(self, instance: str) -> bool:
+        return instance in self._live
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def read_by_all(self) -> int:
+        """Every live process has read the records below this offset; 0 if there is none."""
+        return min([member.read_to for member in self._live.values()], default=0)

@@ -1,0 +1,57 @@
+"""What a process tells the others, several times a second: Report and BucketReport."""
+
+import math
+from typing import Final, final
+
+SATURATED: Final = math.inf
+"""The demand of a bucket whose requests wait: it takes all it can get."""
+
+
+@final
+class BucketReport:
+    """The use of one bucket by one process.
+
+    key: names the bucket, the same in all processes.
+    limit: the whole limit, per second.
+    used: the sum of all uses since the process began.
+    demand: per second, what the process could use now; SATURATED if requests wait.
+    waiting: the connections whose requests wait; 0 if none does.
+    """
+
+    __slots__ = ("demand", "key", "limit", "used", "waiting")
+
+    def __init__(self, *, key: str, limit: float, used: float, demand: float, waiting: int) -> None:
+        self.key: Final = key
+        self.limit: Final = limit
+        self.used: Final = used
+        self.demand: Final = demand
+        self.waiting: Final = waiting
+
+
+@final
+class Report:
+    """One record of the log.
+
+    instance: the sender; another one after each start of its process.
+    number: counts the sender's reports from 1.
+    read_to: the sender has read all records of the log below this offset.
+    buckets: those with news. A report without buckets is a heartbeat.
+    leaving: the sender stops: the others divide its share at once.
+    """
+
+    __slots__ = ("buckets", "instance", "leaving", "number", "read_to")
+
+    def __init__(
+        self,
+        *,
+        instance: str,
+        number: int,
+        read_to: int,
+        buckets: list[BucketReport],
+        leaving: bool = False,
+    ) -> None:
+        self.instance: Final = instance
+        self.number: Final = number
+        self.read_to: Final = read_to
+        self.buckets: Final = buckets
+        self.leaving: Final = leaving

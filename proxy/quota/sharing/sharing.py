@@ -1,0 +1,268 @@
+"""Sharing: the part of each limit that this process may use, and what it tells the others.
+
+All processes append reports to one log and read all of it. What a process may use is a function of the
+records that it has read, the same function in all of them, so no leader is elected and no request waits for
+another process.
+
+    cold    no process uses more than a third of its part: each has an equal part, and reports nothing
+    hot     one does: the limit is divided by demand (waterfill), with a report each REPORT_SECONDS
+
+A process that has stalled (SIGSTOP, a frozen virtual machine) may be gone for the others, which then divide
+its part. It uses next to nothing until it has read a report of its own that it wrote afterwards. A process
+that cannot reach the log keeps its parts. While no process can write, no part grows.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final, final
+
+from proxy.quota.sharing.in_force import InForce
+from proxy.quota.sharing.members import LogClock, Members
+from proxy.quota.sharing.reports import SATURATED, BucketReport, Report
+from proxy.quota.sharing.shared_bucket import SharedBucket
+from proxy.quota.sharing.waterfill import RESERVE
+
+REPORT_SECONDS: Final = 0.2
+HEARTBEAT_SECONDS: Final = 1.0
+STALL_SECONDS: Final = 1.0
+"""A process whose report() was not called for this long has stalled. The lease is longer by more than the
+time that a report takes to reach the others.
+"""
+DEGRADED_SECONDS: Final = 2.0
+"""After this long without any record, not even one of this process, sharing is degraded."""
+COLD_SECONDS: Final = 3.0
+"""A bucket that no process has reported for this long is cold."""
+HOT_PART: Final = 1.0 / 3.0
+_DEMAND_FACTOR: Final = 1.25
+"""A demand that is met may grow by this factor before the next report."""
+_LEAST_CHANGE: Final = 0.05
+"""A demand is told anew when it has changed by more than this."""
+
+
+@final
+class LocalUse:
+    """The use of a bucket by this process.
+
+    used: the sum of all uses so far, less the debt.
+    rate: per second, lately.
+    waiting: the connections whose requests wait.
+    """
+
+    __slots__ = ("key", "limit", "rate", "used", "waiting")
+
+    def __init__(self, *, key: str, limit: float, used: float, rate: float, waiting: int) -> None:
+        self.key: Final = key
+        self.limit: Final = limit
+        self.used: Final = used
+        self.rate: Final = rate
+        self.waiting: Final = waiting
+
+
+@final
+class Sharing:
+    """This process's view of the log.
+
+    `now` is this process's monotonic clock; the log has its own time.
+    """
+
+    def __init__(self, instance: str) -> None:
+        self.instance: Final = instance
+        self._clock: Final = LogClock()
+        self._members: Final = Members()
+        self._cold: Final = InForce()
+        self._hot: Final[OrderedDict[str, SharedBucket]] = OrderedDict()
+        """The bucket that was reported last is at the end."""
+        self._cooling: Final[dict[str, tuple[SharedBucket, int]]] = {}
+        """Cold buckets, with the offset since which they are, until all processes have read that record."""
+        self._read_to = 0
+        self._read_by_all = 0
+        self._number = 0
+        self._told: Final[dict[str, BucketReport]] = {}
+        self._told_at = -HEARTBEAT_SECONDS
+        self._called_at = 0.0
+        self._seen_at = 0.0
+        """When report() was last called after a record was read, on this process's clock."""
+        self._seen = False
+        self._stalled_until = 0
+        """The number of the report whose return ends a stall; 0 if there is none."""
+        self._news = False
+        """Whether the others wait for this process to say that it has read a record."""
+
+    @property
+    def instances(self) -> int:
+        """The live processes, by the log."""
+        return len(self._members)
+
+    @property
+    def joined(self) -> bool:
+        """Whether all live processes know this one."""
+        return self._cold.least(self._read_by_all) > 0.0
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the process has stalled, and waits for a report of its own."""
+        return self._stalled_until > 0
+
+    @property
+    def lag_seconds(self) -> float:
+        """For how long no record was read, as of the last report()."""
+        return self._called_at - self._seen_at
+
+    @property
+    def degraded(self) -> bool:
+        """Whether no record has been read for a while: this process or the log is cut off."""
+        return self.lag_seconds > DEGRADED_SECONDS
+
+    def hot(self) -> list[str]:
+        """The keys of the buckets whose limits are divided by demand."""
+        return [*self._hot, *self._cooling]
+
+    def see(self, report: Report, offset: int, timestamp_ms: int) -> None:
+        """Take the record at `offset`. `timestamp_ms`: when the broker appended it."""
+        now = self._clock.see(timestamp_ms)
+        members = self._members
+        self._read_to = offset + 1
+        self._seen = True
+        if members.repeated(report.instance, report.number):
+            return
+        if report.leaving:
+            changed = members.leave(report.instance)
+            gone = [report.instance]
+        else:
+            changed = members.see(report.instance, report.number, report.read_to, now)
+            gone = []
+        gone += members.expire(now)
+        if report.instance == self.instance and report.number >= self._stalled_until:
+            self._stalled_until = 0
+        for entry in report.buckets:
+            self._heat(entry).see(report.instance, entry, now)
+        self._cool(offset, now)
+        if changed or gone:
+            self._told.clear()
+            self._divide_all(offset, gone)
+        else:
+            for entry in report.buckets:
+                self._hot[entry.key].divide(members, offset, self.instance, anew=False)
+        self._news = self._news or changed or len(gone) > 0 or len(report.buckets) > 0
+        self._read_by_all = members.read_by_all()
+        self._forget_cooled()
+
+    def part(self, key: str) -> float:
+        """The part of the bucket's limit that this process may use, above 0.0 and at most about 1.1."""
+        least = RESERVE / max(len(self._members), 1)
+        if self._stalled_until > 0:
+            return least
+        bucket = self._hot.get(key)
+        if bucket is None:
+            cooling = self._cooling.get(key)
+            in_force = self._cold if cooling is None else cooling[0].in_force
+            return max(in_force.least(self._read_by_all), least)
+        part = bucket.in_force.least(self._read_by_all)
+        return max(part / bucket.excess if self.degraded else part, least)
+
+    def report(self, uses: Iterable[LocalUse], now: float, leaving: bool = False) -> Report | None:
+        """What to append to the log, or None. To be called every REPORT_SECONDS.
+
+        uses: the buckets with a limit that were used since the last call, and those of hot().
+        """
+        if self._number > 0 and now - self._called_at > STALL_SECONDS:
+            self._stalled_until = self._number + 1
+        self._called_at = now
+        if self._seen or self._number == 0:
+            self._seen = False
+            self._seen_at = now
+        entries = self._entries(uses)
+        if not (
+            entries
+            or self._news
+            or leaving
+            or self.stalled
+            or now - self._told_at >= HEARTBEAT_SECONDS * 0.99
+        ):
+            return None
+        self._news = False
+        self._told_at = now
+        self._number += 1
+        return Report(
+            instance=self.instance,
+            number=self._number,
+            read_to=self._read_to,
+            buckets=entries,
+            leaving=leaving,
+        )
+
+    def _entries(self, uses: Iterable[LocalUse]) -> list[BucketReport]:
+        entries = []
+        for use in uses:
+            told = self._told.get(use.key)
+            entry = self._entry(use)
+            if entry is not None and (told is None or _differs(entry, told)):
+                self._told[use.key] = entry
+                entries.append(entry)
+        return entries
+
+    def _entry(self, use: LocalUse) -> BucketReport | None:
+        """What to say of a bucket, if it is hot."""
+        key = use.key
+        if key not in self._hot and use.waiting == 0 and use.rate <= HOT_PART * self.part(key) * use.limit:
+            return None
+        return BucketReport(
+            key=key,
+            limit=use.limit,
+            used=use.used,
+            demand=SATURATED if use.waiting > 0 else use.rate * _DEMAND_FACTOR,
+            waiting=use.waiting,
+        )
+
+    def _heat(self, entry: BucketReport) -> SharedBucket:
+        """The hot bucket of a key; it becomes the one that was reported last."""
+        bucket = self._hot.get(entry.key)
+        if bucket is None:
+            cooling = self._cooling.pop(entry.key, None)
+            in_force = self._cold.copy() if cooling is None else cooling[0].in_force
+            bucket = SharedBucket(entry.limit, in_force, self._clock.now)
+            self._hot[entry.key] = bucket
+        else:
+            self._hot.move_to_end(entry.key)
+        return bucket
+
+    def _cool(self, offset: int, now: float) -> None:
+        """Take the buckets that no process reports any more from the hot ones."""
+        equal = self._equal_part()
+        while self._hot:
+            key = next(iter(self._hot))
+            bucket = self._hot[key]
+            if now - bucket.reported_at <= COLD_SECONDS:
+                break
+            del self._hot[key]
+            self._told.pop(key, None)
+            bucket.in_force.take(offset, equal)
+            self._cooling[key] = (bucket, offset)
+
+    def _forget_cooled(self) -> None:
+        done = [key for key, (_, since) in self._cooling.items() if since < self._read_by_all]
+        for key in done:
+            del self._cooling[key]
+
+    def _divide_all(self, offset: int, gone: list[str]) -> None:
+        """Divide every limit among the live processes, which have changed."""
+        equal = self._equal_part()
+        self._cold.take(offset, equal)
+        for bucket, _ in self._cooling.values():
+            bucket.in_force.take(offset, equal)
+        for bucket in self._hot.values():
+            for instance in gone:
+                bucket.forget(instance)
+            bucket.divide(self._members, offset, self.instance, anew=True)
+
+    def _equal_part(self) -> float:
+        return 1.0 / len(self._members) if self.instance in self._members else 0.0
+
+
+def _differs(entry: BucketReport, told: BucketReport) -> bool:
+    """Whether the others need to be told."""
+    if entry.used != told.used or entry.limit != told.limit or entry.waiting != told.waiting:
+        return True
+    if entry.demand == told.demand:
+        return False
+    return abs(entry.demand - told.demand) > _LEAST_CHANGE * max(told.demand, entry.demand)

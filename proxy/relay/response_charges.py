@@ -1,0 +1,65 @@
+"""ResponseCharges: charges the responses of a connection, and announces the wait in them."""
+
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.exchange import Exchange
+from proxy.relay.inflight import InFlight
+from proxy.wire.edit import Edit, i32, insert
+from proxy.wire.topic_names import TopicNames
+from proxy.wire.views import RequestView, ResponseView
+
+
+@final
+class ResponseCharges:
+    """Times are the relay's `now`."""
+
+    def __init__(self, engine: QuotaEngine, in_flight: InFlight, names: TopicNames) -> None:
+        self.responded_at = 0.0
+        """When the last response was there as a whole, or the broker was reached: from then on it could work
+        on a request.
+        """
+        self._engine: Final = engine
+        self._in_flight: Final = in_flight
+        self._names: Final = names
+
+    def charge(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> float:
+        """Charge a response and mute its client; returns until when it has to wait."""
+        if exchange.sent_at > 0.0:
+            # A broker works on one request of a connection at a time.
+            view.service_seconds = now - max(exchange.sent_at, self.responded_at)
+        self._names.fill(view.items)
+        until = exchange.throttled_until
+        verdict = self._engine.charge(request, view, exchange.client, now, until)
+        if verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
+            until = now + verdict.throttle_seconds
+            self._in_flight.throttle(verdict, exchange.client, now)
+        return until
+
+    def settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
+        """Charge a response, and announce the wait in it."""
+        if request.fetch_rewrite is not None:
+            request.fetch_rewrite.opened()
+        size = view.body_size
+        until = self.charge(exchange, request, view, now)
+        if exchange.grant is not None:
+            exchange.grant.settle(size, size, until, now)
+        if until <= now:
+            return
+        if view.throttle_at < 0:
+            self._in_flight.delay(self._in_flight.delayed(until, now))
+            return
+        throttle_time_ms = self._in_flight.announced(until, now)
+        if throttle_time_ms > view.throttle_time_ms:
+            insert(view.edits, Edit(view.throttle_at, view.throttle_at + 4, i32(throttle_time_ms)))
+            view.cursor.marked_edits += 1
+
+    def charge_items(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
+        """Charge items of a large response whose throttle_time_ms has left: it tells nothing of this wait,
+        which begins at once.
+        """
+        self._names.fill(view.items)
+        until = self._in_flight.muted_until
+        verdict = self._engine.charge_items(request, view.items, exchange.client, now, until)
+        if verdict.throttle_seconds > 0.0:
+            self._in_flight.throttle(verdict, exchange.client, now)

@@ -1,0 +1,148 @@
+"""UnnamedTopics: Produce requests that name topics by ids which the proxy does not know yet.
+
+Quotas by topic find limits by the topic's name, and Produce v13 has ids alone (KIP-516). A request with
+unknown ids waits while the shell asks the cluster for their names, and no request behind it is read. The wait
+ends when all names are known, when the cluster has responded to a request for names that began after the
+Produce request arrived, or after NAMES_SECONDS. The partitions of topics that are still unknown get
+UNKNOWN_TOPIC_ID, as from a broker that does not have the topic.
+"""
+
+from base64 import urlsafe_b64encode
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import Identity
+from proxy.relay.close_reasons import UNKNOWN_TOPIC, RelayError
+from proxy.relay.cut_through import CutThrough
+from proxy.relay.exchange import Exchange
+from proxy.wire.cursor import NO_ID
+from proxy.wire.frames import Frame
+from proxy.wire.reader import Reader
+from proxy.wire.topic_names import TopicNames
+from proxy.wire.views import RequestView
+
+NAMES_SECONDS: Final = 2.0
+"""How long a request waits for names at most. Brokers respond within milliseconds; the names of all topics
+are requested once a second.
+"""
+FIRST_LOOK_SECONDS: Final = 0.005
+"""After this time the request looks for the names; then after twice as long, and so on."""
+LONGEST_LOOK_SECONDS: Final = 0.25
+SECONDS_PER_ID: Final = 0.0001
+"""A request with many ids looks less often: each costs about a microsecond, and a client may make up 20,000.
+"""
+
+TopicIds = frozenset[bytes]
+NO_TOPICS: Final[TopicIds] = frozenset()
+
+
+@final
+class UnnamedProduce:
+    """A Produce request, or a part of it, that waits for names. No quota has charged it."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        exchange: Exchange,
+        reader: Reader,
+        view: RequestView,
+        *,
+        body_at: int = 0,
+        rejectable: bool = False,
+        cut: CutThrough | None = None,
+    ) -> None:
+        self.frame: Final = Frame(frame.pieces, frame.size, frame.complete)
+        """The request, or the part of it that is there: the splitter uses its own object again."""
+        self.exchange: Final = exchange
+        self.reader: Final = reader
+        self.view: Final = view
+        self.body_at: Final = body_at
+        self.rejectable: Final = rejectable
+        self.cut: Final = cut
+        """The request, if a part of it has been forwarded; else None."""
+
+
+@final
+class UnnamedTopics:
+    """Of one connection, on which one request waits at a time."""
+
+    def __init__(self, engine: QuotaEngine, names: TopicNames) -> None:
+        self._engine: Final = engine
+        self._names: Final = names
+        self._topic_ids = NO_TOPICS
+        self._requests = 0
+        """How many requests for names had been sent when the wait began."""
+        self._until = 0.0
+        self._pause = 0.0
+        self.produce: UnnamedProduce | None = None
+        """The request that waits; None if none does."""
+        self.wake_at = 0.0
+        """When to look for the names next."""
+
+    def find(self, view: RequestView, who: Identity) -> TopicIds:
+        """Return the ids of a Produce request, as far as it has been read, for whose names it has to wait.
+
+        Items get their topics' names. Without limits by topic, or if the proxy may not ask the cluster, there
+        is nothing to wait for.
+        """
+        items = view.items
+        if not items or items[0].topic:
+            return NO_TOPICS
+        if not self._names.asks or not self._engine.limits_topics(who):
+            return NO_TOPICS
+        self._names.fill(items)
+        return self._unknown(frozenset([item.topic_id for item in items if not item.topic and item.size > 0]))
+
+    def _unknown(self, topic_ids: TopicIds) -> TopicIds:
+        names = self._names
+        return frozenset(
+            [
+                topic_id
+                for topic_id in topic_ids
+                if topic_id != NO_ID and not names.name(topic_id) and not names.hides(topic_id)
+            ]
+        )
+
+    def wait(self, produce: UnnamedProduce, topic_ids: TopicIds, now: float) -> None:
+        """Begin to wait."""
+        self.produce = produce
+        self._topic_ids = topic_ids
+        self._requests = self._names.requests
+        self._until = now + NAMES_SECONDS
+        self._pause = FIRST_LOOK_SECONDS
+        self._look_again(now)
+
+    def look(self, now: float) -> bool:
+        """Return whether the wait is over. Then end() is due."""
+        over = now >= self._until or self._names.responses > self._requests
+        self._topic_ids = self._unknown(self._topic_ids)
+        if over or not self._topic_ids:
+            return True
+        self._pause = min(self._pause * 2.0, LONGEST_LOOK_SECONDS)
+        self._look_again(now)
+        return False
+
+    def _look_again(self, now: float) -> None:
+        pause = max(self._pause, len(self._topic_ids) * SECONDS_PER_ID)
+        self.wake_at = min(now + pause, self._until)
+
+    def end(self) -> TopicIds:
+        """End the wait; return the ids that are still unknown."""
+        unknown = self._topic_ids
+        self._topic_ids = NO_TOPICS
+        self.produce = None
+        self.wake_at = 0.0
+        return unknown
+
+
+def reject_part(size: int, topic_ids: TopicIds) -> None:
+    """Raise RelayError if a request that is cut through, of `size` bytes, has unknown ids: it cannot be
+    answered in part, and a broker does nothing about a request whose end does not come.
+    """
+    if topic_ids:
+        topic_id = urlsafe_b64encode(min(topic_ids)).rstrip(b"=").decode()
+        raise RelayError(
+            UNKNOWN_TOPIC,
+            f"a Produce request of {size} bytes has the topic id {topic_id}, which the cluster lacks; the "
+            f"proxy forwards requests of this size while they arrive, and cannot reject one partition alone",
+        )

@@ -1,0 +1,95 @@
+"""WithheldResponses: a consumer over its quota gets an empty Fetch response instead of the broker's."""
+
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_grant import FetchGrant
+from proxy.relay.exchange import Exchange
+from proxy.relay.fetch.throttling import throttle_fetch
+from proxy.relay.inflight import InFlight
+from proxy.relay.response_charges import ResponseCharges
+from proxy.relay.traffic import Traffic
+from proxy.wire.api_keys import FETCH
+from proxy.wire.fetch_request import NO_SESSION
+from proxy.wire.fetch_rewrite import fetch_response, read_response_session
+from proxy.wire.frames import Frame
+from proxy.wire.topic_names import TopicNames
+from proxy.wire.views import WITHHELD, RequestView, ResponseView
+
+EMPTY_BYTES: Final = 512
+"""A Fetch response of at most this size is not withheld: it tells of errors and watermarks."""
+
+
+@final
+class WithheldResponses:
+    """Of one connection."""
+
+    def __init__(
+        self,
+        engine: QuotaEngine,
+        traffic: Traffic,
+        in_flight: InFlight,
+        names: TopicNames,
+        charges: ResponseCharges,
+    ) -> None:
+        self._engine: Final = engine
+        self._traffic: Final = traffic
+        self._in_flight: Final = in_flight
+        self._names: Final = names
+        self._charges: Final = charges
+
+    def withhold(
+        self, frame: Frame, exchange: Exchange, request: RequestView, view: ResponseView, now: float
+    ) -> bool:
+        """Send the client an empty response instead of this one, of which the start is there, if the buckets
+        of its quotas owe too much. Return whether that was necessary.
+        """
+        grant = exchange.grant
+        if grant is None or request.api_key != FETCH or view.body_size <= EMPTY_BYTES:
+            return False
+        self._names.fill(view.items)
+        if not exchange.withheld and not self._engine.withholds(request, view, exchange.client, grant, now):
+            return False
+        session_id = read_response_session(frame.pieces, view.throttle_at, request.api_version)
+        if session_id < 0:
+            return False
+        exchange.client.traffic.bytes_out -= frame.size
+        self._respond_empty(exchange, grant, request, view, session_id, now)
+        return True
+
+    def _respond_empty(
+        self,
+        exchange: Exchange,
+        grant: FetchGrant,
+        request: RequestView,
+        view: ResponseView,
+        session_id: int,
+        now: float,
+    ) -> None:
+        """Send the empty response; only the quotas of requests are charged."""
+        size = view.body_size
+        client = exchange.client
+        rewrite = request.fetch_rewrite
+        if exchange.full_fetch:
+            session_id = NO_SESSION
+            if rewrite is not None:
+                rewrite.withheld()
+        elif rewrite is not None:
+            session_id = rewrite.client_session(session_id)
+        view.body_size = WITHHELD
+        view.items = []
+        exchange.throttled_until = self._charges.charge(exchange, request, view, now)
+        if grant.granted:
+            grant.settle(size, 0, now, now)
+        until = throttle_fetch(exchange, grant, self._engine, self._in_flight, now)
+        self._engine.count_wait(request, client, grant, until - now, until)
+        if request.api_version == 0:
+            self._in_flight.delay(until)
+        response = fetch_response(
+            request.api_version, exchange.correlation_id, 0, session_id, self._in_flight.announced(until, now)
+        )
+        self._traffic.total.bytes_out += len(response)
+        client.traffic.bytes_out += len(response)
+        if client.usage is not None:
+            client.usage.count_out(exchange.api_key, len(response))
+        self._in_flight.send([response])

@@ -1,0 +1,77 @@
+"""The admin site of the process.
+
+Only admin_port imports this file, and late: aiohttp and prometheus_client take long to import.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from itertools import chain
+
+from aiohttp import web
+from prometheus_client.core import Metric
+
+from proxy.config.settings import Admin
+from proxy.security.secrets import read_secret
+from proxy.security.tls import TlsFiles
+from proxy.server.admin_sources import AdminSources
+from proxy.server.listener.ports import BACKLOG
+from proxy.telemetry.guard import Guard
+from proxy.telemetry.http import AdminSite
+from proxy.telemetry.metrics.metrics import ProxyCollector
+from proxy.telemetry.metrics.rejections import rejection_families
+from proxy.telemetry.metrics.replication import replication_families
+from proxy.telemetry.metrics.sharing import sharing_families
+
+
+def admin_guard(admin: Admin) -> Guard:
+    """The access rules of the settings; the token is read at each request, so that it can be replaced."""
+    token = partial(read_secret, admin.token_file, admin.token_env) if admin.has_token else None
+    return Guard(admin.bind, token, by_certificate=admin.by_certificate)
+
+
+async def serve_site(
+    sources: AdminSources, bound: socket.socket, tls: TlsFiles | None
+) -> Callable[[], Awaitable[None]]:
+    """Serve the site on a bound socket until the returned function is called."""
+    runner = web.AppRunner(admin_site(sources).application(), access_log=None)
+    await runner.setup()
+    context = None if tls is None else tls.following_context()
+    await web.SockSite(runner, bound, backlog=BACKLOG, ssl_context=context).start()
+    return runner.cleanup
+
+
+def admin_site(sources: AdminSources) -> AdminSite:
+    """The pages that show these sources."""
+    collector = ProxyCollector(
+        listeners=sources.listeners.all,
+        buckets=sources.buckets,
+        store=sources.topic,
+        file_rejected=lambda: bool(sources.reload.problem),
+        sinks=() if sources.usage is None else sources.usage.sinks,
+        certificates=sources.certificates.days_left,
+        more=lambda: _quota_families(sources),
+    )
+    return AdminSite(
+        families=collector.steps,
+        problems=sources.readiness.problems,
+        warnings=sources.readiness.warnings,
+        buckets=sources.buckets,
+        time=asyncio.get_running_loop().time,
+        certificates=sources.certificates.days_left,
+        replication=sources.replication,
+        guard=admin_guard(sources.settings),
+    )
+
+
+def _quota_families(sources: AdminSources) -> Iterator[Metric | None]:
+    now = asyncio.get_running_loop().time()
+    replication = sources.listeners.replication
+    lags = chain.from_iterable(gateway.connections.follower_lags() for gateway in replication)
+    sharing = sources.sharing
+    return chain(
+        rejection_families(sources.engines, now),
+        replication_families(sources.replication(), lags, now),
+        () if sharing is None else sharing_families(sharing.instances, sharing.lag_seconds, sharing.degraded),
+    )

@@ -1,0 +1,34 @@
+"""AdminSources: the parts of the process that the admin port shows."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from proxy.config.settings import Admin
+from proxy.quota.engines import QuotaEngines
+from proxy.quota.kinds.replication.state import ReplicationState
+from proxy.quota.measure.bucket import BucketState
+from proxy.server.certificates import Certificates
+from proxy.server.limit_sharing import LimitSharing
+from proxy.server.listeners import Listeners
+from proxy.server.readiness import Readiness
+from proxy.server.reload import Reload
+from proxy.store.kafka_topic import KafkaTopic
+from proxy.telemetry.usage.reporter import UsageReporter
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdminSources:
+    """Where the admin site reads what it shows."""
+
+    settings: Admin
+    engines: QuotaEngines
+    listeners: Listeners
+    buckets: Callable[[], Iterable[tuple[int, BucketState]]]
+    """The active buckets by their brokers' node ids."""
+    replication: Callable[[], ReplicationState | None]
+    topic: KafkaTopic | None
+    usage: UsageReporter | None
+    sharing: LimitSharing | None
+    certificates: Certificates
+    readiness: Readiness
+    reload: Reload

@@ -1,0 +1,396 @@
+"""RelaySession: drives the relay of a connection, from the first bytes to the end of both sides.
+
+After each call of the relay, the session mutes or unmutes the client, writes what the relay has for each
+side, and arms the relay's timer. A side is not read from while the other cannot take more, so that memory
+stays bounded. The broker is connected when there is something to send to it.
+"""
+
+import asyncio
+from typing import Final, Generic, TypeVar, cast, final
+
+from proxy.relay.close_reasons import (
+    CLIENT_CLOSED,
+    DRAINED,
+    BrokerUnreachable,
+    RelayError,
+)
+from proxy.relay.intercepted import Intercepted
+from proxy.relay.output import RelayOutput
+from proxy.relay.relay import Relay
+from proxy.server.connection.broker_side import BrokerSide
+from proxy.server.connection.drain import GENTLE_SECONDS, Drain
+from proxy.server.connection.hang_up import hung_up
+from proxy.server.connection.host import ConnectionHost
+from proxy.server.connection.pauses import (
+    BROKER_FULL,
+    CLIENT_FULL,
+    CONNECTING,
+    DELAYED,
+    DRAINING,
+    MUTED,
+    RESPONSES_UNREAD,
+    Pauses,
+)
+
+C = TypeVar("C")
+"""The connection; a parameter, so that this file needs not import it."""
+
+
+@final
+class RelaySession(Generic[C]):
+    """What happens between the client's socket and the broker's."""
+
+    __deletable__ = ("_connection",)
+
+    def __init__(
+        self,
+        connection: C,
+        host: ConnectionHost[C],
+        broker: BrokerSide,
+        loop: asyncio.AbstractEventLoop,
+        routed: bool,
+    ) -> None:
+        """`connection` is what the host knows the session by. `routed`: the port belongs to one broker."""
+        self.client: asyncio.Transport | None = None
+        """None before the client's side is connected, and after it has been lost."""
+        self.relay: Relay | None = None
+        """None before the connection is opened, and after both sides have been closed."""
+        self.over = False
+        """Whether the connection has ended; its sockets may still have data to send."""
+        self.pauses: Final = Pauses()
+        """Why the client is not read from."""
+        self.heard_at = loop.time()
+        self.client_ended_at = 0.0
+        """When the client said that it sends no more; 0.0 if it did not."""
+        self._connection = connection
+        self._host: Final = host
+        self._broker: Final = broker
+        self._loop: Final = loop
+        self._time: Final = loop.time
+        self._unrouted: list[bytes] | None = None if routed else []
+        """What the client has sent while another broker can still be chosen for the bootstrap port: nothing
+        has reached a broker, and the client has no response. None afterwards.
+        """
+        self._due = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._question: asyncio.Future[bytes] | None = None
+        self._client_full = False
+        """Whether the client has left so many responses unread that they pile up here."""
+        self._drain: Final = Drain()
+
+    # The client's side
+
+    def receive_from_client(self, data: bytes) -> None:
+        relay = self.relay
+        if relay is None or self.over:
+            return
+        if self._client_full:
+            # What the proxy answers itself would pile up without an end.
+            self.pause(RESPONSES_UNREAD, True)
+        if self._unrouted is not None:
+            self._unrouted.append(data)
+        now = self._time()
+        self.heard_at = now
+        try:
+            output = relay.receive_from_client(data, now)
+        except RelayError as error:
+            self._fail_in_call(relay, error)
+            return
+        self._act_on(relay, output)
+
+    def client_ended(self) -> None:
+        """The client sends no more; what it has sent is still answered."""
+        self.client_ended_at = self._time()
+        if self.relay is not None:
+            self._finish_if_idle(self.relay, CLIENT_CLOSED)
+
+    def client_full(self, full: bool) -> None:
+        """Whether the client's socket takes no more for now."""
+        self._client_full = full
+        self._broker.pause(CLIENT_FULL, full)
+        if not full:
+            self.pause(RESPONSES_UNREAD, False)
+
+    def pause(self, why: int, on: bool) -> None:
+        """Add or remove a reason for not reading from the client."""
+        if self.pauses.change(self.client, why, on):
+            self.heard_at = self._time()  # silence counts from now on
+
+    # The broker's side
+
+    def broker_connected(self) -> None:
+        self._unrouted = None
+        if self.relay is not None:
+            self.relay.broker_reached(self._time())
+        self.pause(CONNECTING, False)
+        self._give_memory_back()
+
+    def receive_from_broker(self, data: bytes) -> None:
+        relay = self.relay
+        if relay is None or self.over:
+            return
+        now = self._time()
+        self.heard_at = now
+        try:
+            output = relay.receive_from_broker(data, now)
+        except RelayError as error:
+            self._fail_in_call(relay, error)
+            return
+        self._act_on(relay, output)
+
+    def broker_active(self) -> bool:
+        """Note that the broker has sent something; False if the connection is over."""
+        if self.relay is None or self.over:
+            return False
+        self.heard_at = self._time()
+        return True
+
+    def broker_full(self, full: bool) -> None:
+        """Whether the broker's socket takes no more for now."""
+        self.pause(BROKER_FULL, full)
+        self._give_memory_back()
+
+    def _give_memory_back(self) -> None:
+        """Tell the relay when the broker's socket has taken a large request."""
+        relay = self.relay
+        if relay is not None and relay.output.holds_memory and not self.pauses.has(BROKER_FULL | CONNECTING):
+            relay.broker_took_all()
+
+    def keep_broker(self) -> None:
+        """Never choose another broker: the client wants this one. Said when the connection is opened."""
+        self._unrouted = None
+
+    @property
+    def may_reroute(self) -> bool:
+        """Whether another broker can still be chosen."""
+        return self._unrouted is not None and not self.over
+
+    def reroute(self, relay: Relay) -> None:
+        """Start again with the relay of another broker, and with its quotas; only if `may_reroute`."""
+        unrouted = self._unrouted or []
+        if self.relay is not None:
+            self.relay.end()
+        self.relay = relay
+        self._unrouted = []
+        self.pause(CONNECTING, False)
+        self.receive_from_client(b"".join(unrouted))
+
+    def leave_question(self, unreachable: BrokerUnreachable) -> bool:
+        """Leave the response to whoever asks the broker something; returns whether anybody does."""
+        question = self._question
+        relay = self.relay
+        if self.over or relay is None or question is None or question.done() or not relay.answers_alone:
+            return False
+        self.pause(CONNECTING, False)
+        question.set_exception(unreachable)
+        return True
+
+    # Between them
+
+    def _act_on(self, relay: Relay, output: RelayOutput) -> None:
+        """Do what a call of the relay asks for."""
+        muted = output.client_muted
+        if muted != self.pauses.has(MUTED):
+            self.pause(MUTED, muted)
+        if output.to_broker:
+            self._send_to_broker(output.to_broker)
+        if output.to_client and self.client is not None:
+            self._unrouted = None
+            self.client.writelines(output.to_client)
+        if output.intercepted:
+            self._unrouted = None
+            for request in output.intercepted:
+                self._host.start_answering(self._connection, request)
+        if output.broker_responses:
+            self._take_broker_response(output.broker_responses)
+        delayed = output.responses_delayed
+        if delayed != self._broker.pauses.has(DELAYED):
+            # The responses for a client that cannot be told to wait stay in the broker's socket.
+            self._broker.pause(DELAYED, delayed)
+        due = output.next_timer
+        if due != self._due:
+            self._arm(due)
+        if output.names_wanted:
+            self._host.ask_names()
+        if output.unknown_brokers:
+            self._learn_brokers(relay, output)
+        elif self.client_ended_at > 0.0:
+            self._finish_if_idle(relay, CLIENT_CLOSED)
+
+    def _learn_brokers(self, relay: Relay, output: RelayOutput) -> None:
+        """Have ports bound for brokers, before the responses that name them leave."""
+        brokers = output.take_unknown_brokers()
+        while brokers:
+            for broker in brokers:
+                self._host.learn_broker(broker)
+            try:
+                output = relay.brokers_known(self._time())
+            except RelayError as error:
+                self._fail_in_call(relay, error)
+                return
+            # A loop: many responses in a row may each name another broker.
+            brokers = output.take_unknown_brokers()
+            self._act_on(relay, output)
+
+    def _send_to_broker(self, pieces: list[bytes]) -> None:
+        broker = self._broker.transport
+        if broker is not None:
+            broker.writelines(pieces)
+            self._give_memory_back()
+        elif self._broker.wait_with(pieces):
+            self.pause(CONNECTING, True)
+            self._host.start_connecting(self._connection, cast("asyncio.Protocol", self._broker))
+
+    def _take_broker_response(self, payloads: list[bytes]) -> None:
+        for payload in payloads:
+            if self._question is not None and not self._question.done():
+                self._question.set_result(payload)
+
+    async def ask(self, request: Intercepted, frame: bytes) -> bytes:
+        """Ask the broker something for an intercepted request; returns its response, header and body.
+
+        One question at a time. Is cancelled when the connection ends, and raises RelayError when it has.
+        """
+        relay = self.relay
+        if relay is None or self.over:
+            raise RelayError(CLIENT_CLOSED, "the client is gone")
+        self._question = self._loop.create_future()
+        self._act_on(relay, relay.ask_broker(request.exchange, frame, self._time()))
+        return await self._question
+
+    def answer(
+        self, request: Intercepted, frame: bytes, throttle_seconds: float = 0.0, delayed: bool = False
+    ) -> None:
+        """Answer an intercepted request; see Relay.answer()."""
+        relay = self.relay
+        if relay is None or self.over:
+            return
+        try:
+            output = relay.answer(request.exchange, frame, self._time(), throttle_seconds, delayed)
+        except RelayError as error:
+            self._fail_in_call(relay, error)
+            return
+        self._act_on(relay, output)
+
+    def forward(self, request: Intercepted, frame: bytes) -> None:
+        """Forward an intercepted request; see Relay.forward()."""
+        relay = self.relay
+        if relay is None or self.over:
+            return
+        try:
+            output = relay.forward(request.exchange, frame, self._time())
+        except RelayError as error:
+            self._fail_in_call(relay, error)
+            return
+        self._act_on(relay, output)
+
+    def _arm(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._due = due
+        if due > 0.0:
+            self._timer = self._loop.call_at(due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._due = 0.0
+        relay = self.relay
+        if relay is None or self.over:
+            return
+        if relay.waits_for_debt and self.client is not None and hung_up(self.client):
+            self.give_up(CLIENT_CLOSED, "the client closed")
+            return
+        try:
+            # The loop's clock may be a little early for its own timers.
+            output = relay.handle_timer(max(self._time(), relay.output.next_timer))
+        except RelayError as error:
+            self._fail_in_call(relay, error)
+            return
+        self._act_on(relay, output)
+
+    # The end
+
+    def drain(self, now: float) -> None:
+        """The proxy shuts down: close as soon as nothing is on its way; called every DRAIN_POLL_SECONDS.
+
+        No further request is read, except from a client that sends with acks=0: it is read from until it is
+        quiet, or for so many calls; those at which the broker could not take more do not count. Quotas hold.
+        """
+        relay = self.relay
+        if relay is None or self.over:
+            return
+        drain = self._drain
+        drain.called(self.pauses.has(BROKER_FULL | CONNECTING))
+        if drain.read_enough or not (relay.sends_unanswered or relay.request_unfinished):
+            self.pause(DRAINING, True)
+        try:
+            output = relay.drain(now)
+        except RelayError as error:
+            self._fail_in_call(relay, error)
+            return
+        self._act_on(relay, output)
+        done = self.pauses.has(DRAINING) or drain.quiet(now - self.heard_at)
+        if done and relay.awaited is None and not self.over:
+            self.close(DRAINED)
+
+    def _finish_if_idle(self, relay: Relay, reason: str) -> None:
+        if relay.idle and not self.over:
+            self.close(reason)
+
+    def give_up(self, reason: str, what: str) -> None:
+        """End the connection of a client that is gone or silent; amid a request, say so in the log."""
+        if self.relay is not None and self.relay.request_unfinished:
+            self.fail(RelayError(reason, f"{what} in the middle of a request"))
+        else:
+            self.close(reason)
+
+    def fail(self, error: RelayError) -> None:
+        """End the connection, and have it logged why."""
+        if self.over:
+            return
+        self._host.failed(self._connection, error)
+        self.close(error.reason)
+
+    def _fail_in_call(self, relay: Relay, error: RelayError) -> None:
+        """End the connection because a call of the relay has raised."""
+        # Responses that came before the error still leave, as does the one that tells the client of it.
+        if self.client is not None:
+            self.client.writelines(relay.output.to_client)
+        self.fail(error)
+
+    def close(self, reason: str) -> None:
+        """End both sides once what has been written to them has left; later calls do nothing."""
+        if self.over:
+            return
+        self.over = True
+        self._arm(0.0)
+        if self._question is not None:
+            self._question.cancel()
+        response_due = False
+        if self.relay is not None:
+            response_due = self.relay.response_due
+            self.relay.end()
+        client = self.client
+        if client is not None and reason == DRAINED:
+            self._close_gently(client)
+        elif client is not None:
+            client.close()
+        self._broker.end(unread=reason == DRAINED and response_due)
+        self._host.ended(self._connection, reason)
+
+    def _close_gently(self, client: asyncio.Transport) -> None:
+        """Close the client's side without a reset. A reset would take away responses that have not arrived
+        yet; it follows if the client has sent requests that are not read.
+        """
+        if client.is_closing() or not client.can_write_eof():
+            client.close()
+            return
+        client.write_eof()
+        client.resume_reading()
+        self._loop.call_later(GENTLE_SECONDS, client.close)
+
+    def part(self) -> None:
+        """Drop the references to the relay and the connection: both sides are closed."""
+        self.relay = None
+        del self._connection

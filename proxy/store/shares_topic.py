@@ -1,0 +1,189 @@
+"""SharesTopic: the topic by which proxies share limits, as a log of reports."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from proxy.errors import UpstreamUnavailable
+from proxy.quota.sharing.reports import Report
+from proxy.security.access import PLAINTEXT, Access
+from proxy.store.records import Unreadable
+from proxy.store.share_records import decode_report, encode_report
+from proxy.store.skipped_records import SkippedRecords
+from proxy.tasks import Tasks
+from proxy.upstream.topic_setup import TopicPlan, prepare_topic
+
+log = logging.getLogger(__name__)
+CLIENT_ID: Final = "quota-proxy-shares"
+RETRY_SECONDS: Final = 0.5
+READ_SECONDS: Final = 2.0
+REQUEST_SECONDS: Final = 5.0
+CLOSE_SECONDS: Final = 1.0
+RECORDS_AT_A_TIME: Final = 200
+BEFORE_END: Final = 5000
+"""How many of the last records a process reads at its start: more than all processes write while a lease
+lasts. What is older has no effect.
+"""
+UNSENT_AT_MOST: Final = 10
+"""Further reports are dropped."""
+LOG_APPEND_TIME: Final = 1
+"""message.timestamp.type: the broker's clock, not the sender's."""
+PLAN: Final = TopicPlan(
+    1,
+    {
+        "cleanup.policy": "delete",
+        "message.timestamp.type": "LogAppendTime",
+        "retention.ms": "600000",
+        "segment.ms": "300000",
+        "segment.bytes": str(64 << 20),
+    },
+)
+
+
+class SharesTopic:
+    """run() follows the topic; append() writes to it."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[tuple[str, int]],
+        topic: str,
+        tasks: Tasks,
+        connect_seconds: float,
+        access: Access = PLAINTEXT,
+    ) -> None:
+        self.problem = f"topic {topic} is not read yet"
+        """Why the topic cannot be read or written at the moment; empty if it can."""
+        self.skipped: Final = SkippedRecords(topic)
+        self._bootstrap: Final = tuple(bootstrap)
+        self._servers: Final = [
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in bootstrap
+        ]
+        self._partition: Final = TopicPartition(topic, 0)
+        self._tasks: Final = tasks
+        self._connect_seconds: Final = connect_seconds
+        self._access: Final = access
+        self._topic_id: object = None
+        self._position = 0
+        self._producer: Any = None
+        self.unsent = 0
+        """Reports that wait for the broker."""
+
+    async def run(self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]) -> None:
+        """Follow the topic; never returns.
+
+        see: takes each report with its offset and the broker's timestamp in milliseconds.
+        begin_anew: the offsets begin again: the topic was deleted.
+        """
+        while True:
+            try:
+                await self._follow(see, begin_anew)
+            except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
+                self._set_problem(str(error) or type(error).__name__)
+            finally:
+                self._abandon()
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _follow(self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]) -> None:
+        topic = self._partition.topic
+        topic_id = await prepare_topic(
+            self._bootstrap, topic, self._connect_seconds, create=True, plan=PLAN, access=self._access
+        )
+        options = {
+            "bootstrap_servers": self._servers,
+            "client_id": CLIENT_ID,
+            "request_timeout_ms": int(REQUEST_SECONDS * 1000),
+            "metadata_max_age_ms": 30_000,
+            **self._access.for_aiokafka(),
+        }
+        consumer = AIOKafkaConsumer(enable_auto_commit=False, auto_offset_reset="none", **options)
+        try:
+            await consumer.start()
+            consumer.assign([self._partition])
+            async with asyncio.timeout(REQUEST_SECONDS):
+                await self._seek(consumer, topic_id, begin_anew)
+            # A report that was lost is superseded by the next one, so it is not worth waiting for replicas.
+            producer = AIOKafkaProducer(acks=1, **options)
+            await producer.start()
+            self._producer = producer
+            self._set_problem("")
+            while True:
+                if not await self._read(consumer, see):
+                    # Not even a heartbeat of this process: aiokafka waits for ever for a topic that is gone.
+                    async with asyncio.timeout(REQUEST_SECONDS):
+                        await consumer.end_offsets([self._partition])
+        except TimeoutError as error:
+            raise UpstreamUnavailable(f"no response from its leader in {REQUEST_SECONDS:g} s") from error
+        finally:
+            with suppress(asyncio.CancelledError, KafkaError):
+                await consumer.stop()
+
+    async def _seek(self, consumer: Any, topic_id: object, begin_anew: Callable[[], None]) -> None:
+        start = (await consumer.beginning_offsets([self._partition]))[self._partition]
+        end = (await consumer.end_offsets([self._partition]))[self._partition]
+        if topic_id != self._topic_id or not start <= self._position <= end:
+            if self._topic_id is not None:
+                begin_anew()
+            self._topic_id = topic_id
+            self._position = max(start, end - BEFORE_END)
+        consumer.seek(self._partition, self._position)
+
+    async def _read(self, consumer: Any, see: Callable[[Report, int, int], None]) -> int:
+        """Read the next records, waiting up to READ_SECONDS for them. Returns their number."""
+        batches = await consumer.getmany(
+            self._partition, timeout_ms=int(READ_SECONDS * 1000), max_records=RECORDS_AT_A_TIME
+        )
+        records = batches.get(self._partition, [])
+        for record in records:
+            self._position = record.offset + 1
+            try:
+                report = decode_report(record.value)
+                if record.timestamp_type != LOG_APPEND_TIME:
+                    raise Unreadable("the topic's message.timestamp.type is not LogAppendTime; set it")
+            except Unreadable as error:
+                self.skipped.skip(record.key, record.offset, str(error))
+            else:
+                see(report, record.offset, record.timestamp)
+        return len(records)
+
+    def append(self, report: Report) -> None:
+        """Write a report, without waiting for it. It may be lost; the next one supersedes it."""
+        if self._producer is not None and self.unsent < UNSENT_AT_MOST:
+            self.unsent += 1
+            self._tasks.start(self._send(self._producer, encode_report(report)))
+
+    async def _send(self, producer: Any, value: bytes) -> None:
+        try:
+            await producer.send_and_wait(self._partition.topic, value, partition=0)
+        except KafkaError as error:
+            self._set_problem(f"cannot write to it: {error!s}")
+        else:
+            self._set_problem("")
+        finally:
+            self.unsent -= 1
+
+    async def close(self) -> None:
+        """Write what was appended, and close the connections."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with suppress(TimeoutError, KafkaError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await producer.stop()
+
+    def _abandon(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            self._tasks.start(producer.stop())
+
+    def _set_problem(self, problem: str) -> None:
+        if problem and problem != self.problem:
+            log.warning(
+                "sharing: topic %s: %s; each process keeps its part of each limit",
+                self._partition.topic,
+                problem,
+            )
+        self.problem = problem

@@ -1,0 +1,17 @@
+"""The metric families of shared limits."""
+
+from collections.abc import Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from proxy.telemetry.metrics.metrics import PREFIX
+
+
+def sharing_families(instances: int, lag_seconds: float, degraded: bool) -> Iterator[Metric]:
+    """Yield the families of a process that shares limits with others."""
+    text = "Live processes that share limits, this one included."
+    yield GaugeMetricFamily(PREFIX + "instances", text, value=instances)
+    text = "Age in seconds of what this process knows of the others that share limits."
+    yield GaugeMetricFamily(PREFIX + "sharing_lag_seconds", text, value=lag_seconds)
+    text = "Whether the topic by which processes share limits is unavailable."
+    yield GaugeMetricFamily(PREFIX + "sharing_degraded", text, value=float(degraded))

@@ -1,0 +1,119 @@
+"""Several proxies hold one limit, with real producers, while one is killed and another one stopped."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import fmean, pstdev
+
+import confluent_kafka
+import pytest
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.rates import per_second
+from tests.support.kafka.topics import make_topic, read_log
+from tests.support.messages.requests import batches
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timed]
+QUOTA = 1_000_000
+SETTLING = 3
+
+
+@contextmanager
+def producing(proxy: ProxyProcess, topic: str, client_id: str) -> Iterator[None]:
+    """A producer that sends as much as it can."""
+    stop = threading.Event()
+    options = {"bootstrap.servers": proxy.bootstrap, "client.id": client_id, "batch.size": 20_000}
+    producer = confluent_kafka.Producer({**options, "queue.buffering.max.messages": 200, "log_level": 0})
+
+    def work() -> None:
+        while not stop.is_set():
+            try:
+                producer.produce(topic, b"x" * 1000)
+            except BufferError:
+                producer.poll(0.01)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        producer.purge()
+
+
+def sharing_with(run_proxy: ProxyRunner, kafka: EmbeddedKafka, topic: str, client_id: str) -> ProxyProcess:
+    quotas = [{"entity": {"client-id": client_id}, "producer_byte_rate": QUOTA}]
+    return run_proxy(kafka.bootstrap, quotas, settings={"sharing": {"topic": topic}})
+
+
+def appended(kafka: EmbeddedKafka, topic: str) -> list[tuple[float, int]]:
+    """The times at which the broker appended batches, and their sizes."""
+    return [piece for records in read_log(kafka, topic) for piece in batches(records)]
+
+
+def logged(kafka: EmbeddedKafka, *topics: str) -> None:
+    for topic in topics:
+        make_topic(kafka, topic, message_timestamp_type="LogAppendTime")
+
+
+def wait_for_instances(proxy: ProxyProcess, count: int) -> None:
+    wait_until(lambda: proxy.metric("quota_proxy_instances") == count, f"{count} processes that share")
+
+
+def test_two_proxies_let_one_limit_through(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    logged(kafka, "shared-a", "shared-b")
+    one, other = [sharing_with(run_proxy, kafka, "shares-two", "shared") for _ in range(2)]
+    wait_for_instances(one, 2)
+    wait_for_instances(other, 2)
+    seconds = 12
+    with producing(one, "shared-a", "shared"), producing(other, "shared-b", "shared"):
+        began = time.time()
+        wait_until(lambda: time.time() > began + SETTLING + seconds, "the producers to have sent", 60)
+    rates = [
+        per_second(appended(kafka, name), began + SETTLING, seconds) for name in ("shared-a", "shared-b")
+    ]
+    both = [sum(pair) for pair in zip(*rates, strict=True)]
+    assert 0.97 * QUOTA <= fmean(both) <= 1.03 * QUOTA
+    assert pstdev(both) / fmean(both) <= 0.15
+    assert fmean(rates[0]) == pytest.approx(QUOTA / 2, rel=0.1)
+
+
+def test_the_share_of_a_killed_proxy_and_of_a_stopped_one(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner
+) -> None:
+    logged(kafka, "killed-a", "killed-b", "killed-c")
+    proxies = [sharing_with(run_proxy, kafka, "shares-killed", "killed") for _ in range(3)]
+    wait_for_instances(proxies[0], 3)
+    a, b, c = proxies
+    with (
+        producing(a, "killed-a", "killed"),
+        producing(b, "killed-b", "killed"),
+        producing(c, "killed-c", "killed"),
+    ):
+        began = time.time()
+        wait_until(lambda: time.time() > began + 5, "a steady flow", 60)
+        b.process.kill()
+        killed = time.time()
+        wait_for_instances(a, 2)
+        wait_until(lambda: time.time() > killed + 8, "a flow without it", 60)
+        c.process.send_signal(signal.SIGSTOP)
+        stopped = time.time()
+        wait_until(lambda: time.time() > stopped + 8, "a flow past the stopped one", 60)
+        c.process.send_signal(signal.SIGCONT)
+        resumed = time.time()
+        wait_until(lambda: time.time() > resumed + 5, "a flow with all", 60)
+    pieces = [piece for name in ("killed-a", "killed-b", "killed-c") for piece in appended(kafka, name)]
+    after = per_second(pieces, killed + 3, 5)
+    past = per_second(pieces, stopped + 3, 5)
+    again = per_second(pieces, resumed, 5)
+    whole = per_second(pieces, began + SETTLING, int(resumed - began - SETTLING + 5))
+    assert fmean(after) == pytest.approx(QUOTA, rel=0.05)
+    assert fmean(past) == pytest.approx(QUOTA, rel=0.05)
+    assert fmean(again) <= 1.05 * QUOTA
+    fives = [fmean(whole[start : start + 5]) for start in range(len(whole) - 4)]
+    assert max(fives) <= 1.05 * QUOTA

@@ -1,0 +1,141 @@
+"""Processes that share a limit: what holds whatever happens to them, and what they reach in quiet times."""
+
+from statistics import mean, pstdev
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.quota.sharing.shared_bucket import CREDIT_SECONDS, SETTLE_SECONDS
+from proxy.quota.sharing.waterfill import RESERVE
+from tests.support.sharing.simulation import Process, Simulation
+
+SIZE = 20e3
+EXCESS = CREDIT_SECONDS / SETTLE_SECONDS
+"""How far the parts may be above the limit, while credit of the last seconds is used."""
+EVENTS = ("kill", "stop", "continue", "start", "log away", "log back", "move", "more", "nothing")
+
+
+def three(seed: int = 0) -> tuple[Simulation, list[Process]]:
+    simulation = Simulation(seed)
+    processes = [simulation.start(name) for name in "abc"]
+    simulation.run(5.0)
+    return simulation, processes
+
+
+@pytest.mark.parametrize("connections", [(4, 4, 4), (4, 0, 0), (9, 1, 0), (1, 1, 1), (1, 10, 30)])
+def test_the_whole_limit_gets_through_evenly_and_fairly(connections: tuple[int, ...]) -> None:
+    simulation, processes = three()
+    for process, count in zip(processes, connections, strict=True):
+        process.connect(count, SIZE, simulation.now)
+    simulation.run(3.0)
+    since = simulation.now
+    simulation.run(30.0)
+
+    rates = simulation.rates(since)
+    assert 0.98 <= mean(rates) / simulation.limit <= 1.01
+    assert pstdev(rates) / mean(rates) <= 0.15
+    assert max(simulation.rates(since, 5.0)) <= 1.05 * simulation.limit
+    for process, count in zip(processes, connections, strict=True):
+        rate = mean(simulation.rates(since, only=process))
+        assert rate == pytest.approx(simulation.limit * count / sum(connections), rel=0.05)
+
+
+def test_a_steady_client_within_its_fair_part_is_not_throttled() -> None:
+    simulation, (a, b, _) = three()
+    a.connect(4, SIZE, simulation.now)
+    b.steady = 0.15 * simulation.limit
+    simulation.run(3.0)
+    since = simulation.now
+    simulation.run(20.0)
+    assert mean(simulation.rates(since, only=b)) == pytest.approx(b.steady, rel=0.02)
+    assert mean(simulation.rates(since)) == pytest.approx(simulation.limit, rel=0.02)
+
+
+def test_demand_that_moves_has_the_limit_within_a_second() -> None:
+    simulation, (a, b, _) = three()
+    a.connect(4, SIZE, simulation.now)
+    simulation.run(10.0)
+    a.connections = []
+    b.connect(4, SIZE, simulation.now)
+    simulation.run(1.0)
+    since = simulation.now
+    simulation.run(3.0)
+    assert mean(simulation.rates(since, only=b)) >= 0.95 * simulation.limit
+
+
+def test_the_share_of_a_killed_process_is_used_within_three_seconds() -> None:
+    simulation, processes = three()
+    for process in processes:
+        process.connect(2, SIZE, simulation.now)
+    simulation.run(10.0)
+    processes[0].running = False
+    simulation.run(3.0)
+    since = simulation.now
+    simulation.run(3.0)
+    assert mean(simulation.rates(since)) >= 0.98 * simulation.limit
+
+
+def test_a_new_process_joins_within_a_second_and_without_a_dent() -> None:
+    simulation, processes = three()
+    for process in processes:
+        process.connect(2, SIZE, simulation.now)
+    simulation.run(10.0)
+    since = simulation.now
+    new = simulation.start("d")
+    new.connect(2, SIZE, simulation.now)
+    simulation.run(1.0)
+    joined = simulation.now
+    simulation.run(5.0)
+    assert mean(simulation.rates(joined, only=new)) == pytest.approx(simulation.limit / 4, rel=0.1)
+    assert min(simulation.rates(since)) >= 0.9 * simulation.limit
+    assert max(simulation.rates(since, 5.0)) <= 1.05 * simulation.limit + 4 * SIZE
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 2**16),
+    st.sampled_from((0.04, 0.15, 0.4)),
+    st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 9), st.floats(0.1, 4.0)), max_size=15),
+)
+def test_all_parts_together_stay_within_the_limit(
+    seed: int, delay: float, events: list[tuple[str, int, float]]
+) -> None:
+    simulation = Simulation(seed)
+    simulation.log.delay = (0.005, delay)
+    for name in "abc":
+        simulation.start(name).connect(2, SIZE, 0.0)
+    worst = 0.0
+
+    def check(now: float) -> None:
+        nonlocal worst
+        running = [process for process in simulation.processes if process.running and not process.stopped]
+        # A reserve for each process that is not known to the others, or has stalled.
+        reserves = RESERVE * len(running)
+        worst = max(worst, sum(process.bucket.limit for process in running) / simulation.limit - reserves)
+
+    for event, which, seconds in events:
+        _happen(simulation, event, which)
+        simulation.run(seconds, check)
+    assert worst <= 1.0 + EXCESS + 1e-9
+
+
+def _happen(simulation: Simulation, event: str, which: int) -> None:
+    living = [process for process in simulation.processes if process.running]
+    process = living[which % len(living)]
+    if event == "kill" and len(living) > 1:
+        process.running = False
+    elif event == "stop":
+        process.stopped = True
+    elif event == "continue":
+        process.resume(simulation.now)
+    elif event == "start" and len(living) < 6:
+        simulation.start(f"n{len(simulation.processes)}").connect(which % 4, SIZE, simulation.now)
+    elif event == "log away":
+        simulation.log.away = True
+    elif event == "log back":
+        simulation.log.away = False
+    elif event == "move":
+        process.connections = []
+    elif event == "more":
+        process.connect(which, SIZE, simulation.now)

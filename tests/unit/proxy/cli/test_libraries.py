@@ -1,0 +1,73 @@
+"""What the commands import, and what not: each in a process of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("aiohttp", "aiokafka", "hypothesis", "kio", "msgspec", "prometheus_client", "rich", "uvloop", "yaml")
+"""Libraries that take a noticeable time to import."""
+
+COLLECTIONS = 20
+"""More than are due once the proxy is imported. The imports alone would bring about hundreds."""
+
+
+def imported(code: str, folder: Path) -> set[str]:
+    """Which of the heavy libraries are imported when the code has run."""
+    code += f"\nimport sys\nprint(*(name for name in {HEAVY} if sys.modules.get(name)))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def command(*arguments: str) -> str:
+    return f"from proxy.cli.main import main\nmain({list(arguments)!r}, standalone_mode=False)"
+
+
+def test_a_short_command_imports_no_library(tmp_path: Path) -> None:
+    assert imported(command("version"), tmp_path) == set()
+
+
+@pytest.mark.parametrize("name", ["list", "get"])
+def test_commands_for_quotas_import_no_server(name: str, tmp_path: Path) -> None:
+    code = f"import click\nfrom proxy.cli.quotas.commands import quotas\nquotas.get_command(None, {name!r})"
+    assert imported(code, tmp_path) == {"kio", "msgspec", "rich", "yaml"}
+
+
+def test_the_proxy_serves_before_it_imports_its_admin_port(tmp_path: Path) -> None:
+    code = "from proxy.cli.libraries import import_kio\nimport_kio()\nimport proxy.cli.serve"
+    assert imported(code, tmp_path) == {"aiokafka", "kio", "msgspec", "uvloop", "yaml"}
+
+
+def test_nothing_is_collected_during_the_imports_of_the_proxy(tmp_path: Path) -> None:
+    """The file does not exist, so the command ends when it has imported everything."""
+    code = """
+import gc
+from proxy.cli.main import main
+collections = []
+gc.callbacks.append(lambda phase, info: collections.append(phase))
+try:
+    main(["run", "--config", "none"])
+except SystemExit:
+    print(len(collections), gc.isenabled())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    count, enabled = done.stdout.split()
+    assert enabled == "True"
+    assert int(count) < COLLECTIONS
+
+
+def test_kio_does_not_import_hypothesis(tmp_path: Path) -> None:
+    """Wherever hypothesis is installed, as it is here, kio imports it."""
+    with_it = "import kio.static.primitive"
+    assert "hypothesis" in imported(with_it, tmp_path)
+    without_it = "from proxy.cli.libraries import import_kio\nimport_kio()\nimport kio.schema.types"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert imported(without_it, empty) == {"kio"}
+    assert list(empty.iterdir()) == []
+    kept = "import hypothesis\n" + without_it + "\nassert hypothesis is sys.modules['hypothesis']"
+    assert imported("import sys\n" + kept, tmp_path) == {"hypothesis", "kio"}

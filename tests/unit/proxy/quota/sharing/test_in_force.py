@@ -1,0 +1,46 @@
+"""A part that shrinks holds when it is read; one that grows, when all have read it."""
+
+from proxy.quota.sharing.in_force import InForce
+
+
+def test_at_first_there_is_nothing() -> None:
+    assert InForce().least(0) == 0.0
+
+
+def test_a_part_grows_when_all_have_read_the_record() -> None:
+    parts = InForce()
+    parts.take(7, 0.5)
+    assert parts.least(7) == 0.0
+    assert parts.least(8) == 0.5
+
+
+def test_a_part_shrinks_at_once() -> None:
+    parts = InForce()
+    parts.take(7, 0.5)
+    parts.take(9, 0.25)
+    assert parts.least(8) == 0.25
+
+
+def test_the_least_over_all_prefixes_that_a_process_may_have_read_counts() -> None:
+    parts = InForce()
+    for offset, part in ((1, 0.5), (2, 0.1), (3, 0.4)):
+        parts.take(offset, part)
+    assert parts.least(2) == 0.1
+    assert parts.least(3) == 0.1
+    assert parts.least(4) == 0.4
+
+
+def test_the_last_part_of_one_record_counts() -> None:
+    parts = InForce()
+    parts.take(1, 0.5)
+    parts.take(1, 0.25)
+    assert parts.least(2) == 0.25
+
+
+def test_a_copy_goes_on_by_itself() -> None:
+    parts = InForce()
+    parts.take(1, 0.5)
+    copy = parts.copy()
+    copy.take(2, 0.25)
+    assert parts.least(2) == 0.5
+    assert copy.least(2) == 0.25

@@ -1,0 +1,219 @@
+"""One process's view of the log."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from proxy.quota.sharing.members import LEASE_SECONDS
+from proxy.quota.sharing.reports import Report
+from proxy.quota.sharing.sharing import (
+    COLD_SECONDS,
+    DEGRADED_SECONDS,
+    HEARTBEAT_SECONDS,
+    REPORT_SECONDS,
+    STALL_SECONDS,
+    LocalUse,
+    Sharing,
+)
+from proxy.quota.sharing.waterfill import RESERVE
+
+KEY = "producer_byte_rate 1 user"
+
+
+def use(rate: float = 0.0, waiting: int = 0, used: float = 0.0, limit: float = 100.0) -> LocalUse:
+    return LocalUse(key=KEY, limit=limit, used=used, rate=rate, waiting=waiting)
+
+
+@dataclass
+class World:
+    """Processes whose records arrive at once."""
+
+    now: float = 10.0
+    log: list[tuple[Report, int]] = field(default_factory=list)
+    processes: dict[str, Sharing] = field(default_factory=dict)
+    read: dict[str, int] = field(default_factory=dict)
+
+    def start(self, name: str) -> Sharing:
+        self.processes[name] = Sharing(name)
+        self.read[name] = 0
+        return self.processes[name]
+
+    def turn(self, seconds: float = REPORT_SECONDS, **uses: LocalUse) -> None:
+        """Each process named, or all, reports; then each of them reads everything."""
+        self.now += seconds
+        for name, process in self.processes.items():
+            report = process.report([uses[name]] if name in uses else [], self.now)
+            if report is not None:
+                self.log.append((report, int(self.now * 1000)))
+        for name in self.processes:
+            self.catch_up(name)
+
+    def catch_up(self, name: str) -> None:
+        while self.read[name] < len(self.log):
+            report, at_ms = self.log[self.read[name]]
+            self.processes[name].see(report, self.read[name], at_ms)
+            self.read[name] += 1
+
+
+def two() -> tuple[World, Sharing, Sharing]:
+    world = World()
+    a, b = world.start("a"), world.start("b")
+    for _ in range(4):
+        world.turn()
+    return world, a, b
+
+
+def test_a_process_has_next_to_nothing_before_all_know_it() -> None:
+    world = World()
+    a = world.start("a")
+    assert a.part(KEY) == pytest.approx(RESERVE)
+    world.turn()
+    world.turn()
+    assert a.part(KEY) == 1.0
+
+
+def test_cold_limits_are_divided_equally() -> None:
+    _, a, b = two()
+    assert a.part(KEY) == b.part(KEY) == 0.5
+    assert a.instances == 2
+
+
+def test_an_idle_process_sends_heartbeats_alone() -> None:
+    world, _, _ = two()
+    before = len(world.log)
+    for _ in range(int(10 * HEARTBEAT_SECONDS / REPORT_SECONDS)):
+        world.turn()
+    sent = world.log[before:]
+    assert len(sent) <= 22
+    assert not any(report.buckets for report, _ in sent)
+
+
+def test_use_below_a_third_of_the_part_is_not_reported() -> None:
+    world, _, _ = two()
+    before = len(world.log)
+    for _ in range(5):
+        world.turn(a=use(rate=16.0))
+    assert not any(report.buckets for report, _ in world.log[before:])
+
+
+def test_demand_moves_the_limit_and_goes_back() -> None:
+    world, a, b = two()
+    used = 0.0
+    for _ in range(10):
+        used += 20.0
+        world.turn(a=use(rate=100.0, waiting=2, used=used), b=use())
+    assert a.part(KEY) > 0.97
+    assert b.part(KEY) < 0.03
+    for _ in range(int((COLD_SECONDS + 2.5) / REPORT_SECONDS)):
+        world.turn(a=use(used=used), b=use())
+    assert a.part(KEY) == b.part(KEY) == 0.5
+    assert a.hot() == []
+
+
+def test_a_part_does_not_grow_before_the_other_process_has_read_why() -> None:
+    world, a, b = two()
+    del world.processes["b"]
+    for _ in range(5):
+        world.turn(a=use(rate=50.0, waiting=2))
+    assert a.part(KEY) == 0.5
+    world.processes["b"] = b
+    world.turn(a=use(rate=50.0, waiting=2))
+    assert b.part(KEY) < 0.03
+    world.turn(a=use(rate=50.0, waiting=2))
+    assert a.part(KEY) > 0.97
+
+
+def test_the_part_of_a_killed_process_is_free_after_its_lease() -> None:
+    world, a, _ = two()
+    del world.processes["b"]
+    while world.now < 100.0 and a.instances == 2:
+        world.turn()
+    gone_at = world.now
+    world.turn()
+    assert a.part(KEY) == 1.0
+    last = max(at_ms for report, at_ms in world.log if report.instance == "b")
+    assert LEASE_SECONDS <= gone_at - last / 1000 <= LEASE_SECONDS + HEARTBEAT_SECONDS + REPORT_SECONDS
+
+
+def test_a_process_that_leaves_gives_its_part_back_at_once() -> None:
+    world, a, b = two()
+    leaving = b.report([], world.now, leaving=True)
+    assert leaving is not None
+    world.log.append((leaving, int(world.now * 1000)))
+    del world.processes["b"]
+    world.turn()
+    world.turn()
+    assert a.instances == 1
+    assert a.part(KEY) == 1.0
+
+
+def test_a_process_that_stalled_uses_next_to_nothing_until_it_has_read_its_own_report() -> None:
+    world, a, b = two()
+    world.now += STALL_SECONDS + 0.1
+    report = a.report([], world.now)
+    assert a.stalled
+    assert a.part(KEY) == pytest.approx(RESERVE / 2)
+    assert report is not None
+    world.log.append((report, int(world.now * 1000)))
+    world.catch_up("a")
+    assert not a.stalled
+    assert a.part(KEY) == 0.5
+    assert b.part(KEY) == 0.5
+
+
+def test_a_report_from_before_the_stall_does_not_end_it() -> None:
+    world, a, _ = two()
+    world.now += HEARTBEAT_SECONDS * 0.995
+    before = a.report([], world.now)
+    assert before is not None
+    world.now += STALL_SECONDS + 0.1
+    a.report([], world.now)
+    world.log.append((before, int(world.now * 1000)))
+    world.catch_up("a")
+    assert a.stalled
+
+
+def test_a_process_that_expired_for_the_others_has_nothing_until_all_know_it_again() -> None:
+    world, a, b = two()
+    del world.processes["b"]
+    for _ in range(20):
+        world.turn(a=use(rate=100.0, waiting=1))
+    world.processes["b"] = b
+    world.catch_up("b")
+    assert b.part(KEY) == pytest.approx(RESERVE)
+    for _ in range(10):
+        world.turn(a=use(rate=100.0, waiting=1), b=use(rate=100.0, waiting=1))
+    assert b.part(KEY) == pytest.approx(a.part(KEY))
+
+
+def test_a_process_without_the_log_keeps_its_part() -> None:
+    world, a, _ = two()
+    while not a.degraded:
+        world.now += REPORT_SECONDS
+        a.report([use(rate=100.0, waiting=3)], world.now)
+    assert a.part(KEY) == 0.5
+    assert world.now < 100.0
+    world.turn()
+    world.turn()
+    assert not a.degraded
+
+
+def test_without_the_log_there_is_no_credit() -> None:
+    world, a, b = two()
+    for turn in range(20):
+        world.turn(a=use(50.0, 1, used=float(turn)), b=use(50.0, 1, used=float(turn)))
+    assert a.part(KEY) + b.part(KEY) > 1.05
+    until = world.now + DEGRADED_SECONDS + 2 * REPORT_SECONDS
+    while world.now < until:
+        world.now += REPORT_SECONDS
+        a.report([], world.now)
+        b.report([], world.now)
+    assert a.part(KEY) + b.part(KEY) == pytest.approx(1.0)
+
+
+def test_a_new_limit_is_told() -> None:
+    world, _, _ = two()
+    world.turn(a=use(rate=100.0, waiting=1))
+    before = len(world.log)
+    world.turn(a=use(rate=100.0, waiting=1, limit=500.0))
+    assert [entry.limit for report, _ in world.log[before:] for entry in report.buckets] == [500.0]

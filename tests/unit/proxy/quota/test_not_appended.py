@@ -1,0 +1,51 @@
+"""Which items of a Produce request the broker has not appended."""
+
+import pytest
+
+from proxy.quota.not_appended import not_appended
+from proxy.wire.api_keys import PRODUCE
+from proxy.wire.cursor import NO_ID
+from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, TOPIC_AUTHORIZATION_FAILED
+from proxy.wire.views import Item, RequestView, ResponseView
+
+ITEMS = [Item("a", NO_ID, 0, 10), Item("a", NO_ID, 1, 20), Item("", b"b" * 16, 0, 30)]
+
+
+def request(*, sent):
+    view = RequestView(PRODUCE, 9, 1, "c", 100, True, True)
+    if sent:
+        view.sent = ITEMS
+    else:
+        view.items = ITEMS
+    return view
+
+
+def response(*error_codes):
+    view = ResponseView(9, True, 50, True)
+    view.items = [
+        Item(item.topic, item.topic_id, item.partition, 0, b"", error_code)
+        for item, error_code in zip(ITEMS, error_codes, strict=True)
+    ]
+    return view
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_items_come_with_the_errors_of_their_partitions(sent):
+    found = not_appended(request(sent=sent), response(TOPIC_AUTHORIZATION_FAILED, 0, NOT_ENOUGH_REPLICAS))
+    assert found == [(ITEMS[0], TOPIC_AUTHORIZATION_FAILED), (ITEMS[2], NOT_ENOUGH_REPLICAS)]
+
+
+def test_without_errors_there_are_none():
+    assert not_appended(request(sent=False), response(0, 0, 0)) == []
+
+
+def test_a_partition_that_the_response_has_twice_counts_once():
+    answered = response(TOPIC_AUTHORIZATION_FAILED, 0, 0)
+    answered.items = [answered.items[0], answered.items[0]]
+    assert len(not_appended(request(sent=False), answered)) == 1
+
+
+def test_a_partition_that_was_not_sent_is_skipped():
+    answered = response(0, 0, 0)
+    answered.items.append(Item("c", NO_ID, 0, 0, b"", NOT_ENOUGH_REPLICAS))
+    assert not_appended(request(sent=False), answered) == []

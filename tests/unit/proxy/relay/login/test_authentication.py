@@ -1,0 +1,214 @@
+"""Logins pass unchanged, and the requests after a login are those of its user."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
+from proxy.relay.login.authentication import Login
+from proxy.relay.traffic import Traffic
+from tests.support.messages.exchanges import opaque, responded
+from tests.support.messages.kio_messages import framed
+from tests.support.messages.logins import RAW, handshake, handshaken, message, replied
+from tests.support.stories.logging_in import (
+    ALICE,
+    BOB,
+    FINAL,
+    FIRST,
+    INTERCEPTED,
+    METADATA_LIKE,
+    SERVER_FINAL,
+    SERVER_FIRST,
+    UNNAMED,
+    VERSIONS,
+    begin,
+    local_response,
+    login_story,
+    request,
+    step,
+    users,
+)
+
+LATER = pytest.mark.parametrize("version", VERSIONS)
+
+
+@pytest.fixture
+def traffic():
+    return Traffic()
+
+
+@pytest.fixture
+def story(traffic):
+    return login_story(traffic, UNNAMED)
+
+
+@LATER
+def test_plain(story, traffic, version):
+    begin(story, "PLAIN", version)
+    step(story, 2, ALICE, b"", version)
+    assert users(traffic) <= {"ANONYMOUS"}
+    request(story)
+    assert "alice" in users(traffic)
+
+
+@LATER
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_scram_is_over_with_the_server_s_last_message(story, traffic, mechanism, version):
+    begin(story, mechanism, version)
+    step(story, 2, FIRST, SERVER_FIRST, version)
+    story.client(message(3, FINAL, version)).to_broker(message(3, FINAL, version))
+    assert users(traffic) <= {"ANONYMOUS"}
+    story.broker(replied(3, SERVER_FINAL, version)).to_client(replied(3, SERVER_FINAL, version))
+    request(story)
+    assert "alice" in users(traffic)
+
+
+@LATER
+def test_a_rejected_token_comes_with_error_code_0_first(story, traffic, version):
+    begin(story, "OAUTHBEARER", version)
+    step(story, 2, b"n,,\x01auth=Bearer e30.eyJzdWIiOiJhbGljZSJ9.\x01\x01", b'{"status":"no"}', version)
+    if version == RAW:
+        story.client(message(3, b"\x01", version))
+        story.relay.end()
+    else:
+        step(story, 3, b"\x01", b"", version, ErrorCode.sasl_authentication_failed)
+        request(story)
+    assert users(traffic) <= {"ANONYMOUS"}
+    assert traffic.failed_logins == {("OAUTHBEARER", "::1"): 1}
+
+
+@LATER
+def test_a_token_that_is_taken(story, traffic, version):
+    begin(story, "OAUTHBEARER", version)
+    step(story, 2, b"n,,\x01auth=Bearer e30.eyJzdWIiOiJhbGljZSJ9.\x01\x01", b"", version)
+    request(story)
+    assert "alice" in users(traffic)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_wrong_password_is_counted_and_names_nobody(story, traffic, version):
+    begin(story, "PLAIN", version)
+    step(story, 2, ALICE, b"", version, ErrorCode.sasl_authentication_failed)
+    request(story)
+    assert users(traffic) == {"ANONYMOUS"}
+    assert traffic.failed_logins == {("PLAIN", "::1"): 1}
+
+
+def test_a_wrong_password_amid_bare_messages_is_a_connection_that_ends(story, traffic):
+    begin(story, "PLAIN", RAW)
+    story.client(message(2, ALICE, RAW))
+    story.relay.end()
+    assert traffic.failed_logins == {("PLAIN", "::1"): 1}
+
+
+def test_an_unknown_mechanism(story, traffic):
+    rejected = handshaken(1, 1, ErrorCode.unsupported_sasl_mechanism)
+    story.client(handshake(1, "MINE")).to_broker(handshake(1, "MINE")).broker(rejected).to_client(rejected)
+    assert traffic.failed_logins == {("other", "::1"): 1}
+
+
+def test_what_is_sent_along_with_a_right_password_is_the_user_s(story, traffic):
+    begin(story, "PLAIN")
+    story.client(message(2, ALICE) + opaque(3, METADATA_LIKE)).to_broker(message(2, ALICE))
+    assert story.relay.client_muted
+    story.broker(replied(2)).to_client(replied(2)).to_broker(opaque(3, METADATA_LIKE))
+    assert [user for user, _ in traffic.clients] == ["ANONYMOUS", "ANONYMOUS", "alice"]
+    assert traffic.clients["alice", "client"].bytes_in == len(opaque(3, METADATA_LIKE))
+
+
+def test_what_is_sent_along_with_a_wrong_one_is_nobody_s(story, traffic):
+    begin(story, "PLAIN")
+    story.client(message(2, ALICE) + opaque(3, METADATA_LIKE))
+    story.broker(replied(2, error=ErrorCode.sasl_authentication_failed))
+    assert users(traffic) == {"ANONYMOUS"}
+
+
+@pytest.mark.parametrize(
+    ("error", "failures"), [(ErrorCode.illegal_sasl_state, {}), (ErrorCode.sasl_authentication_failed, 1)]
+)
+def test_another_login_that_is_rejected_changes_nothing(story, traffic, error, failures):
+    begin(story, "PLAIN")
+    step(story, 2, ALICE, b"")
+    begin(story, "PLAIN")
+    step(story, 4, BOB, b"", 2, error)
+    request(story)
+    assert users(traffic) == {"ANONYMOUS", "alice"}
+    assert len(traffic.failed_logins) == (1 if failures else 0)
+
+
+def test_another_login_that_is_taken(story, traffic):
+    begin(story, "PLAIN")
+    step(story, 2, ALICE, b"")
+    begin(story, "SCRAM-SHA-256")
+    step(story, 3, b"n,,n=bob,r=abc", SERVER_FIRST)
+    users_before = users(traffic)
+    step(story, 4, FINAL, SERVER_FINAL)
+    request(story)
+    assert "bob" not in users_before
+    assert "bob" in users(traffic)
+
+
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "MINE"])
+def test_a_mechanism_that_nobody_reads(story, traffic, mechanism):
+    begin(story, mechanism)
+    step(story, 2, ALICE, b"challenge")
+    step(story, 3, b"more", b"")
+    request(story)
+    assert users(traffic) == {"ANONYMOUS", "unnamed"}
+
+
+def test_bare_messages_of_a_mechanism_that_nobody_reads(story, traffic):
+    begin(story, "GSSAPI", RAW)
+    for token in (b"\x60\x82\x01\x02init", b"", b"\x05\x04\x05\xffwrapped-token"):
+        step(story, 0, token, b"\x60final", RAW)
+    request(story)
+    assert users(traffic) == {"ANONYMOUS", "unnamed"}
+    request(story, 51)
+
+
+def test_the_proxy_answers_nothing_before_a_login(story):
+    request(story, api_key=INTERCEPTED)
+    begin(story, "PLAIN")
+    step(story, 2, ALICE, b"")
+    story.client(opaque(60, INTERCEPTED)).to_broker().own(responded(60)).to_client(responded(60))
+
+
+def test_a_message_in_pieces(story, traffic):
+    begin(story, "PLAIN")
+    whole, response = message(2, ALICE), replied(2)
+    story.client(*(whole[at : at + 1] for at in range(len(whole)))).to_broker(whole)
+    story.broker(*(response[at : at + 1] for at in range(len(response)))).to_client(response)
+    request(story)
+    assert "alice" in users(traffic)
+
+
+def test_a_message_that_is_too_large(story):
+    begin(story, "PLAIN")
+    story.client_fails(
+        message(2, bytes(3 << 19))[: 5 << 18], reason=CLIENT_PROTOCOL_ERROR, says="a message of a login"
+    )
+
+
+def test_a_version_that_nobody_knows(story):
+    frame = framed(b"\0\x24\0\x09\0\0\0\x01\xff\xff")
+    story.client_fails(frame, reason=CLIENT_PROTOCOL_ERROR, says="SaslAuthenticate v9 is not supported")
+
+
+@pytest.mark.parametrize(("user", "served"), [("alice", True), ("bob", False)])
+def test_where_only_some_are_served(traffic, user, served):
+    login = Login("sub", "unnamed", frozenset(["alice"]))
+    story = login_story(traffic, login)
+    begin(story, "PLAIN")
+    story.client(message(2, f"\0{user}\0secret".encode()))
+    if served:
+        story.broker(replied(2)).to_client(replied(2))
+    else:
+        story.broker_fails(replied(2), reason="not_a_broker", says="bob has logged in, which is none of")
+        assert local_response(story).error_code is ErrorCode.sasl_authentication_failed
+
+
+def test_where_logins_are_not_watched_they_pass(traffic):
+    story = login_story(traffic, None)
+    begin(story, "PLAIN")
+    step(story, 2, ALICE, b"")
+    request(story)
+    assert users(traffic) == {"ANONYMOUS"}

@@ -1,0 +1,92 @@
+"""WithheldResponses: which Fetch responses are withheld, and what the client gets instead."""
+
+import pytest
+
+from proxy.quota.fetch_grant import FetchGrant
+from proxy.quota.identity import Identity
+from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.relay.exchange import Exchange, new_client
+from proxy.relay.inflight import InFlight
+from proxy.relay.output import RelayOutput
+from proxy.relay.response_charges import ResponseCharges
+from proxy.relay.traffic import Traffic
+from proxy.relay.withheld_responses import EMPTY_BYTES, WithheldResponses
+from proxy.wire.api_keys import FETCH, SHARE_FETCH
+from proxy.wire.fetch_rewrite import fetch_response
+from proxy.wire.frames import Frame
+from proxy.wire.topic_names import TopicNames
+from proxy.wire.views import WITHHELD, RequestView, ResponseView
+from tests.support.stories.playbook import START, engine
+
+VERSION = 11
+SESSION = 7
+THROTTLE_AT = 8
+"""The offset of throttle_time_ms: behind the length and the correlation id."""
+OWED = 4000
+"""Bytes charged at 1000 B/s with a burst of 1 s: three seconds of debt, of which one is tolerated."""
+
+
+class Side:
+    def __init__(self, owed=OWED, error_code=0, body_size=9000, api_key=FETCH):
+        quotas = engine({})
+        self.traffic = Traffic()
+        self.output = RelayOutput()
+        self.in_flight = InFlight(quotas, self.traffic.total, self.output)
+        names = TopicNames()
+        charges = ResponseCharges(quotas, self.in_flight, names)
+        self.withheld = WithheldResponses(quotas, self.traffic, self.in_flight, names, charges)
+        bucket = Bucket(quota="q", limit=1000.0, rule=RateRule(burst_seconds=1.0), now=START)
+        bucket.record(owed, START)
+        self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
+        self.exchange = Exchange(1, self.client, api_key=api_key)
+        self.exchange.grant = FetchGrant()
+        self.exchange.grant.add(bucket)
+        self.in_flight.add(self.exchange)
+        self.in_flight.take_response(1)
+        self.request = RequestView(api_key, VERSION, 1, "c", 100, False)
+        self.view = ResponseView(VERSION, False, body_size)
+        self.view.throttle_at = THROTTLE_AT
+        start = fetch_response(VERSION, 1, error_code, SESSION)
+        self.frame = Frame([start], body_size + 8, False)
+
+    def withhold(self):
+        self.client.traffic.bytes_out = self.frame.size
+        return self.withheld.withhold(self.frame, self.exchange, self.request, self.view, START)
+
+    def sent(self):
+        return b"".join(self.output.to_client)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_the_client_gets_an_empty_response_and_is_muted(full):
+    side = Side()
+    side.exchange.full_fetch = full
+    assert side.withhold()
+    response = fetch_response(VERSION, 1, 0, 0 if full else SESSION, 3000)
+    assert side.sent() == response
+    assert side.in_flight.muted_until == pytest.approx(START + 3.0)
+    assert side.view.body_size == WITHHELD
+    assert side.client.traffic.bytes_out == len(response)
+
+
+KEPT = [{"owed": 1000}, {"error_code": 71}, {"body_size": EMPTY_BYTES}, {"api_key": SHARE_FETCH}]
+
+
+@pytest.mark.parametrize("how", KEPT)
+def test_what_is_not_withheld(how):
+    side = Side(**how)
+    assert not side.withhold()
+    assert (side.sent(), side.in_flight.muted_until) == (b"", 0.0)
+    assert side.client.traffic.bytes_out == side.frame.size
+
+
+def test_a_response_that_the_fetch_gate_has_withheld():
+    side = Side(owed=0)
+    side.exchange.withheld = True
+    assert side.withhold()
+
+
+def test_a_fetch_without_a_limit_is_not_withheld():
+    side = Side()
+    side.exchange.grant = None
+    assert not side.withhold()

@@ -1,0 +1,134 @@
+"""SharesTopic on a broker in memory; tests/integration/test_sharing.py has a real topic."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.quota.sharing.reports import Report
+from proxy.store import shares_topic
+from proxy.store.share_records import decode_report, encode_report
+from proxy.store.shares_topic import PLAN, UNSENT_AT_MOST, SharesTopic
+from proxy.tasks import Tasks
+from proxy.wire.api_keys import PRODUCE
+from tests.support.process.log_broker import LogBroker
+from tests.support.waiting import reached
+
+TIME_MS = 1_700_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares_topic, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(shares_topic, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(shares_topic, "REQUEST_SECONDS", 1.0)
+
+
+def report(number: int) -> Report:
+    return Report(instance="a/1", number=number, read_to=0, buckets=[])
+
+
+@dataclass
+class Follower:
+    """What a process reads of the topic."""
+
+    tasks: Tasks = field(default_factory=Tasks)
+    seen: list[tuple[int, int, int]] = field(default_factory=list)
+    """Number, offset and time of each report."""
+    begun_anew: int = 0
+
+    def follow(self, broker: LogBroker) -> SharesTopic:
+        topic = SharesTopic([broker.address], broker.topic, self.tasks, 5.0)
+        self.tasks.start(topic.run(self._see, self._begin_anew))
+        return topic
+
+    def _see(self, report: Report, offset: int, timestamp_ms: int) -> None:
+        self.seen.append((report.number, offset, timestamp_ms))
+
+    def _begin_anew(self) -> None:
+        self.begun_anew += 1
+
+
+@pytest.fixture
+async def follower() -> AsyncIterator[Follower]:
+    follower = Follower()
+    yield follower
+    await follower.tasks.cancel()
+
+
+async def test_reports_come_back_with_their_offsets_and_the_brokers_time(follower: Follower) -> None:
+    async with LogBroker("shares", create=False, append_time_ms=TIME_MS) as broker:
+        topic = follower.follow(broker)
+        await reached(lambda: not topic.problem, "the topic is followed")
+        assert broker.partitions == PLAN.partitions == 1
+        topic.append(report(1))
+        await reached(lambda: follower.seen, "the first report")
+        topic.append(report(2))
+        await reached(lambda: len(follower.seen) == 2, "the second report")
+        assert follower.seen == [(1, 0, TIME_MS), (2, 1, TIME_MS)]
+        await topic.close()
+
+
+async def test_records_that_are_no_reports_are_skipped(follower: Follower) -> None:
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        broker.append([(None, b"{}"), (None, encode_report(report(5))), (None, b'{"v": 9}')])
+        topic = follower.follow(broker)
+        await reached(lambda: topic.skipped.total == 2, "all records")
+        assert follower.seen == [(5, 1, TIME_MS)]
+
+
+async def test_the_senders_time_is_not_taken(follower: Follower) -> None:
+    async with LogBroker("shares") as broker:
+        broker.append([(None, encode_report(report(5)))])
+        topic = follower.follow(broker)
+        await reached(lambda: topic.skipped.total == 1, "the record")
+        assert follower.seen == []
+
+
+async def test_only_the_last_records_are_read_at_the_start(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shares_topic, "BEFORE_END", 2)
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        for number in range(1, 6):
+            broker.append([(None, encode_report(report(number)))])
+        follower.follow(broker)
+        await reached(lambda: len(follower.seen) == 2, "the last two")
+        assert [number for number, _, _ in follower.seen] == [4, 5]
+
+
+async def test_a_topic_that_is_made_again_is_read_from_its_start(follower: Follower) -> None:
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        broker.append([(None, encode_report(report(1)))] * 3)
+        topic = follower.follow(broker)
+        await reached(lambda: len(follower.seen) == 3, "the first topic")
+        broker.delete()
+        await reached(lambda: topic.problem, "the topic's absence")
+        await reached(lambda: follower.begun_anew == 1 and not topic.problem, "the new topic")
+        topic.append(report(2))
+        await reached(lambda: follower.seen[-1] == (2, 0, TIME_MS), "its first report")
+
+
+async def test_a_write_that_fails_is_a_problem_until_one_succeeds(follower: Follower) -> None:
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        topic = follower.follow(broker)
+        await reached(lambda: not topic.problem, "the topic is followed")
+        broker.produce_error = ErrorCode.topic_authorization_failed
+        topic.append(report(1))
+        await reached(lambda: topic.problem, "the error")
+        broker.produce_error = ErrorCode.none
+        topic.append(report(2))
+        await reached(lambda: not topic.problem, "the success")
+        assert [decode_report(value).number for value in broker.values] == [2]
+
+
+async def test_reports_that_the_broker_does_not_take_are_dropped(follower: Follower) -> None:
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        topic = follower.follow(broker)
+        await reached(lambda: not topic.problem, "the topic is followed")
+        broker.silent.add(PRODUCE)
+        for number in range(1, 5 * UNSENT_AT_MOST):
+            topic.append(report(number))
+        assert topic.unsent == UNSENT_AT_MOST
+        await follower.tasks.cancel()
