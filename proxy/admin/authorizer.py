@@ -9,7 +9,6 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.authority import Authority, any_acl
 from proxy.errors import UpstreamUnavailable
-from proxy.security.access import Access
 from proxy.upstream.broker_connection import BrokerConnection
 from proxy.upstream.refresh import ClusterRefresh
 
@@ -22,14 +21,10 @@ RETRY_SECONDS: Final = 1.0
 class AuthorizerWatch:
     """Knows whether one cluster has an authorizer."""
 
-    def __init__(
-        self, name: str, cluster: ClusterRefresh, access: Access, seconds: float, authority: Authority
-    ) -> None:
-        """`name` is the listener's; `seconds` is the timeout of connecting and asking."""
+    def __init__(self, name: str, cluster: ClusterRefresh, authority: Authority) -> None:
+        """`name` is the listener's."""
         self._name: Final = name
         self._cluster: Final = cluster
-        self._access: Final = access
-        self._seconds: Final = seconds
         self._authority: Final = authority
         self._missing = False
 
@@ -63,8 +58,9 @@ class AuthorizerWatch:
         node = next(iter(self._cluster.view.nodes.values()), None)
         if node is None:
             raise UpstreamUnavailable("no broker is known")
-        async with asyncio.timeout(self._seconds):
-            broker = await BrokerConnection.open(node.host, node.port, self._access)
+        cluster_access = self._cluster.cluster_access
+        async with asyncio.timeout(cluster_access.connect_seconds):
+            broker = await BrokerConnection.open(node.host, node.port, cluster_access.access)
             try:
                 response = await broker.ask(any_acl(), DescribeAclsResponse)
             finally:

@@ -14,9 +14,10 @@ from proxy.config.check_security import check_admin, check_logins, check_securit
 from proxy.config.convert import convert
 from proxy.config.frozen import frozen
 from proxy.config.ports import WILDCARDS, broker_ports, check_ports, meet
-from proxy.config.settings import Listener, Settings, split_address
+from proxy.config.settings import Listener, Settings
 from proxy.config.usage import check_given, checked_usage
 from proxy.errors import KeyPath, SettingsError, spell
+from proxy.upstream.addresses import split_address
 
 
 @frozen

@@ -3,7 +3,6 @@
 `proxy.config.load` reads the file. A port of 0 means any free port.
 """
 
-import re
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -14,6 +13,7 @@ from proxy.config.sharing import SharingSettings
 from proxy.config.usage import UsageSettings
 from proxy.quota.limits.topic_limits import SHARES_TOPIC
 from proxy.security.settings import Principal, Sni, Text, Tls, UpstreamSasl, UpstreamTls
+from proxy.upstream.addresses import split_address
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
@@ -193,11 +193,3 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         """`proxy`, `broker` or `both`."""
         has_listener = len(self.client_listeners) < len(self.listeners)
         return self.quotas.replication.enforce or ("proxy" if has_listener else "broker")
-
-
-def split_address(text: str) -> tuple[str, int]:
-    """HOST:PORT as (host, port), an IPv6 host in brackets. Raises ValueError for anything else."""
-    match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/\[\]]+)):(\d{1,5})", text)
-    if match is None or not 1 <= int(match[3]) <= 65535:
-        raise ValueError(f"expected HOST:PORT, got {text!r}")
-    return match[1] or match[2], int(match[3])

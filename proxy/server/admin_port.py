@@ -15,6 +15,7 @@ from proxy.security.tls import TlsFiles
 from proxy.server.admin_sources import AdminSources
 from proxy.server.garbage_collection import gc_paused
 from proxy.server.listener.ports import BACKLOG, bind
+from proxy.upstream.addresses import join_address
 
 log = logging.getLogger(__name__)
 SITE_WAITS_SECONDS: Final = 0.5
@@ -34,7 +35,7 @@ class AdminServer:
         self._bound.listen(BACKLOG)
         self._stop_site: Callable[[], Awaitable[None]] | None = None
         scheme = "http" if tls is None else "https"
-        log.info("admin port: %s://%s:%d", scheme, admin.bind, self._bound.getsockname()[1])
+        log.info("admin port: %s://%s", scheme, join_address(admin.bind, self._bound.getsockname()[1]))
 
     async def serve(self, sources: AdminSources, clients_served: Callable[[], bool]) -> None:
         """Build the site; it is served until close()."""

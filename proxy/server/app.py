@@ -190,15 +190,7 @@ class Proxy:
         store = self._settings.quotas.store
         if store == "none":
             return None
-        listener = listeners.asking
-        topic = KafkaTopic(
-            listener.listener.upstream.addresses,
-            store.topic,
-            self._store,
-            tasks,
-            self._settings.limits.connect_seconds,
-            listener.access,
-        )
+        topic = KafkaTopic(listeners.cluster_access, store.topic, self._store, tasks)
         self._store.log = topic
         return topic
 
@@ -209,14 +201,7 @@ class Proxy:
         shares = self._settings.shares
         if shares is None:
             return None
-        listener = listeners.asking
-        topic = SharesTopic(
-            listener.listener.upstream.addresses,
-            shares.topic,
-            tasks,
-            self._settings.limits.connect_seconds,
-            listener.access,
-        )
+        topic = SharesTopic(listeners.cluster_access, shares.topic, tasks)
         return LimitSharing(shares.instance or gethostname(), self._engines, topic, time)
 
     def _mutations(self, time: Callable[[], float]) -> ControllerMutations:

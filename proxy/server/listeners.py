@@ -20,6 +20,7 @@ from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.replication_gateway import replication_gateway
 from proxy.tasks import Tasks
+from proxy.upstream.cluster_access import ClusterAccess
 
 log = logging.getLogger(__name__)
 REPLICATION_WAITS_SECONDS: Final = 5.0
@@ -69,8 +70,6 @@ class Listeners:
         ]
         self.feed: Final[QuotaClusterFeed] = asking.feed
         """What the quotas know of the cluster."""
-        self.asking: Final[Gateway] = asking.gateway
-        """The listener by which the process knows the cluster."""
         self._cluster: Final = asking.discovery.cluster
         self.replication: Final[list[Gateway]] = [
             replication_gateway(
@@ -89,6 +88,11 @@ class Listeners:
     @property
     def all(self) -> list[Gateway]:
         return self.clients + self.replication
+
+    @property
+    def cluster_access(self) -> ClusterAccess:
+        """How the process connects to the cluster as a client: as the first listener that may ask it."""
+        return self._cluster.cluster_access
 
     @property
     def asking_clusters(self) -> list[ClusterDiscovery]:

@@ -18,9 +18,7 @@ def usage_reporter(settings: Settings, listeners: Listeners) -> UsageReporter | 
     proxy = name_of_this_run()
     sinks: list[Sink] = []
     if usage.kafka is not None:
-        bootstrap = listeners.asking.listener.upstream.addresses
-        seconds = settings.limits.connect_seconds
-        sinks.append(KafkaSink(bootstrap, usage.kafka.topic, seconds, listeners.asking.access))
+        sinks.append(KafkaSink(listeners.cluster_access, usage.kafka.topic))
     if usage.files is not None:
         sinks.append(FileSink(Path(usage.files.folder), proxy, usage.files.max_bytes, usage.files.keep))
     sources = [

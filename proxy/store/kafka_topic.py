@@ -15,11 +15,11 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from proxy.errors import UpstreamUnavailable
-from proxy.security.access import PLAINTEXT, Access
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place, Setting, Unreadable, decode, encode
 from proxy.store.skipped_records import SkippedRecords
 from proxy.tasks import Tasks
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.topic_setup import prepare_topic
 
 log = logging.getLogger(__name__)
@@ -41,12 +41,10 @@ class KafkaTopic:
 
     def __init__(
         self,
-        bootstrap: Sequence[tuple[str, int]],
+        cluster: ClusterAccess,
         topic: str,
         store: QuotaStore,
         tasks: Tasks,
-        connect_seconds: float,
-        access: Access = PLAINTEXT,
     ) -> None:
         self.problem = f"topic {topic} is not loaded yet"
         """Why the topic cannot be followed at the moment; empty if it can."""
@@ -56,15 +54,10 @@ class KafkaTopic:
         """Number of unread records, as of the last check."""
         self.skipped: Final = SkippedRecords(topic)
         """The records that cannot be read or applied."""
-        self._bootstrap: Final = tuple(bootstrap)
-        self._servers: Final = [
-            f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in bootstrap
-        ]
         self._partition: Final = TopicPartition(topic, 0)
         self._store: Final = store
         self._tasks: Final = tasks
-        self._connect_seconds: Final = connect_seconds
-        self._access: Final = access
+        self._cluster: Final = cluster
         self._topic_id: UUID | None = None
         """The id of the topic that `_position` refers to; None: the topic has to be read from its start."""
         self._position = 0
@@ -99,21 +92,14 @@ class KafkaTopic:
             self._set_problem(str(error) or type(error).__name__)
 
     async def _connect_and_read(self) -> None:
-        topic_id = await prepare_topic(
-            self._bootstrap,
-            self.topic,
-            self._connect_seconds,
-            create=not self.loaded.is_set(),
-            access=self._access,
-        )
+        topic_id = await prepare_topic(self._cluster, self.topic, create=not self.loaded.is_set())
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._servers,
             client_id=CLIENT_ID,
             enable_auto_commit=False,
             auto_offset_reset="none",
             request_timeout_ms=int(REQUEST_SECONDS * 1000),
             metadata_max_age_ms=30_000,
-            **self._access.for_aiokafka(),
+            **self._cluster.for_aiokafka(),
         )
         try:
             await consumer.start()
@@ -243,13 +229,12 @@ class KafkaTopic:
     async def _started(self) -> Any:
         if self._producer is None:
             self._producer = AIOKafkaProducer(
-                bootstrap_servers=self._servers,
                 client_id=CLIENT_ID,
                 acks="all",
                 enable_idempotence=True,
                 max_batch_size=BATCH_BYTES,
                 request_timeout_ms=int(REQUEST_SECONDS * 1000),
-                **self._access.for_aiokafka(),
+                **self._cluster.for_aiokafka(),
             )
             await self._producer.start()
         return self._producer

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -11,11 +11,11 @@ from aiokafka.errors import KafkaError
 
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.sharing.reports import Report
-from proxy.security.access import PLAINTEXT, Access
 from proxy.store.records import Unreadable
 from proxy.store.share_records import decode_report, encode_report
 from proxy.store.skipped_records import SkippedRecords
 from proxy.tasks import Tasks
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.topic_setup import TopicPlan, prepare_topic
 
 log = logging.getLogger(__name__)
@@ -50,23 +50,16 @@ class SharesTopic:
 
     def __init__(
         self,
-        bootstrap: Sequence[tuple[str, int]],
+        cluster: ClusterAccess,
         topic: str,
         tasks: Tasks,
-        connect_seconds: float,
-        access: Access = PLAINTEXT,
     ) -> None:
         self.problem = f"topic {topic} is not read yet"
         """Why the topic cannot be read or written at the moment; empty if it can."""
         self.skipped: Final = SkippedRecords(topic)
-        self._bootstrap: Final = tuple(bootstrap)
-        self._servers: Final = [
-            f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in bootstrap
-        ]
         self._partition: Final = TopicPartition(topic, 0)
         self._tasks: Final = tasks
-        self._connect_seconds: Final = connect_seconds
-        self._access: Final = access
+        self._cluster: Final = cluster
         self._topic_id: object = None
         self._position = 0
         self._producer: Any = None
@@ -90,15 +83,12 @@ class SharesTopic:
 
     async def _follow(self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]) -> None:
         topic = self._partition.topic
-        topic_id = await prepare_topic(
-            self._bootstrap, topic, self._connect_seconds, create=True, plan=PLAN, access=self._access
-        )
+        topic_id = await prepare_topic(self._cluster, topic, create=True, plan=PLAN)
         options = {
-            "bootstrap_servers": self._servers,
             "client_id": CLIENT_ID,
             "request_timeout_ms": int(REQUEST_SECONDS * 1000),
             "metadata_max_age_ms": 30_000,
-            **self._access.for_aiokafka(),
+            **self._cluster.for_aiokafka(),
         }
         consumer = AIOKafkaConsumer(enable_auto_commit=False, auto_offset_reset="none", **options)
         try:

@@ -16,6 +16,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
+from proxy.upstream.addresses import join_address
 from proxy.upstream.responses import read_response
 
 Response = TypeVar("Response", bound=ResponsePayload)
@@ -132,7 +133,7 @@ async def connect_to_any(
                     raise
                 return broker
         except (OSError, EOFError, UpstreamUnavailable) as error:
-            reasons.append(f"{host}:{port}: {explain(error, seconds)}")
+            reasons.append(f"{join_address(host, port)}: {explain(error, seconds)}")
     raise UpstreamUnavailable("; ".join(reasons))
 
 

@@ -19,6 +19,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.errors import UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
+from proxy.upstream.addresses import join_address
 from proxy.upstream.broker_connection import BrokerConnection
 from proxy.upstream.partitions import Partitions, TopicKey
 from proxy.wire.cursor import NO_ID
@@ -64,9 +65,8 @@ class KeptConnection:
             try:
                 return await self._ask(request, schema)
             except (OSError, EOFError) as error:
-                host, port = self.address
                 why = str(error) or type(error).__name__
-                raise UpstreamUnavailable(f"{host}:{port}: {why}") from error
+                raise UpstreamUnavailable(f"{join_address(*self.address)}: {why}") from error
 
     async def _ask(self, request: RequestPayload, schema: type[Response]) -> Response:
         done = False

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 from uuid import UUID
 
@@ -13,8 +13,8 @@ from kio.schema.metadata.v12.response import MetadataResponse
 
 from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
-from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.addresses import BrokerAddress
 from proxy.wire.api_keys import METADATA
 from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
@@ -49,11 +49,9 @@ class ClusterRefresh:
     def __init__(
         self,
         name: str,
-        bootstrap: Sequence[tuple[str, int]],
-        connect_seconds: float,
+        cluster_access: ClusterAccess,
         changed: Callable[[ClusterView], None],
         seen: Callable[[ClusterView], None] = lambda view: None,
-        access: Access = PLAINTEXT,
         may_ask: bool = True,
     ) -> None:
         """`name` is for the log. `changed` is called with each view whose brokers differ from the last one,
@@ -64,11 +62,9 @@ class ClusterRefresh:
         self.problem = "the cluster has not been asked yet"
         """Why the last metadata request failed; empty if it succeeded."""
         self._name: Final = name
-        self._bootstrap: Final = tuple(bootstrap)
-        self._connect_seconds: Final = connect_seconds
+        self.cluster_access: Final = cluster_access
         self._changed: Final = changed
         self._seen: Final = seen
-        self._access: Final = access
         self._may_ask: Final = may_ask
         self._want_partitions = False
         self._want_all_names = False
@@ -217,7 +213,7 @@ class ClusterRefresh:
         names_only = self._all_names_asked and not wants_more
         self.requests += 1
         number = self.requests
-        async with asyncio.timeout(self._connect_seconds * 2):
+        async with asyncio.timeout(self.cluster_access.connect_seconds * 2):
             broker = await self._connected()
             if names_only:
                 await self._read_names(broker, request)
@@ -296,8 +292,9 @@ class ClusterRefresh:
         if self._broker is not None:
             return self._broker
         known = [(node.host, node.port) for node in self.view.nodes.values()]
-        addresses = (*known, *self._bootstrap)
-        self._broker = await connect_to_any(addresses, self._access, self._connect_seconds, _check)
+        cluster = self.cluster_access
+        addresses = (*known, *cluster.bootstrap)
+        self._broker = await connect_to_any(addresses, cluster.access, cluster.connect_seconds, _check)
         return self._broker
 
     def _disconnect(self) -> None:

@@ -19,8 +19,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
 from proxy.errors import BadResponse, UpstreamUnavailable
-from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
+from proxy.upstream.cluster_access import ClusterAccess
 
 AUDIT_DAYS: Final = 30
 """For how long compaction keeps records that were replaced: the topic is an audit log."""
@@ -47,20 +47,13 @@ class TopicPlan:
 STORE: Final = TopicPlan(1, CONFIGS, strict=True)
 
 
-async def prepare_topic(
-    bootstrap: Sequence[tuple[str, int]],
-    topic: str,
-    connect_seconds: float,
-    create: bool,
-    plan: TopicPlan = STORE,
-    access: Access = PLAINTEXT,
-) -> UUID:
+async def prepare_topic(cluster: ClusterAccess, topic: str, *, create: bool, plan: TopicPlan = STORE) -> UUID:
     """Return the id of the topic; create it if it is missing and `create` is set.
 
     Raises UpstreamUnavailable if it does not exist, cannot be created or is unfit; OSError or EOFError.
     """
-    async with asyncio.timeout(connect_seconds * (len(bootstrap) + 2) + CREATE_SECONDS):
-        async with _connection(bootstrap, connect_seconds, access) as broker:
+    async with asyncio.timeout(cluster.connect_seconds * (len(cluster.bootstrap) + 2) + CREATE_SECONDS):
+        async with _connection(cluster.bootstrap, cluster) as broker:
             found, metadata = await _look_up(broker, topic)
             if found.error_code == ErrorCode.unknown_topic_or_partition and create:
                 controller = [(node.host, int(node.port)) for node in metadata.brokers]
@@ -71,7 +64,7 @@ async def prepare_topic(
                 ]
                 # With ZooKeeper, only the controller creates topics; with KRaft, any broker forwards the
                 # request.
-                async with _connection(preferred or controller, connect_seconds, access) as creator:
+                async with _connection(preferred or controller, cluster) as creator:
                     await _create(creator, topic, plan, min(REPLICAS, len(metadata.brokers)))
                 found, _ = await _look_up(broker, topic)
             _check(found, topic)
@@ -84,9 +77,9 @@ async def prepare_topic(
 
 @asynccontextmanager
 async def _connection(
-    addresses: Sequence[tuple[str, int]], connect_seconds: float, access: Access
+    addresses: Sequence[tuple[str, int]], cluster: ClusterAccess
 ) -> AsyncIterator[BrokerConnection]:
-    broker = await connect_to_any(addresses, access, connect_seconds)
+    broker = await connect_to_any(addresses, cluster.access, cluster.connect_seconds)
     try:
         yield broker
     finally:

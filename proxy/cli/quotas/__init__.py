@@ -5,7 +5,7 @@ It works with a quota proxy and with a plain Kafka broker. docs/quotas-as-code.m
 commands, *_command(s)    the commands
 options, output, sending  shared by the commands
 entity, changes           entities of quotas; the difference of two sets of quotas
-client, servers           AlterClientQuotas and DescribeClientQuotas; addresses and logins
+client, access_file       AlterClientQuotas and DescribeClientQuotas; TLS and login
 quota_file                quotas as YAML and JSON
 values                    numbers and times
 audit_log                 the topic with the proxy's changes

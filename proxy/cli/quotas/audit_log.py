@@ -21,11 +21,10 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import TopicName
 
 from proxy.cli.quotas.entity import Entity, make_entity
-from proxy.cli.quotas.servers import Servers
 from proxy.errors import QuotaProxyError, UpstreamUnavailable
 from proxy.quota.identity import DEFAULT_IN_YAML
-from proxy.security.access import PLAINTEXT, Access
-from proxy.upstream.broker_connection import CLIENT_ID, BrokerConnection, explain
+from proxy.upstream.broker_connection import CLIENT_ID, BrokerConnection, connect_to_any
+from proxy.upstream.cluster_access import ClusterAccess
 
 KINDS: Final = ("client-quota", "config")
 READ_SECONDS: Final = 30.0
@@ -54,15 +53,14 @@ class AuditEntry:
     expires_at_ms: int | None
 
 
-async def read_log(bootstrap: Sequence[tuple[str, int]], topic: str) -> tuple[list[AuditEntry], int]:
+async def read_log(cluster: ClusterAccess, topic: str) -> tuple[list[AuditEntry], int]:
     """The current entries of the topic, oldest first, and the number of unreadable records.
 
     Raises TopicMissing, and UpstreamUnavailable if the topic cannot be read.
     """
-    partitions = await _partitions(bootstrap, topic)
+    partitions = await _partitions(cluster, topic)
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=[f"{host}:{port}" for host, port in bootstrap],
-        **_access(bootstrap).for_aiokafka(),
+        **cluster.for_aiokafka(),
         client_id=CLIENT_ID,
         # Not seek_to_beginning(): assign() starts a reset to the latest offset, which can complete after it.
         auto_offset_reset="earliest",
@@ -140,26 +138,16 @@ async def _read(
     return records
 
 
-def _access(bootstrap: Sequence[tuple[str, int]]) -> Access:
-    return bootstrap.access if isinstance(bootstrap, Servers) else PLAINTEXT
-
-
-async def _partitions(bootstrap: Sequence[tuple[str, int]], topic: str) -> list[int]:
+async def _partitions(cluster: ClusterAccess, topic: str) -> list[int]:
     """The partitions of the topic. aiokafka's own metadata request would create a missing topic."""
-    reasons: list[str] = []
-    for host, port in bootstrap:
-        try:
-            async with asyncio.timeout(READ_SECONDS):
-                broker = await BrokerConnection.open(host, port, _access(bootstrap))
-                try:
-                    response = await broker.ask(_metadata_request(topic), MetadataResponse)
-                finally:
-                    broker.close()
-        except (OSError, EOFError, UpstreamUnavailable) as error:
-            reasons.append(f"{host}:{port}: {explain(error, READ_SECONDS)}")
-            continue
-        return _found(topic, response)
-    raise UpstreamUnavailable("; ".join(reasons))
+    responses: list[MetadataResponse] = []
+
+    async def request(broker: BrokerConnection) -> None:
+        responses.append(await broker.ask(_metadata_request(topic), MetadataResponse))
+
+    broker = await connect_to_any(cluster.bootstrap, cluster.access, READ_SECONDS, request)
+    broker.close()
+    return _found(topic, responses[-1])
 
 
 def _found(topic: str, response: MetadataResponse) -> list[int]:

@@ -18,18 +18,16 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.entity import Entity, Quotas, make_entity
-from proxy.cli.quotas.servers import Servers
 from proxy.cli.quotas.values import EXPIRES_AT_MS
 from proxy.errors import BadResponse, QuotaProxyError, UpstreamUnavailable
-from proxy.security.access import PLAINTEXT
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
+from proxy.upstream.cluster_access import ClusterAccess
 
 Response = TypeVar("Response", bound=ResponsePayload)
 MAX_ENTITIES: Final = 1000
 MAX_OPS: Final = 5000
 """Bounds of one request. Kafka's controller rejects a request that writes more than 10,000 records, one per
 key; a broker responds to one of this size long before the timeout."""
-CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0
 PATIENCE_SECONDS: Final = 60.0
 """A request is not retried after this time, so a server that never responds gets it twice."""
@@ -73,15 +71,12 @@ class QuotaClient:
 
     def __init__(
         self,
-        bootstrap: Sequence[tuple[str, int]],
+        cluster: ClusterAccess,
         *,
-        connect_seconds: float = CONNECT_SECONDS,
         request_seconds: float = REQUEST_SECONDS,
         pauses: Sequence[float] = PAUSES,
     ) -> None:
-        self._bootstrap: Final = tuple(bootstrap)
-        self._access: Final = bootstrap.access if isinstance(bootstrap, Servers) else PLAINTEXT
-        self._connect_seconds: Final = connect_seconds
+        self._cluster: Final = cluster
         self._request_seconds: Final = request_seconds
         self._pauses: Final = tuple(pauses)
         self._broker: BrokerConnection | None = None
@@ -208,7 +203,9 @@ class QuotaClient:
             await asyncio.sleep(pause)
 
     async def _connect(self) -> BrokerConnection:
-        self._broker = await connect_to_any(self._bootstrap, self._access, self._connect_seconds, _check)
+        self._broker = await connect_to_any(
+            self._cluster.bootstrap, self._cluster.access, self._cluster.connect_seconds, _check
+        )
         return self._broker
 
     def _disconnect(self) -> None:

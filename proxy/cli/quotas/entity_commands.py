@@ -14,8 +14,7 @@ from proxy.cli.quotas.output import format_option, render
 from proxy.cli.quotas.sending import send
 from proxy.cli.quotas.values import EXPIRES_AT_MS, parse_number, show_time
 from proxy.errors import QuotaProxyError
-
-Bootstrap = Sequence[tuple[str, int]]
+from proxy.upstream.cluster_access import ClusterAccess
 
 
 class NoQuota(QuotaProxyError):
@@ -26,24 +25,24 @@ class NoQuota(QuotaProxyError):
 @bootstrap_option
 @entity_options(required=False)
 @format_option
-def list_(bootstrap: Bootstrap, entity: Entity, form: str) -> None:
+def list_(cluster: ClusterAccess, entity: Entity, form: str) -> None:
     """Show all quotas, or those of entities with the given parts.
 
     --user alice shows the quotas of alice, and of alice with any client id.
     """
-    _print(asyncio.run(_describe(bootstrap, entity, exact=False)), form)
+    _print(asyncio.run(_describe(cluster, entity, exact=False)), form)
 
 
 @click.command()
 @bootstrap_option
 @entity_options(required=True)
 @format_option
-def get(bootstrap: Bootstrap, entity: Entity, form: str) -> None:
+def get(cluster: ClusterAccess, entity: Entity, form: str) -> None:
     """Show the quotas of exactly one entity.
 
     The exit code is 1 if it has none.
     """
-    quotas = asyncio.run(_describe(bootstrap, entity, exact=True))
+    quotas = asyncio.run(_describe(cluster, entity, exact=True))
     if not quotas:
         raise NoQuota(f"{show_entity(entity)} has no quota")
     _print(quotas, form)
@@ -56,7 +55,7 @@ def get(bootstrap: Bootstrap, entity: Entity, form: str) -> None:
 @expiry_options
 @dry_run_option
 def set_(
-    bootstrap: Bootstrap, entity: Entity, settings: Sequence[str], until: int | None, dry_run: bool
+    cluster: ClusterAccess, entity: Entity, settings: Sequence[str], until: int | None, dry_run: bool
 ) -> None:
     """Set quotas of one entity; its other quotas do not change.
 
@@ -66,7 +65,7 @@ def set_(
     values = dict(_setting(text) for text in settings)
     if len(values) < len(settings):
         raise click.UsageError("a key occurs twice; give each key one value")
-    if asyncio.run(_set(bootstrap, EntityAlteration(entity, _with_expiry(values, until)), dry_run)):
+    if asyncio.run(_set(cluster, EntityAlteration(entity, _with_expiry(values, until)), dry_run)):
         sys.exit(1)
     done = "would be set" if dry_run else "set"
     click.echo(f"{show_entity(entity)}: {', '.join(settings)} {done}{_show_until(until)}")
@@ -80,7 +79,7 @@ def set_(
 @expiry_options
 @dry_run_option
 def delete(
-    bootstrap: Bootstrap,
+    cluster: ClusterAccess,
     entity: Entity,
     keys: Sequence[str],
     temporary: bool,
@@ -93,31 +92,31 @@ def delete(
             "--temporary ends all temporary quotas of the entity; omit the keys, --expires and --for"
         )
     if temporary:
-        rejected = asyncio.run(_set(bootstrap, EntityAlteration(entity, {EXPIRES_AT_MS: None}), dry_run))
+        rejected = asyncio.run(_set(cluster, EntityAlteration(entity, {EXPIRES_AT_MS: None}), dry_run))
         removed = [] if rejected else ["temporary quotas"]
     else:
-        removed = asyncio.run(_delete(bootstrap, entity, keys, until, dry_run))
+        removed = asyncio.run(_delete(cluster, entity, keys, until, dry_run))
     if not removed:
         sys.exit(1)
     done = "would be removed" if dry_run else "removed"
     click.echo(f"{show_entity(entity)}: {', '.join(removed)} {done}{_show_until(until)}")
 
 
-async def _describe(bootstrap: Bootstrap, entity: Entity, *, exact: bool) -> Quotas:
-    async with QuotaClient(bootstrap) as client:
+async def _describe(cluster: ClusterAccess, entity: Entity, *, exact: bool) -> Quotas:
+    async with QuotaClient(cluster) as client:
         return await client.describe(entity, exact=exact)
 
 
-async def _set(bootstrap: Bootstrap, alteration: EntityAlteration, dry_run: bool) -> int:
-    async with QuotaClient(bootstrap) as client:
+async def _set(cluster: ClusterAccess, alteration: EntityAlteration, dry_run: bool) -> int:
+    async with QuotaClient(cluster) as client:
         return await send(client, [alteration], validate_only=dry_run)
 
 
 async def _delete(
-    bootstrap: Bootstrap, entity: Entity, keys: Sequence[str], until: int | None, dry_run: bool
+    cluster: ClusterAccess, entity: Entity, keys: Sequence[str], until: int | None, dry_run: bool
 ) -> list[str]:
     """The removed keys; none if the server rejected the request."""
-    async with QuotaClient(bootstrap) as client:
+    async with QuotaClient(cluster) as client:
         has = (await client.describe(entity, exact=True)).get(entity, {})
         removed = sorted(set(keys) or has)
         absent = [key for key in removed if key not in has]

@@ -17,8 +17,8 @@ from proxy.cli.quotas.quota_file import QuotaFile, read_quotas
 from proxy.cli.quotas.sending import send
 from proxy.errors import QuotaProxyError
 from proxy.store.yaml_file import EXPIRES
+from proxy.upstream.cluster_access import ClusterAccess
 
-Bootstrap = Sequence[tuple[str, int]]
 file_argument = click.argument("file", type=click.Path(path_type=Path))
 
 
@@ -29,13 +29,13 @@ file_argument = click.argument("file", type=click.Path(path_type=Path))
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write to this file instead of standard output.",
 )
-def export(bootstrap: Bootstrap, out: Path | None) -> None:
+def export(cluster: ClusterAccess, out: Path | None) -> None:
     """Write all quotas as YAML.
 
     `import` and the proxy's configuration accept the file. It has the lasting quotas, without temporary
     values.
     """
-    quotas = asyncio.run(_describe(bootstrap))
+    quotas = asyncio.run(_describe(cluster))
     text, whole = render(quotas, YAML)
     if out is None:
         click.echo(text, nl=False)
@@ -52,7 +52,7 @@ def export(bootstrap: Bootstrap, out: Path | None) -> None:
 @click.option("--prune", is_flag=True, help="Remove quotas that are not in the file.")
 @dry_run_option
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation before --prune removes quotas.")
-def import_(bootstrap: Bootstrap, file: Path, prune: bool, dry_run: bool, yes: bool) -> None:
+def import_(cluster: ClusterAccess, file: Path, prune: bool, dry_run: bool, yes: bool) -> None:
     """Set the quotas of a file.
 
     FILE is written by `export`, or is a proxy's configuration, of which only quotas.clients is read. Entries
@@ -60,7 +60,7 @@ def import_(bootstrap: Bootstrap, file: Path, prune: bool, dry_run: bool, yes: b
 
     `diff` shows what `import` would change.
     """
-    sys.exit(asyncio.run(_import(bootstrap, _read(file), prune, dry_run, yes)))
+    sys.exit(asyncio.run(_import(cluster, _read(file), prune, dry_run, yes)))
 
 
 @click.command()
@@ -72,7 +72,7 @@ def import_(bootstrap: Bootstrap, file: Path, prune: bool, dry_run: bool, yes: b
     show_default=True,
     help="Whether to show the quotas that `import --prune` would remove.",
 )
-def diff(bootstrap: Bootstrap, file: Path, prune: bool) -> None:
+def diff(cluster: ClusterAccess, file: Path, prune: bool) -> None:
     """Show what `import` would change.
 
     + added, ~ changed, - removed by --prune.
@@ -80,7 +80,7 @@ def diff(bootstrap: Bootstrap, file: Path, prune: bool) -> None:
     The exit code is 0 if nothing differs, 1 if something does.
     """
     want = _read(file)
-    have = asyncio.run(_describe(bootstrap))
+    have = asyncio.run(_describe(cluster))
     changes = compare(have, want.lasting, prune=prune, ignored=want.temporary)
     for change in changes:
         click.echo(str(change))
@@ -89,13 +89,13 @@ def diff(bootstrap: Bootstrap, file: Path, prune: bool) -> None:
         sys.exit(1)
 
 
-async def _describe(bootstrap: Bootstrap) -> Quotas:
-    async with QuotaClient(bootstrap) as client:
+async def _describe(cluster: ClusterAccess) -> Quotas:
+    async with QuotaClient(cluster) as client:
         return await client.describe_lasting()
 
 
-async def _import(bootstrap: Bootstrap, want: QuotaFile, prune: bool, dry_run: bool, yes: bool) -> int:
-    async with QuotaClient(bootstrap) as client:
+async def _import(cluster: ClusterAccess, want: QuotaFile, prune: bool, dry_run: bool, yes: bool) -> int:
+    async with QuotaClient(cluster) as client:
         changes = compare(await client.describe_lasting(), want.lasting, prune=prune, ignored=want.temporary)
         if dry_run:
             for change in changes:

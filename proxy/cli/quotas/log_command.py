@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
@@ -13,6 +12,7 @@ from proxy.cli.quotas.entity import Entity, show_entity, show_name
 from proxy.cli.quotas.options import bootstrap_option, entity_options
 from proxy.cli.quotas.output import NOTHING, columns
 from proxy.cli.quotas.values import show_number, show_time
+from proxy.upstream.cluster_access import ClusterAccess
 
 TOPIC: Final = "__quota_proxy_config"
 HEAD: Final = ("TIME", "BY", "CLIENT-ID", "FROM", "ENTITY", "QUOTA", "VALUE")
@@ -35,13 +35,13 @@ HEAD: Final = ("TIME", "BY", "CLIENT-ID", "FROM", "ENTITY", "QUOTA", "VALUE")
     show_default=True,
     help="Output format; json prints one object per line.",
 )
-def log(bootstrap: Sequence[tuple[str, int]], entity: Entity, topic: str, form: str) -> None:
+def log(cluster: ClusterAccess, entity: Entity, topic: str, form: str) -> None:
     """Show who changed which quota, when, and from where; oldest first.
 
     Reads the topic in which quota proxies store changes. It is compacted: of several changes to one quota,
     only the last may be left.
     """
-    entries, unreadable = asyncio.run(read_log(bootstrap, topic))
+    entries, unreadable = asyncio.run(read_log(cluster, topic))
     shown = [entry for entry in entries if set(entity) <= set(entry.entity or ())]
     if form == "json":
         for entry in shown:

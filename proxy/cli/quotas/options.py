@@ -8,15 +8,17 @@ from typing import Any, Final
 
 import click
 
+from proxy.cli.quotas.access_file import read_access
 from proxy.cli.quotas.entity import Entity, make_entity
-from proxy.cli.quotas.servers import Servers, read_access
 from proxy.cli.quotas.values import parse_duration, parse_time
-from proxy.config.settings import split_address
 from proxy.errors import SettingsError
 from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
 from proxy.security.access import PLAINTEXT
+from proxy.upstream.addresses import split_address
+from proxy.upstream.cluster_access import ClusterAccess
 
 Command = Callable[..., None]
+CONNECT_SECONDS: Final = 10.0
 NAMED: Final = {
     USER: ("NAME", "The user with this name.", "user"),
     CLIENT_ID: ("NAME", "The client id with this name.", "client id"),
@@ -40,15 +42,15 @@ class AddressesParam(click.ParamType[list[tuple[str, int]]]):
 
 
 def bootstrap_option(command: Command) -> Command:
-    """Add --bootstrap and --access. The command gets them as one argument `bootstrap`, a Servers."""
+    """Add --bootstrap and --access. The command gets them as one argument `cluster`."""
 
     @functools.wraps(command)
     def wrapper(bootstrap: list[tuple[str, int]], access: Path | None, **values: Any) -> None:
         try:
-            servers = Servers(bootstrap, PLAINTEXT if access is None else read_access(access))
+            given = PLAINTEXT if access is None else read_access(access)
         except SettingsError as error:
             raise click.BadParameter(str(error), param_hint="--access") from error
-        command(bootstrap=servers, **values)
+        command(cluster=ClusterAccess(tuple(bootstrap), CONNECT_SECONDS, given), **values)
 
     decorated: Command = wrapper
     decorated = click.option(

@@ -25,6 +25,7 @@ from proxy.server.listener.serving import serving, transport_security
 from proxy.server.listener.sni_hosts import SniHosts
 from proxy.server.listener.traffic_watch import UnidentifiedLogins
 from proxy.tasks import Tasks
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.partition_counts import PartitionCounts
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.upstream.topic_names import ClusterTopicNames
@@ -63,11 +64,9 @@ def client_listener(
     # The cluster and the ports call parts that are built below; nothing calls them before start().
     cluster = ClusterRefresh(
         listener.name,
-        listener.upstream.addresses,
-        limits.connect_seconds,
+        ClusterAccess(listener.upstream.addresses, limits.connect_seconds, security.access),
         lambda view: discovery.cluster_changed(view),
         lambda view: feed.cluster_seen(view) if feeds_quotas else None,
-        security.access,
         listener.asks,
     )
     ports = _broker_ports(
@@ -106,9 +105,7 @@ def client_listener(
         listener=listener.name,
         asks=listener.asks,
         cluster=cluster,
-        authorizer=AuthorizerWatch(
-            listener.name, cluster, security.access, limits.connect_seconds, admin.authority
-        ),
+        authorizer=AuthorizerWatch(listener.name, cluster, admin.authority),
         counts=counts,
         ports=ports,
         sockets=served.sockets,

@@ -6,6 +6,7 @@ from typing import Final
 from proxy.errors import UpstreamUnavailable
 from proxy.security.access import Access
 from proxy.server.listener.bootstrap_router import BootstrapRouter
+from proxy.upstream.addresses import join_address
 from proxy.upstream.refresh import ClusterRefresh
 
 
@@ -36,5 +37,6 @@ class BrokerDialer:
         except OSError as error:
             self._cluster.request_refresh()
             self._router.mark_unreachable(node_id)
+            at = join_address(host, port)
             why = str(error) or f"no connection within {self._connect_seconds:g} s"
-            raise UpstreamUnavailable(f"broker {node_id} at {host}:{port} is unreachable: {why}") from error
+            raise UpstreamUnavailable(f"broker {node_id} at {at} is unreachable: {why}") from error

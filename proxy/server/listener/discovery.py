@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from proxy.admin.authorizer import AuthorizerWatch
-from proxy.config.settings import split_address
 from proxy.quota.cluster_view import ClusterView
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.sockets import ListeningSockets
 from proxy.tasks import Tasks
+from proxy.upstream.addresses import split_address
 from proxy.upstream.partition_counts import PartitionCounts
 from proxy.upstream.refresh import ClusterRefresh
 

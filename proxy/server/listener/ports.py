@@ -12,6 +12,7 @@ from typing import Final
 
 from proxy.config.settings import Listener
 from proxy.errors import PortInUse
+from proxy.upstream.addresses import join_address
 from proxy.wire.addresses import Address, Addresses, BrokerAddress
 
 log = logging.getLogger(__name__)
@@ -75,7 +76,8 @@ class BrokerPorts:
         """Return the proxy's address for a broker, whose own is `host`:`port`; bind its port if need be."""
         if self._upstream.get(node_id) != (host, port):
             self._upstream[node_id] = (host, port)
-            log.info("%s: address of broker %d is %s:%d", self._listener.name, node_id, host, port)
+            own = join_address(host, port)
+            log.info("%s: address of broker %d is %s", self._listener.name, node_id, own)
         address = self._advertised.get(node_id)
         if address is None:
             address = self._address(node_id)

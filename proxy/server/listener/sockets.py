@@ -15,6 +15,7 @@ from proxy.server.listener.plain_opener import PlainOpener
 from proxy.server.listener.ports import BACKLOG
 from proxy.server.listener.tls_opener import TlsOpener
 from proxy.tasks import Tasks
+from proxy.upstream.addresses import join_address
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +53,7 @@ class ListeningSockets:
         self.bootstrap_open = True
         bootstrap.listen(BACKLOG)
         self._serve(None, bootstrap)
-        host, port = bootstrap.getsockname()[:2]
-        log.info("%s: bootstrap port is %s:%d", self._listener, host, port)
+        log.info("%s: bootstrap port is %s", self._listener, join_address(*bootstrap.getsockname()[:2]))
 
     def serve_broker(self, node_id: int, bound: socket.socket) -> None:
         """Serve a broker's own port, which listens already."""

@@ -10,9 +10,9 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from proxy.errors import UpstreamUnavailable
-from proxy.security.access import PLAINTEXT, Access
 from proxy.telemetry.usage.events import Encoded
 from proxy.telemetry.usage.sink import Sink, SinkUnavailable
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.topic_setup import TopicPlan, prepare_topic
 
 CLIENT_ID: Final = "quota-proxy"
@@ -38,19 +38,12 @@ class KafkaSink(Sink):
 
     def __init__(
         self,
-        bootstrap: Sequence[tuple[str, int]],
+        cluster: ClusterAccess,
         topic: str,
-        connect_seconds: float,
-        access: Access = PLAINTEXT,
     ) -> None:
         super().__init__("kafka")
-        self._bootstrap: Final = tuple(bootstrap)
-        self._servers: Final = [
-            f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in bootstrap
-        ]
         self._topic: Final = topic
-        self._connect_seconds: Final = connect_seconds
-        self._access: Final = access
+        self._cluster: Final = cluster
         self._producer: Any = None
         # aiokafka logs dozens of lines a second while the cluster is unreachable; `problem` is logged once.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
@@ -73,21 +66,13 @@ class KafkaSink(Sink):
 
     async def _started(self) -> Any:
         if self._producer is None:
-            await prepare_topic(
-                self._bootstrap,
-                self._topic,
-                self._connect_seconds,
-                create=True,
-                plan=PLAN,
-                access=self._access,
-            )
+            await prepare_topic(self._cluster, self._topic, create=True, plan=PLAN)
             producer = AIOKafkaProducer(
-                bootstrap_servers=self._servers,
                 client_id=CLIENT_ID,
                 acks="all",
                 max_batch_size=BATCH_BYTES,
                 request_timeout_ms=int(REQUEST_SECONDS * 1000),
-                **self._access.for_aiokafka(),
+                **self._cluster.for_aiokafka(),
             )
             self._producer = producer
             await producer.start()

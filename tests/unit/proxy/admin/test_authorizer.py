@@ -9,9 +9,9 @@ from kio.schema.errors import ErrorCode
 from proxy.admin import authorizer
 from proxy.admin.authority import Authority
 from proxy.admin.authorizer import AuthorizerWatch
-from proxy.security.access import PLAINTEXT
 from proxy.security.settings import Changes
 from proxy.tasks import Tasks
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.wire.api_keys import METADATA
 from tests.support.messages.kio_messages import response_type
@@ -58,11 +58,11 @@ async def broker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AclBroker]:
 async def watch(broker: AclBroker) -> AsyncIterator[Watch]:
     """Starts to watch the broker's cluster, until the end of the test."""
     tasks = Tasks()
-    cluster = ClusterRefresh("clients", [broker.address], 5.0, lambda view: None)
+    cluster = ClusterRefresh("clients", ClusterAccess((broker.address,), 5.0), lambda view: None)
     tasks.start(cluster.run())
 
     def start(**settings: Any) -> AuthorizerWatch:
-        made = AuthorizerWatch("clients", cluster, PLAINTEXT, 5.0, Authority(Changes(**settings)))
+        made = AuthorizerWatch("clients", cluster, Authority(Changes(**settings)))
         tasks.start(made.run())
         return made
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from proxy.config.settings import split_address
 from tests.support.process.settings import SMALLEST, read
 
 LOGINS = "listeners: [{principal: {from: sasl}, upstream: {bootstrap: ['k:1']%s}}]\nquotas: {store: none}"
@@ -57,15 +56,3 @@ def test_proxy_can_ask_where_clients_log_in_only_with_a_login_of_its_own(tmp_pat
     sasl = ", sasl: {mechanism: PLAIN, username: u, password_env: P}"
     assert not read(tmp_path, LOGINS % "").listeners[0].asks
     assert read(tmp_path, LOGINS % sasl).listeners[0].asks
-
-
-def test_address_may_be_ipv6() -> None:
-    assert split_address("[fd00::1]:9092") == ("fd00::1", 9092)
-
-
-@pytest.mark.parametrize(
-    "address", ["k", "k:", ":9092", "k:0", "k:65536", "k:x", "http://k:9092", "::1:9092", "a b:1"]
-)
-def test_address_has_a_host_and_a_port(address: str) -> None:
-    with pytest.raises(ValueError, match="HOST:PORT"):
-        split_address(address)

@@ -16,6 +16,7 @@ from proxy.store import shares_topic
 from proxy.store.share_records import decode_report
 from proxy.store.shares_topic import SharesTopic
 from proxy.tasks import Tasks
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.views import RequestView
 from tests.support.process.log_broker import LogBroker
@@ -38,7 +39,7 @@ async def start() -> AsyncIterator[Start]:
     tasks = Tasks()
 
     def started(broker: LogBroker, name: str) -> tuple[LimitSharing, Bucket]:
-        topic = SharesTopic([broker.address], broker.topic, tasks, 5.0)
+        topic = SharesTopic(ClusterAccess((broker.address,), 5.0), broker.topic, tasks)
         limits = Limits({QuotaEntity("u", None): {"producer_byte_rate": LIMIT}})
         engines = QuotaEngines(load_kinds(), limits)
         who = Identity("u", "c", "10.0.0.1")

@@ -18,7 +18,7 @@ async def test_the_first_listener_that_may_ask_knows_the_cluster_for_the_others(
     made = listeners_of(tmp_path, MUST_NOT_ASK, ASKS, BROKERS)
     logins, asks, brokers = made.all
     assert [gateway.name for gateway in made.all] == ["logins", "asks", "brokers"]
-    assert made.asking is asks
+    assert made.cluster_access is asks.topic_names.cluster_access
     assert logins.topic_names is asks.topic_names
     assert brokers.topic_names is asks.topic_names
     assert [gateway.name for gateway in made.replication] == ["brokers"]
@@ -36,7 +36,7 @@ async def test_listeners_that_may_ask_know_their_own_cluster(tmp_path: Path) -> 
 
 async def test_where_none_may_ask_the_first_stands_for_the_cluster(tmp_path: Path) -> None:
     made = listeners_of(tmp_path, MUST_NOT_ASK, MUST_NOT_ASK.replace("logins", "second"))
-    assert made.asking.name == "logins"
+    assert made.cluster_access is made.clients[0].topic_names.cluster_access
     assert made.asking_clusters == []
 
 

@@ -12,6 +12,7 @@ from proxy.store.kafka_topic import KafkaTopic
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place, Setting, encode
 from proxy.tasks import Tasks
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.api_keys import METADATA, PRODUCE
 from tests.support.process.log_broker import LIST_OFFSETS, LogBroker
 from tests.support.stories.memory_store import file_of
@@ -51,7 +52,7 @@ async def follow(store: QuotaStore) -> AsyncIterator[Follow]:
     started: list[KafkaTopic] = []
 
     def start(broker: LogBroker) -> KafkaTopic:
-        topic = KafkaTopic([broker.address], broker.topic, store, tasks, 5.0)
+        topic = KafkaTopic(ClusterAccess((broker.address,), 5.0), broker.topic, store, tasks)
         started.append(topic)
         tasks.start(topic.run())
         return topic
@@ -72,7 +73,7 @@ async def is_loaded(topic: KafkaTopic) -> None:
 
 
 async def test_changes_are_rejected_until_the_topic_is_loaded(store: QuotaStore) -> None:
-    topic = KafkaTopic([("127.0.0.1", 1)], "quotas", store, Tasks(), 1.0)
+    topic = KafkaTopic(ClusterAccess((("127.0.0.1", 1),), 1.0), "quotas", store, Tasks())
     with pytest.raises(StoreUnavailable):
         await topic.append([(PLACE, SETTING)])
 

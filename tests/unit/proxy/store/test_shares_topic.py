@@ -11,6 +11,7 @@ from proxy.store import shares_topic
 from proxy.store.share_records import decode_report, encode_report
 from proxy.store.shares_topic import PLAN, UNSENT_AT_MOST, SharesTopic
 from proxy.tasks import Tasks
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.api_keys import PRODUCE
 from tests.support.process.log_broker import LogBroker
 from tests.support.waiting import reached
@@ -39,7 +40,7 @@ class Follower:
     begun_anew: int = 0
 
     def follow(self, broker: LogBroker) -> SharesTopic:
-        topic = SharesTopic([broker.address], broker.topic, self.tasks, 5.0)
+        topic = SharesTopic(ClusterAccess((broker.address,), 5.0), broker.topic, self.tasks)
         self.tasks.start(topic.run(self._see, self._begin_anew))
         return topic
 

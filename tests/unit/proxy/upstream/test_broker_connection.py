@@ -36,7 +36,7 @@ def test_explain(error: Exception, says: str) -> None:
 async def test_error_has_the_reason_of_every_address() -> None:
     with pytest.raises(UpstreamUnavailable) as caught:
         await connect_to_any([("127.0.0.1", 1), ("::1", 1)], PLAINTEXT, 5.0)
-    assert str(caught.value).startswith("127.0.0.1:1: Connection refused; ::1:1: ")
+    assert str(caught.value).startswith("127.0.0.1:1: Connection refused; [::1]:1: ")
 
 
 async def test_broker_that_fails_the_check_is_closed_and_the_next_tried() -> None:

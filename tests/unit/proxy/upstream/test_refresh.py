@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.quota.cluster_view import ClusterView
 from proxy.upstream import refresh
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from tests.support.process.metadata_broker import ORDERS, MetadataBroker
 
@@ -20,7 +21,7 @@ class Watch:
         self.changed: list[ClusterView] = []
         self.views: asyncio.Queue[ClusterView] = asyncio.Queue()
         self.refresh = ClusterRefresh(
-            "clients", [broker.address], 5.0, self.changed.append, self.views.put_nowait
+            "clients", ClusterAccess((broker.address,), 5.0), self.changed.append, self.views.put_nowait
         )
         self._task = asyncio.get_running_loop().create_task(self.refresh.run())
 

@@ -4,6 +4,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.errors import UpstreamUnavailable
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.topic_setup import STORE, TopicPlan, prepare_topic
 from tests.support.process.metadata_broker import ORDERS, MetadataBroker
 
@@ -11,7 +12,7 @@ MANY = TopicPlan(3)
 
 
 async def prepare(broker: MetadataBroker, plan: TopicPlan) -> object:
-    return await prepare_topic([broker.address], "orders", 5.0, create=False, plan=plan)
+    return await prepare_topic(ClusterAccess((broker.address,), 5.0), "orders", create=False, plan=plan)
 
 
 async def test_a_topic_that_exists_is_looked_up_and_never_created_by_the_way() -> None:
@@ -44,4 +45,4 @@ async def test_a_store_of_two_partitions_has_no_order() -> None:
 
 async def test_no_broker() -> None:
     with pytest.raises(UpstreamUnavailable):
-        await prepare_topic([("127.0.0.1", 1)], "orders", 1.0, create=True)
+        await prepare_topic(ClusterAccess((("127.0.0.1", 1),), 1.0), "orders", create=True)

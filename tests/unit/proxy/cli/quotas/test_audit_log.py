@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.cli.quotas.audit_log import AuditEntry, TopicMissing, parse, read_log
 from proxy.errors import UpstreamUnavailable
+from proxy.upstream.cluster_access import ClusterAccess
 from tests.support.process.metadata_broker import MetadataBroker
 
 KEY = {"kind": "client-quota", "entity": {"client-id": None, "user": "alice"}, "name": "producer_byte_rate"}
@@ -108,10 +109,10 @@ async def test_a_topic_that_cannot_be_read_is_not_created(fault: ErrorCode, fail
     async with MetadataBroker() as broker:
         broker.fault = fault
         with pytest.raises(failure):
-            await read_log([("127.0.0.1", 1), broker.address], "orders")
+            await read_log(ClusterAccess((("127.0.0.1", 1), broker.address), 5.0), "orders")
         assert [asked.allow_auto_topic_creation for asked in broker.asked] == [False]
 
 
 async def test_each_broker_that_does_not_respond_is_named() -> None:
-    with pytest.raises(UpstreamUnavailable, match=r"127\.0\.0\.1:1: .*; 127\.0\.0\.1:2: "):
-        await read_log([("127.0.0.1", 1), ("127.0.0.1", 2)], "orders")
+    with pytest.raises(UpstreamUnavailable, match=r"127\.0\.0\.1:1: .*; \[::1\]:2: "):
+        await read_log(ClusterAccess((("127.0.0.1", 1), ("::1", 2)), 5.0), "orders")

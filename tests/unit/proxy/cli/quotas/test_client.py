@@ -10,6 +10,7 @@ from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.client import QuotaClient, QuotasRejected, RejectedAlteration
 from proxy.cli.quotas.entity import Entity
 from proxy.errors import UpstreamUnavailable
+from proxy.upstream.cluster_access import ClusterAccess
 from tests.unit.proxy.cli.quotas.fake_broker import ALTER, DESCRIBE, FakeBroker, Fault
 
 ALICE: Entity = (("user", "alice"), ("client-id", None))
@@ -18,7 +19,9 @@ PAUSES = (0.0, 0.0)
 
 
 def client_of(broker: FakeBroker, request_seconds: float = 10.0) -> QuotaClient:
-    return QuotaClient([("127.0.0.1", broker.port)], request_seconds=request_seconds, pauses=PAUSES)
+    return QuotaClient(
+        ClusterAccess((("127.0.0.1", broker.port),), 5.0), request_seconds=request_seconds, pauses=PAUSES
+    )
 
 
 async def alter(client: QuotaClient, entries: Sequence[EntityAlteration]) -> list[RejectedAlteration]:
@@ -174,7 +177,7 @@ async def test_silent_server_times_out(broker: FakeBroker) -> None:
 
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    client = QuotaClient([("127.0.0.1", port), ("127.0.0.1", broker.port)], connect_seconds=0.05)
+    client = QuotaClient(ClusterAccess((("127.0.0.1", port), ("127.0.0.1", broker.port)), 0.05))
     async with server, client:
         assert await client.describe() == {}
         release.set()
@@ -196,7 +199,7 @@ async def test_rejected_describe_raises(broker: FakeBroker) -> None:
 async def test_error_names_every_address(broker: FakeBroker) -> None:
     broker.newest_version = 0
     closed = broker.port
-    client = QuotaClient([("127.0.0.1", 1), ("127.0.0.1", closed)])
+    client = QuotaClient(ClusterAccess((("127.0.0.1", 1), ("127.0.0.1", closed)), 5.0))
     with pytest.raises(UpstreamUnavailable) as error:
         await client.__aenter__()
     assert "127.0.0.1:1: " in str(error.value)

@@ -10,6 +10,7 @@ from proxy.config.settings import Listener, Upstream
 from proxy.quota.cluster_view import ClusterView
 from proxy.server.listener.bootstrap_router import STAND_IN, UNREACHABLE_SECONDS, BootstrapRouter
 from proxy.server.listener.ports import BrokerPorts
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.wire.addresses import BrokerAddress
 
@@ -19,7 +20,7 @@ LISTENER = Listener(upstream=Upstream(bootstrap=("a:1", "b:2")), broker_port_bas
 
 class Kit:
     def __init__(self) -> None:
-        self.cluster = ClusterRefresh("test", BOOTSTRAP, 1.0, lambda view: None)
+        self.cluster = ClusterRefresh("test", ClusterAccess(BOOTSTRAP, 1.0), lambda view: None)
         self.bound: list[socket.socket] = []
         self.ports = BrokerPorts(LISTENER, range(0), self._bound)
         self.now = 0.0

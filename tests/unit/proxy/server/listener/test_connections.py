@@ -33,6 +33,7 @@ from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.relays import ClientRelays
 from proxy.server.listener.tls_opener import TLS_HANDSHAKE_FAILED
 from proxy.tasks import Tasks
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.upstream.topic_names import ClusterTopicNames
 from proxy.wire.protected_topics import ProtectedTopics
@@ -93,7 +94,7 @@ class Client:
 class Kit:
     def __init__(self, max_connections: int = 100, max_per_address: int = 0, **keys: Any) -> None:
         listener = Listener(upstream=Upstream(bootstrap=("k:9092",)), **keys)
-        cluster = ClusterRefresh("test", BOOTSTRAP, 1.0, lambda view: None)
+        cluster = ClusterRefresh("test", ClusterAccess(BOOTSTRAP, 1.0), lambda view: None)
         ports = BrokerPorts(listener, range(0), lambda node_id, bound: bound.close())
         self.router = router = BootstrapRouter(BOOTSTRAP, cluster, ports, lambda: NOW)
         topic_names = ClusterTopicNames(cluster, lambda seconds, call: None)

@@ -9,6 +9,7 @@ import pytest
 from proxy.quota.cluster_view import ClusterView
 from proxy.server.listener.discovery import ClusterDiscovery, ConfiguredBrokers
 from proxy.tasks import Tasks
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.wire.addresses import BrokerAddress
 
@@ -31,7 +32,7 @@ class Kit:
         self.sockets.open_bootstrap = self._open
         self.started: list[str] = []
         self.closed: list[str] = []
-        cluster = ClusterRefresh("clients", (("k", 9092),), 1.0, lambda view: None)
+        cluster = ClusterRefresh("clients", ClusterAccess((("k", 9092),), 1.0), lambda view: None)
         authorizer: Any = SimpleNamespace(run=self._run, warning="")
         self.authorizer = authorizer
         counts: Any = SimpleNamespace(close=lambda: self.closed.append("counts"))

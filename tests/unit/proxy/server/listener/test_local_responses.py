@@ -10,6 +10,7 @@ from proxy.admin.dispatch import AdminApis
 from proxy.quota.cluster_view import ClusterView
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.server.listener.local_responses import ANSWER_FAILED, LocalResponses
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.wire.addresses import BrokerAddress
 from proxy.wire.errors import Malformed
@@ -62,7 +63,7 @@ class Connection:
 
 
 async def respond(admin: Any) -> list[Any]:
-    cluster = ClusterRefresh("clients", (("k", 9092),), 1.0, lambda view: None)
+    cluster = ClusterRefresh("clients", ClusterAccess((("k", 9092),), 1.0), lambda view: None)
     cluster.view = VIEW
     counts: Any = SimpleNamespace()
     responses = LocalResponses(admin=admin, cluster=cluster, counts=counts, known_to_brokers=True)

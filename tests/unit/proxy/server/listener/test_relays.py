@@ -8,6 +8,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.traffic import Traffic
 from proxy.server.listener.relays import ClientRelays, ReplicationRelays
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.upstream.topic_names import ClusterTopicNames
 from proxy.wire.addresses import Unchanged
@@ -21,7 +22,7 @@ CREATE = opaque(1, CREATE_TOPICS, 7)
 
 
 def names() -> ClusterTopicNames:
-    cluster = ClusterRefresh("test", (("k", 9092),), 1.0, lambda view: None)
+    cluster = ClusterRefresh("test", ClusterAccess((("k", 9092),), 1.0), lambda view: None)
     return ClusterTopicNames(cluster, lambda seconds, call: None)
 
 

@@ -15,6 +15,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.replication_gateway import replication_gateway
 from proxy.tasks import Tasks
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type
 from tests.support.messages.requests import metadata
@@ -44,7 +45,9 @@ def settings(tmp_path: Path, base: int, upstream: tuple[str, int], brokers: str)
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[Gateway]:
     tasks = Tasks()
-    cluster = ClusterRefresh("clients", settings.listeners[0].upstream.addresses, 1.0, lambda view: None)
+    cluster = ClusterRefresh(
+        "clients", ClusterAccess(settings.listeners[0].upstream.addresses, 1.0), lambda view: None
+    )
     gateway = replication_gateway(
         settings=settings,
         listener=settings.listeners[1],

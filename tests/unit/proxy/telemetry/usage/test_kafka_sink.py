@@ -10,6 +10,7 @@ from proxy.telemetry.usage import kafka_sink
 from proxy.telemetry.usage.events import Encoded
 from proxy.telemetry.usage.kafka_sink import KafkaSink
 from proxy.telemetry.usage.sink import SinkUnavailable
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.api_keys import PRODUCE
 from tests.support.process.log_broker import LogBroker
 from tests.support.waiting import reached
@@ -23,7 +24,7 @@ async def broker() -> AsyncIterator[LogBroker]:
 
 @pytest.fixture
 async def sink(broker: LogBroker) -> AsyncIterator[KafkaSink]:
-    sink = KafkaSink([broker.address], broker.topic, 5.0)
+    sink = KafkaSink(ClusterAccess((broker.address,), 5.0), broker.topic)
     yield sink
     await sink.release()
 
@@ -72,7 +73,7 @@ async def test_an_unreachable_cluster() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))  # and does not listen
         port = bound.getsockname()[1]
-        sink = KafkaSink([("127.0.0.1", port)], "used", 1.0)
+        sink = KafkaSink(ClusterAccess((("127.0.0.1", port),), 1.0), "used")
         with pytest.raises(SinkUnavailable, match=rf"topic used: 127\.0\.0\.1:{port}"):
             await sink.deliver(events(1))
     await sink.release()

@@ -1,6 +1,5 @@
-"""Servers: the addresses that the commands connect to, with TLS and login."""
+"""The file of --access: TLS and login of the commands' connections."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -9,20 +8,8 @@ from msgspec import Struct
 from proxy.config import document
 from proxy.config.convert import convert
 from proxy.errors import SettingsError
-from proxy.security.access import PLAINTEXT, Access
+from proxy.security.access import Access
 from proxy.security.settings import UpstreamSasl, UpstreamTls, check_upstream, in_folder
-
-
-class Servers(tuple[tuple[str, int], ...]):
-    """Addresses (host, port), tried in order."""
-
-    access: Access
-    """TLS and login for all addresses."""
-
-    def __new__(cls, addresses: Iterable[tuple[str, int]], access: Access = PLAINTEXT) -> "Servers":
-        made = super().__new__(cls, addresses)
-        made.access = access
-        return made
 
 
 class AccessFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

@@ -6,9 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from proxy.cli.main import main
-from proxy.cli.quotas.servers import Servers, read_access
+from proxy.cli.quotas.access_file import read_access
 from proxy.errors import SettingsError
-from proxy.security.access import PLAINTEXT
 from tests.support.process.certificates import Authority
 
 SASL = "sasl: {mechanism: SCRAM-SHA-512, username: admin, password_file: password}\n"
@@ -19,12 +18,6 @@ def write(folder: Path, text: str) -> Path:
     file = folder / "access.yaml"
     file.write_text(text)
     return file
-
-
-def test_addresses_with_access() -> None:
-    servers = Servers([("a", 1), ("b", 2)])
-    assert list(servers) == [("a", 1), ("b", 2)]
-    assert servers.access is PLAINTEXT
 
 
 def test_a_file(tmp_path: Path) -> None:
