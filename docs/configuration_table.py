@@ -32,7 +32,7 @@ from proxy.quota.limits.resources import LONG
 
 PAGE = Path(__file__).with_name("configuration.md")
 KEYS = "| key | takes | default | meaning |\n|---|---|---|---|"
-QUOTAS = "| quota | takes | kind |\n|---|---|---|"
+QUOTAS = "| quota | takes | meaning |\n|---|---|---|"
 CONFIGS = "| config | of | takes | default | meaning |\n|---|---|---|---|---|"
 
 

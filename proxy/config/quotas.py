@@ -13,9 +13,9 @@ class StoreTopic(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """A compacted topic on the cluster of the first client listener that the proxy can log in to."""
 
     topic: Annotated[str, Meta(pattern=TOPIC_NAME)] = STORE_TOPIC
-    """Topic for the quotas that are set with Kafka's tools. The proxy creates it if it is missing; the
-    proxies of a cluster share it. `store: none` instead of this mapping: the only quotas are those of this
-    file, and the proxy rejects changes with tools."""
+    """Topic for the quotas that are set with Kafka's tools. The proxy creates it if it is missing. All
+    proxies of a cluster use the same topic. With `store: none` instead of this mapping, only this file has
+    quotas, and the proxy rejects changes with tools."""
 
 
 class Exempt(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -50,8 +50,8 @@ class ReplicationSettings(Struct, forbid_unknown_fields=True, kw_only=True, froz
     replication.quota.window.size.seconds."""
     enforce: Literal["proxy", "broker", "both"] | None = None
     """Who enforces replication quotas. `proxy`: the proxy, on a replication listener; brokers do not receive
-    these configs. `broker`: the brokers; the proxy forwards these configs as Kafka's own. `both`: both.
-    Default: `proxy` with a replication listener, otherwise `broker`."""
+    these configs. `broker`: the brokers; the proxy forwards these configs to them. `both`: the proxy and the
+    brokers. Default: `proxy` with a replication listener, otherwise `broker`."""
 
 
 class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -69,11 +69,12 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     window_size_seconds: Annotated[int, Meta(ge=1, le=3600)] = 1
     """`window`: length of a sample in seconds, as in Kafka's quota.window.size.seconds."""
     max_throttle_seconds: Annotated[float, Meta(gt=0, le=86400)] = 10
-    """Maximum throttle_time_ms that clients are told, in seconds. A client that owes more stays muted until
-    it owes nothing. After each such time, limits that have been raised or removed meanwhile take effect."""
+    """Maximum throttle_time_ms that the proxy announces, in seconds. A client with a larger debt stays muted
+    until the debt is paid. If a limit is raised or removed, a muted client benefits after at most this
+    time."""
     mode: Literal["enforce", "observe"] | dict[str, str] = "enforce"
-    """`observe`: quotas are measured and shown as if they were enforced, but no client is throttled. A
-    mapping sets the mode of each quota; quotas that it omits are enforced."""
+    """`observe`: the proxy measures and shows quotas as if it enforced them, but throttles no client. A
+    mapping sets the mode of each quota; the proxy enforces quotas that it omits."""
     refusal_error: Literal["auto", 19, 89] = "auto"
     """Error code for producers whose partition or topic is rejected: 19 (NOT_ENOUGH_REPLICAS), which every
     client retries, or 89 (THROTTLING_QUOTA_EXCEEDED), which librdkafka and aiokafka do not retry. `auto` is
@@ -82,8 +83,8 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """`package.module:Class` of a quota callback. The proxy calls it when it first sees a client, before it
     looks up the quotas of users and client ids: see docs/quota-callback.md."""
     callback_error: Literal["open", "closed"] = "open"
-    """When the callback fails for a client: `open` leaves the client unlimited, `closed` limits it to almost
-    nothing."""
+    """What happens if the callback fails for a client. `open`: the client has no limit. `closed`: its limit
+    is one byte, percent or mutation per second."""
     exempt: Exempt = Exempt()
     """Clients that are exempt from all quotas."""
     controller: Controller = Controller()
@@ -97,9 +98,9 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     brokers: dict[str | int, object] = {}
     """Quotas of brokers, by node id, or `<default>` for all others: see below."""
     deleted_topic_configs: Literal["delete", "retain"] = "delete"
-    """What happens to quotas that were set with tools for a topic when the topic is deleted. `delete`: they
-    are deleted, as Kafka's own configs of topics. `retain`: they apply to the next topic of the same name, so
-    that nobody removes a limit by deleting the topic and creating it again. Quotas of this file always
-    apply."""
+    """What happens to quotas that were set for a topic with tools when the topic is deleted. `delete`: the
+    proxy deletes them, as brokers delete the topic's configs. `retain`: they apply to the next topic with the
+    same name, so that a client cannot remove a limit by deleting the topic and creating it again. Quotas of
+    this file always apply."""
     replication: ReplicationSettings = ReplicationSettings()
     """The measurement and enforcement of replication quotas."""

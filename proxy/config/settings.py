@@ -23,8 +23,8 @@ class Upstream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The cluster behind a listener."""
 
     bootstrap: Annotated[tuple[Text, ...], Meta(min_length=1)] = ()
-    """Brokers (HOST:PORT) from which the proxy discovers the cluster. They are tried in order. Required,
-    except on a replication listener."""
+    """Brokers (HOST:PORT) from which the proxy discovers the cluster. The proxy tries them in order.
+    Required, except on a replication listener."""
     brokers: dict[Annotated[int, Meta(ge=0)], Text] = {}
     """Replication listener only: the inter-broker address (HOST:PORT) of each broker, by node id."""
     tls: UpstreamTls | None = None
@@ -44,7 +44,7 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     name: Text = "clients"
     """Name of the listener in metrics and logs. Each listener needs its own."""
     bind: Text = "127.0.0.1"
-    """Address that the listener's ports are bound to."""
+    """Address on which the listener's ports listen."""
     advertised_host: str = ""
     """Host that the proxy advertises to clients, as in Kafka's advertised.listeners. Default: the value of
     `bind`."""
@@ -54,24 +54,24 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The broker with node id N is served at this port + N. 0: each broker is served at any free port."""
     broker_port_count: Annotated[int, Meta(ge=1)] | None = None
     """Number of ports reserved for brokers, starting at broker_port_base. Only brokers with a lower node id
-    get a port, and nothing else may use a reserved port. Default: all ports up to the next one that this
+    get a port, and no other program may use a reserved port. Default: all ports up to the next one that this
     file uses on the same address."""
     replication: bool = False
-    """Whether brokers use this listener to fetch from each other: each broker advertises its port here as its
-    inter-broker listener. Such a listener has no bootstrap port, rejects no Produce request, and rewrites no
-    address."""
+    """Whether brokers use this listener to fetch from each other. Each broker advertises its port of this
+    listener as its inter-broker listener. Such a listener has no bootstrap port, rejects no Produce request,
+    and rewrites no address."""
     tls: Tls | None = None
     """TLS to the clients."""
     principal: Principal | None = None
-    """How clients are identified."""
+    """How the proxy identifies clients."""
     sni: Sni | None = None
     """One port for all brokers, instead of bootstrap_port and broker_port_base."""
     upstream: Upstream
 
     @property
     def known_to_brokers(self) -> bool:
-        """Whether brokers see the client's own principal. They see the proxy's where the proxy terminates the
-        client's TLS and authenticates with its own certificate.
+        """Whether brokers see the client's own principal. They see the proxy's principal if the proxy
+        terminates the client's TLS and authenticates with its own certificate.
         """
         if self.principal is not None:
             return self.principal.source == "sasl"
@@ -79,8 +79,8 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
     @property
     def asks(self) -> bool:
-        """Whether the proxy can send its own requests to the cluster. Where clients have to log in, the proxy
-        has to as well.
+        """Whether the proxy can send its own requests to the cluster. If clients must log in, so must the
+        proxy.
         """
         principal = self.principal
         return principal is None or principal.source != "sasl" or self.upstream.sasl is not None
@@ -97,14 +97,14 @@ class Admin(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The port that serves /metrics, /healthz, /readyz and /api/quotas."""
 
     bind: Text = "127.0.0.1"
-    """Address of the admin port. Any address but the loopback requires a token, or `tls` with
+    """Address of the admin port. An address other than the loopback address requires a token, or `tls` with
     `client_auth: required`."""
     port: Port = 9644
     """The admin port."""
     token_file: Text | None = None
-    """File with the token that requests have to send (`Authorization: Bearer TOKEN`). Requests that change
-    something always need it. On any address but the loopback all requests do, except /healthz and the status
-    code of /readyz."""
+    """File with the token that requests must send (`Authorization: Bearer TOKEN`). Requests that change
+    anything always need it. On an address other than the loopback address, all requests need it, except
+    /healthz and the status code of /readyz."""
     token_env: Text | None = None
     """Environment variable with the token, instead of token_file."""
     tls: Tls | None = None
@@ -116,7 +116,7 @@ class Admin(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
     @property
     def by_certificate(self) -> bool:
-        """Whether every client has to present a certificate."""
+        """Whether every client must present a certificate."""
         return self.tls is not None and self.tls.client_auth == "required"
 
 
@@ -124,17 +124,18 @@ class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     """Limits of client connections and frames, and timeouts."""
 
     max_connections: Annotated[int, Meta(ge=1)] = 20000
-    """Maximum number of client connections on all listeners together; further ones wait until others end.
-    Each has one broker connection, so the process needs twice as many file descriptors."""
+    """Maximum number of client connections on all listeners together. Further connections wait until others
+    end. Each client connection has one broker connection, so the process needs twice as many file
+    descriptors."""
     max_connections_per_ip: Annotated[int, Meta(ge=0)] = 0
-    """Maximum number of client connections from one address; further ones are closed. 0: no limit."""
+    """Maximum number of client connections from one address. The proxy closes further ones. 0: no limit."""
     max_frame_bytes: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 104857600
     """Maximum size of a request in bytes, as in Kafka's socket.request.max.bytes. A larger request closes its
     connection."""
     idle_seconds: Seconds = 600
-    """Idle connections are closed after this many seconds, as in Kafka's connections.max.idle.ms."""
+    """Seconds after which the proxy closes an idle connection, as in Kafka's connections.max.idle.ms."""
     handshake_seconds: Seconds = 10
-    """Seconds within which a new client has to send its first complete request."""
+    """Seconds within which a new client must send its first complete request."""
     connect_seconds: Seconds = 5
     """Timeout for connecting to a broker, in seconds."""
     drain_seconds: Annotated[float, Meta(ge=0, le=86400)] = 20
@@ -145,7 +146,7 @@ class Metrics(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Optional families of /metrics."""
 
     topic_partitions: bool = False
-    """Whether /metrics serves the families with topic and partition labels. They can have many series."""
+    """Whether /metrics serves the families with partition labels. They can have many series."""
 
 
 class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -166,7 +167,7 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     usage: UsageSettings | None = None
     """Usage events."""
     sharing: SharingSettings | bool = False
-    """Whether several proxies hold their limits together. `on`, or a mapping with the keys below."""
+    """Whether several proxies enforce their limits together: `on`, or a mapping with the keys below."""
 
     @property
     def client_listeners(self) -> tuple[Listener, ...]:

@@ -28,15 +28,15 @@ class Tls(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     client_ca: Text | None = None
     """File with the certificate authorities for clients' certificates (PEM)."""
     client_auth: Literal["none", "requested", "required"] = "none"
-    """Whether clients have to present a certificate, as in Kafka's ssl.client.auth."""
+    """Whether clients must present a certificate, as in Kafka's ssl.client.auth."""
 
 
 class Principal(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """How clients are identified. Without this key every client is ANONYMOUS."""
+    """How the proxy identifies clients. Without this key every client is ANONYMOUS."""
 
     source: Literal["tls", "sasl"] = field(name="from")
-    """`tls`: by the client's certificate. `sasl`: by its login to the broker, which the proxy reads while it
-    forwards it."""
+    """`tls`: the client's certificate names the principal. `sasl`: the client's login to the broker names it;
+    the proxy reads the login and forwards it."""
     rules: Text = "DEFAULT"
     """`tls`: rules that map the certificate's distinguished name to the principal, as in Kafka's
     ssl.principal.mapping.rules."""
@@ -44,21 +44,22 @@ class Principal(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """`sasl`: the claim of an OAUTHBEARER token that contains the principal, as in Kafka's
     sasl.oauthbearer.sub.claim.name."""
     brokers: tuple[Text, ...] = ()
-    """Replication listener only: the principals of the brokers. All other clients are rejected."""
+    """Replication listener only: the principals of the brokers. The proxy rejects all other clients."""
     unreadable: Text | None = None
     """`sasl`: principal of clients whose login names no user that the proxy can read (GSSAPI, delegation
-    tokens, opaque OAUTHBEARER tokens). Without this key such logins are rejected."""
+    tokens, opaque OAUTHBEARER tokens). Without this key, the proxy rejects such logins."""
 
 
 class Changes(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Who can read and change quotas with Kafka's tools where the cluster's authorizer cannot decide."""
+    """Who can read and change quotas with Kafka's tools if the cluster's authorizer cannot decide."""
 
     admins: tuple[Text, ...] = ()
-    """Users who can read and change quotas with Kafka's tools even if the brokers do not see their principal
-    (the proxy terminates their TLS), or the cluster has no authorizer."""
+    """Users who can read and change quotas with Kafka's tools if the cluster's authorizer cannot decide: the
+    brokers do not see the user's principal because the proxy terminates the client's TLS, or the cluster has
+    no authorizer."""
     without_authorizer: Literal["loopback", "everybody", "nobody"] | None = None
-    """Who else can read and change quotas on a cluster without an authorizer: clients on the proxy's host,
-    all clients, or none. Default: `loopback`, with a warning in the log."""
+    """Who else can read and change quotas on a cluster without an authorizer: clients that connect from a
+    loopback address, all clients, or none. Default: `loopback`, with a warning in the log."""
 
 
 class Sni(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -69,7 +70,7 @@ class Sni(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     bootstrap_host: Text
     """Host name for clients' bootstrap.servers."""
     broker_host: Text
-    """Host name of each broker; `$(node_id)` in it stands for the node id. All names have to resolve to this
+    """Host name of each broker; `$(node_id)` in it stands for the node id. All names must resolve to this
     proxy."""
 
 
@@ -77,7 +78,8 @@ class UpstreamTls(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     """TLS 1.2 or newer to the brokers. An empty mapping enables it with the defaults."""
 
     ca: Text | None = None
-    """File with the certificate authorities for brokers' certificates (PEM). Default: those of the system."""
+    """File with the certificate authorities for brokers' certificates (PEM). Default: the system's
+    authorities."""
     certificate: Text | None = None
     """File with the proxy's client certificate (PEM), for brokers that request one."""
     key: Text | None = None
@@ -89,14 +91,14 @@ class UpstreamTls(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
 
 
 class UpstreamSasl(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """The SASL login of the proxy's own connections. Connections for clients use the clients' logins."""
+    """The SASL login of the proxy's own connections. On connections for clients, the clients log in."""
 
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
     """SASL mechanism."""
     username: Text | None = None
-    """The proxy's user. Not for OAUTHBEARER."""
+    """The proxy's user; not with OAUTHBEARER."""
     password_file: Text | None = None
-    """File with the password; a newline at its end is ignored. The proxy reads it at each login."""
+    """File with the password. The proxy reads it at each login, and ignores a newline at its end."""
     password_env: Text | None = None
     """Environment variable with the password, instead of password_file."""
     token_file: Text | None = None

@@ -233,7 +233,7 @@ KIND: Final = QuotaKind(
     api_keys=API_KEYS,
     scope=PER_BROKER,
     build=BrokerBytesIn,
-    help="Bytes of records per second that producers may bring to a broker, shared out among its topics.",
+    help="Bytes of records per second that producers may send to a broker; its topics share them.",
     configs=(BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD),
     conflict=conflict,
 )

@@ -99,5 +99,5 @@ KIND: Final = QuotaKind(
     api_keys=API_KEYS,
     scope=PER_BROKER,
     build=ClientBytes,
-    help="Bytes per second that a user, a client id or both may produce and consume on each broker.",
+    help="Bytes per second that a user, a client id or both may produce or fetch on each broker.",
 )

@@ -91,5 +91,5 @@ KIND: Final = QuotaKind(
     api_keys=(),
     scope=PER_BROKER,
     build=ConnectionCreation,
-    help="New connections per second that an address may make to each broker; more wait, or are closed.",
+    help="Connections per second that an address may open to each broker; others wait, or are closed.",
 )

@@ -113,5 +113,5 @@ KIND: Final = QuotaKind(
     api_keys=API_KEYS,
     scope=PER_CLUSTER,
     build=ControllerMutation,
-    help="Partitions that a user, a client id or both may create and delete per second in the cluster.",
+    help="Partitions per second that a user, a client id or both may create and delete in the cluster.",
 )

@@ -138,5 +138,5 @@ KIND: Final = QuotaKind(
     api_keys=API_KEYS,
     scope=PER_BROKER,
     build=RequestPercentage,
-    help="Percent of one thread's time that a user's or client id's requests may take each broker.",
+    help="Percentage of one thread's time that a user, a client id or both may use on each broker.",
 )

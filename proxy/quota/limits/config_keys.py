@@ -31,7 +31,7 @@ PRODUCER_BYTE_RATE: Final = ConfigKey(
     resource=TOPIC,
     type=LONG,
     documentation=(
-        "Bytes of records per second that each partition of the topic takes from producers, on each broker."
+        "Bytes of records per second that producers may send to each partition of the topic, on each broker."
     ),
     default=None,
     least=1,
@@ -41,7 +41,8 @@ CONSUMER_BYTE_RATE: Final = ConfigKey(
     resource=TOPIC,
     type=LONG,
     documentation=(
-        "Bytes of records per second that each partition of the topic gives to consumers, on each broker."
+        "Bytes of records per second that consumers may fetch from each partition of the topic, on each "
+        "broker."
     ),
     default=None,
     least=1,
@@ -51,9 +52,9 @@ PRODUCER_BYTE_RATE_ACTION: Final = ConfigKey(
     resource=TOPIC,
     type=STRING,
     documentation=(
-        "What happens to a producer whose partition is over producer.byte.rate: throttle does the "
-        "request and makes its client wait; reject rejects that partition with a retriable error and "
-        "does the rest."
+        "What happens if a partition is over producer.byte.rate: throttle forwards the request and "
+        "throttles the client; reject rejects the partition with a retriable error and forwards the "
+        "rest of the request."
     ),
     default=THROTTLE,
     choices=(THROTTLE, REJECT),
@@ -63,9 +64,8 @@ CONSUMER_BYTE_RATE_ACTION: Final = ConfigKey(
     resource=TOPIC,
     type=STRING,
     documentation=(
-        "What happens to a consumer whose partition is over consumer.byte.rate: throttle answers the "
-        "request and makes its client wait; omit leaves that partition out of the fetch and the others "
-        "go on."
+        "What happens if a partition is over consumer.byte.rate: throttle throttles the client; omit "
+        "omits the partition from fetches, and the client's other partitions continue."
     ),
     default=THROTTLE,
     choices=(THROTTLE, OMIT),
@@ -76,7 +76,7 @@ BYTES_IN_THRESHOLD: Final = ConfigKey(
     type=LONG,
     documentation=(
         "The topic's share of total.bytes.in.per.sec.threshold on each broker, in bytes per second. "
-        "Topics without it have equal parts of what is left."
+        "Topics without it share the rest equally."
     ),
     default=None,
     least=1,
@@ -86,8 +86,8 @@ TOTAL_BYTES_IN_THRESHOLD: Final = ConfigKey(
     resource=BROKER,
     type=LONG,
     documentation=(
-        "Bytes per second that producers may bring to the broker. While they bring more, topics over "
-        "their share are rejected."
+        "Bytes of records per second that producers may send to the broker. While they send more, the "
+        "proxy rejects data for topics over their share."
     ),
     default=None,
     least=1,
@@ -137,14 +137,14 @@ LEADER_THROTTLED_RATE: Final = ConfigKey(
     name="leader.replication.throttled.rate",
     resource=BROKER,
     type=LONG,
-    documentation=("Bytes per second that the broker, as a leader, sends of throttled replicas."),
+    documentation=("Bytes per second of throttled replicas that the broker sends as a leader."),
     default=None,
 )
 FOLLOWER_THROTTLED_RATE: Final = ConfigKey(
     name="follower.replication.throttled.rate",
     resource=BROKER,
     type=LONG,
-    documentation=("Bytes per second that the broker, as a follower, fetches of throttled replicas."),
+    documentation=("Bytes per second of throttled replicas that the broker fetches as a follower."),
     default=None,
 )
 LEADER_THROTTLED: Final = ConfigKey(

@@ -284,7 +284,7 @@ KIND: Final = QuotaKind(
     api_keys=(FETCH,),
     scope=PER_BROKER,
     build=Replication,
-    help="Bytes per second that a broker sends and fetches of throttled replicas that are not in sync.",
+    help="Bytes per second of throttled replicas not in sync that a broker sends and fetches.",
     configs=CONFIGS,
     between_brokers=True,
 )

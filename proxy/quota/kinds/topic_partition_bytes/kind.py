@@ -335,7 +335,7 @@ KIND: Final = QuotaKind(
     api_keys=API_KEYS,
     scope=PER_BROKER,
     build=TopicPartitionBytes,
-    help="Bytes of records per second that each partition of a topic may take and give on each broker.",
+    help="Bytes of records per second that clients may produce to and fetch from each partition of a topic.",
     configs=(
         PRODUCER_BYTE_RATE,
         PRODUCER_BYTE_RATE_ACTION,
