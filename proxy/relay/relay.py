@@ -16,23 +16,19 @@ from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERR
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.inflight import InFlight
-from proxy.relay.large_frames import LargeFrames
-from proxy.relay.login.authentication import Authentication, Login
+from proxy.relay.login.authentication import Authentication
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests import Requests
 from proxy.relay.responses import Responses
+from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.api_keys import FETCH, JOIN_GROUP, SHARE_FETCH, SYNC_GROUP
 from proxy.wire.errors import FrameTooLarge, ProtocolError
 from proxy.wire.not_kafka import looks_like
-from proxy.wire.protected_topics import ProtectedTopics
-from proxy.wire.registry import WITHOUT_INTERCEPTED, ApiTable
-from proxy.wire.topic_names import TopicNames
 
 WAITING_APIS: Final = frozenset([FETCH, SHARE_FETCH, JOIN_GROUP, SYNC_GROUP])
 """Requests to which a broker responds when something happens, up to their timeout: records, a rebalance."""
-NO_INTERCEPTED_APIS: Final[frozenset[int]] = frozenset()
 
 
 @final
@@ -44,38 +40,24 @@ class Relay:
         engine: QuotaEngine,
         addresses: Addresses,
         traffic: Traffic,
+        settings: RelaySettings,
         *,
         principal: str,
         client_address: str,
-        max_frame_bytes: int,
-        intercepted_api_keys: frozenset[int] = NO_INTERCEPTED_APIS,
-        topic_names: TopicNames | None = None,
-        between_brokers: bool = False,
         node_id: int = -1,
-        login: Login | None = None,
-        apis: ApiTable = WITHOUT_INTERCEPTED,
-        protected: ProtectedTopics | None = None,
         session_mask: int = SESSION_MASK,
-        large_frames: LargeFrames | None = None,
     ) -> None:
-        """`intercepted_api_keys`: the APIs that the proxy answers; see RelayOutput.intercepted.
-
-        `topic_names`: None if nobody knows any. `between_brokers`: the client is a broker too. Its fetches
-        are a follower's; no version is rejected. `node_id`: the broker's, under which usage is counted.
-        `login`: how clients are named by their logins; None if they are not. `apis`: the APIs
-        that are read, and those that limit what ApiVersions offers. `protected`: topics that the client
-        may not write; None for none. `session_mask`: by what a client's ids of fetch sessions differ from
-        the broker's, if quotas omit partitions; a consumer must not know it. `large_frames`: the memory that
-        connections share; None for some of its own.
+        """`node_id`: the broker's, under which usage is counted. `session_mask`: by what a client's ids of
+        fetch sessions differ from the broker's, if quotas omit partitions; a consumer must not know it.
         """
-        names = TopicNames() if topic_names is None else topic_names
+        names = settings.topic_names
         self._names: Final = names
         self.output: Final = RelayOutput()
         """What the last call has brought about."""
         self._in_flight: Final = InFlight(engine, traffic.total, self.output)
         authentication: Authentication | None = None
-        if login is not None:
-            authentication = Authentication(login, traffic, self._in_flight, client_address)
+        if settings.login is not None:
+            authentication = Authentication(settings.login, traffic, self._in_flight, client_address)
         self._authentication: Final = authentication
         self._requests: Final = Requests(
             engine,
@@ -83,16 +65,10 @@ class Relay:
             self._in_flight,
             self.output,
             new_client(Identity(principal, "", client_address), b"", traffic, node_id),
-            names=names,
-            max_frame_bytes=max_frame_bytes,
-            intercepted_api_keys=intercepted_api_keys,
-            between_brokers=between_brokers,
+            settings,
             node_id=node_id,
-            apis=apis,
-            authentication=authentication,
-            protected=protected,
             session_mask=session_mask,
-            large_frames=large_frames,
+            authentication=authentication,
         )
         self._responses: Final = Responses(
             engine,

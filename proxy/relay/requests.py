@@ -5,15 +5,16 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.cut_through import CutThrough
+from proxy.relay.debt_wait import DebtWait
 from proxy.relay.exchange import Client, Exchange, local_exchange
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
-from proxy.relay.inflight import PAID_SECONDS, InFlight
+from proxy.relay.inflight import InFlight
 from proxy.relay.interception import Interception
-from proxy.relay.large_frames import LargeFrames
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.modes import (
     BUFFERING,
@@ -31,20 +32,19 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.produce_gate import FULL_READ_BYTES, ProduceGate
 from proxy.relay.request_buffer import RequestBuffer
 from proxy.relay.request_charges import RequestCharges
+from proxy.relay.request_cut_through import RequestCutThrough
 from proxy.relay.request_forwarder import RequestForwarder
 from proxy.relay.request_parser import RequestParser, unread_body
 from proxy.relay.sender import Sender
+from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
-from proxy.relay.unnamed_topics import NO_TOPICS, TopicIds, UnnamedProduce, UnnamedTopics, reject_part
+from proxy.relay.unnamed_topics import NO_TOPICS, TopicIds, UnnamedTopics, reject_part
 from proxy.relay.unsupported_version import reject_version
 from proxy.relay.waiting_produce import WaitingProduce
 from proxy.wire.api_keys import FETCH, METADATA, PRODUCE, SHARE_FETCH
 from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
-from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import Reader
-from proxy.wire.registry import WITHOUT_INTERCEPTED, ApiTable
-from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
 DONE_AT_ONCE: Final = 32
@@ -71,18 +71,15 @@ class Requests:
         in_flight: InFlight,
         output: RelayOutput,
         client: Client,
+        settings: RelaySettings,
         *,
-        names: TopicNames,
-        max_frame_bytes: int,
-        intercepted_api_keys: frozenset[int],
-        between_brokers: bool = False,
         node_id: int = -1,
-        apis: ApiTable = WITHOUT_INTERCEPTED,
-        authentication: Authentication | None = None,
-        protected: ProtectedTopics | None = None,
         session_mask: int = SESSION_MASK,
-        large_frames: LargeFrames | None = None,
+        authentication: Authentication | None = None,
     ) -> None:
+        names = settings.topic_names
+        protected = settings.protected
+        between_brokers = settings.between_brokers
         self._engine: Final = engine
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
@@ -91,17 +88,17 @@ class Requests:
         self._charges: Final = RequestCharges(engine, in_flight, names)
         self._authentication: Final = authentication
         self.interception: Final = Interception(
-            engine, in_flight, output, authentication, intercepted_api_keys
+            engine, in_flight, output, authentication, settings.intercepted_api_keys
         )
-        self._splitter: Final = FrameSplitter(max_frame_bytes)
-        self._parser: Final = RequestParser(engine, traffic, apis, protected, between_brokers)
+        self._splitter: Final = FrameSplitter(settings.max_frame_bytes)
+        self._parser: Final = RequestParser(engine, traffic, settings.apis, protected, between_brokers)
         self._reader: Final = self._parser.reader
         self._mode: native = READING
-        self._cut: CutThrough | None = None
-        """The request that is cut through, while the mode is CUTTING_THROUGH."""
         self._weight = 1
         """As how many of DONE_AT_ONCE the request counts that is being read."""
         self._forwarder: Final = RequestForwarder(output, traffic)
+        self._cut_through: Final = RequestCutThrough(output, traffic, self._parser, self._charges)
+        """Has the request that is forwarded while it arrives, while the mode is CUTTING_THROUGH."""
         self._produce_gate: Final = ProduceGate(engine, in_flight, names, protected)
         self._fetch_gate: Final = FetchGate(engine, in_flight, names, between_brokers, session_mask)
         self.buffer: Final = RequestBuffer(
@@ -110,11 +107,11 @@ class Requests:
             authentication,
             self.interception,
             self._fetch_gate,
-            LargeFrames() if large_frames is None else large_frames,
+            settings.large_frames,
         )
         """Has the request that is not whole, while the mode is BUFFERING or MEMORY_WAITING."""
-        self._waiting: WaitingProduce | None = None
-        """The request that waits, while the mode is PRODUCE_WAITING."""
+        self._debt_wait: DebtWait | None = None
+        """Has the request that waits, while the mode is PRODUCE_WAITING; else None."""
         self._unnamed: Final = UnnamedTopics(engine, names)
         """Has the request that waits, while the mode is NAMES_WAITING."""
         self._more_waits = False
@@ -148,18 +145,18 @@ class Requests:
     @property
     def waits_for_debt(self) -> bool:
         """Whether Produce requests wait, here or unread, that are dropped if their client hangs up."""
-        waiting = self._waiting
-        if waiting is not None:
-            return waiting.droppable
+        wait = self._debt_wait
+        if wait is not None:
+            return wait.droppable
         return self._mode != CLOSING and self._produce_gate.mutes
 
     @property
     def wake_at(self) -> float:
         """When wake() is due; 0.0 for never."""
         mode = self._mode
-        waiting = self._waiting
-        if waiting is not None:
-            return waiting.wake_at
+        wait = self._debt_wait
+        if wait is not None:
+            return wait.wake_at
         if mode == FETCH_WAITING:
             return self._fetch_gate.wake_at
         if mode == NAMES_WAITING:
@@ -205,7 +202,7 @@ class Requests:
                 return
             due = in_flight.count
             if self._mode == CUTTING_THROUGH:
-                self._cut_through(frame, now)
+                self._read_on(frame, now)
             elif self._mode == BUFFERING:
                 self._read_buffered(frame, now)
             elif not frame.complete and self.buffer.takes(frame):
@@ -288,10 +285,10 @@ class Requests:
             unnamed = self._unnamed.find(view, client)
             if unnamed:
                 body_at = self._parser.body_at
-                waiting = UnnamedProduce(
+                produce = WaitingProduce(
                     frame, exchange, reader, view, body_at=body_at, rejectable=rejectable
                 )
-                self._wait_for_names(waiting, unnamed, now)
+                self._wait_for_names(produce, unnamed, now)
                 return
         if rejectable and frame.complete and self._reject(frame, exchange, view, self._parser.body_at, now):
             return
@@ -303,7 +300,7 @@ class Requests:
         """Ask the quotas for a request that has been read, and forward it unless it has to wait."""
         verdict = self._charges.admit(exchange, view, now)
         if verdict.ahead_seconds > 0.0:
-            self._wait(WaitingProduce(frame, exchange, reader, view, verdict, now))
+            self._wait_for_debt(WaitingProduce(frame, exchange, reader, view), verdict, now)
             return
         fetches = view.api_key == FETCH or view.api_key == SHARE_FETCH
         if fetches and self._is_stopped(frame, exchange, view, now):
@@ -352,13 +349,10 @@ class Requests:
             if self._unnamed.look(now):
                 self._end_wait_for_names(now)
             return
-        waiting = self._waiting
-        if waiting is not None:
-            until = self._engine.review(waiting.debt, now)
-            if until > now + PAID_SECONDS:
-                waiting.look(until, now)
-            else:
-                self._end_wait(waiting, now)
+        wait = self._debt_wait
+        if wait is not None:
+            if wait.review(self._engine, now):
+                self._end_wait_for_debt(wait.produce, now)
             return
         if self._mode == BUFFERING:
             self.buffer.check_pace(now)
@@ -378,9 +372,9 @@ class Requests:
             if fetch is not None:
                 self._forward_read(fetch.frame, fetch.exchange, self._reader, fetch.view, now)
 
-    def _wait_for_names(self, waiting: UnnamedProduce, topic_ids: TopicIds, now: float) -> None:
+    def _wait_for_names(self, produce: WaitingProduce, topic_ids: TopicIds, now: float) -> None:
         self._change(NAMES_WAITING)
-        self._unnamed.wait(waiting, topic_ids, now)
+        self._unnamed.wait(produce, topic_ids, now)
 
     def _end_wait_for_names(self, now: float) -> None:
         """Go on with the request, or the part of it, that has waited; reject topics that are unknown."""
@@ -392,87 +386,76 @@ class Requests:
             reject_part(frame.size, unknown)
         if produce.cut is not None:
             self._change(CUTTING_THROUGH)
-            self._forward_items(produce.cut, frame, view, now)
+            self._charge_part(frame, view, now)
             return
         self._change(READING)
         rejectable = produce.rejectable or len(unknown) > 0
         if not (rejectable and self._reject(frame, exchange, view, produce.body_at, now, unknown)):
             self._charge_and_forward(frame, exchange, produce.reader, view, now)
-        if self.buffer.holds_memory and self._waiting is None:
+        if self.buffer.holds_memory and self._debt_wait is None:
             self.buffer.forwarded_large()
 
-    def _wait(self, waiting: WaitingProduce) -> None:
+    def _wait_for_debt(self, produce: WaitingProduce, verdict: Verdict, now: float) -> None:
         self._change(PRODUCE_WAITING)
-        self._waiting = waiting
+        self._debt_wait = DebtWait(produce, verdict, now)
 
-    def _end_wait(self, waiting: WaitingProduce, now: float) -> None:
+    def _end_wait_for_debt(self, produce: WaitingProduce, now: float) -> None:
         """Forward the request that has waited, or the rest of it."""
-        self._waiting = None
-        cut = waiting.cut
-        if cut is not None:
+        self._debt_wait = None
+        if produce.cut is not None:
             self._change(CUTTING_THROUGH)
-            self._forward_part(cut, waiting.frame.complete, now)
-        else:
-            self._change(READING)
-            self._forward_read(waiting.frame, waiting.exchange, waiting.reader, waiting.view, now)
-            if self.buffer.holds_memory:
-                self.buffer.forwarded_large()
+            self._forward_part(produce.frame.complete, now)
+            return
+        self._change(READING)
+        self._forward_read(produce.frame, produce.exchange, produce.reader, produce.view, now)
+        if self.buffer.holds_memory:
+            self.buffer.forwarded_large()
 
     def _forward(
         self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float
     ) -> None:
         if not frame.complete:
-            self._start_cut_through(CutThrough(frame, exchange, reader, view))
+            self._change(CUTTING_THROUGH)
+            self._cut_through.begin(CutThrough(frame, exchange, reader, view))
             return
         self._forwarder.forward(frame, exchange, view, now)
 
-    def _start_cut_through(self, cut: CutThrough) -> None:
-        self._change(CUTTING_THROUGH)
-        self._cut = cut
-        self._forwarder.begin(cut)
-
-    def _cut_through(self, part: Frame, now: float) -> None:
+    def _read_on(self, part: Frame, now: float) -> None:
         """Read the next part of a request that is cut through, and forward what may leave."""
-        cut = self._cut
-        assert cut is not None, "set in this mode"
-        cut.feed(part.pieces)
-        view = cut.exchange.request
-        api = cut.exchange.api
-        if view is not None and api is not None:
-            self._parser.read_on(cut, api, view, part.complete)
-        if view is None or not view.items:
-            self._forward_part(cut, part.complete, now)
+        view = self._cut_through.read_on(part)
+        if view is None:
+            self._forward_part(part.complete, now)
             return
+        cut = self._cut_through.cut
         unnamed = self._unnamed.find(view, cut.exchange.client)
         if unnamed:
-            self._wait_for_names(UnnamedProduce(part, cut.exchange, cut.reader, view, cut=cut), unnamed, now)
+            produce = WaitingProduce(part, cut.exchange, cut.reader, view, cut=cut)
+            self._wait_for_names(produce, unnamed, now)
         else:
-            self._forward_items(cut, part, view, now)
+            self._charge_part(part, view, now)
 
-    def _forward_items(self, cut: CutThrough, part: Frame, view: RequestView, now: float) -> None:
+    def _charge_part(self, part: Frame, view: RequestView, now: float) -> None:
         """Charge the items in a part of a request that is cut through, and forward what may leave."""
-        exchange = cut.exchange
-        verdict = self._charges.charge_items(exchange, view, now)
-        self._forwarder.count_items(cut, view)
+        verdict = self._cut_through.charge(view, now)
         if verdict.ahead_seconds > 0.0:
-            self._wait(WaitingProduce(part, exchange, cut.reader, view, verdict, now, cut))
-            return
-        self._forward_part(cut, part.complete, now)
+            cut = self._cut_through.cut
+            produce = WaitingProduce(part, cut.exchange, cut.reader, view, cut=cut)
+            self._wait_for_debt(produce, verdict, now)
+        else:
+            self._forward_part(part.complete, now)
 
-    def _forward_part(self, cut: CutThrough, complete: bool, now: float) -> None:
+    def _forward_part(self, complete: bool, now: float) -> None:
         """Forward what may leave of a request that is cut through; `complete`: its last part is there."""
-        self._forwarder.forward_part(cut, complete, now)
+        self._cut_through.forward(complete, now)
         if complete:
-            self._cut = None
             self._change(READING)
 
     def end(self) -> None:
         """The connection is over."""
         self._fetch_gate.end()
-        waiting = self._waiting
-        if waiting is not None and waiting.cut is None:
-            view = waiting.view
-            self._engine.give_back(view, view.items, waiting.exchange.client, waiting.looked_at)
+        if self._debt_wait is not None:
+            self._debt_wait.drop(self._engine)
         self.buffer.end()
         self.sender.end()
-        self._forwarder.end(self._cut, self._in_flight.first)
+        self._cut_through.end()
+        self._forwarder.end(self._in_flight.first)

@@ -13,11 +13,8 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.relay.close_reasons import UNKNOWN_TOPIC, RelayError
-from proxy.relay.cut_through import CutThrough
-from proxy.relay.exchange import Exchange
+from proxy.relay.waiting_produce import WaitingProduce
 from proxy.wire.cursor import NO_ID
-from proxy.wire.frames import Frame
-from proxy.wire.reader import Reader
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
@@ -37,32 +34,6 @@ NO_TOPICS: Final[TopicIds] = frozenset()
 
 
 @final
-class UnnamedProduce:
-    """A Produce request, or a part of it, that waits for names. No quota has charged it."""
-
-    def __init__(
-        self,
-        frame: Frame,
-        exchange: Exchange,
-        reader: Reader,
-        view: RequestView,
-        *,
-        body_at: int = 0,
-        rejectable: bool = False,
-        cut: CutThrough | None = None,
-    ) -> None:
-        self.frame: Final = Frame(frame.pieces, frame.size, frame.complete)
-        """The request, or the part of it that is there: the splitter uses its own object again."""
-        self.exchange: Final = exchange
-        self.reader: Final = reader
-        self.view: Final = view
-        self.body_at: Final = body_at
-        self.rejectable: Final = rejectable
-        self.cut: Final = cut
-        """The request, if a part of it has been forwarded; else None."""
-
-
-@final
 class UnnamedTopics:
     """Of one connection, on which one request waits at a time."""
 
@@ -74,8 +45,8 @@ class UnnamedTopics:
         """How many requests for names had been sent when the wait began."""
         self._until = 0.0
         self._pause = 0.0
-        self.produce: UnnamedProduce | None = None
-        """The request that waits; None if none does."""
+        self.produce: WaitingProduce | None = None
+        """The request that waits, which no quota has charged; None if none does."""
         self.wake_at = 0.0
         """When to look for the names next."""
 
@@ -103,7 +74,7 @@ class UnnamedTopics:
             ]
         )
 
-    def wait(self, produce: UnnamedProduce, topic_ids: TopicIds, now: float) -> None:
+    def wait(self, produce: WaitingProduce, topic_ids: TopicIds, now: float) -> None:
         """Begin to wait."""
         self.produce = produce
         self._topic_ids = topic_ids

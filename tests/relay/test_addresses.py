@@ -8,6 +8,7 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
 from proxy.relay.relay import Relay
+from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.edit import i32, string
@@ -171,9 +172,9 @@ def test_nothing_of_a_response_leaves_before_its_brokers_have_ports():
         QuotaEngine([]),
         Addresses(),
         Traffic(),
+        RelaySettings(max_frame_bytes=1 << 20),
         principal="u",
         client_address="a",
-        max_frame_bytes=1 << 20,
     )
     relay.receive_from_client(opaque(1) + opaque(2, 3, 0), 1.0)
     output = relay.receive_from_broker(responded(1) + small_metadata(7) + responded(3), 1.0)

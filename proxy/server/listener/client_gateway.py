@@ -12,6 +12,7 @@ from proxy.config.settings import Listener, Settings
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.usage import UsageLedger
 from proxy.relay.large_frames import LargeFrames
+from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
 from proxy.server.listener.admission import Admission
 from proxy.server.listener.client_identification import login_of
@@ -88,13 +89,15 @@ def client_listener(
             engines=engines,
             addresses=ports.addresses,
             traffic=traffic,
-            max_frame_bytes=limits.max_frame_bytes,
-            apis=APIS,
-            intercepted_api_keys=admin.api_keys,
-            topic_names=topic_names,
-            login=login_of(listener),
-            protected=admin.protected,
-            large_frames=large_frames,
+            settings=RelaySettings(
+                max_frame_bytes=limits.max_frame_bytes,
+                apis=APIS,
+                intercepted_api_keys=admin.api_keys,
+                login=login_of(listener),
+                protected=admin.protected,
+                topic_names=topic_names,
+                large_frames=large_frames,
+            ),
         ),
         local_responses=LocalResponses(
             admin=admin, cluster=cluster, counts=counts, known_to_brokers=listener.known_to_brokers

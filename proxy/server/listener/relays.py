@@ -6,14 +6,10 @@ from typing import Final, Protocol
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.networks import one_spelling
 from proxy.quota.verdict import ALLOW, Verdict
-from proxy.relay.large_frames import LargeFrames
-from proxy.relay.login.authentication import Login
 from proxy.relay.relay import Relay
+from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses, Unchanged
-from proxy.wire.protected_topics import ProtectedTopics
-from proxy.wire.registry import ApiTable
-from proxy.wire.topic_names import TopicNames
 
 
 class Relays(Protocol):
@@ -38,24 +34,12 @@ class ClientRelays:
         engines: QuotaEngines,
         addresses: Addresses,
         traffic: Traffic,
-        max_frame_bytes: int,
-        apis: ApiTable,
-        intercepted_api_keys: frozenset[int],
-        topic_names: TopicNames,
-        login: Login | None,
-        protected: ProtectedTopics,
-        large_frames: LargeFrames,
+        settings: RelaySettings,
     ) -> None:
         self._engines: Final = engines
-        self._large_frames: Final = large_frames
-        self._protected: Final = protected
         self._addresses: Final = addresses
         self._traffic: Final = traffic
-        self._max_frame_bytes: Final = max_frame_bytes
-        self._apis: Final = apis
-        self._intercepted_api_keys: Final = intercepted_api_keys
-        self._topic_names: Final = topic_names
-        self._login: Final = login
+        self._settings: Final = settings
 
     def connect(self, node_id: int, address: str, now: float) -> Verdict:
         return self._engines.engine(node_id, now).connect(one_spelling(address), now)
@@ -68,17 +52,11 @@ class ClientRelays:
             self._engines.engine(node_id, now),
             self._addresses,
             self._traffic,
+            self._settings,
             principal=principal,
             client_address=address,
-            max_frame_bytes=self._max_frame_bytes,
-            intercepted_api_keys=self._intercepted_api_keys,
-            topic_names=self._topic_names,
             node_id=node_id,
-            login=self._login,
-            apis=self._apis,
-            protected=self._protected,
             session_mask=secrets.randbits(31),
-            large_frames=self._large_frames,
         )
 
 
@@ -90,15 +68,11 @@ class ReplicationRelays:
         *,
         engines: QuotaEngines,
         traffic: Traffic,
-        max_frame_bytes: int,
-        topic_names: TopicNames,
-        login: Login | None,
+        settings: RelaySettings,
     ) -> None:
         self._engines: Final = engines
         self._traffic: Final = traffic
-        self._max_frame_bytes: Final = max_frame_bytes
-        self._topic_names: Final = topic_names
-        self._login: Final = login
+        self._settings: Final = settings
 
     def connect(self, node_id: int, address: str, now: float) -> Verdict:
         return ALLOW
@@ -111,11 +85,8 @@ class ReplicationRelays:
             self._engines.between_brokers(node_id, now),
             Unchanged(),
             self._traffic,
+            self._settings,
             principal=principal,
             client_address=address,
-            max_frame_bytes=self._max_frame_bytes,
-            topic_names=self._topic_names,
-            between_brokers=True,
             node_id=node_id,
-            login=self._login,
         )

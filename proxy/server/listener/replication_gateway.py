@@ -10,6 +10,7 @@ import asyncio
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.quota.engines import QuotaEngines
+from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
 from proxy.server.listener.admission import UnlimitedAdmission
 from proxy.server.listener.client_identification import login_of
@@ -54,9 +55,12 @@ def replication_gateway(
         relays=ReplicationRelays(
             engines=engines,
             traffic=traffic,
-            max_frame_bytes=limits.max_frame_bytes,
-            topic_names=topic_names,
-            login=login_of(listener),
+            settings=RelaySettings(
+                max_frame_bytes=limits.max_frame_bytes,
+                between_brokers=True,
+                login=login_of(listener),
+                topic_names=topic_names,
+            ),
         ),
         local_responses=None,
         tasks=tasks,

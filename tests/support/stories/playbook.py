@@ -18,9 +18,11 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.exchange import Exchange
+from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.large_frames import LargeFrames
-from proxy.relay.relay import NO_INTERCEPTED_APIS, Relay
+from proxy.relay.relay import Relay
+from proxy.relay.settings import NO_INTERCEPTED_APIS, RelaySettings
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Address, Addresses
 from proxy.wire.protected_topics import ProtectedTopics
@@ -79,19 +81,22 @@ def drive(
     *,
     principal: str = "ANONYMOUS",
     client_address: str = "127.0.0.1",
+    node_id: int = -1,
+    session_mask: int = SESSION_MASK,
     max_frame_bytes: int = MAX_FRAME_BYTES,
-    **options: Any,
+    **settings: Any,
 ) -> "RelayDriver":
-    """A relay with its driver; `options` are those of Relay."""
+    """A relay with its driver; `settings` are those of RelaySettings."""
     return RelayDriver(
         Relay(
             engine,
             addresses,
             traffic,
+            RelaySettings(max_frame_bytes=max_frame_bytes, **settings),
             principal=principal,
             client_address=client_address,
-            max_frame_bytes=max_frame_bytes,
-            **options,
+            node_id=node_id,
+            session_mask=session_mask,
         ),
         addresses,
     )

@@ -2,6 +2,7 @@
 
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.relay import Relay
+from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
 from tests.support.messages.kio_messages import Ports
 
@@ -12,8 +13,7 @@ def unlimited_relay(address: str, *intercepted_api_keys: int, traffic: Traffic |
         QuotaEngine([]),
         Ports(),
         Traffic() if traffic is None else traffic,
+        RelaySettings(max_frame_bytes=1 << 20, intercepted_api_keys=frozenset(intercepted_api_keys)),
         principal="user",
         client_address=address,
-        max_frame_bytes=1 << 20,
-        intercepted_api_keys=frozenset(intercepted_api_keys),
     )

@@ -1,10 +1,7 @@
 """RequestForwarder: what the broker gets, and when it has been sent."""
 
-import pytest
-
 from proxy.quota.identity import Identity
 from proxy.quota.usage import UsageLedger
-from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.output import RelayOutput
 from proxy.relay.request_forwarder import RequestForwarder
@@ -12,15 +9,12 @@ from proxy.relay.traffic import Traffic
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import LENGTH_SIZE, Edit
-from proxy.wire.errors import Malformed
-from proxy.wire.frames import CUT_THROUGH_BYTES, Frame
-from proxy.wire.reader import Reader
+from proxy.wire.frames import Frame
 from proxy.wire.views import Item, RequestView
 from tests.support.messages.kio_messages import framed
 from tests.support.stories.playbook import START
 
 FRAME = framed(b"0123456789")
-SIZE = len(FRAME)
 
 
 class Side:
@@ -31,10 +25,6 @@ class Side:
         client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
         self.exchange = Exchange(1, client, api_key=PRODUCE)
         self.view = RequestView(PRODUCE, 9, 1, "c", 100, True, True)
-
-    def cut(self, view=None, *, first=FRAME[:6], size=SIZE):
-        frame = Frame([first], size, False)
-        return CutThrough(frame, self.exchange, Reader([first], LENGTH_SIZE), view)
 
     @property
     def sent(self):
@@ -64,27 +54,5 @@ def test_records_count_when_their_response_comes_or_the_connection_ends():
     exchange = Exchange(1, side.exchange.client, api_key=PRODUCE, request=side.view)
     side.forwarder.forward(Frame([FRAME], len(FRAME), True), exchange, side.view, START)
     before = side.counted
-    side.forwarder.end(None, exchange)
+    side.forwarder.end(exchange)
     assert (before, side.counted) == ({}, {"t": 7})
-
-
-def test_a_request_that_is_cut_through_has_been_sent_with_its_last_part():
-    side = Side()
-    cut = side.cut()
-    side.forwarder.begin(cut)
-    assert (side.sent, side.exchange.sent_at) == (FRAME[:6], 0.0)
-    for part, complete in ((FRAME[6:8], False), (FRAME[8:], True)):
-        cut.feed([part])
-        side.forwarder.forward_part(cut, complete, START)
-        assert side.exchange.sent_at == (START if complete else 0.0)
-    assert side.sent == FRAME
-
-
-def test_a_field_that_is_too_long_is_malformed():
-    side = Side()
-    cut = side.cut(side.view, size=3 * CUT_THROUGH_BYTES)
-    side.forwarder.begin(cut)
-    assert side.sent == b"", "nothing has been read"
-    cut.feed([bytes(CUT_THROUGH_BYTES)])
-    with pytest.raises(Malformed):
-        side.forwarder.forward_part(cut, False, START)

@@ -10,6 +10,7 @@ from proxy.errors import UpstreamUnavailable
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.relay import Relay
+from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
 from proxy.server.connection.connection import Connection
 from tests.support.messages.kio_messages import Ports, request_frame
@@ -37,9 +38,9 @@ class Host:
             QuotaEngine([]),
             Ports(),
             Traffic(),
+            RelaySettings(max_frame_bytes=1 << 20),
             principal="user",
             client_address="127.0.0.1",
-            max_frame_bytes=1 << 20,
         )
 
     def opened(self, connection: Connection, address: str) -> Relay:

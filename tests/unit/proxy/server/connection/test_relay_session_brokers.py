@@ -8,6 +8,7 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.relay.relay import Relay
+from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
 from proxy.server.connection.connection import Connection
 from proxy.wire.addresses import Address, Addresses, BrokerAddress
@@ -31,9 +32,9 @@ class Host:
             QuotaEngine([]),
             self._addresses,
             Traffic(),
+            RelaySettings(max_frame_bytes=1 << 20),
             principal="user",
             client_address=address,
-            max_frame_bytes=1 << 20,
         )
 
     def learn_broker(self, broker: BrokerAddress) -> None:

@@ -18,8 +18,8 @@ from proxy.relay.close_reasons import (
     TOO_MANY_CONNECTIONS,
     RelayError,
 )
-from proxy.relay.large_frames import LargeFrames
 from proxy.relay.relay import Relay
+from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
 from proxy.security.access import PLAINTEXT
 from proxy.security.settings import Principal, Tls
@@ -37,7 +37,6 @@ from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.upstream.topic_names import ClusterTopicNames
 from proxy.wire.protected_topics import ProtectedTopics
-from proxy.wire.registry import WITHOUT_INTERCEPTED
 
 NOW = 50.0
 RATE = 2.0
@@ -108,13 +107,11 @@ class Kit:
                 engines=QuotaEngines(load_kinds(), Limits(ONE_ADDRESS)),
                 addresses=ports.addresses,
                 traffic=Traffic(),
-                max_frame_bytes=1 << 20,
-                apis=WITHOUT_INTERCEPTED,
-                intercepted_api_keys=frozenset(),
-                topic_names=topic_names,
-                login=None,
-                protected=ProtectedTopics(frozenset()),
-                large_frames=LargeFrames(),
+                settings=RelaySettings(
+                    max_frame_bytes=1 << 20,
+                    protected=ProtectedTopics(frozenset()),
+                    topic_names=topic_names,
+                ),
             ),
             ports=ports,
             topic_names=topic_names,

@@ -5,7 +5,7 @@ from proxy.quota.engines import QuotaEngines
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
-from proxy.relay.large_frames import LargeFrames
+from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
 from proxy.server.listener.relays import ClientRelays, ReplicationRelays
 from proxy.upstream.cluster_access import ClusterAccess
@@ -31,13 +31,13 @@ def for_clients() -> ClientRelays:
         engines=QuotaEngines(load_kinds(), Limits(ONE_A_SECOND)),
         addresses=Unchanged(),
         traffic=Traffic(),
-        max_frame_bytes=1 << 20,
-        apis=APIS,
-        intercepted_api_keys=frozenset([CREATE_TOPICS]),
-        topic_names=names(),
-        login=None,
-        protected=ProtectedTopics(frozenset()),
-        large_frames=LargeFrames(),
+        settings=RelaySettings(
+            max_frame_bytes=1 << 20,
+            apis=APIS,
+            intercepted_api_keys=frozenset([CREATE_TOPICS]),
+            protected=ProtectedTopics(frozenset()),
+            topic_names=names(),
+        ),
     )
 
 
@@ -45,9 +45,7 @@ def between_brokers() -> ReplicationRelays:
     return ReplicationRelays(
         engines=QuotaEngines(load_kinds(), Limits(ONE_A_SECOND)),
         traffic=Traffic(),
-        max_frame_bytes=1 << 20,
-        topic_names=names(),
-        login=None,
+        settings=RelaySettings(max_frame_bytes=1 << 20, between_brokers=True, topic_names=names()),
     )
 
 
