@@ -36,29 +36,33 @@ _HOUR: Final = _column("hour", _TIME, "UTC", "start of the hour (of the day, wit
 _CLUSTER: Final = _column("cluster", _TEXT, "", "the cluster's name, as configured")
 _BROKER: Final = _column("broker", _INT, "", "the broker's node id")
 _USER: Final = _column("user", _TEXT, "", "the principal's name; ANONYMOUS without authentication")
-_CLIENT_ID: Final = _column("client_id", _TEXT, "", "the client id; empty where the client sends none")
+_CLIENT_ID: Final = _column("client_id", _TEXT, "", "the client id; empty if the client sends none")
 _TOPIC: Final = _column("topic", _TEXT, "", "the topic; null for traffic without a topic", null=True)
 _PARTITION: Final = _column(
     "partition", _INT, "", "the partition; null for traffic without a partition", null=True
 )
 _QUOTA: Final = _column(
-    "quota", _TEXT, "", "the quota that throttled or rejected the most; null for none", null=True
+    "quota",
+    _TEXT,
+    "",
+    "the quota with the longest throttle time, or else one that rejected; null if none",
+    null=True,
 )
-_BYTES_IN: Final = _column("bytes_in", _LONG, "bytes", "from clients to the broker")
-_BYTES_OUT: Final = _column("bytes_out", _LONG, "bytes", "from the broker to clients")
+_BYTES_IN: Final = _column("bytes_in", _LONG, "bytes", "bytes from clients to the broker")
+_BYTES_OUT: Final = _column("bytes_out", _LONG, "bytes", "bytes from the broker to clients")
 _REQUESTS: Final = _column("requests", _LONG, "requests", "requests, with or without a response")
 _BOUND: Final = (
     _column("throttled_requests", _LONG, "requests", "requests that a quota throttled"),
     _column("throttle_ms", _LONG, "ms", "sum of the throttle times"),
     _column("rejected_requests", _LONG, "requests", "requests that a quota rejected, whole or in part"),
-    _column("rejected_bytes", _LONG, "bytes", "records that a quota rejected"),
+    _column("rejected_bytes", _LONG, "bytes", "bytes of the records that a quota rejected"),
 )
 
 EVENT: Final = StructType(
     [
         _column("v", _INT, "", "version of the event format: 1"),
         _CLUSTER,
-        _column("proxy", _TEXT, "", "the proxy's process"),
+        _column("proxy", _TEXT, "", "identifies one run of one proxy process"),
         _BROKER,
         _column("listener", _TEXT, "", "the proxy's listener"),
         _column("interval_start_ms", _LONG, "ms since the epoch", "start of the interval"),
@@ -126,14 +130,14 @@ USAGE: Final = StructType(
         _BYTES_IN,
         _BYTES_OUT,
         *_BOUND,
-        _column("max_bytes_in_rate", _REAL, "bytes/s", "in the busiest of the proxy's intervals"),
-        _column("max_bytes_out_rate", _REAL, "bytes/s", "likewise"),
-        _column("p95_bytes_in_rate", _REAL, "bytes/s", "over the intervals that had traffic"),
-        _column("p95_bytes_out_rate", _REAL, "bytes/s", "likewise"),
-        _column("p99_bytes_in_rate", _REAL, "bytes/s", "likewise"),
-        _column("p99_bytes_out_rate", _REAL, "bytes/s", "likewise"),
-        _column("share_in", _REAL, "0 to 1", "of the cluster's bytes_in in that hour"),
-        _column("share_out", _REAL, "0 to 1", "of the cluster's bytes_out in that hour"),
+        _column("max_bytes_in_rate", _REAL, "bytes/s", "highest rate of any interval"),
+        _column("max_bytes_out_rate", _REAL, "bytes/s", "the same for bytes_out"),
+        _column("p95_bytes_in_rate", _REAL, "bytes/s", "95th percentile over the intervals with traffic"),
+        _column("p95_bytes_out_rate", _REAL, "bytes/s", "the same for bytes_out"),
+        _column("p99_bytes_in_rate", _REAL, "bytes/s", "99th percentile over the intervals with traffic"),
+        _column("p99_bytes_out_rate", _REAL, "bytes/s", "the same for bytes_out"),
+        _column("share_in", _REAL, "0 to 1", "bytes_in divided by the cluster's bytes_in in that hour"),
+        _column("share_out", _REAL, "0 to 1", "bytes_out divided by the cluster's bytes_out in that hour"),
     ]
 )
 
@@ -148,10 +152,13 @@ CHARGEBACK: Final = StructType(
         _BYTES_OUT,
         _REQUESTS,
         _column(
-            "partition_hours", _LONG, "hours", "partitions that the tenant used in an hour, summed over hours"
+            "partition_hours",
+            _LONG,
+            "hours",
+            "number of partitions that the tenant used in each hour, summed",
         ),
-        _column("currency", _TEXT, "", "as in the prices"),
-        _column("amount", MONEY, "the currency", "what the tenant pays; a cluster's rows add up to its bill"),
+        _column("currency", _TEXT, "", "the currency of the price file"),
+        _column("amount", MONEY, "the currency", "the tenant's cost; a cluster's rows add up to its bill"),
     ]
 )
 
@@ -166,26 +173,30 @@ REPLAY: Final = StructType(
             "after_throttle_ms",
             _LONG,
             "ms",
-            "throttle time with the quotas tried; null: not replayed",
+            "throttle time with the replayed quotas; null if not replayed",
             null=True,
         ),
-        _column("before_rejected_bytes", _LONG, "bytes", "rejected in the events"),
+        _column("before_rejected_bytes", _LONG, "bytes", "rejected bytes in the events"),
         _column(
             "after_rejected_bytes",
             _LONG,
             "bytes",
-            "rejected with the quotas tried; null: not replayed",
+            "rejected bytes with the replayed quotas; null if not replayed",
             null=True,
         ),
         _column(
             "after_delayed_bytes",
             _LONG,
             "bytes",
-            "bytes that would be sent later; null: not replayed",
+            "bytes that the tenant would send later than in the events; null if not replayed",
             null=True,
         ),
         _column(
-            "after_late_ms", _LONG, "ms", "how far the tenant falls behind; null: not replayed", null=True
+            "after_late_ms",
+            _LONG,
+            "ms",
+            "longest delay of the tenant's traffic; null if not replayed",
+            null=True,
         ),
     ]
 )
@@ -193,13 +204,13 @@ REPLAY: Final = StructType(
 HEADROOM: Final = StructType(
     [
         _CLUSTER,
-        _column("user", _TEXT, "", "the bucket's user; empty where all users share it"),
-        _column("client_id", _TEXT, "", "the bucket's client id; empty where all client ids share it"),
-        _column("quota", _TEXT, "", "the byte rate"),
-        _column("limit", _REAL, "bytes/s", "of the bucket"),
-        _column("scope", _TEXT, "", "of the limit: each `broker` of each proxy, or the `cluster`"),
-        _column("p99_rate", _REAL, "bytes/s", "over the intervals with traffic, where the scope is busiest"),
-        _column("max_rate", _REAL, "bytes/s", "in the busiest interval, likewise"),
+        _column("user", _TEXT, "", "the bucket's user; empty if all users share the bucket"),
+        _column("client_id", _TEXT, "", "the bucket's client id; empty if all client ids share the bucket"),
+        _column("quota", _TEXT, "", "the byte rate: producer_byte_rate or consumer_byte_rate"),
+        _column("limit", _REAL, "bytes/s", "limit of the bucket"),
+        _column("scope", _TEXT, "", "scope of the limit: each `broker` of each proxy, or the `cluster`"),
+        _column("p99_rate", _REAL, "bytes/s", "99th percentile, where the scope is busiest"),
+        _column("max_rate", _REAL, "bytes/s", "rate in the busiest interval, where the scope is busiest"),
         _column("used", _REAL, "0 and above", "p99_rate / limit"),
     ]
 )
@@ -208,20 +219,24 @@ HEADROOM: Final = StructType(
 SKIPPED: Final = StructType(
     [
         _column("user", _TEXT, "", "the user; empty with --per client-id"),
+        _column("client_id", _TEXT, "", "the client id; empty if the client sends none, or with --per user"),
+        _column("quota", _TEXT, "", "the byte rate: producer_byte_rate or consumer_byte_rate"),
         _column(
-            "client_id", _TEXT, "", "the client id; empty where the client sends none, or with --per user"
+            "samples", _LONG, "intervals", "intervals with traffic, at the proxy and broker with the most"
         ),
-        _column("quota", _TEXT, "", "the byte rate"),
-        _column("samples", _LONG, "intervals", "with traffic, at the proxy and broker that has the most"),
-        _column("p99_rate", _REAL, "bytes/s", "at the busiest proxy and broker"),
-        _column("reason", _TEXT, "", "why there is no quota for it"),
+        _column("p99_rate", _REAL, "bytes/s", "99th percentile at the busiest proxy and broker"),
+        _column("reason", _TEXT, "", "why the tenant gets no quota"),
     ]
 )
 
 PERIOD: Final = StructType(
     [
-        _column("from", _TIME, "UTC", "start of the period: --from, or of the first interval", null=True),
-        _column("to", _TIME, "UTC", "end of the period, exclusive: --to, or of the last interval", null=True),
+        _column(
+            "from", _TIME, "UTC", "start of the period: --from, or start of the first interval", null=True
+        ),
+        _column(
+            "to", _TIME, "UTC", "end of the period, exclusive: --to, or end of the last interval", null=True
+        ),
     ]
 )
 """The last columns of every table that is computed from events: the period of the run that wrote the row."""
@@ -239,7 +254,7 @@ def names(table: StructType) -> list[str]:
 
 def markdown(table: StructType) -> str:
     """The table's columns as a table of the documentation."""
-    rows = ["| column | type | unit | |", "|---|---|---|---|"]
+    rows = ["| column | type | unit | meaning |", "|---|---|---|---|"]
     for field in table.fields:
         kind = field.dataType.simpleString() + (", may be null" if field.nullable else "")
         unit, comment = field.metadata["unit"], field.metadata["comment"]
