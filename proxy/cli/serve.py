@@ -4,8 +4,8 @@ from pathlib import Path
 
 from proxy.cli.check import read_configuration
 from proxy.quota.kinds import load_kinds
-from proxy.server.app import build, run
 from proxy.server.garbage_collection import gc_paused
+from proxy.server.listener.early_ports import EarlyPorts
 from proxy.telemetry import log
 
 
@@ -14,8 +14,12 @@ def serve(path: Path, log_level: str) -> int:
     kinds = load_kinds()
     with gc_paused():
         configuration = read_configuration(path, kinds)
+        early = EarlyPorts()
+        early.open(configuration.settings)
+        # Imported when the ports listen: this takes as long as everything before it.
+        from proxy.server.app import build, run
     log.set_up(log_level)
-    proxy = build(configuration, kinds, path)
+    proxy = build(configuration, kinds, path, early)
     # Only the store keeps the quotas of the file, so that a reload releases the previous ones.
     del configuration
     return run(proxy)

@@ -35,6 +35,7 @@ from proxy.server.callback_log import CallbackLog
 from proxy.server.certificates import Certificates
 from proxy.server.garbage_collection import GarbageCollection, gc_paused
 from proxy.server.limit_sharing import LimitSharing
+from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listeners import Listeners
 from proxy.server.malloc import keep_freed_memory
@@ -55,11 +56,11 @@ FORGET_EVERY_SECONDS: Final = 60.0
 """Idle buckets cost memory only, so they need not be dropped any sooner."""
 
 
-def build(configuration: Configuration, kinds: Sequence[QuotaKind], path: Path) -> "Proxy":
+def build(configuration: Configuration, kinds: Sequence[QuotaKind], path: Path, early: EarlyPorts) -> "Proxy":
     """The process for a configuration, which was loaded from `path`. Raises SettingsError."""
     keep_freed_memory()
     with gc_paused():
-        return Proxy(configuration, kinds, path)
+        return Proxy(configuration, kinds, path, early)
 
 
 def run(proxy: "Proxy") -> int:
@@ -72,10 +73,13 @@ def run(proxy: "Proxy") -> int:
 class Proxy:
     """Owns what the parts of the process share: the quotas, their store, and the configuration file."""
 
-    def __init__(self, configuration: Configuration, kinds: Sequence[QuotaKind], path: Path) -> None:
-        """`configuration` is that of the file `path`."""
+    def __init__(
+        self, configuration: Configuration, kinds: Sequence[QuotaKind], path: Path, early: EarlyPorts
+    ) -> None:
+        """`configuration` is that of the file `path`; `early` has the ports that listen already."""
         self._settings: Final = configuration.settings
         self._kinds: Final = list(kinds)
+        self._early: Final = early
         self._rules: Final = configuration.rules
         self._store: Final = QuotaStore(configuration.quotas, self._configure, rules=self._rules)
         self._engines: Final = QuotaEngines(self._kinds, self._store.limits)
@@ -97,6 +101,7 @@ class Proxy:
             settings=settings,
             engines=self._engines,
             admin=self._admin_apis(time),
+            early=self._early,
             tasks=tasks,
         )
         self._feed = listeners.feed
@@ -137,6 +142,7 @@ class Proxy:
         for work in (
             listeners.start_clients(quotas_loaded),
             listeners.start_replication(quotas_loaded),
+            listeners.end_early(),
             admin_port.serve(sources, lambda: not readiness.problems()),
             DeletedTopics(self._store, listeners.asking_clusters, time).run(),
             ProtectedTopicIds(self._protected_topics, listeners.asking_clusters).run(),

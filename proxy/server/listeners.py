@@ -16,6 +16,7 @@ from proxy.server.descriptors import allow_connections
 from proxy.server.listener.admission import LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
 from proxy.server.listener.discovery import ClusterDiscovery
+from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.replication_gateway import replication_gateway
@@ -26,6 +27,10 @@ log = logging.getLogger(__name__)
 REPLICATION_WAITS_SECONDS: Final = 5.0
 """How long followers wait for the quotas at startup. A follower that fetches nothing for 30 s
 (replica.lag.time.max.ms) leaves the in-sync replicas."""
+EARLY_SECONDS: Final = 5.0
+"""How long clients wait at ports that listen early: several times as long as a start takes on a busy machine,
+and not so long that a client with other bootstrap servers gives up its request."""
+POLL_SECONDS: Final = 0.01
 CLOSING_SECONDS: Final = 1.0
 """The part of a shutdown that is kept for closing the connections."""
 
@@ -39,9 +44,11 @@ class Listeners:
         settings: Settings,
         engines: QuotaEngines,
         admin: AdminApis,
+        early: EarlyPorts,
         tasks: Tasks,
     ) -> None:
-        """Bind the bootstrap ports. Raises SettingsError and PortInUse."""
+        """Bind the bootstrap ports that do not listen early. Raises SettingsError and PortInUse."""
+        self._early: Final = early
         limits = settings.limits
         large_frames = LargeFrames()
         admission = LimitedAdmission(allow_connections(limits.max_connections), limits.max_connections_per_ip)
@@ -57,6 +64,7 @@ class Listeners:
                 large_frames=large_frames,
                 names_from=None if asking is None or listener.asks else asking.discovery.cluster,
                 feeds_quotas=asking is None,
+                early=early,
                 tasks=tasks,
             )
 
@@ -105,6 +113,19 @@ class Listeners:
         for gateway in self.clients:
             gateway.start()
 
+    async def end_early(self) -> None:
+        """Close the ports that listen early and belong to no broker, once clients are served.
+
+        After EARLY_SECONDS the other ports reject connections too, until clients are served.
+        """
+        time = asyncio.get_running_loop().time
+        latest = time() + EARLY_SECONDS
+        while time() < latest and any(gateway.problems() for gateway in self.clients):  # noqa: ASYNC110
+            await asyncio.sleep(POLL_SECONDS)
+        self._early.close()
+        for gateway in self.clients:
+            gateway.stop_waiting()
+
     async def start_replication(self, quotas_loaded: Callable[[], Awaitable[object]]) -> None:
         """Serve followers once their quotas, and the names of their topics, are known.
 
@@ -134,6 +155,7 @@ class Listeners:
         while time() < serve_until and self._slow(time(), started):  # noqa: ASYNC110
             await asyncio.sleep(DRAIN_POLL_SECONDS)
         for gateways in (self.clients, self.replication):
+            self._early.close()
             for gateway in gateways:
                 gateway.stop_listening()
             while any(gateway.connections.open or gateway.connections.closing for gateway in gateways):

@@ -216,8 +216,7 @@ def test_a_topic_that_is_not_fit_is_no_store(
     expected = f"quotas: topic {topic} has cleanup.policy=delete, which loses quotas; set it to compact"
     wait_until(lambda: expected in proxy.get("/readyz")[1], "/readyz to say why")
     assert proxy.get("/readyz")[0] == 503
-    with pytest.raises(ConnectionRefusedError):
-        RawClient(proxy.bootstrap_port)
+    wait_until(proxy.rejects_clients, "clients to be rejected")
     of_topic = ("--entity-type", "topics", "--entity-name", topic, "--alter")
     put_right = ("--add-config", "cleanup.policy=compact")
     kafka.run_tool("kafka-configs", "--bootstrap-server", kafka.bootstrap, *of_topic, *put_right, timeout=120)

@@ -17,6 +17,7 @@ from proxy.relay.traffic import Traffic
 from proxy.server.listener.admission import Admission
 from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ClusterDiscovery
+from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.local_responses import LocalResponses
 from proxy.server.listener.ports import BrokerPorts, bind
@@ -50,18 +51,22 @@ def client_listener(
     large_frames: LargeFrames,
     names_from: ClusterRefresh | None,
     feeds_quotas: bool,
+    early: EarlyPorts,
     tasks: Tasks,
 ) -> ClientListener:
     """Build a listener for clients and bind its bootstrap port. Raises SettingsError and PortInUse.
 
     `names_from`: the cluster that topics' names are requested from; None for the listener's own.
     `feeds_quotas`: whether the quotas see the cluster through this listener.
+    `early`: ports that listen already.
     """
     limits = settings.limits
     security = transport_security(settings, listener)
     usage = None if settings.usage is None else UsageLedger()
     traffic = Traffic(settings.metrics.topic_partitions, usage)
-    bootstrap = bind(listener.bind, listener.bootstrap_port, f"listener {listener.name}: bootstrap_port: ")
+    bootstrap = early.take(listener.bind, listener.bootstrap_port) or bind(
+        listener.bind, listener.bootstrap_port, f"listener {listener.name}: bootstrap_port: "
+    )
     # The cluster and the ports call parts that are built below; nothing calls them before start().
     cluster = ClusterRefresh(
         listener.name,
@@ -71,7 +76,7 @@ def client_listener(
         listener.asks,
     )
     ports = _broker_ports(
-        settings, listener, bootstrap, lambda node, bound: served.sockets.serve_broker(node, bound)
+        settings, listener, bootstrap, lambda node, bound: served.sockets.serve_broker(node, bound), early
     )
     names = names_from or cluster
     topic_names = ClusterTopicNames(names, asyncio.get_running_loop().call_later)
@@ -135,7 +140,8 @@ def _broker_ports(
     listener: Listener,
     bootstrap: socket.socket,
     bound: Callable[[int, socket.socket], None],
+    early: EarlyPorts,
 ) -> BrokerPorts:
     if listener.sni is not None:
         return SniHosts(listener, listener.sni, bootstrap.getsockname()[1])
-    return BrokerPorts(listener, broker_ports(settings, listener), bound)
+    return BrokerPorts(listener, broker_ports(settings, listener), bound, early.take)

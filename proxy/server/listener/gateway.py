@@ -93,6 +93,10 @@ class Gateway:
         self._discovery.start()
         self._tasks.start(self._sweep.run())
 
+    def stop_waiting(self) -> None:
+        """Reject connections until clients are served; see EarlyPorts."""
+        self._sockets.stop_waiting()
+
     def stop_listening(self) -> None:
         """Accept no more connections; open ones go on."""
         self._sockets.close()

@@ -60,11 +60,15 @@ class BrokerPorts:
         listener: Listener,
         allowed: range,
         bound: Callable[[int, socket.socket], None],
+        early: Callable[[str, int], socket.socket | None] = lambda host, port: None,
     ) -> None:
-        """`bound` is called with the node id and the listening socket of each broker that gets a port."""
+        """`bound` is called with the node id and the listening socket of each broker that gets a port.
+        `early` returns the socket of a port that listens already (see EarlyPorts), None for any other.
+        """
         self._listener: Final = listener
         self._allowed: Final = allowed
         self._bound: Final = bound
+        self._early: Final = early
         self.addresses: Final = Addresses()
         """The addresses at which clients reach the brokers, for relays to read."""
         self._advertised: Final[dict[int, Address]] = {}
@@ -108,7 +112,7 @@ class BrokerPorts:
             why = f"its port would be {wanted}, but brokers' ports end at {last}; raise broker_port_count"
             return self._no_port(node_id, why)
         try:
-            bound = bind(listener.bind, wanted)
+            bound = self._early(listener.bind, wanted) or bind(listener.bind, wanted)
         except PortInUse as error:
             return self._no_port(node_id, str(error))
         bound.listen(BACKLOG)

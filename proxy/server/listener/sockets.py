@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final, cast
 
@@ -33,7 +34,7 @@ class ListeningSockets:
         connections: ListenerConnections,
         tasks: Tasks,
     ) -> None:
-        """`bootstrap` is bound and does not listen yet; None if the listener has no bootstrap port."""
+        """`bootstrap` is bound, and may listen already; None if the listener has no bootstrap port."""
         self.bootstrap_open = False
         """Whether clients can connect to the bootstrap port."""
         self._listener: Final = listener
@@ -54,6 +55,14 @@ class ListeningSockets:
         bootstrap.listen(BACKLOG)
         self._serve(None, bootstrap)
         log.info("%s: bootstrap port is %s", self._listener, join_address(*bootstrap.getsockname()[:2]))
+
+    def stop_waiting(self) -> None:
+        """Reject connections at the bootstrap port, with those that wait there, until it is served."""
+        if self._bootstrap is not None and not self.bootstrap_open and not self._closed:
+            # On Linux the socket stays bound, and may listen again. Elsewhere, and if it does not listen,
+            # this fails, and clients wait.
+            with suppress(OSError):
+                self._bootstrap.shutdown(socket.SHUT_RDWR)
 
     def serve_broker(self, node_id: int, bound: socket.socket) -> None:
         """Serve a broker's own port, which listens already."""

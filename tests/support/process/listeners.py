@@ -8,6 +8,7 @@ from proxy.config.settings import Settings
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
+from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listeners import Listeners
 from proxy.tasks import Tasks
 from tests.support.process.settings import read
@@ -25,7 +26,9 @@ def build_listeners(settings: Settings, tasks: Tasks | None = None) -> Listeners
     """Build the listeners of these settings, and release their ports."""
     apis: Any = NoAdminApis()
     engines = QuotaEngines(load_kinds(), Limits({}))
-    made = Listeners(settings=settings, engines=engines, admin=apis, tasks=tasks or Tasks())
+    made = Listeners(
+        settings=settings, engines=engines, admin=apis, early=EarlyPorts(), tasks=tasks or Tasks()
+    )
     for gateway in made.all:
         gateway.stop_listening()
     return made

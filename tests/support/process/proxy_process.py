@@ -4,6 +4,7 @@ import http.client
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -139,6 +140,11 @@ class ProxyProcess:
     def broker_ports(self) -> range:
         """The ports of all brokers."""
         return range(self._broker_port_base, self._broker_port_base + BROKERS)
+
+    def rejects_clients(self) -> bool:
+        """Whether the bootstrap port is closed. After a start it listens for seconds before it is served."""
+        with socket.socket() as client:
+            return client.connect_ex((HOST, self.bootstrap_port)) != 0
 
     # Log and admin port
 

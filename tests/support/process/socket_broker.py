@@ -25,11 +25,13 @@ class SocketBroker:
 
     newest: ClassVar[Mapping[int, int]]
     """The newest version of each API."""
+    port = 0
+    """Where to listen; 0: any free port."""
 
     async def __aenter__(self) -> Self:
         self._writers: list[asyncio.StreamWriter] = []
         self._tasks: list[asyncio.Task[Any]] = []
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
         return self
 

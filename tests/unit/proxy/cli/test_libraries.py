@@ -35,8 +35,11 @@ def test_commands_for_quotas_import_no_server(name: str, tmp_path: Path) -> None
     assert imported(code, tmp_path) == {"kio", "msgspec", "rich", "yaml"}
 
 
-def test_the_proxy_serves_before_it_imports_its_admin_port(tmp_path: Path) -> None:
+def test_the_proxy_listens_before_it_imports_what_serves(tmp_path: Path) -> None:
+    """And it serves before it imports its admin port."""
     code = "from proxy.cli.libraries import import_kio\nimport_kio()\nimport proxy.cli.serve"
+    assert imported(code, tmp_path) == {"kio", "msgspec", "yaml"}
+    code += "\nimport proxy.server.app"
     assert imported(code, tmp_path) == {"aiokafka", "kio", "msgspec", "uvloop", "yaml"}
 
 

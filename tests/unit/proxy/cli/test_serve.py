@@ -1,5 +1,6 @@
 """`quota-proxy run`: from the file to the process."""
 
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,8 +8,11 @@ import pytest
 
 from proxy.cli import serve as module
 from proxy.config.load import load
+from proxy.demo.ports import free_port_range
 from proxy.errors import SettingsError
 from proxy.quota.quota import QuotaKind
+from proxy.server import app
+from proxy.server.listener.early_ports import EarlyPorts
 from proxy.store.from_settings import Configuration
 from proxy.telemetry import log
 
@@ -27,9 +31,16 @@ def test_the_process_serves_the_settings_of_the_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, levels: list[str]
 ) -> None:
     file = tmp_path / "proxy.yaml"
-    file.write_text(SMALLEST)
+    port = free_port_range(12)
+    file.write_text(SMALLEST.replace("{up", f"{{bootstrap_port: {port}, broker_port_base: {port + 2}, up"))
 
-    def build(configuration: Configuration, kinds: Sequence[QuotaKind], path: Path) -> tuple[object, Path]:
+    def build(
+        configuration: Configuration, kinds: Sequence[QuotaKind], path: Path, early: EarlyPorts
+    ) -> tuple[object, Path]:
+        bootstrap = early.take("127.0.0.1", port)
+        assert bootstrap is not None
+        with bootstrap, socket.create_connection(("127.0.0.1", port)):
+            early.close()
         return configuration.settings, path
 
     built: list[object] = []
@@ -38,8 +49,8 @@ def test_the_process_serves_the_settings_of_the_file(
         built.append(proxy)
         return 3
 
-    monkeypatch.setattr(module, "build", build)
-    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(app, "build", build)
+    monkeypatch.setattr(app, "run", run)
     assert module.serve(file, "debug") == 3
     assert built == [(load(file), file)]
     assert levels == ["debug"]

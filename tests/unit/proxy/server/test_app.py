@@ -12,7 +12,9 @@ import pytest
 from aiohttp import ClientSession
 
 from proxy.demo.ports import free_port_range
+from proxy.server import listeners
 from proxy.server.app import Proxy
+from proxy.server.listener.early_ports import EarlyPorts
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type
 from tests.support.messages.requests import metadata
 from tests.support.process.metadata_broker import MetadataBroker
@@ -26,8 +28,12 @@ POLL_SECONDS = 0.02
 class Running:
     """A proxy that serves in this process."""
 
-    def __init__(self, tmp_path: Path, upstream: tuple[str, int], more: str = "") -> None:
+    def __init__(
+        self, tmp_path: Path, upstream: tuple[str, int], more: str = "", *, early: bool = False
+    ) -> None:
+        """`early`: whether the ports listen before the proxy is built."""
         self.port = free_port_range(4)
+        early_ports = EarlyPorts()
         self.file = tmp_path / "proxy.yaml"
         settings = configuration(
             tmp_path,
@@ -43,7 +49,9 @@ class Running:
             {more}
             """,
         )
-        self._serving = asyncio.ensure_future(Proxy(settings, KINDS, self.file).serve())
+        if early:
+            early_ports.open(settings.settings)
+        self._serving = asyncio.ensure_future(Proxy(settings, KINDS, self.file, early_ports).serve())
 
     async def get(self, page: str) -> tuple[int, Any]:
         """The status and the body of a page of the admin port, once it is served."""
@@ -70,9 +78,11 @@ class Running:
 
 
 @asynccontextmanager
-async def running(tmp_path: Path, upstream: tuple[str, int], more: str = "") -> AsyncIterator[Running]:
+async def running(
+    tmp_path: Path, upstream: tuple[str, int], more: str = "", *, early: bool = False
+) -> AsyncIterator[Running]:
     async with asyncio.timeout(30):
-        proxy = Running(tmp_path, upstream, more)
+        proxy = Running(tmp_path, upstream, more, early=early)
         try:
             yield proxy
         finally:
@@ -80,7 +90,11 @@ async def running(tmp_path: Path, upstream: tuple[str, int], more: str = "") -> 
 
 
 async def ask_metadata(port: int) -> Any:
-    reader, writer = await asyncio.open_connection(HOST, port)
+    return await asked(*await asyncio.open_connection(HOST, port))
+
+
+async def asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Any:
+    """Ask for metadata on this connection, and close it."""
     writer.write(request_frame(metadata()))
     size = await reader.readexactly(4)
     frame = size + await reader.readexactly(int.from_bytes(size, "big"))
@@ -124,6 +138,52 @@ async def test_without_a_broker_the_proxy_is_not_ready_and_serves_nobody(tmp_pat
         assert (status, page["ready"]) == (503, False)
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(HOST, proxy.port)
+
+
+async def test_clients_that_connect_before_the_proxy_serves_are_served(tmp_path: Path) -> None:
+    async with MetadataBroker() as broker, running(tmp_path, broker.address, early=True) as proxy:
+        waiting = [await asyncio.open_connection(HOST, port) for port in (proxy.port, proxy.port + 2)]
+        for connection in waiting:
+            [node] = (await asked(*connection)).brokers
+            assert node.port == proxy.port + 2
+        await proxy.ready()
+
+        async def closed() -> bool:
+            """Whether the port of a node id without a broker is closed."""
+            try:
+                _, writer = await asyncio.open_connection(HOST, proxy.port + 1)
+            except ConnectionRefusedError:
+                return True
+            writer.close()
+            return False
+
+        await until(closed)
+
+
+async def test_early_ports_do_not_outlast_a_start_that_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Clients go on to their other bootstrap servers, and come back when they are served."""
+    monkeypatch.setattr(listeners, "EARLY_SECONDS", 0.0)
+    port = free_port_range(1)
+    async with running(tmp_path, (HOST, port), early=True) as proxy:
+
+        async def rejected() -> bool:
+            try:
+                reader, writer = await asyncio.open_connection(HOST, proxy.port)
+            except ConnectionRefusedError:
+                return True
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+            writer.close()
+            return False
+
+        await until(rejected)
+        broker = MetadataBroker()
+        broker.port = port
+        async with broker:
+            await proxy.ready()
+            await ask_metadata(proxy.port)
 
 
 async def test_a_changed_file_is_applied_on_sighup(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from proxy.relay.large_frames import LargeFrames
 from proxy.server.descriptors import allow_connections
 from proxy.server.listener.admission import LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
+from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.sni_hosts import SniHosts
 from proxy.tasks import Tasks
@@ -49,6 +50,7 @@ class Builder:
             admission=LimitedAdmission(allow_connections(10), 10),
             admin=admin,
             large_frames=LargeFrames(),
+            early=EarlyPorts(),
             tasks=Tasks(),
             **options,
         )

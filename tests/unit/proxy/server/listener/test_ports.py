@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from proxy.config.settings import Listener, Upstream
+from proxy.demo.ports import free_port_range
 from proxy.errors import PortInUse
 from proxy.server.listener.ports import NO_PORT, BrokerPorts, bind
 from proxy.wire.addresses import Address
@@ -38,6 +39,23 @@ def test_a_port_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_free_port() -> None:
     with bind(HOST, 0) as bound:
         assert bound.getsockname()[1] > 0
+
+
+def test_a_broker_s_port_that_listens_already_is_not_bound_again() -> None:
+    base = free_port_range(2)
+    listener = Listener(upstream=Upstream(bootstrap=("a:1",)), broker_port_base=base)
+    served: dict[int, socket.socket] = {}
+    with bind(HOST, base + 1) as early:
+        ports = BrokerPorts(
+            listener,
+            range(base, base + 2),
+            served.__setitem__,
+            lambda host, port: early if (host, port) == (HOST, base + 1) else None,
+        )
+        for node_id in (0, 1):
+            assert ports.advertised(node_id, "b", 1).port == base + node_id
+        assert served[1] is early
+    served[0].close()
 
 
 @pytest.mark.parametrize("node_id", [0, 1], ids=["in use", "beyond broker_port_count"])

@@ -4,6 +4,9 @@ import socket
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
+from proxy.demo.ports import free_port_range
 from proxy.server.listener.acceptor import Room
 from proxy.server.listener.admission import LimitedAdmission, UnlimitedAdmission
 from proxy.server.listener.ports import bind
@@ -43,6 +46,23 @@ async def test_the_bootstrap_port_accepts_nobody_until_it_is_opened() -> None:
     assert accepts(port)
     sockets.close()
     assert not accepts(port)
+
+
+async def test_a_bootstrap_port_that_listens_too_early_rejects_clients_until_it_is_served() -> None:
+    port = free_port_range(1)
+    bootstrap = bind(HOST, port)
+    bootstrap.listen()
+    sockets = listening(bootstrap)
+    with socket.create_connection((HOST, port)) as waits:
+        sockets.stop_waiting()
+        with pytest.raises(ConnectionResetError):
+            waits.recv(1)
+    assert not accepts(port)
+    sockets.open_bootstrap()
+    sockets.stop_waiting()
+    assert accepts(port)
+    sockets.close()
+    sockets.stop_waiting()
 
 
 async def test_nothing_is_opened_after_the_end() -> None:

@@ -1,0 +1,89 @@
+"""EarlyPorts: which ports listen, and for how long."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proxy.demo.ports import free_port_range
+from proxy.server.listener import early_ports
+from proxy.server.listener.early_ports import EarlyPorts
+from tests.support.process.settings import read
+
+HOST = "127.0.0.1"
+RESERVED = 10
+"""Ports of brokers without broker_port_count."""
+
+
+@pytest.fixture
+def ports() -> Iterator[EarlyPorts]:
+    made = EarlyPorts()
+    yield made
+    made.close()
+
+
+def open_early(ports: EarlyPorts, folder: Path, first: int, more: str = "") -> None:
+    """Open the ports of a listener whose bootstrap port is `first`, followed by those of the brokers."""
+    listener = f"bootstrap_port: {first}, broker_port_base: {first + 1}, upstream: {{bootstrap: ['k:9092']}}"
+    settings = read(folder, f"quotas: {{store: none}}\nlisteners: [{{{listener}{more}}}]\n")
+    ports.open(settings)
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex((HOST, port)) == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "brokers"),
+    [
+        ("", RESERVED),
+        (", broker_port_count: 2", 2),
+        (", broker_port_count: 12", 11),
+        (", principal: {from: sasl}", 0),
+    ],
+    ids=["reserved ports", "few ports", "many ports", "brokers known by clients' requests only"],
+)
+def test_the_ports_that_the_configuration_reserves_listen(
+    more: str, brokers: int, ports: EarlyPorts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(early_ports, "EARLY_BROKERS", 11)
+    first = free_port_range(14)
+    open_early(ports, tmp_path, first, more)
+    assert [listens(port) for port in range(first, first + 14)] == [True] * (1 + brokers) + [False] * (
+        13 - brokers
+    )
+    ports.close()
+    assert not any(listens(port) for port in range(first, first + 14))
+
+
+def test_any_free_port_is_not_known_early(ports: EarlyPorts, tmp_path: Path) -> None:
+    settings = read(
+        tmp_path,
+        "quotas: {store: none}\n"
+        "listeners: [{bootstrap_port: 0, broker_port_base: 0, upstream: {bootstrap: ['k:9092']}}]\n",
+    )
+    ports.open(settings)
+    assert ports.take(HOST, 0) is None
+
+
+def test_a_port_is_taken_once_and_goes_on_listening(ports: EarlyPorts, tmp_path: Path) -> None:
+    first = free_port_range(RESERVED + 1)
+    open_early(ports, tmp_path, first)
+    with socket.create_connection((HOST, first)) as client:
+        taken = ports.take(HOST, first)
+        assert taken is not None
+        assert ports.take(HOST, first) is None
+        ports.close()
+        with taken, taken.accept()[0] as accepted:
+            assert accepted.getpeername() == client.getsockname()
+
+
+def test_a_port_in_use_is_skipped(ports: EarlyPorts, tmp_path: Path) -> None:
+    first = free_port_range(RESERVED + 1)
+    with socket.create_server((HOST, first + 1)):
+        open_early(ports, tmp_path, first)
+        assert ports.take(HOST, first + 1) is None
+        assert listens(first)
+        assert listens(first + 2)
