@@ -11,17 +11,9 @@ client do everything.
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
 
-from kio.schema.alter_client_quotas.v0.request import AlterClientQuotasRequest, EntityData, EntryData, OpData
-from kio.schema.alter_client_quotas.v0.response import AlterClientQuotasResponse
-from kio.schema.describe_acls.v1.request import DescribeAclsRequest
-from kio.schema.describe_acls.v1.response import DescribeAclsResponse
-from kio.schema.describe_client_quotas.v0.request import ComponentData, DescribeClientQuotasRequest
-from kio.schema.describe_client_quotas.v0.response import DescribeClientQuotasResponse
-from kio.schema.errors import ErrorCode
-from kio.static.primitive import f64, i8
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from proxy.quota.identity import USER, Identity
+from proxy.quota.identity import Identity
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.security.loopback import is_loopback
 from proxy.security.settings import Changes
@@ -31,27 +23,11 @@ from proxy.upstream.responses import read_response
 Response = TypeVar("Response", bound=ResponsePayload)
 Ask = Callable[[bytes], Awaitable[bytes]]
 """Sends the broker a frame on the client's own connection, and returns header and body of the response."""
-PROBE: Final = "quota-proxy-asks-who-may"
-"""The user, or resource, in requests that only probe rights."""
-ALL: Final = i8(2)
 EVERYBODY: Final = "everybody"
 LOOPBACK: Final = "loopback"
 MAY_NOT: Final = (
     "Neither the cluster nor the proxy's configuration authorizes this client to read or change quotas."
 )
-
-
-def any_acl() -> DescribeAclsRequest:
-    """Return a request that a broker without an authorizer rejects with error 54 for every client."""
-    return DescribeAclsRequest(
-        resource_type_filter=ALL,
-        resource_name_filter=PROBE,
-        pattern_type_filter=i8(3),
-        principal_filter=None,
-        host_filter=None,
-        operation=ALL,
-        permission_type=ALL,
-    )
 
 
 class Authority:
@@ -90,7 +66,10 @@ class Rights(Protocol):
 
 
 class ClientRights(Rights):
-    """The rights that the broker gives; those of the configuration if the broker cannot decide."""
+    """The rights that the broker gives; those of the configuration if the broker cannot decide.
+
+    Fulfils Asker.
+    """
 
     def __init__(
         self, authority: Authority, ask: Ask, who: Identity, correlation_id: int, *, known_to_broker: bool
@@ -110,23 +89,17 @@ class ClientRights(Rights):
         decided = await self._decided()
         if decided is not None:
             return decided
-        component = ComponentData(entity_type=USER, match_type=i8(0), match=PROBE)
-        request = DescribeClientQuotasRequest(components=(component,), strict=True)
-        response = await self._ask(request, DescribeClientQuotasResponse)
-        return response.error_code != ErrorCode.cluster_authorization_failed
+        from proxy.admin import probes
+
+        return await probes.lets_describe_quotas(self)
 
     async def may_alter(self) -> bool:
         decided = await self._decided()
         if decided is not None:
             return decided
-        entry = EntryData(
-            entity=(EntityData(entity_type=USER, entity_name=PROBE),),
-            ops=(OpData(key="producer_byte_rate", value=f64(1.0), remove=False),),
-        )
-        request = AlterClientQuotasRequest(entries=(entry,), validate_only=True)
-        response = await self._ask(request, AlterClientQuotasResponse)
-        codes = [entry.error_code for entry in response.entries]
-        return bool(codes) and ErrorCode.cluster_authorization_failed not in codes
+        from proxy.admin import probes
+
+        return await probes.lets_alter_quotas(self)
 
     async def may_as_judged(self) -> bool:
         decided = await self._decided()
@@ -136,12 +109,14 @@ class ClientRights(Rights):
         """Return what the configuration decides; None if the broker decides."""
         if not self._known_to_broker:
             return self._authority.named(self._who)
-        response = await self._ask(any_acl(), DescribeAclsResponse)
-        if response.error_code == ErrorCode.security_disabled:
+        from proxy.admin import probes
+
+        if await probes.has_no_authorizer(self):
             return self._authority.without_authorizer(self._who)
         return None
 
-    async def _ask(self, request: RequestPayload, schema: type[Response]) -> Response:
+    async def ask(self, request: RequestPayload, schema: type[Response]) -> Response:
+        """Send the broker a request on the client's own connection."""
         payload = await self._ask_broker(request_frame(request, self._correlation_id, self._who.client_id))
         try:
             _, response = read_response(schema, payload)

@@ -2,13 +2,12 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
-from kio.schema.describe_acls.v1.response import DescribeAclsResponse
-from kio.schema.errors import ErrorCode
-
-from proxy.admin.authority import Authority, any_acl
+from proxy.admin.authority import Authority
 from proxy.errors import UpstreamUnavailable
+from proxy.security.access import Asker
 from proxy.upstream.broker_connection import BrokerConnection
 from proxy.upstream.refresh import ClusterRefresh
 
@@ -58,11 +57,18 @@ class AuthorizerWatch:
         node = next(iter(self._cluster.view.nodes.values()), None)
         if node is None:
             raise UpstreamUnavailable("no broker is known")
+        # In a thread, so that clients are served meanwhile.
+        has_no_authorizer = await asyncio.to_thread(_imported)
         cluster_access = self._cluster.cluster_access
         async with asyncio.timeout(cluster_access.connect_seconds):
             broker = await BrokerConnection.open(node.host, node.port, cluster_access.access)
             try:
-                response = await broker.ask(any_acl(), DescribeAclsResponse)
+                return await has_no_authorizer(broker)
             finally:
                 broker.close()
-        return response.error_code == ErrorCode.security_disabled
+
+
+def _imported() -> Callable[[Asker], Awaitable[bool]]:
+    from proxy.admin.probes import has_no_authorizer
+
+    return has_no_authorizer

@@ -5,10 +5,6 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
-from kio.schema.sasl_authenticate.v1.request import SaslAuthenticateRequest
-from kio.schema.sasl_authenticate.v1.response import SaslAuthenticateResponse
-from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
-from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.errors import KeyPath, SettingsError, UpstreamUnavailable
@@ -56,6 +52,10 @@ class Access:
         sasl = self._sasl
         if sasl is None:
             return
+        # Imported here: most proxies connect to brokers without a login.
+        from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
+        from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
+
         handshake = await broker.ask(SaslHandshakeRequest(mechanism=sasl.mechanism), SaslHandshakeResponse)
         if handshake.error_code != ErrorCode.none:
             offered = ", ".join(handshake.mechanisms)
@@ -113,6 +113,9 @@ def _secret(sasl: UpstreamSasl) -> str:
 
 async def _send(broker: Asker, sasl: UpstreamSasl, token: bytes) -> bytes:
     """Send one message of the login and return the broker's. Raises UpstreamUnavailable if it rejects."""
+    from kio.schema.sasl_authenticate.v1.request import SaslAuthenticateRequest
+    from kio.schema.sasl_authenticate.v1.response import SaslAuthenticateResponse
+
     response = await broker.ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
     if response.error_code != ErrorCode.none:
         who = "" if sasl.username is None else f" of {sasl.username}"

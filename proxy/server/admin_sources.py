@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from proxy.config.settings import Admin
 from proxy.quota.engines import QuotaEngines
@@ -12,8 +13,10 @@ from proxy.server.limit_sharing import LimitSharing
 from proxy.server.listeners import Listeners
 from proxy.server.readiness import Readiness
 from proxy.server.reload import Reload
-from proxy.store.kafka_topic import KafkaTopic
 from proxy.telemetry.usage.reporter import UsageReporter
+
+if TYPE_CHECKING:
+    from proxy.store.kafka_topic import KafkaTopic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +29,7 @@ class AdminSources:
     buckets: Callable[[], Iterable[tuple[int, BucketState]]]
     """The active buckets by their brokers' node ids."""
     replication: Callable[[], ReplicationState | None]
-    topic: KafkaTopic | None
+    topic: "KafkaTopic | None"
     usage: UsageReporter | None
     sharing: LimitSharing | None
     certificates: Certificates

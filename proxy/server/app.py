@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from socket import gethostname
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import uvloop
 
@@ -45,11 +45,12 @@ from proxy.server.reload import Reload
 from proxy.server.throttle_log import ThrottleLog
 from proxy.server.usage import usage_reporter
 from proxy.store.from_settings import Configuration
-from proxy.store.kafka_topic import KafkaTopic
 from proxy.store.quota_store import QuotaStore
-from proxy.store.shares_topic import SharesTopic
 from proxy.tasks import Tasks
 from proxy.wire.protected_topics import ProtectedTopics
+
+if TYPE_CHECKING:
+    from proxy.store.kafka_topic import KafkaTopic
 
 log = logging.getLogger(__name__)
 FORGET_EVERY_SECONDS: Final = 60.0
@@ -191,11 +192,14 @@ class Proxy:
         self._authority.settings = configuration.settings.quotas.changes
         await self._store.use_file(configuration.quotas)
 
-    def _quota_topic(self, listeners: Listeners, tasks: Tasks) -> KafkaTopic | None:
+    def _quota_topic(self, listeners: Listeners, tasks: Tasks) -> "KafkaTopic | None":
         """The topic that keeps the quotas set with Kafka's tools; None if none is configured."""
         store = self._settings.quotas.store
         if store == "none":
             return None
+        # Imported here, as the other topic below: aiokafka takes a tenth of a start to import.
+        from proxy.store.kafka_topic import KafkaTopic
+
         topic = KafkaTopic(listeners.cluster_access, store.topic, self._store, tasks)
         self._store.log = topic
         return topic
@@ -207,6 +211,8 @@ class Proxy:
         shares = self._settings.shares
         if shares is None:
             return None
+        from proxy.store.shares_topic import SharesTopic
+
         topic = SharesTopic(listeners.cluster_access, shares.topic, tasks)
         return LimitSharing(shares.instance or gethostname(), self._engines, topic, time)
 

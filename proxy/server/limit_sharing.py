@@ -3,14 +3,16 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.sharing.local_uses import LocalUses
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
-from proxy.store.shares_topic import SharesTopic
+
+if TYPE_CHECKING:
+    from proxy.store.shares_topic import SharesTopic
 
 log = logging.getLogger(__name__)
 JOIN_SECONDS: Final = 5.0
@@ -25,7 +27,7 @@ class LimitSharing:
     """Reports the use of the live buckets, and gives them their parts."""
 
     def __init__(
-        self, instance: str, engines: QuotaEngines, topic: SharesTopic, time: Callable[[], float]
+        self, instance: str, engines: QuotaEngines, topic: "SharesTopic", time: Callable[[], float]
     ) -> None:
         """`instance`: this process's name; `time`: the clock of the quotas."""
         self.topic: Final = topic

@@ -1,14 +1,16 @@
 """Readiness: what /readyz says of the process."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from proxy.server.certificates import Certificates
 from proxy.server.limit_sharing import LimitSharing
 from proxy.server.listener.gateway import Gateway
 from proxy.server.reload import Reload
-from proxy.store.kafka_topic import KafkaTopic
 from proxy.telemetry.usage.reporter import UsageReporter
+
+if TYPE_CHECKING:
+    from proxy.store.kafka_topic import KafkaTopic
 
 
 class Readiness:
@@ -18,7 +20,7 @@ class Readiness:
         self,
         *,
         gateways: Sequence[Gateway],
-        topic: KafkaTopic | None,
+        topic: "KafkaTopic | None",
         certificates: Certificates,
         reload: Reload,
         usage: UsageReporter | None,

@@ -5,7 +5,6 @@ from pathlib import Path
 from proxy.config.settings import Settings
 from proxy.server.listeners import Listeners
 from proxy.telemetry.usage.file_sink import FileSink
-from proxy.telemetry.usage.kafka_sink import KafkaSink
 from proxy.telemetry.usage.reporter import Source, UsageReporter, name_of_this_run
 from proxy.telemetry.usage.sink import Sink
 
@@ -18,6 +17,9 @@ def usage_reporter(settings: Settings, listeners: Listeners) -> UsageReporter | 
     proxy = name_of_this_run()
     sinks: list[Sink] = []
     if usage.kafka is not None:
+        # Imported here: it imports aiokafka.
+        from proxy.telemetry.usage.kafka_sink import KafkaSink
+
         sinks.append(KafkaSink(listeners.cluster_access, usage.kafka.topic))
     if usage.files is not None:
         sinks.append(FileSink(Path(usage.files.folder), proxy, usage.files.max_bytes, usage.files.keep))

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 from uuid import UUID
 
-from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
-from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseTopic
@@ -178,6 +176,10 @@ class PartitionCounts:
         return defaults
 
     async def _topic_defaults(self, node_id: int) -> TopicDefaults:
+        # Imported here: only requests that create topics need it.
+        from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+        from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+
         resource = DescribeConfigsResource(
             resource_type=BROKER_RESOURCE,
             resource_name=str(node_id),

@@ -8,8 +8,6 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
 from kio.schema.errors import ErrorCode
@@ -99,15 +97,22 @@ async def _look_up(broker: BrokerConnection, topic: str) -> tuple[MetadataRespon
 
 
 async def _create(broker: BrokerConnection, topic: str, plan: TopicPlan, replicas: int) -> None:
-    wanted = CreatableTopic(
+    # Imported here: only the first of all proxies creates the topic.
+    from kio.schema.create_topics.v7 import request as create_request
+    from kio.schema.create_topics.v7.response import CreateTopicsResponse
+
+    wanted = create_request.CreatableTopic(
         name=TopicName(topic),
         num_partitions=i32(plan.partitions),
         replication_factor=i16(replicas),
         assignments=(),
-        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in plan.configs.items()),
+        configs=tuple(
+            create_request.CreatableTopicConfig(name=name, value=value)
+            for name, value in plan.configs.items()
+        ),
     )
     timeout = i32Timedelta.parse(timedelta(seconds=CREATE_SECONDS))
-    request = CreateTopicsRequest(topics=(wanted,), timeout=timeout)
+    request = create_request.CreateTopicsRequest(topics=(wanted,), timeout=timeout)
     response = await broker.ask(request, CreateTopicsResponse)
     for result in response.topics:
         # Another proxy may have created it meanwhile.

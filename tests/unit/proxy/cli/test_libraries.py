@@ -16,6 +16,11 @@ COLLECTIONS = 20
 def imported(code: str, folder: Path) -> set[str]:
     """Which of the heavy libraries are imported when the code has run."""
     code += f"\nimport sys\nprint(*(name for name in {HEAVY} if sys.modules.get(name)))"
+    return printed(code, folder)
+
+
+def printed(code: str, folder: Path) -> set[str]:
+    """The words of the last line that the code prints."""
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
     return set(done.stdout.splitlines()[-1].split())
@@ -40,7 +45,16 @@ def test_the_proxy_listens_before_it_imports_what_serves(tmp_path: Path) -> None
     code = "from proxy.cli.libraries import import_kio\nimport_kio()\nimport proxy.cli.serve"
     assert imported(code, tmp_path) == {"kio", "msgspec", "yaml"}
     code += "\nimport proxy.server.app"
-    assert imported(code, tmp_path) == {"aiokafka", "kio", "msgspec", "uvloop", "yaml"}
+    assert imported(code, tmp_path) == {"kio", "msgspec", "uvloop", "yaml"}
+
+
+def test_serving_imports_only_the_messages_that_every_start_needs(tmp_path: Path) -> None:
+    """Others are for one request, for a login, or for topics that the file may not have."""
+    code = "from proxy.cli.libraries import import_kio\nimport_kio()\nimport proxy.server.app, sys"
+    code += (
+        "\nprint(*{name.split('.')[2] for name in sys.modules if name.count('.') > 2 and 'schema' in name})"
+    )
+    assert printed(code, tmp_path) == {"api_versions", "metadata", "request_header", "response_header"}
 
 
 def test_nothing_is_collected_during_the_imports_of_the_proxy(tmp_path: Path) -> None:
