@@ -109,7 +109,7 @@ class ClientRights(Rights):
         """Return what the configuration decides; None if the broker decides."""
         if not self._known_to_broker:
             return self._authority.named(self._who)
-        from proxy.admin import probes
+        from proxy.admin import probes  # AuthorizerWatch has imported it already, if it runs.
 
         if await probes.has_no_authorizer(self):
             return self._authority.without_authorizer(self._who)
