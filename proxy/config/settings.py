@@ -56,6 +56,9 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Number of ports reserved for brokers, starting at broker_port_base. Only brokers with a lower node id
     get a port, and no other program may use a reserved port. Default: all ports up to the next one that this
     file uses on the same address."""
+    reuse_port: bool = False
+    """Whether other processes of the same user may serve the listener's ports too (SO_REUSEPORT). A successor
+    can then start before this process ends."""
     replication: bool = False
     """Whether brokers use this listener to fetch from each other. Each broker advertises its port of this
     listener as its inter-broker listener. Such a listener has no bootstrap port, rejects no Produce request,

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -121,6 +121,24 @@ def test_acks_0_is_flushed(slow: bool, kafka: EmbeddedKafka, run_proxy: ProxyRun
         return sum(len(values(records)) for records in read_log(kafka, topic))
 
     wait_until(lambda: arrived() == COUNT - len(left) // len(frame), "all messages")
+
+
+def test_a_successor_serves_the_same_ports(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    """With reuse_port, a client can connect at any time, whichever process serves it."""
+    proxy = run_proxy(kafka.bootstrap, listener={"reuse_port": True})
+    ports = {"bootstrap_port": proxy.bootstrap_port, "broker_port_base": proxy.broker_ports[0]}
+    successor = run_proxy(kafka.bootstrap, listener={"reuse_port": True, **ports})
+    proxy.terminate()
+    while proxy.process.poll() is None:
+        for port in (proxy.bootstrap_port, proxy.broker_port(1)):
+            # A process that ends closes the connections that it has accepted, or has not accepted yet.
+            with suppress(EOFError, ConnectionResetError, BrokenPipeError), RawClient(port) as client:
+                client.ask(api_versions())
+    for port in (proxy.bootstrap_port, proxy.broker_port(1)):
+        with RawClient(port) as client:
+            client.ask(api_versions())
+    assert _exit_status(proxy) == 0
+    assert successor.stop() == 0
 
 
 @pytest.mark.parametrize("throttled", [False, True], ids=["", "throttled"])

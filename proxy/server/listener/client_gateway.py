@@ -65,7 +65,10 @@ def client_listener(
     usage = None if settings.usage is None else UsageLedger()
     traffic = Traffic(settings.metrics.topic_partitions, usage)
     bootstrap = early.take(listener.bind, listener.bootstrap_port) or bind(
-        listener.bind, listener.bootstrap_port, f"listener {listener.name}: bootstrap_port: "
+        listener.bind,
+        listener.bootstrap_port,
+        f"listener {listener.name}: bootstrap_port: ",
+        reuse_port=listener.reuse_port,
     )
     # The cluster and the ports call parts that are built below; nothing calls them before start().
     cluster = ClusterRefresh(

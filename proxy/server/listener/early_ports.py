@@ -29,6 +29,8 @@ class EarlyPorts:
         Skips a port that cannot be bound; the process reports it when it needs the port.
         """
         for listener in settings.client_listeners:
+            if listener.reuse_port:
+                continue  # Another process may serve the ports meanwhile.
             for port in _known_ports(settings, listener):
                 try:
                     bound = bind(listener.bind, port)

@@ -30,15 +30,18 @@ _WHY: Final = {
 }
 
 
-def bind(host: str, port: int, setting: str = "") -> socket.socket:
+def bind(host: str, port: int, setting: str = "", *, reuse_port: bool = False) -> socket.socket:
     """Bind a TCP socket. Raises PortInUse with the port, the reason, and what to do.
 
-    `setting` names the configuration key of the port, for the error.
+    `setting` names the configuration key of the port, for the error. `reuse_port`: whether other processes of
+    the same user may bind the port too, if they also say so.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         bound.bind((host, port))
     except OSError as error:
         bound.close()
@@ -112,7 +115,9 @@ class BrokerPorts:
             why = f"its port would be {wanted}, but brokers' ports end at {last}; raise broker_port_count"
             return self._no_port(node_id, why)
         try:
-            bound = self._early(listener.bind, wanted) or bind(listener.bind, wanted)
+            bound = self._early(listener.bind, wanted) or bind(
+                listener.bind, wanted, reuse_port=listener.reuse_port
+            )
         except PortInUse as error:
             return self._no_port(node_id, str(error))
         bound.listen(BACKLOG)

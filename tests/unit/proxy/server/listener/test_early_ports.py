@@ -68,6 +68,12 @@ def test_any_free_port_is_not_known_early(ports: EarlyPorts, tmp_path: Path) -> 
     assert ports.take(HOST, 0) is None
 
 
+def test_ports_of_a_process_that_still_serves_do_not_listen(ports: EarlyPorts, tmp_path: Path) -> None:
+    first = free_port_range(RESERVED + 1)
+    open_early(ports, tmp_path, first, ", reuse_port: true")
+    assert not any(listens(port) for port in range(first, first + RESERVED + 1))
+
+
 def test_a_port_is_taken_once_and_goes_on_listening(ports: EarlyPorts, tmp_path: Path) -> None:
     first = free_port_range(RESERVED + 1)
     open_early(ports, tmp_path, first)

@@ -36,6 +36,16 @@ def test_a_port_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
         bind(HOST, 80)
 
 
+def test_processes_share_a_port_if_both_say_so() -> None:
+    with bind(HOST, 0, reuse_port=True) as first:
+        port = first.getsockname()[1]
+        first.listen()
+        with bind(HOST, port, reuse_port=True) as second:
+            second.listen()
+        with pytest.raises(PortInUse):
+            bind(HOST, port)
+
+
 def test_a_free_port() -> None:
     with bind(HOST, 0) as bound:
         assert bound.getsockname()[1] > 0
