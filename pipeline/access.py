@@ -83,7 +83,7 @@ def _java_tls(tls: UpstreamTls) -> dict[str, str]:
     found: dict[str, str] = {}
     if tls.server_name is not None:
         raise InputError(
-            "--access: tls.server_name: Spark's Kafka source cannot verify another name than the host's"
+            "--access: tls.server_name: Spark's Kafka source can verify only the host's own name"
         )
     if tls.ca is not None:
         found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _content(tls.ca)}
@@ -101,8 +101,7 @@ def _java_tls(tls: UpstreamTls) -> dict[str, str]:
 def _java_sasl(sasl: UpstreamSasl) -> dict[str, str]:
     if sasl.mechanism not in _MODULES:
         raise InputError(
-            "--access: sasl.mechanism: Spark's Kafka source takes the settings of "
-            f"{sasl.mechanism} with --kafka"
+            f"--access: sasl.mechanism: set {sasl.mechanism} with --kafka for Spark's Kafka source"
         )
     try:
         secret = read_secret(sasl.password_file, sasl.password_env)

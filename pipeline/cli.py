@@ -1,4 +1,4 @@
-"""The `quota-pipeline` command. Exit codes: 0 done, 1 failed while running, 2 the input is wrong."""
+"""The `quota-pipeline` command. Exit codes: 0 success, 1 failure, 2 invalid input."""
 
 import math
 import sys
@@ -35,7 +35,7 @@ FILE = click.Path(path_type=Path)
 
 
 class Finite(click.FloatRange):
-    """A number in a range; infinity and NaN are in none."""
+    """A finite number in a range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
@@ -64,14 +64,16 @@ class Jobs(click.Group):
 @click.group(cls=Jobs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kafka-quota-proxy", prog_name="quota-pipeline")
 def main() -> None:
-    """Turn the quota proxy's usage events into tables, bills, quotas and plans, on Apache Spark."""
+    """Compute tables, bills, quotas and plans from the quota proxy's usage events, with Apache Spark."""
 
 
 def job(run: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options of every job; `run` gets the Job and the command's own options."""
+    """Make a command with the options of every job; `run` gets the Job and the command's own options."""
 
     @main.command(name=run.__name__, help=run.__doc__)
-    @click.option("--events", required=True, help="File or folder, or kafka://HOST:PORT/TOPIC.")
+    @click.option(
+        "--events", required=True, help="File or folder with usage events, or kafka://HOST:PORT/TOPIC."
+    )
     @with_options
     @wraps(run)
     def command(options: Options, **own: object) -> None:
@@ -82,16 +84,16 @@ def job(run: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_options(run: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that every command has; `run` gets them as one argument."""
+    """Add the options that all commands have; `run` gets them as one argument."""
 
     @click.option("--out", required=True, help="Folder for the tables.")
     @click.option(
         "--from",
         "start",
         metavar="TS",
-        help="The start of the window, inclusive, such as 2026-01-31T14:00 (UTC).",
+        help="Start of the window, inclusive, such as 2026-01-31T14:00 (UTC).",
     )
-    @click.option("--to", "end", metavar="TS", help="The end of the window, exclusive (UTC).")
+    @click.option("--to", "end", metavar="TS", help="End of the window, exclusive (UTC).")
     @click.option(
         "--master", metavar="URL", help="Spark's master; by default that of spark-submit, or local[*]."
     )
@@ -102,14 +104,14 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--access",
         type=FILE,
-        help="YAML file with `tls` and `sasl` of connections to brokers, as `upstream` in the proxy's "
-        "configuration.",
+        help="YAML file with `tls` and `sasl` for connections to brokers, with the keys below `upstream` in "
+        "the proxy's configuration.",
     )
     @click.option(
         "--events-format",
         "form",
         type=click.Choice(FORMATS),
-        help="Format of the files of --events; by default, Parquet if any name ends in .parquet.",
+        help="Format of the files of --events; by default, Parquet if the name of any file ends in .parquet.",
     )
     @wraps(run)
     def command(
@@ -151,9 +153,15 @@ def usage(job: Job, by: str) -> None:
 @click.option(
     "--stream",
     type=click.Choice(MODES),
-    help="Resume where the last run ended: `once` stops at the end of the topic, `follow` goes on.",
+    help="Continue where the last run ended: `once` stops at the end of the topic, `follow` continues until "
+    "SIGTERM.",
 )
-@click.option("--late", default="1 hour", show_default=True, help="How late an event may arrive in a stream.")
+@click.option(
+    "--late",
+    default="1 hour",
+    show_default=True,
+    help="Events of a stream that are older than the newest one by more than this go to late/.",
+)
 @click.option(
     "--every", default=10.0, show_default=True, type=RATE, help="Seconds between a stream's batches."
 )
@@ -161,16 +169,16 @@ def usage(job: Job, by: str) -> None:
 @click.option(
     "--recover",
     is_flag=True,
-    help="Read the topic from its first record, and skip the events that the tables have. For a stream whose "
-    "checkpoint is lost or whose topic was truncated.",
+    help="Read the topic from its first record, and skip the events that the tables have. Use it if the "
+    "checkpoint is lost or the topic was truncated.",
 )
 def ingest(
     job: Job, stream: str | None, late: str, every: float, checkpoint: str | None, recover: bool
 ) -> None:
-    """Store events, each once, as a table by date."""
+    """Write events to a table by date, each event once."""
     if stream is None:
         if recover:
-            raise InputError("--recover is for --stream; without it, every run reads all events")
+            raise InputError("--recover requires --stream; without --stream, every run reads all events")
         batch.append(job)
     else:
         run_stream(job, StreamOptions(stream, late, every, checkpoint, recover))
@@ -178,30 +186,44 @@ def ingest(
 
 @job
 def throttle(job: Job) -> None:
-    """Write which tenants were throttled or rejected, by hour."""
+    """Write the throttling and rejections of each tenant, by hour."""
     batch.write_throttle(job)
 
 
 @job
-@click.option("--prices", required=True, type=FILE, help="Prices, YAML.")
+@click.option("--prices", required=True, type=FILE, help="YAML file with prices.")
 def chargeback(job: Job, prices: Path) -> None:
-    """Write what each tenant pays; the amounts add up to the cluster's bill to the cent."""
+    """Write the cost of each tenant; the amounts add up exactly to the cluster's bill."""
     batch.write_chargeback(job, read_prices(prices))
 
 
 @job
-@click.option("--headroom", type=RATE, default=1.3, show_default=True)
-@click.option("--per", type=click.Choice(ENTITIES), default=PER_BOTH, show_default=True)
-@click.option("--capacity", type=RATE, metavar="B/S", help="Capacity of a broker in each direction, bytes/s.")
 @click.option(
-    "--current", type=FILE, help="The quotas in force; a quota is lowered by at most --step of them."
+    "--headroom",
+    type=RATE,
+    default=1.3,
+    show_default=True,
+    help="Recommend this many times the rate that the tenant used.",
+)
+@click.option(
+    "--per",
+    type=click.Choice(ENTITIES),
+    default=PER_BOTH,
+    show_default=True,
+    help="Entities that get quotas.",
+)
+@click.option(
+    "--capacity", type=RATE, metavar="B/S", help="Capacity of a broker in each direction, in bytes/s."
+)
+@click.option(
+    "--current", type=FILE, help="YAML file with the current quotas; see --step for how it limits decreases."
 )
 @click.option(
     "--step",
     type=Finite(0, 1),
     default=0.25,
     show_default=True,
-    help="Largest decrease, as a part of the current quota.",
+    help="Largest decrease of a quota, as a part of the current quota.",
 )
 @click.option(
     "--floor",
@@ -209,20 +231,20 @@ def chargeback(job: Job, prices: Path) -> None:
     default=DEFAULT_FLOOR,
     show_default=True,
     metavar="B/S",
-    help="The smallest quota, unless --capacity requires a smaller one.",
+    help="Smallest quota, unless --capacity requires a smaller one.",
 )
 @click.option(
     "--samples",
     type=click.IntRange(min=1),
     default=DEFAULT_SAMPLES,
     show_default=True,
-    help="The fewest intervals with traffic that give a quota.",
+    help="Number of intervals with traffic that a tenant needs to get a quota.",
 )
 @click.option(
     "--scope",
     type=click.Choice(SCOPES),
-    help="What a quota is for: each broker of each proxy, or the whole cluster. By default as in --current, "
-    "or broker.",
+    help="Scope of a quota: each broker of each proxy, or the whole cluster. Default: the scope in "
+    "--current, or else broker.",
 )
 def recommend(
     job: Job,
@@ -235,7 +257,7 @@ def recommend(
     samples: int,
     scope: str | None,
 ) -> None:
-    """Recommend byte rates from what tenants used, as a file for `quota-proxy quotas import`."""
+    """Recommend byte rates from the usage of tenants, as a file for `quota-proxy quotas import`."""
     quotas = None if current is None else read_quotas(current)
     rules = Rules(headroom, capacity, step, floor, samples, per)
     batch.write_recommendation(job, rules, quotas, scope)
@@ -243,7 +265,10 @@ def recommend(
 
 @job
 @click.option(
-    "--quotas", required=True, type=FILE, help="The quotas to try, in the shape of the proxy's configuration."
+    "--quotas",
+    required=True,
+    type=FILE,
+    help="YAML file with the quotas to replay, in the format of the proxy's configuration.",
 )
 def replay(job: Job, quotas: Path) -> None:
     """Replay the recorded traffic against other quotas."""
@@ -251,10 +276,12 @@ def replay(job: Job, quotas: Path) -> None:
 
 
 @job
-@click.option("--prices", type=FILE, help="Prices, YAML; adds what each tenant pays.")
-@click.option("--quotas", type=FILE, help="Quotas, YAML; adds how close each tenant is to its limit.")
+@click.option("--prices", type=FILE, help="YAML file with prices; adds the cost of each tenant.")
+@click.option(
+    "--quotas", type=FILE, help="YAML file with quotas; adds how close each tenant is to its limit."
+)
 def report(job: Job, prices: Path | None, quotas: Path | None) -> None:
-    """Write one HTML page, and its tables beside it."""
+    """Write an HTML report and its tables."""
     write_report(
         job,
         None if prices is None else read_prices(prices),
@@ -263,13 +290,18 @@ def report(job: Job, prices: Path | None, quotas: Path | None) -> None:
 
 
 @main.command()
-@click.option("--cluster", type=FILE, help="Brokers, partitions and moves, JSON.")
+@click.option("--cluster", type=FILE, help="JSON file with brokers, partitions and moves.")
 @click.option("--bootstrap", metavar="HOST:PORT", help="Read the cluster from this broker instead of a file.")
-@click.option("--moves", type=FILE, help="The moves: the file for kafka-reassign-partitions.")
-@click.option("--throttle", type=RATE, metavar="B/S", help="Plan with this throttle.")
-@click.option("--network", type=RATE, metavar="B/S", help="Network capacity of a broker.")
-@click.option("--within", type=RATE, metavar="SECONDS", help="Find the throttle that ends in time.")
-@click.option("--events", help="Take inbound rates from these events.")
+@click.option("--moves", type=FILE, help="JSON file with the moves, as for kafka-reassign-partitions.")
+@click.option("--throttle", type=RATE, metavar="B/S", help="Plan with this throttle, in bytes/s.")
+@click.option("--network", type=RATE, metavar="B/S", help="Network capacity of a broker, in bytes/s.")
+@click.option(
+    "--within",
+    type=RATE,
+    metavar="SECONDS",
+    help="Compute the throttle that completes the reassignment in this time.",
+)
+@click.option("--events", help="Compute inbound rates from these events.")
 @with_options
 def reassign(
     options: Options,
@@ -280,7 +312,7 @@ def reassign(
     network: float | None,
     within: float | None,
 ) -> None:
-    """Plan the throttle of a partition reassignment, and how long it takes (KIP-73)."""
+    """Plan the throttle of a partition reassignment, and estimate its duration (KIP-73)."""
     found = plan_move.load(cluster, bootstrap, moves, options.access)
     if options.events:
         with Job(options, Console(stderr=True, highlight=False)) as running:

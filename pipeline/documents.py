@@ -24,7 +24,7 @@ def read_yaml(path: Path) -> Any:
     except bounded_yaml.OutOfBounds as error:
         raise InputError(f"{path}: {' '.join(str(error).split())}") from error
     except yaml.YAMLError as error:
-        raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
 
 
 def _not_finite(value: Any, where: str) -> str:
@@ -41,9 +41,9 @@ def _not_finite(value: Any, where: str) -> str:
 
 
 def convert(value: Any, kind: type[T], path: Path, inside: str = "$") -> T:
-    """Convert a value of the file to `kind`. InputError names the key and what was expected.
+    """Convert a value of the file to `kind`. InputError names the key and the expected value.
 
-    Infinity and NaN, which YAML has, are no values of any file.
+    YAML has infinity and NaN, but no file may use them.
     """
     odd = _not_finite(value, inside)
     if odd:

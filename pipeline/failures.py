@@ -38,7 +38,7 @@ _ADVICE: Final = (
     (r"No space left on device", "free space, or name another disk with --conf spark.local.dir=FOLDER"),
     (
         r"Permission denied|AccessControlException|AccessDenied|Mkdirs failed|ParentNotDirectory",
-        "name a folder that this user may use, or allow it",
+        "use a folder to which this user has access",
     ),
     (
         r"UnknownTopicOrPartition|TimeoutException|No resolvable bootstrap|DisconnectException"
@@ -47,17 +47,20 @@ _ADVICE: Final = (
     ),
     (
         r"find (?:the )?data source: kafka",
-        "give spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION (of Spark)",
+        "run spark-submit with --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION (of Spark)",
     ),
-    (r"ConnectException|UnknownHostException|Connection refused", "check the address and that it answers"),
+    (
+        r"ConnectException|UnknownHostException|Connection refused",
+        "check the address, and that the server runs",
+    ),
 )
-"""What the causes of a failure contain, and what the user can do."""
+"""Patterns in the causes of failures, and what the user can do."""
 
 
 @cache
 def log_file() -> Path:
-    """Return the file that Spark's errors go to, in a folder of its own in the folder of temporary files. At
-    the end of the process, the folder is removed unless it has the file.
+    """Return the file for Spark's errors, in a new folder in the folder for temporary files. At the end of
+    the process, the folder is removed if it does not have the file.
     """
     folder = Path(tempfile.mkdtemp(prefix="quota-pipeline-"))
 
@@ -80,12 +83,12 @@ def explain(error: BaseException) -> PipelineError:
     cause = cause_of(error)
     if file:
         return InputError(
-            f"{file[1]} cannot be read: {cause}. Replace the file, or move it out of --events; {log}"
+            f"cannot read {file[1]}: {cause}; replace the file, or move it out of --events; {log}"
         )
     if isinstance(error, Py4JNetworkError | ConnectionError):
         return PipelineError(
-            "Spark's process has ended; if the system killed it for want of memory, give it less with "
-            f"--conf spark.driver.memory=... or divide the events with --from and --to; {log}"
+            "Spark's process has ended; if the system has killed it because memory ran out, lower --conf "
+            f"spark.driver.memory=..., or divide the events with --from and --to; {log}"
         )
     advice = next((advice for sign, advice in _ADVICE if re.search(sign, text)), "")
     return PipelineError(

@@ -25,7 +25,7 @@ async def read_cluster(bootstrap: str, access: Access = PLAINTEXT) -> Cluster:
     """
     host, _, port = bootstrap.rpartition(":")
     if not host or not port.isdecimal():
-        raise InputError(f"--bootstrap {bootstrap} is no HOST:PORT")
+        raise InputError(f"--bootstrap {bootstrap}: expected HOST:PORT")
     connection = await BrokerConnection.open(host, int(port), access)
     try:
         metadata = await connection.ask(_EVERY_TOPIC, MetadataResponse)

@@ -51,18 +51,20 @@ def tiers(price: Price) -> list[Tier]:
 
 def _check(found: list[Tier]) -> None:
     if not found:
-        raise ValueError("has no tier; give a price, or tiers of which the last has no up_to")
+        raise ValueError("expected a price, or a list of tiers of which only the last has no up_to")
     below = Decimal(0)
     for place, tier in enumerate(found):
         if not tier.price.is_finite() or not Decimal(0) <= tier.price <= MOST:
-            raise ValueError(f"{tier.price} is no price; it is from 0 to {MOST}")
+            raise ValueError(f"{tier.price} is not a price; expected a number from 0 to {MOST}")
         exponent = tier.price.normalize().as_tuple().exponent
         if isinstance(exponent, int) and exponent < -DECIMALS:
             raise ValueError(f"{tier.price} has more than {DECIMALS} decimals")
         last = place == len(found) - 1
         if last != (tier.up_to is None):
-            raise ValueError("the last tier, and no other, has no up_to")
+            raise ValueError("every tier but the last must have up_to, and the last must not have it")
         if tier.up_to is not None:
             if not tier.up_to.is_finite() or tier.up_to <= below:
-                raise ValueError(f"up_to is {tier.up_to}; tiers go upwards, and this one begins at {below}")
+                raise ValueError(
+                    f"up_to is {tier.up_to}, but this tier begins at {below}; use a larger up_to"
+                )
             below = tier.up_to

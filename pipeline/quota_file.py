@@ -140,7 +140,7 @@ def read_quotas(path: Path) -> QuotaSet:
         try:
             entity = _entity(entry)
             if entity in clients:
-                raise ValueError(f"{entity} has an entry already; put its quotas together")
+                raise ValueError(f"{entity} already has an entry; write all its quotas into one entry")
             clients[entity] = _values(entry)
             if SCOPE in entry:
                 scopes[entity] = _scope(entry[SCOPE])
@@ -189,7 +189,7 @@ def _values(entry: Mapping[str, Any]) -> dict[str, float]:
         if name in (ENTITY, SCOPE):
             continue
         if name not in keys:
-            raise ValueError(f"{name} is no quota; expected one of {', '.join(sorted(keys))}")
+            raise ValueError(f"{name} is not a quota; expected one of {', '.join(sorted(keys))}")
         problem = keys[name].problem(value)
         if problem:
             raise ValueError(problem)

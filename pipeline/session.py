@@ -80,8 +80,9 @@ def _start(builder: SparkSession.Builder, master: str, attempts: int) -> SparkSe
         if attempts > 1 and isinstance(error, PySparkRuntimeError):
             return _start(builder, master, attempts - 1)
         raise PipelineError(
-            f"Spark did not start on {master}: {cause_of(error)}; it needs Java {_JAVA} or newer and the "
-            "master, and the first kafka:// source needs Maven Central. Spark's own messages are above"
+            f"Spark did not start on {master}: {cause_of(error)}; check that Java {_JAVA} or newer is "
+            "installed and the master is reachable. The first run with a kafka:// source also needs Maven "
+            "Central. See the messages of Spark above"
         ) from error
 
 

@@ -74,7 +74,9 @@ def read_checked(spark: SparkSession, source: Source) -> DataFrame:
         found = spark.read.parquet(source.place)
         missing = [name for name in names(EVENT) if name not in found.columns]
         if missing:
-            raise InputError(f"{source.place} has no events: it lacks the columns {', '.join(missing)}")
+            raise InputError(
+                f"{source.place} has no usage events: the columns {', '.join(missing)} are missing"
+            )
         return checked_rows(found.select(*names(EVENT), place_in_files().alias(PLACE)))
     return checked_lines(read_lines(spark, source))
 

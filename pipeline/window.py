@@ -20,7 +20,7 @@ def parse_time(text: str) -> int:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise InputError(
-            f"{text!r} is no time; write it as 2026-01-31, 2026-01-31T14:00 or 2026-01-31T14:00:00Z"
+            f"{text!r} is not a time; expected 2026-01-31, 2026-01-31T14:00 or 2026-01-31T14:00:00Z"
         ) from None
     return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
@@ -29,5 +29,5 @@ def make_window(start: str | None, end: str | None) -> Window:
     """Make the window from two texts. Raises InputError if one is not a time, or the window is empty."""
     window = Window(None if start is None else parse_time(start), None if end is None else parse_time(end))
     if window.start_ms is not None and window.end_ms is not None and window.end_ms <= window.start_ms:
-        raise InputError(f"--to {end} is not after --from {start}; nothing lies between them")
+        raise InputError(f"--to {end} is not after --from {start}")
     return window

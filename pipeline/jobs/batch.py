@@ -18,10 +18,10 @@ from proxy.quota.identity import QuotaEntity
 
 
 def append(job: Job) -> None:
-    """Write `events/`: append the events that it lacks, so that a second run adds nothing."""
+    """Write `events/`: append the events that it lacks. A second run with the same events adds nothing."""
     folder = events_folder(job.options.out)
     if is_streamed(job.spark, job.options.out):
-        raise InputError(f"a stream writes {folder}: ingest with --stream, or give another --out")
+        raise InputError(f"a stream writes {folder}; use --stream, or another --out")
     known = job.spark.read.parquet(folder) if has_rows(job.spark, folder) else None
     events = job.events(known=known)
     added = append_events(events, job.options.out)
@@ -30,34 +30,35 @@ def append(job: Job) -> None:
 
 
 def write_usage(job: Job, by: str) -> None:
-    """Write `usage/`: what each tenant did on each partition, by hour or day."""
+    """Write `usage/`: the usage of each tenant on each partition, by hour or day."""
     job.write_by_date("usage", usage(job.events(), by), whole_days=by == DAY)
 
 
 def write_throttle(job: Job) -> None:
-    """Write `throttle/`: which tenants were throttled or rejected, by hour."""
+    """Write `throttle/`: the throttling and rejections of each tenant, by hour."""
     job.write_by_date("throttle", throttle(job.events(bound)))
 
 
 def write_chargeback(job: Job, prices: Prices) -> None:
-    """Write `chargeback/`: what each tenant pays."""
+    """Write `chargeback/`: the cost of each tenant."""
     job.write("chargeback", chargeback(job.events(), prices))
 
 
 def write_replay(job: Job, quotas: QuotaSet) -> None:
-    """Write `replay/`: what other quotas would have done."""
+    """Write `replay/`: the effect of other quotas."""
     folder = job.write("replay", replay(job.kept_events(), quotas))
     if untried(quotas):
-        job.say(f"Not replayed, because events lack what they charge: {', '.join(untried(quotas))}", "bold")
+        job.say(f"Not replayed, because events do not have the charges: {', '.join(untried(quotas))}", "bold")
     unknown = job.spark.read.parquet(folder).where(F.col("after_throttle_ms").isNull())
     found = sorted(row.quota or "an unnamed quota" for row in unknown.select("quota").distinct().collect())
     if found:
-        job.say(f"Unknown after the change, and null in {folder}: {', '.join(found)}", "bold")
+        job.say(f"Not replayed, and null in the after_ columns of {folder}: {', '.join(found)}", "bold")
 
 
 def write_recommendation(job: Job, rules: Rules, current: QuotaSet | None, scope: str | None = None) -> None:
-    """Write `quotas.yaml`, a quota for each tenant, and `skipped/`, the tenants that get none. `scope`: None
-    for that of the current quotas.
+    """Write `quotas.yaml`, with a quota for each tenant, and `skipped/`, the tenants without a quota.
+
+    `scope`: None for the scope of the current quotas.
     """
     known = QuotaSet(Quotas()) if current is None else current
 
@@ -74,7 +75,7 @@ def write_recommendation(job: Job, rules: Rules, current: QuotaSet | None, scope
     table = with_period(job.spark.createDataFrame(skipped, SKIPPED), job.period())
     folder = write_table(table, job.options.out, "skipped")
     if skipped:
-        job.say(f"{len(skipped):,} rates have no quota: {folder} has them with the reason", "bold")
+        job.say(f"{len(skipped):,} rates got no quota; {folder} has them with the reasons", "bold")
     job.report_quality()
 
 

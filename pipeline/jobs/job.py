@@ -31,13 +31,13 @@ class Options:
     out: str
     window: Window
     master: str | None = None
-    """None: that of `spark-submit`, or this machine."""
+    """None: the master of `spark-submit`, or this machine."""
     settings: tuple[tuple[str, str], ...] = ()
     """Spark settings."""
     kafka_settings: tuple[tuple[str, str], ...] = ()
     """Kafka client settings, for events in a topic; they override those of `access`."""
     form: str | None = None
-    """The format of the files with events; None: the files tell."""
+    """The format of the files with events; None: decided by the names of the files."""
     access: BrokerAccess = PLAINTEXT
     """TLS and login of connections to brokers."""
 
@@ -108,8 +108,8 @@ class Job:
     def with_period(self, name: str, table: DataFrame) -> Iterator[DataFrame]:
         """Yield the table of events() with the columns of the period.
 
-        If the window lacks an end, the events tell it. The rows are then written aside, since they are few,
-        and computing them reads all events.
+        If the window lacks an end, the end comes from the events. It is known only after all events have been
+        read. The rows, which are few, are therefore written to a temporary folder first.
         """
         window = self.options.window
         if window.start_ms is not None and window.end_ms is not None:
@@ -124,7 +124,7 @@ class Job:
             rows.delete()
 
     def write(self, name: str, table: DataFrame) -> str:
-        """Write a table of events(), and quarantine what is not an event; return the table's folder."""
+        """Write a table of events(), and quarantine invalid events; return the table's folder."""
         with self.with_period(name, table) as rows:
             folder = write_table(rows, self.options.out, name)
         count = self.spark.read.parquet(folder).count()
@@ -133,14 +133,16 @@ class Job:
         return folder
 
     def write_by_date(self, name: str, table: DataFrame, *, whole_days: bool = False) -> None:
-        """Write a table of events() that has an `hour`, and quarantine what is not an event."""
+        """Write a table of events() that has an `hour`, and quarantine invalid events."""
         window = self.options.window
         with self.with_period(name, table) as rows:
             written = History(rows, self.options.out, name, window, whole_days=whole_days).write()
         self.say(f"{written.folder}: {written.rows.count():,} rows")
         if written.removed:
             self.say(
-                f"{written.folder}: no events any more on {', '.join(map(str, written.removed))}", "bold"
+                f"{written.folder}: removed {', '.join(map(str, written.removed))}, for which there are no "
+                "events",
+                "bold",
             )
         self.report_quality()
 
@@ -168,14 +170,14 @@ class Job:
         return quality
 
     def report_quarantine(self, bad: int, contradicting: int) -> None:
-        """Print what the quarantine table has."""
+        """Print the numbers of events in the quarantine table."""
         folder = table_folder(self.options.out, QUARANTINE_TABLE)
         if bad:
-            self.say(f"{bad:,} of them are not events: {folder} has them with the reason", "bold red")
+            self.say(f"{bad:,} of them are invalid; {folder} has them with the reasons", "bold red")
         if contradicting:
             self.say(
-                f"{contradicting:,} of them contradict another event of the same identity, which counts: "
-                f"{folder} has them",
+                f"{contradicting:,} of them differ from an earlier event with the same identity and do not "
+                f"count; {folder} has them",
                 "bold red",
             )
 
@@ -187,4 +189,4 @@ def make_folder(out: str) -> None:
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"--out {out} cannot be made: {error.strerror}") from error
+        raise InputError(f"cannot create the folder --out {out}: {error.strerror}") from error

@@ -25,7 +25,7 @@ def load(
 ) -> Cluster:
     """Read the cluster from a file or from its brokers; --moves overrides the file's moves."""
     if (cluster is None) == (bootstrap is None):
-        raise InputError("the cluster is read from --cluster FILE or from --bootstrap HOST:PORT; give one")
+        raise InputError("set either --cluster FILE or --bootstrap HOST:PORT")
     if cluster is not None:
         value: Any = read_yaml(cluster)
         if isinstance(value, dict) and moves is not None:
@@ -38,7 +38,7 @@ def load(
             raise PipelineError(f"cannot read the partitions from {bootstrap}: {error}") from error
     if moves is None:
         if bootstrap is not None:
-            raise InputError("--moves FILE is missing: give the file for kafka-reassign-partitions")
+            raise InputError("--bootstrap requires --moves FILE, the file for kafka-reassign-partitions")
         return found
     return msgspec.structs.replace(found, moves=_read_moves(moves))
 
@@ -52,7 +52,7 @@ def _read_moves(path: Path) -> list[Move]:
 
 
 def with_rates(cluster: Cluster, rates: Rates) -> Cluster:
-    """Return the cluster with these inbound rates; partitions without a rate keep theirs, or have none."""
+    """Return the cluster with these inbound rates. A partition without a rate here keeps its own rate."""
     partitions = []
     for each in cluster.partitions:
         rate = rates.get((each.topic, each.partition), each.rate)

@@ -1,7 +1,7 @@
 """Ingest as a stream: from a Kafka topic to Parquet, exactly once, resuming where the last run ended.
 
-Spark's checkpoint holds the offsets read. An interrupted batch is written again, without the events that its
-first attempt has written.
+Spark's checkpoint has the offsets that have been read. An interrupted batch is written again, without the
+events that its first attempt has written.
 """
 
 import signal
@@ -62,7 +62,7 @@ class StreamOptions:
 def run_stream(job: Job, options: StreamOptions) -> None:
     """Run until the end of the topic (ONCE), or until SIGTERM or SIGINT."""
     if job.source.kind != KAFKA:
-        raise InputError("--stream needs a topic: --events kafka://HOST:PORT/TOPIC")
+        raise InputError("--stream requires a topic: --events kafka://HOST:PORT/TOPIC")
     position = f"{options.checkpoint or table_folder(job.options.out, '_checkpoint')}/ingest"
     _check_position(job, position, recover=options.recover)
     if job.spark.conf.get(SHUFFLE_PARTITIONS) in _NOT_CHOSEN:
@@ -98,9 +98,9 @@ def _check_position(job: Job, position: str, *, recover: bool) -> None:
     there = FilePath(job.spark, f"{position}/commits").has_files()
     if has_sink_log(job.spark, folder):
         raise InputError(
-            f"an earlier version of this job wrote {folder}: "
-            f"run `ingest --events {folder}` into another --out without --stream, "
-            "and go on there with --stream and --recover"
+            f"an earlier version of this job wrote {folder}; "
+            f"run `ingest --events {folder}` with another --out and without --stream, "
+            "and continue there with --stream and --recover"
         )
     if recover:
         FilePath(job.spark, position).delete()
@@ -126,7 +126,7 @@ def _milliseconds(spark: SparkSession, interval: str) -> int:
     except PySparkException:
         found = None
     if found is None or found < 0:
-        raise InputError(f"--late {interval!r} is no interval; write it as `10 minutes` or `1 hour`")
+        raise InputError(f"--late {interval!r} is not an interval; expected, for example, `10 minutes`")
     return int(found)
 
 

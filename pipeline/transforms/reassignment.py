@@ -201,10 +201,13 @@ def _too_slow(sides: Mapping[tuple[str, int], _Side], throttle: float, within: f
 def _is_move(move: Move, current: dict[tuple[str, int], Partition], brokers: Sequence[int]) -> bool:
     found = current.get((move.topic, move.partition))
     if found is None:
-        raise InputError(f"{move.topic}-{move.partition} is to move, but is no partition of the cluster")
+        raise InputError(f"the moves have {move.topic}-{move.partition}, which is not in the cluster")
     strange = sorted(set(move.replicas) - set(brokers))
     if strange:
-        raise InputError(f"{move.topic}-{move.partition} is to move to {strange[0]}, which is no broker")
+        raise InputError(
+            f"the moves have {move.topic}-{move.partition} on broker {strange[0]}, which is not in the "
+            "cluster"
+        )
     return set(move.replicas) != set(found.replicas)
 
 

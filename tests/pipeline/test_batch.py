@@ -49,7 +49,7 @@ def test_the_table_of_a_stream_is_not_appended_to(
     (out / sign_of_a_stream).touch()
     result = run_job("ingest", "--events", lines, "--out", out)
     assert result.exit_code == 2
-    assert f"{out}/events: ingest with --stream" in result.output
+    assert f"{out}/events; use --stream" in result.output
     assert not list(out.rglob("*.parquet"))
 
 

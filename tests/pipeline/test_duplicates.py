@@ -68,7 +68,7 @@ def test_the_job_quarantines_what_contradicts(
         result = run_job(job, "--events", lines.parent, "--out", tmp_path / "out")
         assert result.exit_code == 0, result.output
         assert "7 events read" in result.output
-        assert "3 of them contradict another event of the same identity" in result.output
+        assert "3 of them differ from an earlier event with the same identity" in result.output
         table = spark.read.parquet(str(tmp_path / "out" / ("events" if job == "ingest" else job)))
         total = table.groupBy().sum("bytes_in").collect()[0][0]
         kept.add(total - 1000 - 5)

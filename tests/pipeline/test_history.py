@@ -90,7 +90,7 @@ def test_a_date_of_the_window_without_events_loses_its_rows(
     lines = write_lines(tmp_path / "events.jsonl", [])
     window = ("--from", "2025-12-01", "--to", "2026-02-01")
     result = run_job("usage", "--events", lines, "--out", tmp_path, *window)
-    assert "no events any more on 2025-12-31, 2026-01-02" in result.output
+    assert "removed 2025-12-31, 2026-01-02" in result.output
     assert stored(spark, tmp_path / "usage") == []
     write(days(1))
     assert stored(spark, tmp_path / "usage") == [(FIRST, 12, 1)]

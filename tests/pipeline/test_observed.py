@@ -36,7 +36,7 @@ def test_an_empty_table(
     result = run_job(job, "--events", lines, "--out", tmp_path, *options)
     assert result.exit_code == 0, result.output
     assert "4 events read" in result.output
-    assert "1 of them are not events" in result.output
+    assert "1 of them are invalid" in result.output
     for table in ("usage", "throttle", "chargeback", "headroom") if job == "report" else (job,):
         assert spark.read.parquet(str(tmp_path / table)).count() == 0
     assert spark.read.parquet(str(tmp_path / "quarantine")).count() == 1

@@ -14,7 +14,7 @@ from proxy.quota.identity import QuotaEntity
     [
         ("clients: []", "quotas: expected a mapping"),
         ("quotas: {clients: [{producer_byte_rate: 1}]}", "quotas.clients[0]: entity: expected a mapping"),
-        ("quotas: {clients: [{entity: {user: a}, producer_rate: 1}]}", "producer_rate is no quota"),
+        ("quotas: {clients: [{entity: {user: a}, producer_rate: 1}]}", "producer_rate is not a quota"),
         ("quotas: {clients: [{entity: {user: a}, producer_byte_rate: -1}]}", "must be greater than 0"),
         ("quotas: {clients: [{entity: {user: 5}, producer_byte_rate: 1}]}", "it takes a name"),
         ("quotas: {algorithm: fair}", "Invalid enum value 'fair'"),
@@ -26,7 +26,7 @@ from proxy.quota.identity import QuotaEntity
         (
             "quotas: {clients: [{entity: {user: a}, producer_byte_rate: 1},"
             " {entity: {user: a}, consumer_byte_rate: 1}]}",
-            "has an entry already",
+            "already has an entry",
         ),
     ],
 )

@@ -70,7 +70,7 @@ def test_nothing_to_move() -> None:
 @pytest.mark.parametrize(
     ("move", "named"),
     [
-        (Move("x", 0, [1]), "x-0 "),
+        (Move("x", 0, [1]), r"x-0\b"),
         (Move("t", 0, [1, 9]), r"t-0 .* 9\b"),
     ],
 )

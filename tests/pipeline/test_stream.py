@@ -103,7 +103,7 @@ def test_a_stream_goes_on_where_it_ended(
     assert first.exit_code == 0, first.output
     assert stored(spark, tmp_path) == list(range(15))
     assert "17 events read" in first.output
-    assert "1 of them are not events" in first.output
+    assert "1 of them are invalid" in first.output
     send(kafka, topic, [events[14], *events[15:22], events[14]])
     followed = follow_until_sigterm(run_job, options, tmp_path, lambda: send(kafka, topic, events[21:]))
     assert followed.exit_code == 0, followed.output
@@ -113,7 +113,7 @@ def test_a_stream_goes_on_where_it_ended(
     send(kafka, topic, [make_event(at=-HOUR_MS, bytes_in=77), events[29], contradicting])
     third = run_job(*options)
     assert "1 of them came too late" in third.output
-    assert "1 of them contradict another event" in third.output
+    assert "1 of them differ from an earlier event" in third.output
     assert stored(spark, tmp_path) == list(range(30))
     assert [row.bytes_in for row in spark.read.parquet(str(tmp_path / "late")).collect()] == [77]
     quarantined = spark.read.parquet(str(tmp_path / "quarantine")).collect()
@@ -187,7 +187,7 @@ def truncate(kafka: EmbeddedKafka, topic: str) -> None:
     [
         ("events/_spark_metadata/0", (), "a stream writes"),
         ("events/_stream", (), "a stream writes"),
-        ("nothing", ("--recover",), "--recover is for --stream"),
+        ("nothing", ("--recover",), "--recover requires --stream"),
         (
             "events/_spark_metadata/0",
             ("--stream", "once", "--events", "kafka://127.0.0.1:1/x"),
@@ -196,9 +196,9 @@ def truncate(kafka: EmbeddedKafka, topic: str) -> None:
         (
             "nothing",
             ("--stream", "once", "--events", "kafka://127.0.0.1:1/x", "--late", "soon"),
-            "--late 'soon' is no interval",
+            "--late 'soon' is not an interval",
         ),
-        ("nothing", ("--stream", "once"), "--stream needs a topic"),
+        ("nothing", ("--stream", "once"), "--stream requires a topic"),
         (
             "events/date=2026-01-01/x.parquet",
             ("--stream", "once", "--events", "kafka://127.0.0.1:1/x"),
