@@ -1,14 +1,13 @@
-"""Bounds: how much a fetch may bring, and how long it may take."""
+"""Bounds of a fetch: the bytes that its response may have, and the time that the broker may wait."""
 
 from proxy.wire.edit import Edit, i32, insert
 from proxy.wire.views import RequestView
 
 
 def lower_max_bytes(view: RequestView, max_bytes: int) -> None:
-    """Let the broker send no more than the quota allows, and not wait for more than that (KAFKA-9677).
-
-    Fetch before version 3 stays as it is: its partitions' own limits are hard, and a batch above one never
-    comes.
+    """Lower max_bytes to what the quota allows, and min_bytes with it, so that the broker does not wait for
+    more (KAFKA-9677). Fetch before version 3 does not change: the limits of its partitions are hard, so the
+    broker would never send a batch that is larger.
     """
     if view.max_bytes <= max_bytes:
         return
@@ -20,7 +19,7 @@ def lower_max_bytes(view: RequestView, max_bytes: int) -> None:
 
 
 def lower_max_wait(view: RequestView, max_wait_ms: int) -> None:
-    """Let the broker respond no later than this."""
+    """Lower max_wait_ms, so that the broker responds no later than this."""
     if view.max_wait_ms > max_wait_ms:
         view.max_wait_ms = max_wait_ms
         insert(view.edits, Edit(view.min_bytes_at - 4, view.min_bytes_at, i32(max_wait_ms)))

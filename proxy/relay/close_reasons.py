@@ -1,4 +1,4 @@
-"""Why a connection ends. The values are the label `reason` of connections_closed_total."""
+"""Reasons for closing a connection: the values of the label `reason` of connections_closed_total."""
 
 from typing import Final
 
@@ -9,17 +9,17 @@ BROKER_PROTOCOL_ERROR: Final = "broker_protocol_error"
 BROKER_UNAVAILABLE: Final = "broker_unavailable"
 NOT_A_BROKER: Final = "not_a_broker"
 NO_PRINCIPAL: Final = "no_principal"
-"""A client's certificate or login gives no name."""
+"""A client's certificate or login has no name."""
 HANDSHAKE_TIMEOUT: Final = "handshake_timeout"
 PRODUCE_REJECTED: Final = "produce_refused"
-"""The proxy dropped records of a producer with acks=0, or a large request writes to a topic of the proxy. A
-broker closes the connection, too.
+"""The proxy has dropped records of a producer with acks=0, or a large request writes to a topic of the proxy.
+A broker closes the connection in the same way.
 """
 UNKNOWN_TOPIC: Final = "unknown_topic"
-"""A Produce request, large or with acks=0, has a topic id that the cluster does not have."""
+"""A Produce request that is large or has acks=0 has a topic id that the cluster does not have."""
 IDLE: Final = "idle"
 SLOW_REQUEST: Final = "slow_request"
-"""A request reserves memory for which others wait, and does not arrive in time."""
+"""A request has reserved memory for which others wait, and has not arrived in time."""
 TOO_MANY_CONNECTIONS: Final = "too_many_connections"
 CONNECTION_RATE: Final = "connection_rate"
 """The client's address is over its connection_creation_rate."""
@@ -28,7 +28,7 @@ DRAIN_TIMEOUT: Final = "drain_timeout"
 
 
 class RelayError(Exception):
-    """The connection has to end; `reason` names the guilty side, the text says why."""
+    """The connection must end. `reason` is one of the reasons above; the text describes the fault."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -36,7 +36,7 @@ class RelayError(Exception):
 
 
 class BrokerUnreachable(RelayError):
-    """The broker cannot be reached. The connection goes on if the proxy can respond itself."""
+    """The broker cannot be reached. If the proxy can respond itself, the connection continues."""
 
     def __init__(self, text: str) -> None:
         super().__init__(BROKER_UNAVAILABLE, text)

@@ -1,4 +1,4 @@
-"""CutThrough: a frame that is too large to be buffered. It is read and edited while it is forwarded."""
+"""CutThrough: a frame that is too large to be buffered. The relay reads and edits it while it forwards it."""
 
 from typing import Final, final
 
@@ -16,8 +16,8 @@ MAX_FORWARDABLE: Final = 2**31
 class CutThrough:
     """The part of a frame that has arrived and has not been forwarded.
 
-    Bytes may leave as soon as the view's mark is behind them, or the view is done. The first of them announce
-    the frame's length with all edits made before that; later edits keep the length.
+    Bytes may leave when the view's mark is behind them, or when the view is done. The first of them announce
+    the frame's length with all edits made until then; later edits keep the length.
     """
 
     def __init__(self, frame: Frame, exchange: Exchange, reader: Reader, view: View | None) -> None:
@@ -27,15 +27,15 @@ class CutThrough:
         self.view: Final = view
         """None if the proxy does not read the frame."""
         self.settled = False
-        """Whether the quotas have charged its size."""
+        """Whether the quotas have charged the frame's size."""
         self.at_start = True
-        """Whether no part after the first has come."""
+        """Whether only the first part has arrived."""
         self.withheld = False
-        """Whether the client has got another response instead of it."""
+        """Whether the client gets another response instead of this frame."""
         self.uncounted = 0
-        """Bytes of the frame that are in nobody's usage yet."""
+        """Bytes of the frame that no usage has counted yet."""
         self._start: Final = reader.mark()
-        """Where reading begins again as long as the cursor has no mark."""
+        """The offset at which reading continues while the cursor has no mark."""
         self._waiting: list[bytes] = list(frame.pieces)
         self._sent = 0
         self._edits_sent = 0
@@ -49,7 +49,7 @@ class CutThrough:
         return size
 
     def has_read(self, at: int) -> bool:
-        """Whether the field at this offset has been read for good, or all that the proxy wants to know."""
+        """Whether the field at this offset has been read completely, or the proxy needs nothing more."""
         view = self.view
         if view is None or view.cursor.done:
             return True
@@ -58,7 +58,9 @@ class CutThrough:
 
     @property
     def forwardable(self) -> int:
-        """How many of the next bytes the proxy need not see; MAX_FORWARDABLE if that is all."""
+        """The number of following bytes that the proxy does not have to read; MAX_FORWARDABLE if it does not
+        have to read any.
+        """
         if self._waiting or self.withheld:
             return 0
         view = self.view
@@ -68,7 +70,7 @@ class CutThrough:
         return cursor.records_left if cursor.phase == RECORDS and cursor.mark is not None else 0
 
     def forwarded(self, size: int) -> None:
-        """So many bytes, of those that are forwardable, have left without being fed."""
+        """Skip bytes, of those that are forwardable, that have been forwarded without being fed."""
         view = self.view
         if view is None or view.cursor.done:
             return
@@ -80,7 +82,7 @@ class CutThrough:
         self._sent += size
 
     def feed(self, pieces: list[bytes]) -> None:
-        """Take the next part of the frame; reading goes on before the step that ran out of bytes."""
+        """Take the next part of the frame. Reading continues before the step that ran out of bytes."""
         self.at_start = False
         self._waiting.extend(pieces)
         view = self.view
@@ -98,7 +100,7 @@ class CutThrough:
         del view.edits[cursor.marked_edits :]
 
     def take(self) -> list[bytes]:
-        """Return what may leave now."""
+        """Return the bytes that may leave."""
         view = self.view
         if view is None or (view.cursor.done and not view.edited):
             ready = self._waiting
@@ -118,7 +120,7 @@ class CutThrough:
         return apply(ready, edits, start) if edits else ready
 
     def _limit(self, view: View) -> int:
-        """The offset in the frame before which everything may leave."""
+        """The offset in the frame before which all bytes may leave."""
         if view.cursor.done:
             return self._sent + self.waiting
         mark = view.cursor.mark

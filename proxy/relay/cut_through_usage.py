@@ -1,4 +1,4 @@
-"""CutThroughUsage: counts a large frame's bytes while they are forwarded, with their partitions."""
+"""CutThroughUsage: counts the bytes of a large frame, by partition, while the relay forwards them."""
 
 from typing import Final, final
 
@@ -10,24 +10,24 @@ from proxy.wire.views import RequestView, View
 
 @final
 class CutThroughUsage:
-    """Of one direction of a connection."""
+    """The usage of one direction of a connection."""
 
     __slots__ = ("_inbound", "_produced", "_traffic")
 
     def __init__(self, traffic: Traffic, *, inbound: bool) -> None:
-        """`inbound`: towards the broker."""
+        """`inbound`: whether the direction is towards the broker."""
         self._traffic: Final = traffic
         self._inbound: Final = inbound
         self._produced: Final = ProducedRecords(traffic)
 
     def begin(self, frame: CutThrough) -> None:
-        """Take a frame's bytes back that were counted at once."""
+        """Take back the bytes of a frame that have been counted as a whole."""
         size = frame.frame.size
         self._count(frame, -size)
         frame.uncounted = size
 
     def count_items(self, frame: CutThrough, view: View) -> None:
-        """Count the items that the quotas have judged, and let go of them."""
+        """Count the items that the quotas have judged, and release them."""
         if not view.items:
             return
         usage = frame.exchange.client.usage
@@ -43,7 +43,7 @@ class CutThroughUsage:
         view.items = []
 
     def end(self, frame: CutThrough) -> None:
-        """Count the bytes that belong to no partition, or have not come."""
+        """Count the bytes that belong to no partition, or have not arrived."""
         if frame.uncounted != 0:
             self._count(frame, frame.uncounted)
             frame.uncounted = 0

@@ -1,4 +1,4 @@
-"""DebtWait: a Produce request waits until a debt is paid that was there before it."""
+"""DebtWait: a Produce request waits until the debt that existed before it is paid."""
 
 from typing import Final, final
 
@@ -9,10 +9,13 @@ from proxy.relay.inflight import PAID_SECONDS
 from proxy.relay.waiting_produce import WaitingProduce
 
 REVIEW_SECONDS: Final = 1.0
-"""How often the wait is reviewed: the client may have hung up, or its limit may be raised."""
+"""Seconds between reviews of a wait: the client may have closed the connection, or its limit may have been
+raised.
+"""
 UNACKNOWLEDGED_SECONDS: Final = 10.0
-"""How long a request with acks=0 may wait after its client has hung up. Such clients expect no response, and
-many close the connection when they have sent everything. A longer wait would let them fill the memory.
+"""Seconds that a request with acks=0 may wait after its client has closed the connection. Such clients expect
+no response, and many close the connection when they have sent everything. A longer wait would let them fill
+the memory.
 """
 
 
@@ -27,12 +30,14 @@ class DebtWait:
         self._debt: Final = Debt(verdict.ahead, produce.exchange.client, until)
         self._reviewed_at = now
         self.droppable: Final = produce.view.acks != 0 or verdict.ahead_seconds > UNACKNOWLEDGED_SECONDS
-        """Whether it is dropped if its client hangs up: the client sends it again, or has waited too long."""
+        """Whether the request is dropped if its client closes the connection: the client sends it again, or
+        has waited too long.
+        """
         self.wake_at = min(until, now + REVIEW_SECONDS)
         """When review() is due."""
 
     def review(self, engine: QuotaEngine, now: float) -> bool:
-        """Return whether the debt is paid under the limits in force."""
+        """Return whether the debt is paid, under the limits in force."""
         until = engine.review(self._debt, now)
         if until <= now + PAID_SECONDS:
             return True
@@ -41,7 +46,7 @@ class DebtWait:
         return False
 
     def drop(self, engine: QuotaEngine) -> None:
-        """The connection is over: take back what the request was charged, unless a part of it has left."""
+        """Close: take back the charges of the request, unless a part of it has been forwarded."""
         produce = self.produce
         if produce.cut is None:
             view = produce.view

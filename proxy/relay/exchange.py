@@ -18,7 +18,7 @@ from proxy.wire.views import RequestView
 
 @final
 class Client(Identity):
-    """Who sends requests on a connection under one client id, and its counters."""
+    """A client: an identity that sends requests on a connection, with one client id, and its counters."""
 
     __slots__ = ("raw_client_id", "traffic")
 
@@ -34,11 +34,11 @@ class Client(Identity):
         super().__init__(principal, client_id, address, usage)
         self.traffic: Final = traffic
         self.raw_client_id: Final = raw_client_id
-        """The client id as the requests have it, so that it is decoded only when it changes."""
+        """The client id as the requests have it. It is decoded only when it changes."""
 
 
 def new_client(who: Identity, raw_client_id: bytes, traffic: Traffic, node_id: int) -> Client:
-    """Return `who` under a client id; usage is counted under the broker's `node_id`."""
+    """Return a client for `who` with a client id. Its usage is counted under the broker's `node_id`."""
     name, client_id = who.principal, represented(text(raw_client_id))
     usage = None if traffic.usage is None else traffic.usage.client(node_id, name, client_id)
     return Client(name, client_id, who.address, traffic.client(name, client_id), raw_client_id, usage)
@@ -79,39 +79,40 @@ class Exchange:
         local: bool = False,
     ) -> None:
         self.next: Exchange | None = None
-        """The request that the client sent after this one."""
+        """The next request of the client."""
         self.correlation_id: Final = correlation_id
         self.client: Final = client
         self.api: Final = api
-        """None if the proxy does not read the API: the response is forwarded as it is."""
+        """None if the proxy does not read the API. The relay then forwards the response unchanged."""
         self.request: Final = request
-        """None if no quota asks for the request; without an `api`, only its header has been read."""
+        """None if no quota needs the request. Without an `api`, only its header has been read."""
         self.local = local
-        """Whether the proxy answers the request itself, and has not forwarded it after all."""
+        """Whether the proxy answers the request itself, and has not decided to forward it."""
         self.api_key: Final = api_key
         self.rejection: Rejection | None = None
-        """Produce: the rejected partitions, to be added to the broker's response."""
+        """For Produce: the rejected partitions, to be added to the broker's response."""
         self.local_response: bytes | None = None
-        """The proxy's own response, a whole frame, until its turn comes."""
+        """The proxy's own response, a whole frame, until its turn."""
         self.streams = False
-        """Whether its response may be forwarded while it arrives even if it is short enough to be read whole.
+        """Whether the relay may forward the response while it arrives, even if the response is small enough
+        to be read whole.
         """
         self.delayed_until = 0.0
-        """The earliest time at which the local response may leave, even in its turn."""
+        """The earliest time at which the local response may leave, even if its turn is earlier."""
         self.throttled_until = 0.0
-        """Until when the request mutes its client."""
+        """The time until which the request mutes its client."""
         self.grant: FetchGrant | None = None
-        """A consumer's fetch: what its quotas allow it; None if no quota limits it."""
+        """For a consumer's fetch: the bytes that its quotas allow; None if no quota limits it."""
         self.full_fetch = True
-        """Of such a fetch: whether it names all its partitions."""
+        """For such a fetch: whether it names all its partitions."""
         self.withheld = False
-        """Of such a fetch: whether the client gets an empty response instead of the broker's."""
+        """For such a fetch: whether the client gets an empty response instead of the broker's."""
         self.sent_at = 0.0
-        """When the whole request had been sent to the broker."""
+        """When the relay had sent the whole request to the broker."""
 
 
 def local_exchange(correlation_id: native, client: Client, api_key: native, response: bytes) -> Exchange:
-    """Create the exchange of a request to which the proxy's own response is there already."""
+    """Create the exchange of a request that already has a response of the proxy."""
     exchange = Exchange(correlation_id, client, api_key=api_key, local=True)
     exchange.local_response = response
     return exchange

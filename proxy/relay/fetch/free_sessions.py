@@ -1,6 +1,6 @@
-"""FreeSessions: the fetch sessions of one connection of which no quota omits anything.
+"""FreeSessions: the fetch sessions of one connection from which no quota omits a partition.
 
-The relay forwards their requests as they are, as long as none names a partition that a quota may omit.
+The relay forwards their requests unchanged, as long as none names a partition that a quota may omit.
 """
 
 from typing import Final, final
@@ -14,13 +14,13 @@ from proxy.wire.fetch_rewrite import FetchRewrite
 from proxy.wire.views import RequestView
 
 MAX_SESSIONS: Final = 8
-"""Sessions of one connection, each with up to MAX_PARTITIONS; a client has one. Of more, the oldest have to
-be opened anew.
+"""Sessions of one connection, each with up to MAX_PARTITIONS. A client has one. If a connection has more, it
+must open the oldest ones again.
 """
 
 
 class FreeSession(FetchRewrite):
-    """The response that opens a session of which no quota omits anything."""
+    """The response that opens a session from which no quota omits a partition."""
 
     reads_partitions = False
 
@@ -36,28 +36,28 @@ class FreeSession(FetchRewrite):
 
 @final
 class FreeSessions:
-    """Raises Malformed where a session becomes too large."""
+    """Raises Malformed if a session becomes too large."""
 
     def __init__(self, engine: QuotaEngine, topics: OmittablePartitions) -> None:
         self._engine: Final = engine
         self._topics: Final = topics
         self._sessions: Final[dict[int, set[PartitionKey]]] = {}
-        """By session id: the session's partitions."""
+        """The partitions of each session, by session id."""
         self._generation = engine.generation
-        """The limits for which no quota omits any of them."""
+        """The limits under which no quota omits a partition of them."""
 
     def open(self, session_id: int, partitions: set[PartitionKey]) -> None:
-        """The broker has opened a session of which no quota omits anything."""
+        """Add a session that the broker has opened, from which no quota omits a partition."""
         if len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         self._sessions[session_id] = partitions
 
     def close(self, session_id: int) -> None:
-        """The session is over, if it is one of these."""
+        """Remove a session that has ended, if it is one of these."""
         self._sessions.pop(session_id, None)
 
     def covers(self, request: FetchRequest, view: RequestView, who: Identity, at_most: int) -> bool:
-        """Whether a request is of such a session, and adds nothing that a quota may omit."""
+        """Whether a request belongs to such a session, and adds no partition that a quota may omit."""
         generation = self._engine.generation
         if self._generation != generation:
             self._generation = generation

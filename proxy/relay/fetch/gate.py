@@ -1,12 +1,13 @@
 """FetchGate: decides what happens to a connection's fetches while quotas limit consumers or omit partitions.
 
-A fetch is forwarded when its quotas have granted it bytes, and a partition of it is not omitted. Until then
-it waits here, and no request behind it is read. When the wait is longer than the client lets a broker wait,
-the client gets an empty response with a throttle_time_ms, as from Kafka. The proxy makes this response itself
-if the fetch names all its partitions, or belongs to a session that the proxy has taken over. The broker
-counts the fetches of any other session, so such a fetch waits for longer, is then forwarded, and its response
-is withheld. The response to a ShareFetch cannot be withheld: its records are locked. It waits for as long as
-it takes.
+A fetch is forwarded when its quotas have granted it bytes, and at least one of its partitions is not omitted.
+Until then it waits here, and the relay reads no later request. If the wait is longer than the client's
+max_wait_ms, the client gets an empty response with a throttle_time_ms, as from Kafka.
+
+The proxy creates this response itself if the fetch names all its partitions, or belongs to a session that the
+proxy manages. The broker counts the fetches of any other session. Such a fetch waits longer; then it is
+forwarded, and its response is withheld. The response to a ShareFetch cannot be withheld, because the broker
+has locked its records. A ShareFetch therefore waits without a limit.
 """
 
 from typing import Final, final
@@ -29,8 +30,9 @@ from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
 LONGEST_WAIT_SECONDS: Final = 5.0
-"""A fetch of a session that the proxy has not taken over waits for no longer than this. Clients expect the
-response this much later than the max_wait_ms that they ask for."""
+"""The longest wait of a fetch in a session that the proxy does not manage. Clients accept a response that is
+this much later than max_wait_ms.
+"""
 
 
 @final
@@ -46,30 +48,30 @@ class WaitingFetch:
         gated: GatedFetch | None,
         now: float,
     ) -> None:
-        # The frame is used again for the next one.
+        # The frame object is used again for the next frame.
         self.frame: Final = Frame(frame.pieces, frame.size, True)
         self.exchange: Final = exchange
         self.view: Final = view
         self.gated: Final = gated
-        """None if no partition can be omitted from it."""
+        """None if no quota may omit a partition from the fetch."""
         self.grant: FetchGrant | None = None
-        """None if no quota limits its bytes, or before they have been asked."""
+        """None if no quota limits the bytes of the fetch, or before the quotas have been asked."""
         self.asked = False
-        """Whether the quotas have been asked for a grant: its turn has come."""
+        """Whether the quotas have been asked for a grant, because the turn of the fetch has come."""
         self.since: Final = now
         self.wake_at = 0.0
-        """When to ask again; 0.0: when the response to the fetch before it is there."""
+        """When to ask again; 0.0: when the response to the previous fetch has arrived."""
         full = True
         if view.api_key == FETCH:
             full = is_full(read_session(frame.pieces, after_bounds(view), view.api_version)[1])
         exchange.full_fetch = full
         self.answerable: Final = view.api_key == FETCH and (full or gated is not None)
-        """Whether the proxy can make the empty response itself."""
+        """Whether the proxy can create the empty response itself."""
         self.wait_until = 0.0
-        """Until when it waits for bytes."""
+        """The time until which the fetch waits for bytes."""
 
     def begin(self, grant: FetchGrant | None, now: float) -> None:
-        """Its turn has come: it waits from now on."""
+        """Begin the wait of the fetch, because its turn has come."""
         self.asked = True
         self.grant = grant
         wait = max(self.view.max_wait_ms, 0) / 1000.0
@@ -78,8 +80,8 @@ class WaitingFetch:
 
 @final
 class FetchGate:
-    """One fetch of a connection waits at a time, and one that quotas limit is in flight at a time: a broker,
-    too, begins with the next one when it has responded to the last.
+    """The gate of one connection. One fetch waits at a time, and one fetch that quotas limit is in flight at
+    a time. A broker, too, processes the next fetch only when it has responded to the last.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class FetchGate:
         between_brokers: bool = False,
         session_mask: int = SESSION_MASK,
     ) -> None:
-        """`session_mask`: by what the client's session ids differ from the broker's."""
+        """`session_mask`: the bits in which the client's session ids differ from the broker's."""
         self._session_mask: Final = session_mask
         self._engine: Final = engine
         self._in_flight: Final = in_flight
@@ -99,18 +101,18 @@ class FetchGate:
         self._fetches: FetchSessions | None = None
         """None while no quota omits partitions."""
         self._fetch: WaitingFetch | None = None
-        """The one that waits."""
+        """The fetch that waits."""
         self._grant: FetchGrant | None = None
-        """What the quotas have allowed the last fetch."""
+        """The bytes that the quotas have granted to the last fetch."""
 
     @property
     def reads(self) -> bool:
-        """Whether fetches have to be read beyond their bounds."""
+        """Whether fetches must be read beyond their bounds."""
         return self._engine.omits or self._fetches is not None or self._between_brokers
 
     @property
     def follower(self) -> tuple[int, int] | None:
-        """The node id of the follower that the client is, and how many messages it lacks."""
+        """The node id of the follower at the client's end, and the number of messages that it lacks."""
         return None if self._fetches is None else self._fetches.follower
 
     @property
@@ -125,12 +127,14 @@ class FetchGate:
 
     @property
     def awaits_response(self) -> bool:
-        """Whether the fetch that waits may go on because the one before it has got its response."""
+        """Whether the waiting fetch may continue because the previous one has got its response."""
         fetch = self._fetch
         return fetch is not None and fetch.wake_at == 0.0 and not self._busy()
 
     def forwards(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
-        """Whether a fetch is forwarded, with the view's edits. If not, it waits here or has been answered."""
+        """Return whether to forward a fetch, with the view's edits. If not, it waits here or has been
+        answered.
+        """
         gated: GatedFetch | None = None
         if view.api_key == FETCH and self.reads:
             gated = self._start(frame, exchange, view, now)
@@ -151,7 +155,7 @@ class FetchGate:
         return self._forwards(fetch, now)
 
     def _start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> GatedFetch | None:
-        """Take a fetch from which partitions may be omitted; None if it is no such fetch."""
+        """Return the fetch if partitions may be omitted from it, else None."""
         fetches = self._fetches
         if fetches is None:
             fetches = self._fetches = FetchSessions(
@@ -224,7 +228,7 @@ class FetchGate:
             lower_max_bytes(fetch.view, grant.max_bytes)
 
     def _withhold(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:
-        """Forward a fetch for the sake of its session; its response will not be delivered."""
+        """Forward a fetch to keep its session in step with the broker, without delivering the response."""
         self._grant = grant
         fetch.exchange.grant = grant
         fetch.exchange.withheld = True
@@ -271,7 +275,7 @@ class FetchGate:
     # Time
 
     def wake(self, now: float) -> WaitingFetch | None:
-        """Ask the quotas again for the fetch that waits; returns it if it is forwarded now."""
+        """Ask the quotas again for the waiting fetch; return it if it is forwarded."""
         fetch = self._fetch
         if fetch is None:
             return None
@@ -279,7 +283,7 @@ class FetchGate:
         return fetch if self._forwards(fetch, now) else None
 
     def give_up(self, now: float) -> WaitingFetch | None:
-        """End the wait of the fetch that waits; returns it if it is forwarded now."""
+        """End the wait of the waiting fetch; return it if it is forwarded."""
         fetch = self._fetch
         if fetch is None:
             return None

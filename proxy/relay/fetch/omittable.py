@@ -1,4 +1,6 @@
-"""OmittablePartitions: the partitions that quotas may omit, asked for once while limits stay the same."""
+"""OmittablePartitions: the partitions that quotas may omit. The quotas are asked once per partition, until
+limits change.
+"""
 
 from typing import Final, final
 
@@ -10,25 +12,25 @@ from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
 KNOWN_AT_MOST: Final = 100_000
-"""A client may make partitions up: past so many, they are asked about anew."""
+"""A client may invent partitions. Beyond this number, known results are dropped."""
 
 
 @final
 class OmittablePartitions:
-    """Of one connection."""
+    """The partitions of one connection."""
 
     def __init__(self, engine: QuotaEngine, names: TopicNames) -> None:
         self._engine: Final = engine
         self._names: Final = names
         self._known_topics: Final[dict[bytes, str]] = {}
-        """For a consumer, by topic: a quota may omit all its partitions, or none."""
+        """For a consumer, by topic: a quota may omit either all partitions of the topic, or none."""
         self._known: Final[dict[PartitionKey, str]] = {}
-        """By partition: the topic's name if a quota may omit it, else empty."""
+        """By partition: the topic's name if a quota may omit the partition, else empty."""
         self._asked_for: tuple[int, int, Identity] | None = None
-        """For which limits, follower and client the names are valid."""
+        """The limits, the follower and the client for which the names are valid."""
 
     def awaits(self, key: PartitionKey) -> bool:
-        """Whether the name of a topic that is known by its id alone is on its way."""
+        """Whether the name of a topic that is known only by its id has been requested."""
         return self._names.awaits(key[0])
 
     def find(self, key: PartitionKey, version: int, replica_id: int, who: Identity) -> str | None:
@@ -59,7 +61,7 @@ class OmittablePartitions:
         return found
 
     def concern(self, request: FetchRequest, view: RequestView, who: Identity) -> bool:
-        """Whether a quota is about any of the partitions that a request names, or may be: the names of some
+        """Whether a quota limits any partition of a request, or may limit one, because the names of some
         topics are not known yet.
         """
         if not self._engine.omits:

@@ -1,4 +1,4 @@
-"""SessionPartition: what a client and its broker know of one partition of a fetch session."""
+"""SessionPartition: the state of one partition of a fetch session, at the client and at the broker."""
 
 from typing import Final, final
 
@@ -7,7 +7,7 @@ from proxy.wire.fetch_request import FetchEntry, with_max_bytes
 from proxy.wire.fetch_rewrite import Watermarks
 
 PROBE_BYTES: Final = 0
-"""The partition_max_bytes of an omitted partition that is fetched for its watermarks only."""
+"""The partition_max_bytes of an omitted partition that is requested only for its watermarks."""
 
 
 @final
@@ -18,15 +18,15 @@ class SessionPartition:
 
     def __init__(self, entry: FetchEntry) -> None:
         self.entry = entry
-        """As the client has sent it last."""
+        """The partition's last entry from the client."""
         self.marks: Watermarks | None = None
-        """What the broker has said of it; None where nobody wants to know."""
+        """The watermarks that the broker has reported; None if no quota needs them."""
         self.item: FetchItem | None = None
         """None if no quota may omit it."""
         self.at_broker = False
         """Whether the broker's session has it."""
         self.most = NO_BOUND
-        """The partition_max_bytes with which the broker has it; NO_BOUND for the client's own."""
+        """The partition_max_bytes in the broker's session; NO_BOUND for the client's own value."""
 
     @property
     def omitted(self) -> bool:
@@ -34,11 +34,11 @@ class SessionPartition:
 
     @property
     def probed(self) -> bool:
-        """Whether the broker has it to report its watermarks only."""
+        """Whether the broker's session has the partition only to report its watermarks."""
         return self.at_broker and self.most == PROBE_BYTES
 
     def raw(self, version: int) -> bytes:
-        """Its entry, as the broker is to get it now."""
+        """The partition's entry for the next request to the broker."""
         if self.marks is not None:
             _expect(self.marks, self.entry)
         item = self.item
@@ -52,7 +52,7 @@ class SessionPartition:
 
 
 def _expect(marks: Watermarks, entry: FetchEntry) -> None:
-    """Note the leader epoch under which the partition is requested from now on."""
+    """Note the leader epoch with which the partition is requested from here on."""
     if marks.leader_epoch != entry.leader_epoch:
         marks.leader_epoch = entry.leader_epoch
         marks.outdated = True

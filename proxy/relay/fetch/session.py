@@ -1,24 +1,25 @@
-"""FetchSession: the partitions that an incremental fetch stands for (KIP-227), and those that quotas omit.
+"""FetchSession: the partitions of an incremental fetch (KIP-227), and those that quotas omit.
 
-The client's session has every partition that the client fetches; the broker's lacks those that quotas omit.
-The client does not notice, because an incremental response may always lack partitions. The relay removes a
-partition from the broker's session with forgotten_topics_data, and adds it again with the latest entry that
-the client has sent for it, which is remembered here.
+The client's session has every partition that the client fetches. The broker's session lacks those that quotas
+omit. The client does not notice this, because an incremental response may always lack partitions. The relay
+removes a partition from the broker's session with forgotten_topics_data. To add it again, the relay uses the
+last entry that the client has sent for it.
 
-The broker's session never becomes empty, because a broker closes an empty session and responds at once. The
-relay does not forward a request from which everything is omitted, so each side has epochs of its own.
+The broker's session never becomes empty, because a broker closes an empty session and responds at once. If
+everything is omitted, the relay does not forward the request. The client's session and the broker's session
+therefore have separate epochs.
 
-A request outside any session, or one that opens a session, names all its partitions, and the response must
-have each of them. The relay omits a partition from such a request only if the broker has told its watermarks
-before. The response then has the partition with these watermarks and without records, so no high watermark is
-ever made up. What a broker tells one consumer holds for all (KnownWatermarks). If nothing is known, a
-consumer's fetch waits: to request the partition would bring a batch of it, whatever the partition_max_bytes.
-A follower's watermarks must come from the same connection and leader epoch; otherwise its partition is
-requested with a partition_max_bytes of 0.
+A request that opens a session, or that is outside of any session, names all its partitions, and the response
+must have each of them. The relay omits a partition from such a request only if the broker has reported its
+watermarks before. The response then has the partition with these watermarks and without records, so the relay
+never invents a high watermark. The watermarks that a broker reports to one consumer are valid for all
+(KnownWatermarks). If none are known, a consumer's fetch waits: a request for the partition would return a
+batch of it, whatever its partition_max_bytes. A follower's watermarks must come from the same connection and
+leader epoch; otherwise its partition is requested with a partition_max_bytes of 0.
 
-Whether a follower's replica is in sync depends on its high watermark. So a follower's partition that is
-omitted before its first watermark is requested in the same way inside a session. The broker responds to such
-a probe at once, because a replica that turns out to be in sync must not wait.
+A follower's replica is in sync depending on its high watermark. If a follower's partition is omitted before
+its first watermark is known, the relay therefore requests it in the same way inside a session. The broker
+responds to such a probe at once, so a replica that turns out to be in sync does not wait.
 """
 
 from typing import Final, final
@@ -36,7 +37,7 @@ from proxy.wire.known_watermarks import Offsets
 
 @final
 class FetchSession:
-    """A client's session, or a request outside any: then it lives as long as that request."""
+    """A client's session, or a request outside of any session, for as long as the request exists."""
 
     def __init__(
         self, engine: QuotaEngine, topics: OmittablePartitions, who: Identity, version: int, replica_id: int
@@ -48,28 +49,32 @@ class FetchSession:
         self.replica_id: Final = replica_id
         """The follower's node id; -1 for a consumer."""
         self.client_id = 0
-        """The session's id as the client has it, and as the broker has it."""
+        """The session's id at the client, and at the broker."""
         self.broker_id = 0
         self.client_epoch = 1
-        """The epoch that the client's next request has to have, and that of the next to the broker."""
+        """The epoch that the next request of the client must have, and that of the next request to the
+        broker.
+        """
         self.broker_epoch = 1
         self.broken = False
-        """Whether the broker has rejected a request of this session: the client has to start a new one."""
+        """Whether the broker has rejected a request of this session, so that the client must open a new one.
+        """
         self._partitions: Final[dict[PartitionKey, SessionPartition]] = {}
         self._candidates: Final[dict[PartitionKey, SessionPartition]] = {}
-        """Those that a quota may omit."""
+        """The partitions that a quota may omit."""
         self._unnamed: Final[dict[PartitionKey, SessionPartition]] = {}
-        """Those whose topics' names are not known yet, so that no quota could be asked."""
+        """The partitions whose topic names are not known yet, so that no quota could be asked."""
         self._changed: Final[dict[PartitionKey, SessionPartition]] = {}
-        """Those of which the broker has no entry, or an old one."""
+        """The partitions of which the broker's session has no entry, or an old one."""
         self._forgotten: Final[dict[PartitionKey, None]] = {}
-        """Those that the broker's session has, and the client's no more, in order."""
+        """In order, the partitions that the broker's session has and the client's session no longer has."""
         self.watched: Final[dict[bytes, dict[int, Watermarks]]] = {}
-        """The watermarks of the candidates, and of all that a follower fetches; see FetchRewrite."""
+        """The watermarks of the candidates, and of all partitions that a follower fetches; see FetchRewrite.
+        """
         self.unknown = 0
-        """Of how many omitted partitions of a consumer no watermarks are known."""
+        """Number of a consumer's omitted partitions without known watermarks."""
         self.probes = 0
-        """Of how many omitted partitions the last request for the broker asks for the watermarks."""
+        """Number of omitted partitions whose watermarks the last request asks the broker for."""
         self._generation = engine.generation
         self._turn = 0
 
@@ -103,7 +108,7 @@ class FetchSession:
             self._forget(key)
 
     def hand_over(self, key: PartitionKey, partition: SessionPartition) -> None:
-        """Let a partition of the client's next request have what is reserved for it here."""
+        """Give the reservations of this request's partitions to the client's next request."""
         earlier = self._partitions.get(key)
         if earlier is not None and earlier.item is not None and partition.item is not None:
             partition.item.take_ticket(earlier.item)
@@ -128,11 +133,11 @@ class FetchSession:
 
     @property
     def size(self) -> int:
-        """How many partitions the client fetches."""
+        """The number of partitions that the client fetches."""
         return len(self._partitions)
 
     def lag(self) -> int:
-        """Messages that the client lacks, as far as its broker has told; nothing is known of a consumer's."""
+        """The number of messages that the client lacks, by the broker's reports; 0 for a consumer."""
         lag = 0
         for partition in self._partitions.values():
             marks = partition.marks
@@ -141,13 +146,13 @@ class FetchSession:
         return lag
 
     def marks(self, key: PartitionKey) -> Watermarks | None:
-        """What the broker has said of a partition, if a plan needed it."""
+        """The watermarks of a partition that the broker has reported, if a plan needed them."""
         topic, number = key
         partitions = self.watched.get(topic)
         return None if partitions is None else partitions.get(number)
 
     def _watch(self, key: PartitionKey, partition: SessionPartition, marks: Watermarks | None) -> Watermarks:
-        """Note what the broker says of a partition; `marks` is what it has said before."""
+        """Note what the broker reports of a partition; `marks` are its earlier watermarks."""
         if partition.marks is not None:
             return partition.marks
         watched = Watermarks() if marks is None else marks
@@ -162,7 +167,7 @@ class FetchSession:
             if not partitions:
                 del self.watched[key[0]]
 
-    # Which partitions quotas are about
+    # Which partitions quotas limit
 
     def _classify(self, key: PartitionKey, partition: SessionPartition, marks: Watermarks | None) -> None:
         """Find out whether a quota may omit a partition."""
@@ -182,7 +187,7 @@ class FetchSession:
             self._candidates[key] = partition
 
     def _reclassify(self) -> None:
-        """Other limits, or topics whose names have become known, may concern other partitions."""
+        """Ask again about partitions, after limits have changed or topic names have become known."""
         if self._unnamed:
             unnamed = list(self._unnamed.items())
             self._unnamed.clear()
@@ -207,13 +212,13 @@ class FetchSession:
                     self._changed[key] = partition
 
     def awaits_names(self) -> bool:
-        """Whether the names of topics are on their way of which no quota could be asked without."""
+        """Whether topic names that a quota needs have been requested."""
         return any(self._topics.awaits(key) for key in self._unnamed)
 
-    # What the broker gets
+    # Requests to the broker
 
     def plan(self, now: float) -> FetchPlan:
-        """Ask the quotas what has to stay out now."""
+        """Ask the quotas which partitions to omit."""
         self._reclassify()
         items = [partition.item for partition in self._candidates.values() if partition.item is not None]
         turn = self._turn % len(items) if items else 0
@@ -225,24 +230,21 @@ class FetchSession:
         return plan
 
     def nothing_left(self, plan: FetchPlan) -> bool:
-        """Whether the plan omits everything that the client wants, and the broker need not be asked for
-        watermarks.
-        """
+        """Whether the plan omits all partitions of the client, and no watermarks have to be requested."""
         if plan.omitted == 0 or len(self._partitions) != plan.omitted:
             return False
         return not any(self._lacks_marks(partition) for partition in self._candidates.values())
 
     def _lacks_marks(self, partition: SessionPartition) -> bool:
-        """Whether an omitted partition is a follower's, and the broker has to be asked for its watermarks."""
+        """Whether an omitted partition is a follower's, and its watermarks have to be requested."""
         item = partition.item
         if item is None or self.replica_id < 0 or item.marks.high_watermark != UNKNOWN:
             return False
         return not partition.probed
 
     def incremental(self) -> bytes:
-        """The topics and forgotten_topics_data of a request that gives the broker what the last plan left in.
-
-        From now on the broker's session is taken to be so.
+        """Return the topics and forgotten_topics_data of a request that brings the broker's session in line
+        with the last plan. From here on, the broker's session is assumed to be so.
         """
         entries: dict[bytes, list[bytes]] = {}
         forgotten: dict[bytes, list[bytes]] = {}
@@ -280,11 +282,11 @@ class FetchSession:
         return write_topics(self.version, entries, forgotten)
 
     def full(self, rewrite: FetchRewrite) -> bytes | None:
-        """The topics of a request that names all that the last plan left in, and of a follower's rest what
-        has to be asked for its watermarks; None where that is nothing, though the client wants something, or
-        where the watermarks of a consumer's omitted partition are unknown.
+        """Return the topics of a request that names all partitions that the last plan includes, and those of
+        a follower whose watermarks have to be requested. Omitted partitions are added to `rewrite`.
 
-        Omitted partitions are added to `rewrite`.
+        None if there is nothing to request although the client fetches partitions, or if the watermarks of a
+        consumer's omitted partition are unknown.
         """
         entries: dict[bytes, list[bytes]] = {}
         added: dict[bytes, list[bytes]] = {}
@@ -314,19 +316,19 @@ class FetchSession:
         return write_topics(self.version, entries, {}) if entries or not added else None
 
     def _offsets(self, item: FetchItem, entry: FetchEntry) -> Offsets | None:
-        """The watermarks that an empty partition needs. A follower's must be of its leader epoch."""
+        """The watermarks for a partition without records. A follower's must belong to its leader epoch."""
         if self.replica_id >= 0 and item.marks.leader_epoch != entry.leader_epoch:
             return None
         return item.marks.offsets
 
     def next_broker_epoch(self) -> int:
-        """The epoch of the request that goes to the broker now."""
+        """The epoch of the next request to the broker."""
         epoch = self.broker_epoch
         self.broker_epoch = _after(epoch)
         return epoch
 
     def advance_client(self) -> None:
-        """The client has sent the request whose turn it was."""
+        """Note that the client has sent the request whose turn it was."""
         self.client_epoch = _after(self.client_epoch)
 
 
@@ -335,7 +337,7 @@ def _after(epoch: int) -> int:
 
 
 def _served(items: list[FetchItem]) -> int:
-    """How many items it takes to get behind the last that was let in under a bound."""
+    """The number of items up to the last one that was included under a bound."""
     at = len(items)
     while at > 0:
         item = items[at - 1]
