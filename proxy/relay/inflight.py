@@ -1,5 +1,5 @@
-"""InFlight: the requests of a connection that await their responses, in order, and what may leave for the
-client.
+"""InFlight: the requests of a connection that await their responses, in order, and the bytes that may be sent
+to the client.
 """
 
 import math
@@ -16,65 +16,67 @@ from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.errors import Malformed
 
 MAX_IN_FLIGHT: Final = 1024
-"""Requests of one connection that await their responses. Each costs memory, and a client may pipeline without
-an end: one that pipelines more is read no faster than its broker responds.
+"""Requests of one connection that may await their responses. Each costs memory, and a client may pipeline
+without a limit. If there are more, the relay reads the client no faster than its broker responds.
 """
 PAID_SECONDS: Final = 1e-6
-"""A debt that is paid within this time is paid: doubles do not tell it from none."""
+"""A debt that is paid within this time counts as paid, because doubles cannot represent the difference."""
 
 
 @final
 class InFlight:
-    """Shared by both directions of a relay, which change it by its methods alone.
+    """Both directions of a relay share it and change it only by its methods.
 
-    Times are the relay's `now`; 0.0 is no time. Others only read the attributes without underscore.
+    Times are the relay's `now`; 0.0 is no time. Other code only reads the attributes without underscore.
     """
 
     def __init__(self, engine: QuotaEngine, total: Bytes, output: RelayOutput) -> None:
-        """`total` counts all bytes for clients; local responses are added to it here."""
+        """`total` counts all bytes for clients; this object adds those of local responses."""
         self._engine: Final = engine
         self._total: Final = total
         self._output: Final = output
         self.muted_until = 0.0
-        """No further request is read before this time; then end_mute() is due."""
+        """The relay reads no further request before this time; then end_mute() is due."""
         self._debt: Debt | None = None
-        """What the connection owes beyond `muted_until`: the longest of its debts."""
+        """The longest debt of the connection, as the time until it is paid, if that is after
+        `muted_until`.
+        """
         self.delayed_until = 0.0
-        """No response leaves before this time: its client's version has no throttle_time_ms, or it stands
-        behind such a response.
+        """No response is sent before this time, because its client's version has no throttle_time_ms, or
+        because it follows such a response.
         """
         self.awaiting_response = False
-        """Whether a response has to be there before a further request is read: a local one that is being
-        made, or the response to a login.
+        """Whether the relay must wait for a response before it reads a further request: a local response that
+        is being created, or the response to a login.
         """
         self._in_response = False
-        """Whether a response of the broker is only partly there: nothing may come between its parts."""
+        """Whether a response of the broker is incomplete: no other bytes may be sent between its parts."""
         self._asked: Exchange | None = None
-        """The intercepted request for which the proxy has asked the broker something."""
+        """The intercepted request for which the proxy has sent the broker a request."""
         self._first: Exchange | None = None
-        """The exchange whose response is due next; the others follow by `next`, down to the last."""
+        """The exchange whose response is due next. The others follow by `next`, up to the last."""
         self._last: Exchange | None = None
         self._count = 0
         self._delayed: list[bytes] = []
 
     @property
     def empty(self) -> bool:
-        """Whether no response is due, partly there or delayed."""
+        """Whether no response is outstanding, incomplete or delayed."""
         return self._first is None and not self._in_response and not self._delayed
 
     @property
     def streams(self) -> bool:
-        """Whether the next response may be forwarded while it arrives; see Exchange.streams."""
+        """Whether the relay may forward the next response while it arrives; see Exchange.streams."""
         return self._first is not None and self._first.streams
 
     @property
     def count(self) -> int:
-        """How many responses are due."""
+        """The number of outstanding responses."""
         return self._count
 
     @property
     def full(self) -> bool:
-        """Whether so many responses are due that no further request is read."""
+        """Whether so many responses are outstanding that the relay reads no further request."""
         return self._count >= MAX_IN_FLIGHT
 
     @property
@@ -83,7 +85,7 @@ class InFlight:
         return self._first
 
     def first_but(self, api_keys: frozenset[int]) -> Exchange | None:
-        """The oldest exchange of another API than these; None for none."""
+        """The oldest exchange of an API other than these; None if there is none."""
         exchange = self._first
         while exchange is not None and exchange.api_key in api_keys:
             exchange = exchange.next
@@ -105,12 +107,12 @@ class InFlight:
             self.send_local()
 
     def add_login(self, exchange: Exchange) -> None:
-        """Append a message of a login; no further request is read before its response is."""
+        """Append a message of a login. The relay reads no further request before the response has arrived."""
         self.add(exchange)
         self.awaiting_response = True
 
     def ask(self, exchange: Exchange) -> None:
-        """Expect the broker's response to what the proxy asks for an intercepted request."""
+        """Expect the broker's response to a request of the proxy, which belongs to an intercepted request."""
         self._asked = exchange
 
     # Responses
@@ -118,7 +120,7 @@ class InFlight:
     def take_response(self, correlation_id: int) -> Exchange:
         """Return the exchange to which the broker has responded. Raises Malformed if it is not its turn.
 
-        A response to what the proxy has asked leaves the exchange in its place, for the local response.
+        If the response is to a request of the proxy, the exchange stays in its place for the local response.
         """
         exchange = self._first
         if exchange is None or (exchange.local and exchange is not self._asked):
@@ -135,19 +137,19 @@ class InFlight:
         return exchange
 
     def take_login_response(self) -> None:
-        """Read on: the response to a login's message is there."""
+        """Continue to read, because the response to a message of a login has arrived."""
         self.awaiting_response = False
 
     def take_bare_response(self, exchange: Exchange) -> None:
-        """Remove the first exchange: its response has come without a correlation_id."""
+        """Remove the first exchange, whose response has arrived without a correlation_id."""
         self._remove(exchange)
 
     def begin_response(self) -> None:
-        """A part of a response is there; local responses wait for its end."""
+        """Note that a part of a response has arrived; local responses wait for its end."""
         self._in_response = True
 
     def end_response(self) -> None:
-        """The last part of a response is there."""
+        """Note that the last part of a response has arrived."""
         self._in_response = False
 
     def _remove(self, first: Exchange) -> None:
@@ -185,7 +187,7 @@ class InFlight:
             exchange = self._first
 
     def send(self, pieces: list[bytes]) -> None:
-        """Send bytes to the client in their turn; the list is no longer the caller's."""
+        """Send bytes to the client in their turn. The caller must not use the list again."""
         if self.delayed_until > 0.0:
             self._delayed.extend(pieces)
         else:
@@ -201,8 +203,8 @@ class InFlight:
     def throttle(self, verdict: Verdict, who: Identity, now: float) -> None:
         """Read no further request before a verdict's wait is over.
 
-        A wait longer than max_throttle_seconds is reviewed each time that so much of it is over, so that a
-        limit that is raised or removed soon frees the connection.
+        If a wait is longer than max_throttle_seconds, it is reviewed each time that this many seconds have
+        passed, so that a limit that is raised or removed soon ends the mute.
         """
         until = now + verdict.throttle_seconds
         review_at = now + self._engine.max_throttle_seconds
@@ -216,7 +218,7 @@ class InFlight:
         self.mute(review_at)
 
     def end_mute(self, now: float) -> None:
-        """Read on, unless the connection still owes something."""
+        """Read again, unless the connection still has a debt."""
         debt = self._debt
         until = now if debt is None else self._engine.review(debt, now)
         if until > now + PAID_SECONDS:
@@ -225,23 +227,23 @@ class InFlight:
             self.unmute()
 
     def unmute(self) -> None:
-        """Read on, whatever is owed."""
+        """Read again, whatever the debt."""
         self.muted_until = 0.0
         self._debt = None
 
     def announced(self, until: float, now: float) -> int:
-        """The throttle_time_ms of a wait, of which max_throttle_seconds is announced at most."""
+        """The throttle_time_ms of a wait: at most max_throttle_seconds."""
         seconds = min(until - now, self._engine.max_throttle_seconds)
         return min(math.ceil(seconds * 1000.0), MAX_THROTTLE_MS) if seconds > 0.0 else 0
 
     def delayed(self, until: float, now: float) -> float:
-        """When a response leaves whose version has no throttle_time_ms: as late as a wait that is announced
-        would end.
+        """The time at which to send a response whose version has no throttle_time_ms: the end of the wait
+        that would be announced.
         """
         return min(until, now + self._engine.max_throttle_seconds)
 
     def delay(self, until: float) -> None:
-        """Send no response before this time; 0.0 delays none."""
+        """Send no response before this time; 0.0: no delay."""
         if until > self.delayed_until:
             self.delayed_until = until
 

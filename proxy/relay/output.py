@@ -1,4 +1,4 @@
-"""RelayOutput: what a call of a relay has brought about, for the shell to act on."""
+"""RelayOutput: the result of a call of a relay, for the shell to act on."""
 
 from typing import Final, final
 
@@ -8,14 +8,14 @@ from proxy.wire.reader import NOTHING
 
 NO_REQUESTS: Final[list[Intercepted]] = []
 NO_BROKERS: Final[list[BrokerAddress]] = []
-"""Shared; never changed."""
+"""A shared object that never changes."""
 
 
 @final
 class RelayOutput:
-    """Each relay has one, which every call fills anew: the shell acts on it before it calls again.
+    """Each relay has one, which every call fills again. The shell acts on it before its next call.
 
-    Its lists are the shell's to keep.
+    The shell may keep the lists.
     """
 
     __slots__ = (
@@ -37,29 +37,34 @@ class RelayOutput:
         self.to_client = NOTHING
         """Bytes for the client, in pieces."""
         self.intercepted = NO_REQUESTS
-        """Requests that the proxy answers: each wants one Relay.answer(). No further request is read before.
+        """Requests that the proxy answers. Each needs one Relay.answer(); the relay reads no further request
+        before it.
         """
         self.broker_responses = NOTHING
-        """What the broker has responded to Relay.ask_broker(): header and body, without the length."""
+        """The broker's responses to Relay.ask_broker(): header and body, without the length."""
         self.unknown_brokers = NO_BROKERS
-        """Brokers that a response names and the table of addresses lacks. The response waits: the shell puts
-        them into the table and calls Relay.brokers_known().
+        """Brokers in a response that the table of addresses lacks. The response waits: the shell adds them to
+        the table and calls Relay.brokers_known().
         """
         self.names_wanted = False
-        """Whether TopicNames.wanted has ids that the shell has to ask the cluster for."""
+        """Whether TopicNames.wanted has ids that the shell must request from the cluster."""
         self.client_muted = False
-        """Whether nothing may be read from the client; a request that is partly there is still read on."""
+        """Whether the shell must not read the client. The relay still reads the rest of a request of which a
+        part has arrived.
+        """
         self.holds_memory = False
-        """Whether bytes for the broker are in memory that connections share: the shell calls
-        Relay.broker_took_all() when none of them waits to be sent.
+        """Whether bytes for the broker are in memory that connections share. When all of them have been sent,
+        the shell calls Relay.broker_took_all().
         """
         self.responses_delayed = False
-        """Whether no response may leave for the client now: the broker's had better stay in its socket."""
+        """Whether no response may be sent to the client. The shell should leave the broker's bytes in the
+        socket.
+        """
         self.next_timer = 0.0
         """When Relay.handle_timer() is due; 0.0 for never."""
 
     def clear(self) -> None:
-        """Begin a call: what the last one has brought about is done."""
+        """Begin a call: clear the output of the last one."""
         self.to_broker = NOTHING
         self.to_client = NOTHING
         self.intercepted = NO_REQUESTS
@@ -67,29 +72,29 @@ class RelayOutput:
         self.unknown_brokers = NO_BROKERS
 
     def take_unknown_brokers(self) -> list[BrokerAddress]:
-        """The unknown brokers, which the shell learns now."""
+        """Take the unknown brokers, which the shell learns from here."""
         brokers = self.unknown_brokers
         self.unknown_brokers = NO_BROKERS
         return brokers
 
     def send_to_broker(self, pieces: list[bytes]) -> None:
-        """Add bytes for the broker; the list is no longer the caller's."""
+        """Add bytes for the broker. The caller must not use the list again."""
         if self.to_broker:
             self.to_broker.extend(pieces)
         else:
             self.to_broker = pieces
 
     def send_to_client(self, pieces: list[bytes]) -> None:
-        """Add bytes for the client; the list is no longer the caller's."""
+        """Add bytes for the client. The caller must not use the list again."""
         if self.to_client:
             self.to_client.extend(pieces)
         else:
             self.to_client = pieces
 
     def intercept(self, request: Intercepted) -> None:
-        """Hand out a request that the proxy answers."""
+        """Output a request that the proxy answers."""
         self.intercepted = [*self.intercepted, request]
 
     def add_broker_response(self, payload: bytes) -> None:
-        """Hand out what the broker has responded to the proxy."""
+        """Output a response of the broker to the proxy."""
         self.broker_responses = [*self.broker_responses, payload]

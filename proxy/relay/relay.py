@@ -1,11 +1,11 @@
 """Relay: one client connection and its broker connection.
 
-Bytes go in with receive_from_client() and receive_from_broker(). Each call returns the relay's output: what
-is to be sent to either side, and when handle_timer() is due. `now` is seconds on one monotonic clock.
+Bytes enter by receive_from_client() and receive_from_broker(). Each call returns the relay's output: the
+bytes for either side, and the time at which handle_timer() is due. `now` is seconds on one monotonic clock.
 
-Quotas judge a request when it has been read. If its client has to wait, reading ends there (KIP-219's mute):
-requests behind it stay unread, and its response, which is not delayed, announces in throttle_time_ms what is
-left of the wait. A client whose version has no such field gets the response when the wait is over.
+Quotas judge a request when it has been read. If its client must wait, the relay reads no later requests
+(KIP-219's mute). The response is not delayed; its throttle_time_ms announces the rest of the wait. If the
+client's version has no such field, the client gets the response when the wait is over.
 """
 
 from typing import Final, final
@@ -28,12 +28,12 @@ from proxy.wire.errors import FrameTooLarge, ProtocolError
 from proxy.wire.not_kafka import looks_like
 
 WAITING_APIS: Final = frozenset([FETCH, SHARE_FETCH, JOIN_GROUP, SYNC_GROUP])
-"""Requests to which a broker responds when something happens, up to their timeout: records, a rebalance."""
+"""Requests to which a broker responds when an event occurs (records, a rebalance), or after their timeout."""
 
 
 @final
 class Relay:
-    """Raises RelayError when the connection has to end."""
+    """Raises RelayError if the connection must end."""
 
     def __init__(
         self,
@@ -47,13 +47,15 @@ class Relay:
         node_id: int = -1,
         session_mask: int = SESSION_MASK,
     ) -> None:
-        """`node_id`: the broker's, under which usage is counted. `session_mask`: by what a client's ids of
-        fetch sessions differ from the broker's, if quotas omit partitions; a consumer must not know it.
+        """`node_id`: the broker's node id, under which usage is counted.
+
+        `session_mask`: if quotas omit partitions, the bits in which a client's fetch session ids differ from
+        the broker's; a consumer must not know them.
         """
         names = settings.topic_names
         self._names: Final = names
         self.output: Final = RelayOutput()
-        """What the last call has brought about."""
+        """The output of the last call."""
         self._in_flight: Final = InFlight(engine, traffic.total, self.output)
         authentication: Authentication | None = None
         if settings.login is not None:
@@ -82,31 +84,32 @@ class Relay:
 
     @property
     def response_due(self) -> bool:
-        """Whether the response to a request is not there, or not to its end."""
+        """Whether the response to a request has not arrived, or not completely."""
         return not self._in_flight.empty or self._requests.waiting
 
     @property
     def waits_for_debt(self) -> bool:
-        """Whether Produce requests wait that are dropped if their client hangs up: for a debt to be paid, or
-        unread for that of rejected bytes. A client that hangs up takes them for failed. It is not read from
-        meanwhile, so the shell has to look for that before it calls handle_timer().
+        """Whether Produce requests wait that are dropped if their client closes the connection: they wait for
+        a debt to be paid, or have not been read because of the debt of rejected bytes. The client treats them
+        as failed. The relay does not read the client meanwhile, so the shell must check whether the client
+        has closed the connection before it calls handle_timer().
         """
         return self._requests.waits_for_debt
 
     @property
     def idle(self) -> bool:
-        """Whether no response is due, and no part of a request is there."""
+        """Whether no response is outstanding, and no part of a request has arrived."""
         return self._in_flight.empty and not self._requests.unfinished and not self._requests.waiting
 
     @property
     def request_unfinished(self) -> bool:
-        """Whether bytes of a request are there that have not been forwarded."""
+        """Whether bytes of a request have arrived that have not been forwarded."""
         return self._requests.unfinished
 
     @property
     def follower(self) -> tuple[int, int] | None:
-        """The node id of the follower that the client is, and how many messages its replicas lack; None for
-        other clients.
+        """The node id of the follower at the client's end, and the number of messages that its replicas lack;
+        None for other clients.
         """
         return self._requests.follower
 
@@ -115,7 +118,7 @@ class Relay:
         """Whether the client has sent a whole request."""
         return self._requests.first_request_seen
 
-    # What the two sockets bring
+    # Input from the two sockets
 
     def receive_from_client(self, data: bytes, now: float) -> RelayOutput:
         """Take the client's next bytes."""
@@ -134,7 +137,9 @@ class Relay:
         return self._responses_read(now)
 
     def brokers_known(self, now: float) -> RelayOutput:
-        """Read on: the shell has put RelayOutput.unknown_brokers into the table of addresses."""
+        """Continue to read, because the shell has added RelayOutput.unknown_brokers to the table of
+        addresses.
+        """
         self.output.clear()
         try:
             self._responses.brokers_known(now)
@@ -148,7 +153,7 @@ class Relay:
         if self._requests.awaits_response:
             self._requests.wake(now)
         if self._requests.unfinished:
-            # There may have been no room for it among the requests in flight.
+            # The requests in flight may have been too many for it.
             self._read_requests(now)
         return self._finish()
 
@@ -160,22 +165,24 @@ class Relay:
 
     @property
     def forwardable(self) -> int:
-        """How many of the next bytes from the broker may go straight to the client, as part of a response
-        that is forwarded as it is. The shell that sends them calls forwarded(); nothing else for the client
-        may wait to be sent.
+        """The number of following bytes of the broker that may go directly to the client, as part of a
+        response that is forwarded unchanged. The shell that sends them calls forwarded(). No other bytes for
+        the client may wait to be sent.
         """
         return self._responses.forwardable
 
     def forwarded(self, size: int) -> None:
-        """So many bytes, at most `forwardable`, have gone from the broker to the client, or will go next."""
+        """Note that bytes, at most `forwardable`, have gone directly from the broker to the client, or will
+        go next.
+        """
         self._responses.forwarded(size)
 
     def broker_reached(self, now: float) -> None:
-        """The broker is connected: only now the requests so far are on their way."""
+        """Note that the broker is connected: only from here on are the earlier requests on their way."""
         self._responses.broker_reached(now)
 
     def broker_took_all(self) -> None:
-        """No bytes for the broker wait to be sent any longer."""
+        """Note that all bytes for the broker have been sent."""
         self._requests.buffer.give_memory_back()
 
     # Requests that the proxy answers
@@ -183,8 +190,8 @@ class Relay:
     def ask_broker(self, exchange: Exchange, frame: bytes, now: float) -> RelayOutput:
         """Send the broker a whole frame for an intercepted request, on the client's own connection.
 
-        Its correlation_id is the intercepted request's. The response comes in RelayOutput.broker_responses;
-        one question at a time, and before answer().
+        Its correlation_id is the intercepted request's. The response is in RelayOutput.broker_responses. Send
+        one frame at a time, before answer().
         """
         self.output.clear()
         self._requests.interception.ask(exchange, frame, now)
@@ -192,7 +199,7 @@ class Relay:
 
     @property
     def answers_alone(self) -> bool:
-        """Whether the only response that is due is the proxy's own, to an intercepted request."""
+        """Whether the only outstanding response is the proxy's own, to an intercepted request."""
         first = self._in_flight.first
         return first is not None and first.local and first.next is None
 
@@ -204,9 +211,10 @@ class Relay:
         throttle_seconds: float = 0.0,
         delayed: bool = False,
     ) -> RelayOutput:
-        """Take the local response to an intercepted request, a whole frame; the client then has to wait.
+        """Take the local response to an intercepted request, a whole frame, and mute the client for the wait.
 
-        `delayed`: the client's version cannot tell it so, and it gets the response after the wait.
+        `delayed`: the client's version has no throttle_time_ms, so the client gets the response after the
+        wait.
         """
         self.output.clear()
         if throttle_seconds > 0.0:
@@ -220,7 +228,7 @@ class Relay:
     def forward(self, exchange: Exchange, frame: bytes, now: float) -> RelayOutput:
         """Forward an intercepted request after all, as this whole frame of the same version.
 
-        Only for an API that the relay reads: the broker's response is forwarded as to any other request.
+        Use it only for an API that the relay reads. The broker's response is forwarded like any other.
         """
         self.output.clear()
         self._requests.interception.forward(exchange, frame, now)
@@ -230,7 +238,7 @@ class Relay:
     # Time
 
     def handle_timer(self, now: float) -> RelayOutput:
-        """Do what is due by now."""
+        """Do everything that is due."""
         self.output.clear()
         in_flight = self._in_flight
         if 0.0 < in_flight.delayed_until <= now:
@@ -244,9 +252,9 @@ class Relay:
         return self._finish()
 
     def drain(self, now: float) -> RelayOutput:
-        """The proxy shuts down: let no fetch wait, and delay no response any longer.
+        """End all waits of fetches and all delays of responses, because the proxy shuts down.
 
-        A muted client stays muted: what it has sent beyond its quota is not read.
+        A muted client stays muted: the relay does not read the requests that it has sent beyond its quota.
         """
         self.output.clear()
         in_flight = self._in_flight
@@ -258,21 +266,22 @@ class Relay:
 
     @property
     def awaited(self) -> Exchange | None:
-        """The oldest request whose response a shutdown has to await; None for none.
+        """The oldest request whose response a shutdown must await; None if there is none.
 
-        A request that waits for events, such as a Fetch, is sent again by its client, and loses nothing.
+        It does not await requests that wait for events, such as Fetch: their clients send them again and lose
+        nothing.
         """
         return self._in_flight.first_but(WAITING_APIS)
 
     @property
     def sends_unanswered(self) -> bool:
-        """Whether the client's last Produce request had acks=0: such a client cannot know what to send
-        again.
+        """Whether the client's last Produce request had acks=0. Such a client cannot know which requests to
+        send again.
         """
         return self._requests.sends_unanswered
 
     def end(self) -> None:
-        """The connection is over: what has come of a large frame counts as its client's usage."""
+        """Close: count the part of a large frame that has arrived as its client's usage."""
         if self._authentication is not None:
             self._authentication.end()
         self._requests.end()
@@ -301,7 +310,7 @@ class Relay:
 
 
 def _earlier(one: float, other: float) -> float:
-    """The earlier of two times, of which 0.0 is none."""
+    """The earlier of two times. 0.0 is no time."""
     if one == 0.0:
         return other
     return min(one, other) if other > 0.0 else one

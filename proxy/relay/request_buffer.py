@@ -68,7 +68,7 @@ class RequestBuffer:
         large = part.size > MAX_BUFFERED_FRAME_BYTES
         api_key = Reader(part.pieces, LENGTH_SIZE).i16()
         if api_key == PRODUCE:
-            # Nobody holds shared memory before the login; a broker takes no such request then.
+            # Before the login no request uses shared memory, because a broker accepts no such request then.
             return self._engine.rejects and not (
                 large and authentication is not None and not authentication.done
             )
@@ -82,7 +82,7 @@ class RequestBuffer:
         return (limited or self._interception.covers(api_key)) and part.size <= max_request_bytes(api_key)
 
     def begin(self, part: Frame, who: Identity, now: float) -> bool:
-        """Take the first part of a client's request; return False if it waits for memory, until `due_at`."""
+        """Take the first part of a client's request. Return False if it waits for memory, until `due_at`."""
         self.due_at = 0.0
         if part.size > MAX_BUFFERED_FRAME_BYTES:
             if not self._large.reserve(part.size, who):
@@ -94,22 +94,22 @@ class RequestBuffer:
         return True
 
     def add(self, part: Frame) -> Frame | None:
-        """Take the next part; return the request when it is whole."""
+        """Take the next part. Return the request if it is complete."""
         return self._parts.add(part)
 
     def take_waiting(self) -> Frame:
-        """Return the first part of the request that waits for memory; begin() or leave_line() comes next."""
+        """Return the first part of the request that waits for memory. Call begin() or leave_line() next."""
         part = self._first_part
         assert part is not None, "it waits"
         self._first_part = None
         return part
 
     def leave_line(self) -> None:
-        """Wait for memory no longer."""
+        """End the wait for memory."""
         self._large.leave()
 
     def check_pace(self, now: float) -> None:
-        """Raise RelayError if a request is late for whose memory others wait."""
+        """Raise RelayError if a request is late and others wait for its memory."""
         if self._large.wanted:
             raise RelayError(
                 SLOW_REQUEST,
@@ -119,13 +119,13 @@ class RequestBuffer:
         self.due_at = now + 1.0
 
     def forwarded_large(self) -> None:
-        """Give memory back as soon as the broker has taken a large request."""
+        """Return the memory as soon as the broker has accepted a large request."""
         self._output.holds_memory = True
         if not self._output.to_broker:
             self.give_memory_back()
 
     def give_memory_back(self) -> None:
-        """No bytes for the broker wait to be sent: keep none of them."""
+        """Note that no bytes for the broker wait to be sent."""
         if self._output.holds_memory:
             self._output.holds_memory = False
             self._output.to_broker = NOTHING

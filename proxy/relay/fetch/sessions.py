@@ -1,12 +1,14 @@
 """FetchSessions: the fetches of one connection from which quotas may omit partitions.
 
-The relay takes a session over when a full request opens it that names a partition under some quota. It takes
-every session of a follower over, because a throttle may come while the follower fetches. The client then
-knows the session by another id than the broker. So a session with omitted partitions ends with its
-connection: any other proxy or broker, which would not add the partitions again, does not know the id, and the
-client opens a new session. If a quota comes after a session was opened, the relay asks the client to open a
-new one as soon as it names such a partition (INVALID_FETCH_SESSION_EPOCH). All other fetches are forwarded as
-they are.
+The relay manages a session if the full request that opens it names a partition under such a quota. It manages
+every session of a follower, because a throttle may be set while the follower fetches. The client's session id
+then differs from the broker's. A session with omitted partitions therefore ends with its connection: another
+proxy or broker, which would not add the partitions again, does not know the id, and the client opens a new
+session.
+
+If a quota is set after a session was opened, the relay rejects the session's next request that names such a
+partition (INVALID_FETCH_SESSION_EPOCH), so that the client opens a new one. All other fetches are forwarded
+unchanged.
 """
 
 import math
@@ -37,29 +39,29 @@ from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
 SESSION_MASK: Final = 0x35A7C1E9
-"""By what a follower's session ids differ from the broker's, which are random. The proxy closes the sessions
-of an earlier connection, also after a restart. Consumers do not know by what theirs differ.
+"""The bits in which a follower's session ids differ from the broker's, which are random. The proxy closes the
+sessions of an earlier connection, also after a restart. For consumers the bits are secret.
 """
 MAX_PARTITIONS: Final = 10_000
-"""Of a consumer's fetch, and of its session. Each costs some microseconds on the event loop, where all other
-connections wait meanwhile; Kafka advises against a broker with more than 4,000.
+"""Partitions of a consumer's fetch, and of its session. Each costs some microseconds on the event loop, while
+all other connections wait; Kafka advises against a broker with more than 4,000 partitions.
 """
 LEAST_WAIT_SECONDS: Final = 0.01
-"""A fetch that waits asks the quotas no more often than this, however short the waits that they name are."""
+"""A fetch that waits asks the quotas at most this often, even if they name shorter waits."""
 NAMES_SECONDS: Final = 0.5
-"""So long a consumer's fetch waits for topics' names at the most."""
+"""The longest time for which a consumer's fetch waits for topic names."""
 
 ALLOW: Final = 0
-"""The request goes on as it is, but for the view's edits."""
+"""The request is forwarded, with the view's edits."""
 WAIT: Final = 1
-"""Nothing is left of it: it is asked about again at `wake_at`."""
+"""No partition of it is left. Ask the quotas again at `wake_at`."""
 ANSWER: Final = 2
-"""It does not go on, and has its response."""
+"""The request is not forwarded, and has its response."""
 
 
 @final
 class GatedFetch:
-    """A fetch from which quotas may omit partitions, some or all."""
+    """A fetch from which quotas may omit some or all partitions."""
 
     def __init__(
         self, frame: Frame, exchange: Exchange, view: RequestView, request: FetchRequest, now: float
@@ -69,9 +71,9 @@ class GatedFetch:
         self.view: Final = view
         self.request: Final = request
         self.answer_at: Final = now + max(view.max_wait_ms, 0) / 1000.0
-        """When it is answered, whether or not there is anything to fetch."""
+        """When the fetch is answered at the latest, with or without records to fetch."""
         self.names_by: Final = now + NAMES_SECONDS
-        """When it goes on, whether or not the cluster has said what its topics are called."""
+        """When the fetch is forwarded at the latest, with or without the names of its topics."""
         self.wake_at = 0.0
         self.answer = b""
         """The local response, a whole frame."""
@@ -79,7 +81,7 @@ class GatedFetch:
 
 
 class SessionRewrite(FetchRewrite):
-    """The response to a fetch of a session that the proxy has taken over, or to one outside any session."""
+    """The response to a fetch outside of any session, or of a session that the relay manages."""
 
     def __init__(self, fetches: "FetchSessions", session: FetchSession, request: FetchRequest) -> None:
         super().__init__(request.version)
@@ -109,7 +111,7 @@ class SessionRewrite(FetchRewrite):
 
 @final
 class FetchSessions:
-    """Raises Malformed where a request does not parse."""
+    """Raises Malformed if a request does not parse."""
 
     def __init__(
         self,
@@ -118,26 +120,26 @@ class FetchSessions:
         between_brokers: bool = False,
         session_mask: int = SESSION_MASK,
     ) -> None:
-        """`session_mask`: by what the client's session ids differ from the broker's."""
+        """`session_mask`: the bits in which the client's session ids differ from the broker's."""
         self.session_mask: Final = session_mask
         self._engine: Final = engine
         self._between_brokers: Final = between_brokers
-        """Whether a client may be a follower. Anybody else who says so is a consumer."""
+        """Whether a client may be a follower. Any other client with a replica id is a consumer."""
         self._topics: Final = OmittablePartitions(engine, names)
         self._free: Final = FreeSessions(engine, self._topics)
         self._sessions: Final[dict[int, FetchSession]] = {}
-        """By the id that the client knows."""
+        """The sessions by the client's session id."""
         self._last: FetchSession | None = None
-        """What the last full request was about: clients without sessions send nothing else."""
+        """The partitions of the last full request: clients without sessions send only full requests."""
 
     @property
     def needed(self) -> bool:
-        """Whether fetches of this connection have to be read."""
+        """Whether the fetches of this connection must be read."""
         return self._between_brokers or self._engine.omits or len(self._sessions) > 0
 
     @property
     def follower(self) -> tuple[int, int] | None:
-        """The node id of the follower that the client is, and how many messages it lacks."""
+        """The node id of the follower at the client's end, and the number of messages that it lacks."""
         last = self._last
         return None if last is None or last.replica_id < 0 else (last.replica_id, last.lag())
 
@@ -163,13 +165,15 @@ class FetchSessions:
         return self._sessions.pop(client_id, None)
 
     def start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> GatedFetch | None:
-        """Take a request that has been read; None if no quota applies to it, and it is forwarded as it is."""
+        """Take a request that has been read. Return None if no quota applies to it, and it is to be forwarded
+        unchanged.
+        """
         whole = frame.pieces[0] if len(frame.pieces) == 1 else b"".join(frame.pieces)
         at_most = MAX_LENGTH if self._between_brokers else MAX_PARTITIONS
         request = read_fetch_request(whole, after_bounds(view), view.api_version, at_most)
         if self._between_brokers:
             view.replica_id = replica_id(whole, view.min_bytes_at, request)
-        # The frame and its pieces are used again for the next one.
+        # The frame object and its pieces are used again for the next frame.
         kept = Frame(frame.pieces, frame.size, True)
         fetch = GatedFetch(kept, exchange, view, request, now)
         if request.full:
@@ -199,12 +203,12 @@ class FetchSessions:
         return fetch
 
     def _rejection(self, fetch: GatedFetch) -> bytes:
-        """What makes a client open a new session, without any loss."""
+        """Respond with the error after which a client opens a new session and loses nothing."""
         view = fetch.view
         return fetch_response(view.api_version, view.correlation_id, INVALID_FETCH_SESSION_EPOCH)
 
     def _start_full(self, fetch: GatedFetch, who: Identity) -> bool:
-        """Returns whether the request is any of the quotas' business."""
+        """Return whether a quota applies to the request."""
         request = fetch.request
         view = fetch.view
         before = self.close(request.session_id)
@@ -223,21 +227,22 @@ class FetchSessions:
         if before is not None:
             session.broker_id = before.broker_id
         elif last is not None and last.client_id == NO_SESSION and last.broker_id != NO_SESSION:
-            # The broker has not heard of the request that closed it: nothing was left of that.
+            # The broker has not got the request that closed the session, because no partition of it was left.
             session.broker_id = last.broker_id
         elif follower and request.session_id != NO_SESSION:
-            # One of an earlier connection, or an earlier proxy's: all of a follower's have been taken over.
+            # A session of an earlier connection, or of an earlier proxy: the relay manages all sessions of a
+            # follower.
             session.broker_id = request.session_id ^ SESSION_MASK
         fetch.session = session
         self._last = session
         return True
 
     def go_on(self, fetch: GatedFetch, now: float) -> int:
-        """Decide what becomes of a request now: ALLOW, WAIT or ANSWER."""
+        """Decide what happens to a request: ALLOW, WAIT or ANSWER."""
         session = fetch.session
         if session is None:
             return ANSWER
-        # A follower never waits: its topic counts as not throttled until the name is known.
+        # A follower never waits: its topic is not throttled until the name is known.
         if session.replica_id < 0 and now < fetch.names_by and session.awaits_names():
             fetch.wake_at = min(now + LEAST_WAIT_SECONDS, fetch.names_by)
             return WAIT
@@ -264,8 +269,9 @@ class FetchSessions:
         return WAIT
 
     def _throttle(self, fetch: GatedFetch, plan: FetchPlan, now: float) -> None:
-        """Make an empty response to a full fetch: a partition that it names can neither be fetched now, nor
-        be in the response, because its watermarks are unknown. The client comes again when it may be fetched.
+        """Create an empty response to a full fetch. One of its partitions can neither be fetched nor be in
+        the response, because its watermarks are unknown. The client sends the fetch again when the partition
+        may be fetched.
         """
         view = fetch.view
         seconds = min(max(plan.ask_again_at - now, LEAST_WAIT_SECONDS), self._engine.max_throttle_seconds)
@@ -274,7 +280,7 @@ class FetchSessions:
         )
 
     def give_up(self, fetch: GatedFetch, now: float, rewrite: FetchRewrite | None = None) -> None:
-        """Make the response to a request of which nothing is left: there is nothing new."""
+        """Create the response to a request of which no partition is left: it has nothing new."""
         session = fetch.session
         view = fetch.view
         if session is None:
@@ -304,7 +310,7 @@ class FetchSessions:
             new = i32(session.broker_id) + i32(epoch)
             replace(edits, Edit(request.session_at, request.session_at + 8, new))
             if request.full:
-                # Closed by this.
+                # This request closes the session.
                 session.broker_id = NO_SESSION
         replace(edits, Edit(request.topics_at, request.topics_end, topics))
         least = NO_BOUND
@@ -318,8 +324,8 @@ class FetchSessions:
         self._shorten_wait(fetch, session, plan, now)
 
     def _shorten_wait(self, fetch: GatedFetch, session: FetchSession, plan: FetchPlan, now: float) -> None:
-        """Have the broker respond when an omitted partition may be fetched again, or when the client expects
-        it, or at once if it is asked for watermarks.
+        """Lower max_wait_ms, so that the broker responds when an omitted partition may be fetched again, or
+        when the client expects the response, or at once if the request is for watermarks.
         """
         view = fetch.view
         until = fetch.answer_at if session.probes == 0 else now
@@ -332,5 +338,5 @@ class FetchSessions:
 
 
 def _milliseconds(seconds: float) -> int:
-    """Not less than so many seconds, but for what a double cannot tell; nothing where they are over."""
+    """Return at least this many seconds, apart from rounding; 0.0 if the time has passed."""
     return max(math.ceil(seconds * 1000.0 - 1e-6), 0)

@@ -8,14 +8,14 @@ from proxy.relay.exchange import Exchange
 from proxy.relay.inflight import InFlight
 
 LEAST_SECONDS: Final = 0.001
-"""The shortest throttle time: an empty response to a full fetch is malformed without any."""
+"""The shortest throttle time: an empty response to a full fetch is malformed if it announces none."""
 
 
 def throttle_fetch(
     exchange: Exchange, grant: FetchGrant, engine: QuotaEngine, in_flight: InFlight, now: float
 ) -> float:
-    """Mute the client until its buckets have paid their debts, and keep its places in their lines. Return
-    until when it is muted: for max_throttle_seconds at most, because its next fetch waits for the rest.
+    """Mute the client until its buckets have paid their debts, and keep its places in their queues. Return
+    the time until which it is muted: at most max_throttle_seconds, because its next fetch waits for the rest.
     """
     seconds = min(max(grant.retry_seconds(now), LEAST_SECONDS), engine.max_throttle_seconds)
     until = max(now + seconds, exchange.throttled_until)
