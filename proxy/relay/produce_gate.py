@@ -1,12 +1,11 @@
-"""ProduceGate: partitions of Produce requests that quotas reject are not forwarded.
+"""ProduceGate: removes the partitions that quotas reject from Produce requests.
 
-The rest of the request is, and the client's response has all of its partitions. If every partition is
-rejected, the relay answers the request itself, in its turn. A producer with acks=0 gets no responses: its
-rejected batches are dropped, and its connection ends soon after, which is how a broker says that something
-went wrong.
+The rest of the request is forwarded, and the client's response has all of its partitions. If every partition
+is rejected, the relay answers the request itself, in its turn. A producer with acks=0 gets no responses: its
+rejected batches are dropped, and its connection is closed soon after, as a broker does after an error.
 
-A mute for a rejection begins when everything is read that the client has sent. Otherwise each of many
-requests in flight would wait for the mutes of all before it, longer than its client waits for a response.
+A mute for a rejection begins when the relay has read everything that the client has sent. Otherwise each of
+many requests in flight would wait for the mutes of all requests before it, and the client would time out.
 """
 
 from typing import Final, final
@@ -28,10 +27,10 @@ from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import Item, RequestView
 
 UNANSWERED_SECONDS: Final = 1.0
-"""How long a producer that asks for no responses is left alone before its connection ends."""
+"""Seconds until the connection of a producer without responses is closed."""
 FULL_READ_BYTES: Final = 250_000
-"""So many bytes in one read from a socket fill the buffer of the event loop (asyncio's 256 KiB, and what TLS
-leaves of them; uvloop's 256,000): there are probably more.
+"""A read of this many bytes fills the buffer of the event loop (asyncio's 256 KiB, less with TLS; uvloop's
+256,000 bytes), so the socket probably has more.
 """
 REJECTED_MESSAGE: Final = "The quota of this partition is used up for now; send the batch again."
 
@@ -54,23 +53,23 @@ class ProduceGate:
         self._retries_throttling = False
         """Whether the client is known to retry THROTTLING_QUOTA_EXCEEDED."""
         self.closing = ""
-        """Why the connection ends as soon as its client is no longer muted; empty if it does not."""
+        """Why the connection ends as soon as its client is no longer muted; empty if it continues."""
         self.closing_reason = PRODUCE_REJECTED
         self._mute: RejectedItems | None = None
-        """The rejected partitions for which the client is to be muted; None for none."""
+        """The rejected partitions for which the client must be muted; None if there are none."""
         self._mute_who: Identity | None = None
         self._mute_since = 0.0
-        """Since when that is due."""
+        """The time since which the mute is due."""
         self._muted_until = 0.0
         """When the last mute for rejected partitions ends; 0.0 before the first."""
 
     @property
     def mutes(self) -> bool:
-        """Whether the client is muted for its rejected partitions, and only for them."""
+        """Whether the client is muted only for its rejected partitions."""
         return 0.0 < self._in_flight.muted_until == self._muted_until
 
     def client_is(self, software: str) -> None:
-        """The client has said what library it uses: RequestView.client_software."""
+        """Note the library that the client uses: RequestView.client_software."""
         self._retries_throttling = retries_throttling(software)
 
     def reject(
@@ -82,11 +81,11 @@ class ProduceGate:
         now: float,
         unknown: TopicIds = NO_TOPICS,
     ) -> bool:
-        """Take the partitions out that the quotas reject, and those of protected and `unknown` topics; return
-        whether none is left to go on.
+        """Remove the partitions that the quotas reject, and those of protected and `unknown` topics. Return
+        whether none is left to be forwarded.
 
-        The frame is whole, its body begins at `body_at`, and the view has the items; with their heads if
-        quotas reject.
+        The frame is complete, and its body begins at `body_at`. The view has the items; if quotas reject,
+        with their heads.
         """
         self._names.fill(view.items)
         denied = self._deny(view, unknown) if view.names_protected or unknown else []
@@ -95,7 +94,8 @@ class ProduceGate:
         if not places:
             return False
         if verdict.throttle_seconds > 0.0:
-            # A response without throttle_time_ms is delayed instead: no longer than requests behind it wait.
+            # If a response has no throttle_time_ms, it is delayed by at most the time for which later
+            # requests wait.
             told = verdict.mute_seconds if view.api_version == 0 else verdict.throttle_seconds
             exchange.throttled_until = now + told
             self._mute_later(verdict, exchange.client, now)
@@ -121,7 +121,7 @@ class ProduceGate:
             view.edits.extend(cut(frame.pieces, body_at, view.api_version, view.flexible, places))
             for edit in view.edits:
                 view.size += edit.growth
-            # As a broker does, charge the producer for what it has sent without the right to.
+            # As a broker does, charge the producer for records that it was not authorized to send.
             view.size += denied_bytes
             return False
         if denied:
@@ -139,10 +139,10 @@ class ProduceGate:
             self._mute_who = who
 
     def all_read(self, more_waits: bool, now: float) -> None:
-        """Mute the client if that is due: all of its bytes that are here have been read.
+        """Mute the client if that is due, because all of its bytes that have arrived have been read.
 
-        `more_waits`: more are probably in its socket. A client that sends without a pause is muted after as
-        long as the mute.
+        `more_waits`: its socket probably has more. A client that sends without a pause is muted when it has
+        sent for as long as the mute takes.
         """
         mute = self._mute
         who = self._mute_who
@@ -171,7 +171,7 @@ class ProduceGate:
         return denied
 
     def _charge(self, exchange: Exchange, view: RequestView, now: float) -> None:
-        """Charge a request of which nothing is left to go on, without its partitions."""
+        """Charge a request of which no partition is left, without its partitions."""
         view.items = []
         verdict = self._engine.admit(view, exchange.client, now)
         if verdict.throttle_seconds > 0.0:

@@ -1,8 +1,9 @@
-"""ProducedRecords: counts the records of Produce requests by partition, once the broker has accepted them.
+"""ProducedRecords: counts the records of Produce requests by partition, when the broker has accepted them.
 
 Records that the broker rejects, such as batches that are too large, are in no partition. They count as the
-client's use of Produce, without a partition. Records with acks=0 have no response, and count when they are
-sent. Those whose response has not come when the connection ends count as accepted: the broker may have them.
+client's usage of Produce, without a partition. Records with acks=0 have no response, and count when they are
+sent. If the connection ends before a response arrives, its records count as accepted, because the broker may
+have them.
 """
 
 from typing import Final, final
@@ -14,8 +15,9 @@ from proxy.wire.error_codes import appended
 from proxy.wire.views import Item, RequestView, partition_key
 
 SENT_AT_MOST: Final = 10_000
-"""Items of a large request that are kept until its response. More count when they are sent: one request of
-100 MB may have millions of empty items."""
+"""Items of a large request that are kept until its response. Further items count when they are sent: one
+request of 100 MB may have millions of empty items.
+"""
 
 
 @final
@@ -28,7 +30,7 @@ class ProducedRecords:
         self._traffic: Final = traffic
 
     def send(self, client: Client, request: RequestView) -> None:
-        """Note that a request has been forwarded as a whole; its frame has been counted."""
+        """Note that a whole request has been forwarded; its frame has been counted."""
         usage = client.usage
         if request.acks == 0:
             self._traffic.count_in(request.items)
@@ -49,7 +51,7 @@ class ProducedRecords:
         return 0 if usage is None else usage.records_in(PRODUCE, items)
 
     def settle(self, client: Client, request: RequestView, results: list[Item]) -> None:
-        """Count what a request has sent, by the broker's results."""
+        """Count the records of a request by the broker's results."""
         sent = request.sent if request.sent else request.items
         rejected: set[tuple[bytes, str, int]] | None = None
         for result in results:
@@ -72,20 +74,22 @@ class ProducedRecords:
             client.usage.count_in(PRODUCE, size)
 
     def abandon(self, first: Exchange | None) -> None:
-        """Count what awaits a response when the connection ends; `first` is the oldest exchange."""
+        """Count the records that await a response when the connection ends; `first` is the oldest
+        exchange.
+        """
         exchange = first
         while exchange is not None:
             self.abandon_one(exchange)
             exchange = exchange.next
 
     def abandon_one(self, exchange: Exchange | None) -> None:
-        """Count what a request has sent whose response is not there, or not to its end."""
+        """Count the records of a request whose response has not arrived completely."""
         if exchange is None or exchange.local or exchange.api_key != PRODUCE:
             return
         request = exchange.request
         if request is not None:
             self._accept(exchange.client, request.sent if request.sent else request.items)
-            # Nothing counts twice, whoever ends the connection how often.
+            # Nothing counts twice, even if both sides end the connection, or one side twice.
             request.items = []
             request.sent = []
 

@@ -1,6 +1,6 @@
-"""RequestBuffer: large requests that are read only when they are whole.
+"""RequestBuffer: large requests that are read only when they are complete.
 
-Up to MAX_BUFFERED_FRAME_BYTES, the memory is the connection's own. A larger Produce request uses memory that
+Up to MAX_BUFFERED_FRAME_BYTES, each connection has its own memory. A larger Produce request uses memory that
 connections share, and waits if there is none.
 """
 
@@ -22,8 +22,8 @@ from proxy.wire.frames import Frame
 from proxy.wire.reader import NOTHING, Reader
 
 LARGE_FRAME_SECONDS: Final = 30.0
-"""A request for whose memory others wait has to arrive within this time. Clients by default wait no longer
-for a response (request.timeout.ms), and their time begins with the sending.
+"""A request must arrive within this time if others wait for memory. By default, clients wait no longer for a
+response (request.timeout.ms), and their time begins when they send the request.
 """
 
 
@@ -41,7 +41,7 @@ class RequestBuffer:
         large_frames: LargeFrames,
     ) -> None:
         self.due_at = 0.0
-        """When the request asks for memory again, or has to be whole; 0.0 for never."""
+        """When the request asks for memory again, or must be complete; 0.0 for never."""
         self._engine: Final = engine
         self._output: Final = output
         self._authentication: Final = authentication
@@ -49,7 +49,7 @@ class RequestBuffer:
         self._fetch_gate: Final = fetch_gate
         self._parts: Final = FrameBuffer()
         self._large: Final = LargeFrame(large_frames)
-        """The memory of a request that has more than MAX_BUFFERED_FRAME_BYTES."""
+        """The memory of a request with more than MAX_BUFFERED_FRAME_BYTES."""
         self._first_part: Frame | None = None
         """Of the request that waits for memory."""
 
@@ -59,8 +59,8 @@ class RequestBuffer:
         return self._large.size > 0
 
     def takes(self, part: Frame) -> bool:
-        """Whether a large request is read only when it is whole: one that the proxy answers, or out of which
-        a quota may take partitions.
+        """Whether a large request is read only when it is complete, because the proxy answers it or a quota
+        may remove partitions from it.
         """
         authentication = self._authentication
         if authentication is not None and authentication.raw:

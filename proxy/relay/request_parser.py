@@ -1,4 +1,4 @@
-"""RequestParser: from the bytes of a request to the view that quotas and edits work on."""
+"""RequestParser: parses a request into the view that quotas and edits use."""
 
 from typing import Final, final
 
@@ -23,7 +23,7 @@ PROTECTED: Final = "a large Produce request writes to a topic of the proxy"
 
 @final
 class RequestParser:
-    """Of one connection. Raises ProtocolError where a request does not parse."""
+    """The parser of one connection. Raises ProtocolError if a request does not parse."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class RequestParser:
         self._cursor: Final = Cursor()
         """Both read every request that is there as a whole, one after the other."""
         self.body_at = 0
-        """Where the body of the last Produce request begins, in its frame."""
+        """The offset of the body in the frame of the last Produce request."""
         self._engine: Final = engine
         self._traffic: Final = traffic
         self._protected: Final = protected
@@ -45,7 +45,7 @@ class RequestParser:
         self._apis: Final = apis.read_between_brokers if between_brokers else apis.read
 
     def api(self, header: RequestHeader) -> Api | None:
-        """How to read a request; None if the proxy does not read it."""
+        """The API of a request; None if the proxy does not read it."""
         if header.api_key >= len(self._apis):
             return None
         api = self._apis[header.api_key]
@@ -55,9 +55,9 @@ class RequestParser:
         return None
 
     def unread(self, frame: Frame, header: RequestHeader, client: Client) -> RequestView | None:
-        """What the quotas see of a request whose body is not read; None if no quota asks for it.
+        """Return the view of a request whose body is not read; None if no quota needs it.
 
-        Raises RelayError if brokers are expected, and no broker sends such a request.
+        Raises RelayError if the client must be a broker, and no broker sends such a request.
         """
         if self._between_brokers and header.api_key in CHANGES_OF_CLIENTS:
             raise RelayError(NOT_A_BROKER, f"{api_name(header.api_key)} comes from no broker")
@@ -72,7 +72,7 @@ class RequestParser:
     def read(
         self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api
     ) -> RequestView:
-        """Return the view of a request, as far as it is there; `reader` stands behind its client id.
+        """Return the view of a request, as far as it has arrived; `reader` is behind its client id.
 
         Raises RelayError if a request that is cut through writes to a protected topic.
         """
@@ -111,8 +111,8 @@ class RequestParser:
     def _with_items(self, frame: Frame, api: Api, view: RequestView) -> RequestView:
         """Return the view of a Produce request to a protected topic, read again with its items.
 
-        Raises RelayError if the request is cut through: it cannot be answered in part, and a broker does
-        nothing about a request whose end does not come.
+        Raises RelayError if the request is cut through: the proxy cannot answer a part of it, and a broker
+        does not respond to a request without its end.
         """
         if view.partial:
             raise RelayError(PRODUCE_REJECTED, PROTECTED)
@@ -149,7 +149,7 @@ class RequestParser:
 
 
 def unread_body(frame: Frame, header: RequestHeader, client: Client, api: Api) -> RequestView:
-    """Return the view of a request whose header alone is read."""
+    """Return the view of a request of which only the header is read."""
     version = header.api_version
     return RequestView(
         header.api_key,

@@ -48,21 +48,22 @@ from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView
 
 DONE_AT_ONCE: Final = 32
-"""Requests that are read without a pause although no response to them is due: the proxy has answered them, or
-they want none. MAX_IN_FLIGHT does not bound these, and one read from the socket may have thousands.
+"""Requests that the relay reads without a pause although no response of the broker is due: the proxy has
+answered them, or they have no response. MAX_IN_FLIGHT does not limit these, and one read from the socket may
+have thousands.
 """
 PAUSE_SECONDS: Final = 0.001
-"""The client is muted for this long after DONE_AT_ONCE such requests, and others have their turn. A producer
-with acks=0 may still send 32,000 requests a second.
+"""After DONE_AT_ONCE such requests, the relay mutes the client for this long, and other connections have
+their turn. A producer with acks=0 may still send 32,000 requests a second.
 """
 
 UNSUPPORTED_WEIGHT: Final = 8
-"""A request of an unsupported version counts as so many: a client sends one, and then an older version."""
+"""A request of an unsupported version counts as this many: a client sends one, and then an older version."""
 
 
 @final
 class Requests:
-    """Raises ProtocolError, which is the client's fault."""
+    """Raises ProtocolError for faults of the client."""
 
     def __init__(
         self,
@@ -95,10 +96,10 @@ class Requests:
         self._reader: Final = self._parser.reader
         self._mode: native = READING
         self._weight = 1
-        """As how many of DONE_AT_ONCE the request counts that is being read."""
+        """The number by which the request that is being read counts towards DONE_AT_ONCE."""
         self._forwarder: Final = RequestForwarder(output, traffic)
         self._cut_through: Final = RequestCutThrough(output, traffic, self._parser, self._charges)
-        """Has the request that is forwarded while it arrives, while the mode is CUTTING_THROUGH."""
+        """In the mode CUTTING_THROUGH, it has the request that is forwarded while it arrives."""
         self._produce_gate: Final = ProduceGate(engine, in_flight, names, protected)
         self._fetch_gate: Final = FetchGate(engine, in_flight, names, between_brokers, session_mask)
         self.buffer: Final = RequestBuffer(
@@ -109,13 +110,13 @@ class Requests:
             self._fetch_gate,
             settings.large_frames,
         )
-        """Has the request that is not whole, while the mode is BUFFERING or MEMORY_WAITING."""
+        """In the modes BUFFERING and MEMORY_WAITING, it has the request that is not complete."""
         self._debt_wait: DebtWait | None = None
-        """Has the request that waits, while the mode is PRODUCE_WAITING; else None."""
+        """In the mode PRODUCE_WAITING, the request that waits; else None."""
         self._unnamed: Final = UnnamedTopics(engine, names)
-        """Has the request that waits, while the mode is NAMES_WAITING."""
+        """In the mode NAMES_WAITING, it has the request that waits."""
         self._more_waits = False
-        """Whether there are probably more bytes of the client than those that have been read."""
+        """Whether the client has probably sent more bytes than have been read."""
         self.first_request_seen = False
         """Whether a request has been read."""
         self.sends_unanswered = False
@@ -139,12 +140,14 @@ class Requests:
 
     @property
     def waiting(self) -> bool:
-        """Whether a request has been read that is neither answered nor forwarded."""
+        """Whether a request has been read and is neither answered nor forwarded."""
         return self._mode in (FETCH_WAITING, PRODUCE_WAITING, NAMES_WAITING)
 
     @property
     def waits_for_debt(self) -> bool:
-        """Whether Produce requests wait, here or unread, that are dropped if their client hangs up."""
+        """Whether Produce requests wait, here or unread, that are dropped if their client closes the
+        connection.
+        """
         wait = self._debt_wait
         if wait is not None:
             return wait.droppable
@@ -165,17 +168,17 @@ class Requests:
 
     @property
     def awaits_response(self) -> bool:
-        """Whether a fetch waits for a response that is there now: wake() is due."""
+        """Whether a fetch that has waited for a response can continue, so that wake() is due."""
         return self._mode == FETCH_WAITING and self._fetch_gate.awaits_response
 
     @property
     def follower(self) -> tuple[int, int] | None:
-        """The node id of the follower that the client is, and how many messages it lacks."""
+        """The node id of the follower at the client's end, and the number of messages that it lacks."""
         return self._fetch_gate.follower
 
     @property
     def unfinished(self) -> bool:
-        """Whether bytes of a request are there that have not been forwarded."""
+        """Whether bytes of a request have arrived that have not been forwarded."""
         return self._splitter.buffered > 0 or self._splitter.in_frame
 
     def _change(self, mode: int) -> None:
@@ -188,7 +191,7 @@ class Requests:
         self._splitter.feed(data)
 
     def read(self, now: float) -> None:
-        """Read what the client has sent, as far as it may be read."""
+        """Read the requests that the client has sent, as far as they may be read."""
         if self._mode == CLOSING and self.may_read:
             raise RelayError(self._produce_gate.closing_reason, self._produce_gate.closing)
         if self._mode == MEMORY_WAITING and now >= self.buffer.due_at:
@@ -219,7 +222,7 @@ class Requests:
         self._change(BUFFERING if self.buffer.begin(part, self.sender.client, now) else MEMORY_WAITING)
 
     def _ask_for_memory_again(self, now: float) -> None:
-        """Go on with the request that waits for memory; quotas may have ceased to reject meanwhile."""
+        """Continue with the request that waits for memory; quotas may have stopped rejecting meanwhile."""
         part = self.buffer.take_waiting()
         self._change(READING)
         if self.buffer.takes(part):
@@ -234,7 +237,7 @@ class Requests:
             return
         self._change(READING)
         self._read_request(frame, now)
-        # One that waits for a debt or for names keeps its memory.
+        # A request that waits for a debt or for names keeps its memory.
         if part.size > MAX_BUFFERED_FRAME_BYTES and self._mode not in (PRODUCE_WAITING, NAMES_WAITING):
             self.buffer.forwarded_large()
 
@@ -297,7 +300,7 @@ class Requests:
     def _charge_and_forward(
         self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView, now: float
     ) -> None:
-        """Ask the quotas for a request that has been read, and forward it unless it has to wait."""
+        """Ask the quotas about a request that has been read, and forward it unless it must wait."""
         verdict = self._charges.admit(exchange, view, now)
         if verdict.ahead_seconds > 0.0:
             self._wait_for_debt(WaitingProduce(frame, exchange, reader, view), verdict, now)
@@ -316,14 +319,14 @@ class Requests:
         now: float,
         unknown: TopicIds = NO_TOPICS,
     ) -> bool:
-        """Take the partitions out that quotas reject; returns whether none is left to be forwarded."""
+        """Remove the partitions that quotas reject; return whether none is left to be forwarded."""
         none_left = self._produce_gate.reject(frame, exchange, view, body_at, now, unknown)
         if self._produce_gate.closing:
             self._change(CLOSING)
         return none_left
 
     def _is_stopped(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
-        """Whether a fetch is not forwarded: it waits for its quotas, or has been answered."""
+        """Return whether a fetch is not forwarded, because it waits for its quotas or has been answered."""
         gate = self._fetch_gate
         if not (self._engine.limits_fetches or gate.reads) or gate.forwards(frame, exchange, view, now):
             return False
@@ -341,9 +344,8 @@ class Requests:
         self._forward(frame, exchange, reader, view, now)
 
     def wake(self, now: float) -> None:
-        """Ask the quotas again for the request that waits. read() asks again for memory.
-
-        Raises RelayError if a large request has not arrived in time, or names an unknown topic.
+        """Ask the quotas again about the request that waits; read() asks again for memory. Raises RelayError
+        if a large request has not arrived in time, or names an unknown topic.
         """
         if self._mode == NAMES_WAITING:
             if self._unnamed.look(now):
@@ -377,7 +379,7 @@ class Requests:
         self._unnamed.wait(produce, topic_ids, now)
 
     def _end_wait_for_names(self, now: float) -> None:
-        """Go on with the request, or the part of it, that has waited; reject topics that are unknown."""
+        """Continue with the request, or the part of it, that has waited; reject unknown topics."""
         produce = self._unnamed.produce
         assert produce is not None, "set in this mode"
         unknown = self._unnamed.end()
@@ -421,7 +423,7 @@ class Requests:
         self._forwarder.forward(frame, exchange, view, now)
 
     def _read_on(self, part: Frame, now: float) -> None:
-        """Read the next part of a request that is cut through, and forward what may leave."""
+        """Read the next part of a request that is cut through, and forward the bytes that may leave."""
         view = self._cut_through.read_on(part)
         if view is None:
             self._forward_part(part.complete, now)
@@ -435,7 +437,9 @@ class Requests:
             self._charge_part(part, view, now)
 
     def _charge_part(self, part: Frame, view: RequestView, now: float) -> None:
-        """Charge the items in a part of a request that is cut through, and forward what may leave."""
+        """Charge the items in a part of a request that is cut through, and forward the bytes that
+        may leave.
+        """
         verdict = self._cut_through.charge(view, now)
         if verdict.ahead_seconds > 0.0:
             cut = self._cut_through.cut
@@ -445,7 +449,9 @@ class Requests:
             self._forward_part(part.complete, now)
 
     def _forward_part(self, complete: bool, now: float) -> None:
-        """Forward what may leave of a request that is cut through; `complete`: its last part is there."""
+        """Forward the bytes of a cut-through request that may leave; `complete`: its last part
+        has arrived.
+        """
         self._cut_through.forward(complete, now)
         if complete:
             self._change(READING)

@@ -16,15 +16,15 @@ class ResponseCharges:
 
     def __init__(self, engine: QuotaEngine, in_flight: InFlight, names: TopicNames) -> None:
         self.responded_at = 0.0
-        """When the last response was there as a whole, or the broker was reached: from then on it could work
-        on a request.
+        """When the last response had arrived completely, or the broker had connected: from then on it could
+        work on a request.
         """
         self._engine: Final = engine
         self._in_flight: Final = in_flight
         self._names: Final = names
 
     def charge(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> float:
-        """Charge a response and mute its client; returns until when it has to wait."""
+        """Charge a response and mute its client; return the time until which it must wait."""
         if exchange.sent_at > 0.0:
             # A broker works on one request of a connection at a time.
             view.service_seconds = now - max(exchange.sent_at, self.responded_at)
@@ -55,8 +55,8 @@ class ResponseCharges:
             view.cursor.marked_edits += 1
 
     def charge_items(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
-        """Charge items of a large response whose throttle_time_ms has left: it tells nothing of this wait,
-        which begins at once.
+        """Charge items of a large response whose throttle_time_ms has been sent: the wait begins at once and
+        is not announced.
         """
         self._names.fill(view.items)
         until = self._in_flight.muted_until

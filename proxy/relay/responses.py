@@ -38,19 +38,19 @@ from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView, ResponseView
 
 FIRST_PART_BYTES: Final = 4096
-"""A large response is forwarded once so much is there: enough for its header and the fields before its
-topics.
+"""A large response is forwarded when this many bytes have arrived: enough for its header and the fields
+before its topics.
 """
 STREAM_BYTES: Final = 64 << 10
-"""A response from this size on is forwarded while it arrives if the proxy reads nothing in it: what has just
-been read is still in the processor's cache. Below it, the extra calls cost more than that saves.
+"""A response of this size or more is forwarded while it arrives, if the proxy reads nothing in it: its bytes
+are still in the processor's cache. For smaller responses, the additional calls cost more than that saves.
 """
 MAX_RESPONSE_BYTES: Final = 2**31 - 1
 
 
 @final
 class Responses:
-    """Raises ProtocolError, which is the broker's fault."""
+    """Raises ProtocolError for faults of the broker."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Responses:
         names: TopicNames,
         authentication: Authentication | None = None,
     ) -> None:
-        """`authentication`: None if clients are not named by their logins."""
+        """`authentication`: None if logins do not name the clients."""
         self._engine: Final = engine
         self._charges: Final = ResponseCharges(engine, in_flight, names)
         self._withheld: Final = WithheldResponses(engine, traffic, in_flight, names, self._charges)
@@ -78,27 +78,27 @@ class Responses:
         """Both read every response that is there as a whole, one after the other."""
         self._mode: native = READING
         self._cut: CutThrough | None = None
-        """The response that is cut through, while the mode is CUTTING_THROUGH."""
+        """In the mode CUTTING_THROUGH, the response that is cut through."""
         self._buffer: Final = FrameBuffer()
         self._buffered: Exchange | None = None
-        """Whose response is in the buffer, while the mode is BUFFERING or COLLECTING."""
+        """In the modes BUFFERING and COLLECTING, the exchange whose response is in the buffer."""
         self._usage: Final = CutThroughUsage(traffic, inbound=False)
         self._produced: Final = ProducedRecords(traffic)
         self._ports_given = False
-        """Whether the shell has just put all that a response lacked into the table of addresses."""
+        """Whether the shell has just added all brokers that a response lacked to the table of addresses."""
         self._awaiting: Frame | None = None
-        """The response that is to be read again when its brokers have ports; None if that is the one that is
-        cut through.
+        """The response to read again when its brokers have ports; None if that is the response that is cut
+        through.
         """
         self._awaiting_exchange: Exchange | None = None
 
     def broker_reached(self, now: float) -> None:
-        """The broker is connected."""
+        """Note that the broker is connected."""
         self._charges.responded_at = now
 
     @property
     def forwardable(self) -> int:
-        """How many of the next bytes may go straight to the client; see forwarded()."""
+        """The number of following bytes that may go directly to the client; see forwarded()."""
         cut = self._cut
         missing = self._splitter.missing
         if cut is None or missing == 0 or self._in_flight.delayed_until > 0.0:
@@ -107,7 +107,7 @@ class Responses:
         return min(cut.forwardable, missing - 1)
 
     def forwarded(self, size: int) -> None:
-        """So many bytes, of those that are forwardable, have gone to the client."""
+        """Note that bytes, of those that are forwardable, have gone to the client."""
         cut = self._cut
         assert cut is not None, "nothing else is forwardable"
         self._traffic.total.bytes_out += size
@@ -159,7 +159,7 @@ class Responses:
             else:
                 self._start_buffering(COLLECTING, exchange, frame)
         elif exchange.rejection is not None and not frame.complete:
-            # Partitions are added to it, of which its length has to tell.
+            # Partitions will be added, and its length must include them.
             self._start_buffering(BUFFERING, exchange, frame)
             self._in_flight.begin_response()
         else:
@@ -187,20 +187,20 @@ class Responses:
             self._read_header(frame, reader, exchange, now)
 
     def _collect(self, exchange: Exchange, frame: Frame, now: float) -> None:
-        """Hand a response out that the proxy has asked for."""
+        """Output a response to a request of the proxy."""
         payload = b"".join(frame.pieces)
-        # receive() has counted these bytes, and they are not for the client.
+        # receive() has counted these bytes, but they are not for the client.
         self._traffic.total.bytes_out -= len(payload)
         self._output.add_broker_response(payload[LENGTH_SIZE:])
         if exchange.request is not None:
-            # It took the broker's time as if the client had asked itself.
+            # It used the broker's time as if the client had sent the request.
             view = ResponseView(
                 exchange.request.api_version, False, frame.size - LENGTH_SIZE, cursor=self._cursor
             )
             exchange.throttled_until = self._charges.charge(exchange, exchange.request, view, now)
 
     def _read_header(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
-        """Read a response from behind its correlation_id on."""
+        """Read a response; the reader is behind its correlation_id."""
         exchange.client.traffic.bytes_out += frame.size
         usage = exchange.client.usage
         if usage is not None:
@@ -241,7 +241,7 @@ class Responses:
             api.read_response(reader, request, view, self._addresses)
         except UnknownBrokers as unknown:
             self._await_ports(unknown)
-            # The splitter uses the frame again for the next one.
+            # The splitter uses the frame object again for the next frame.
             self._awaiting = Frame(frame.pieces, frame.size, True)
             self._awaiting_exchange = exchange
             self._in_flight.begin_response()
@@ -277,7 +277,7 @@ class Responses:
         self._read_cut(cut, now)
 
     def _cut_through(self, part: Frame, now: float) -> None:
-        """Read the next part of a response that is cut through, and forward what may leave."""
+        """Read the next part of a response that is cut through, and forward the bytes that may leave."""
         cut = self._cut
         assert cut is not None, "set in this mode"
         if cut.withheld:
@@ -341,7 +341,7 @@ class Responses:
         self._output.unknown_brokers = unknown.brokers
 
     def brokers_known(self, now: float) -> None:
-        """Read the response again that has waited for its brokers' ports, and what is behind it."""
+        """Read again the response that has waited for its brokers' ports, and continue behind it."""
         self._ports_given = True
         self._read_awaiting(now)
         self._ports_given = False

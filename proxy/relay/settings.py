@@ -1,4 +1,4 @@
-"""RelaySettings: what the relays of one listener have in common."""
+"""RelaySettings: the settings that the relays of one listener have in common."""
 
 from typing import Final, final
 
@@ -13,7 +13,7 @@ NO_INTERCEPTED_APIS: Final[frozenset[int]] = frozenset()
 
 @final
 class RelaySettings:
-    """Made once; the relays only read it, and change the memory and the names that they share."""
+    """Created once. The relays only read it; they change the memory and the names that they share."""
 
     def __init__(
         self,
@@ -28,17 +28,19 @@ class RelaySettings:
         large_frames: LargeFrames | None = None,
     ) -> None:
         self.max_frame_bytes: Final = max_frame_bytes
-        """The most bytes that a request may have (socket.request.max.bytes)."""
+        """The maximum size of a request in bytes (socket.request.max.bytes)."""
         self.apis: Final = apis
         """The APIs that are read, and those that limit what ApiVersions offers."""
         self.intercepted_api_keys: Final = intercepted_api_keys
         """The APIs that the proxy answers; see RelayOutput.intercepted."""
         self.between_brokers: Final = between_brokers
-        """Whether the client is a broker too. Its fetches are a follower's; no version is rejected."""
+        """Whether the clients are brokers. Their fetches are those of followers, and no version
+        is rejected.
+        """
         self.login: Final = login
-        """How clients are named by their logins; None if they are not."""
+        """How logins name clients; None if they do not."""
         self.protected: Final = protected
-        """Topics that the client may not write; None for none."""
+        """Topics to which clients may not write; None if there are none."""
         self.topic_names: Final = TopicNames() if topic_names is None else topic_names
         self.large_frames: Final = LargeFrames() if large_frames is None else large_frames
         """The memory that connections share."""

@@ -9,20 +9,20 @@ from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
 
 MAX_CLIENTS: Final = 10_000
-"""(user, client id) pairs with a count of their own. Of more, the smallest without a connection are added to
-the rest, so that clients that invent client ids do not keep others from being seen.
+"""(user, client id) pairs that are counted individually. If there are more, the smallest without a connection
+are added to the rest, so that a client that invents client ids does not hide others.
 """
 _ROOM: Final = MAX_CLIENTS // 8
-"""How many are added to the rest at once, because finding the smallest sorts all."""
+"""The number of clients that are added to the rest at once, because finding the smallest sorts all."""
 MAX_FAILED_LOGINS: Final = 1000
-"""The same for (mechanism, address)."""
+"""The same limit for (mechanism, address)."""
 MAX_PARTITIONS: Final = 100_000
-"""Beyond so many partitions, the others are counted as one."""
+"""If there are more partitions, the others are counted as one."""
 
 
 @final
 class Count:
-    """A number that is counted up; in a list by itself each step would make a new int."""
+    """A counter. With a plain int in a list, each step would create a new int."""
 
     __slots__ = ("value",)
 
@@ -32,7 +32,7 @@ class Count:
 
 @final
 class Bytes:
-    """Bytes towards the broker (in) and towards the client (out), frames as they are."""
+    """Bytes towards the broker (in) and towards the client (out), of whole frames."""
 
     __slots__ = ("bytes_in", "bytes_out", "connections")
 
@@ -40,7 +40,7 @@ class Bytes:
         self.bytes_in = 0
         self.bytes_out = 0
         self.connections = 0
-        """How many connections count here at present."""
+        """The number of connections that count here at present."""
 
 
 @final
@@ -49,9 +49,9 @@ class Traffic:
 
     def __init__(self, topic_partitions: bool = False, usage: UsageLedger | None = None) -> None:
         self.topic_partitions: Final = topic_partitions
-        """Whether bytes are counted by topic and partition."""
+        """Whether to count bytes by topic and partition."""
         self.usage: Final = usage
-        """What each client uses in an interval; None where nobody wants to know."""
+        """The usage of each client in an interval; None if no usage events are configured."""
         self.want_items: Final = topic_partitions or usage is not None
         """Whether any of this counts by partition."""
         self._requests: Final = [Count() for _ in range(API_KEYS)]
@@ -61,7 +61,7 @@ class Traffic:
         self.clients: Final[dict[tuple[str, str], Bytes]] = {}
         """By (user, client id); (REST, REST) has all others. A sum over all only ever grows."""
         self._without_room = 0
-        """So many more clients are counted with the rest before the smallest are looked for again."""
+        """The number of clients that are counted with the rest before the smallest are looked for again."""
         self.partitions: Final[dict[tuple[str, bytes, int], Bytes]] = {}
         """By (topic, topic id, partition), where one of the first two is empty; bytes of record batches."""
 
@@ -70,15 +70,15 @@ class Traffic:
 
     @property
     def requests(self) -> list[int]:
-        """By API key; the last is for all that are unknown."""
+        """By API key; the last item is for all unknown keys."""
         return [count.value for count in self._requests]
 
     def count_request(self, api_key: native) -> None:
         self._requests[api_key if api_key < API_KEYS else API_KEYS - 1].value += 1
 
     def client(self, user: str, client_id: str) -> Bytes:
-        """The counters for a connection of a client, which release() gives back; those of the rest if there
-        are too many clients.
+        """Return the counters for a connection of a client, or those of the rest if there are too many
+        clients. Call release() when the connection ends.
         """
         key = (user, client_id)
         counters = self.clients.get(key)
@@ -90,7 +90,7 @@ class Traffic:
         return counters
 
     def release(self, counters: Bytes) -> None:
-        """A connection counts here no longer."""
+        """Note that a connection has ended."""
         counters.connections -= 1
 
     def _make_room(self) -> bool:

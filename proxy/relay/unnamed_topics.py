@@ -1,9 +1,9 @@
-"""UnnamedTopics: Produce requests that name topics by ids which the proxy does not know yet.
+"""UnnamedTopics: Produce requests with topic ids whose names the proxy does not know yet.
 
-Quotas by topic find limits by the topic's name, and Produce v13 has ids alone (KIP-516). A request with
-unknown ids waits while the shell asks the cluster for their names, and no request behind it is read. The wait
-ends when all names are known, when the cluster has responded to a request for names that began after the
-Produce request arrived, or after NAMES_SECONDS. The partitions of topics that are still unknown get
+Quotas by topic find limits by the topic's name, but Produce v13 has only ids (KIP-516). A request with
+unknown ids waits while the shell requests their names from the cluster, and the relay reads no later request.
+The wait ends when all names are known, when the cluster has responded to a request for names that began after
+the Produce request arrived, or after NAMES_SECONDS. Partitions of topics that are still unknown get
 UNKNOWN_TOPIC_ID, as from a broker that does not have the topic.
 """
 
@@ -19,14 +19,15 @@ from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
 NAMES_SECONDS: Final = 2.0
-"""How long a request waits for names at most. Brokers respond within milliseconds; the names of all topics
-are requested once a second.
+"""The longest time for which a request waits for names. Brokers respond within milliseconds; the names of all
+topics are requested once a second.
 """
 FIRST_LOOK_SECONDS: Final = 0.005
-"""After this time the request looks for the names; then after twice as long, and so on."""
+"""The request looks for the names after this time, then after twice this time, and so on."""
 LONGEST_LOOK_SECONDS: Final = 0.25
 SECONDS_PER_ID: Final = 0.0001
-"""A request with many ids looks less often: each costs about a microsecond, and a client may make up 20,000.
+"""A request with many ids looks for names less often: each id costs about a microsecond, and a client may
+invent 20,000.
 """
 
 TopicIds = frozenset[bytes]
@@ -42,19 +43,18 @@ class UnnamedTopics:
         self._names: Final = names
         self._topic_ids = NO_TOPICS
         self._requests = 0
-        """How many requests for names had been sent when the wait began."""
+        """The number of requests for names that had been sent when the wait began."""
         self._until = 0.0
         self._pause = 0.0
         self.produce: WaitingProduce | None = None
-        """The request that waits, which no quota has charged; None if none does."""
+        """The request that waits, which no quota has charged; None if there is none."""
         self.wake_at = 0.0
         """When to look for the names next."""
 
     def find(self, view: RequestView, who: Identity) -> TopicIds:
-        """Return the ids of a Produce request, as far as it has been read, for whose names it has to wait.
-
-        Items get their topics' names. Without limits by topic, or if the proxy may not ask the cluster, there
-        is nothing to wait for.
+        """Return the ids of a Produce request whose names are unknown, as far as it has been read, and set
+        the names of the other items' topics. Return none if no limit is by topic, or if the proxy may not ask
+        the cluster.
         """
         items = view.items
         if not items or items[0].topic:
@@ -84,7 +84,7 @@ class UnnamedTopics:
         self._look_again(now)
 
     def look(self, now: float) -> bool:
-        """Return whether the wait is over. Then end() is due."""
+        """Return whether the wait is over, so that end() is due."""
         over = now >= self._until or self._names.responses > self._requests
         self._topic_ids = self._unknown(self._topic_ids)
         if over or not self._topic_ids:
@@ -107,8 +107,8 @@ class UnnamedTopics:
 
 
 def reject_part(size: int, topic_ids: TopicIds) -> None:
-    """Raise RelayError if a request that is cut through, of `size` bytes, has unknown ids: it cannot be
-    answered in part, and a broker does nothing about a request whose end does not come.
+    """Raise RelayError if a request that is cut through, of `size` bytes, has unknown ids: the proxy cannot
+    answer a part of it, and a broker does not respond to a request without its end.
     """
     if topic_ids:
         topic_id = urlsafe_b64encode(min(topic_ids)).rstrip(b"=").decode()

@@ -9,10 +9,9 @@ from proxy.wire.frames import Frame
 
 
 def reject_version(frame: Frame, header: RequestHeader, api: Api) -> bytes:
-    """The response to a request of a version that the proxy does not read, as brokers do it: ApiVersions says
-    which versions there are, any other request raises UnsupportedVersion.
-
-    So does an ApiVersions request that is cut through: nobody is there to take its rest.
+    """Return the response to a request of a version that the proxy does not read, as a broker would: to
+    ApiVersions, a response with the versions. Any other request raises UnsupportedVersion, and so does an
+    ApiVersions request that is cut through, because the rest of it would have no reader.
     """
     if header.api_key != API_VERSIONS or not frame.complete:
         raise UnsupportedVersion(

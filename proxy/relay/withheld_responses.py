@@ -17,7 +17,7 @@ from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import WITHHELD, RequestView, ResponseView
 
 EMPTY_BYTES: Final = 512
-"""A Fetch response of at most this size is not withheld: it tells of errors and watermarks."""
+"""A Fetch response of at most this size is not withheld, because it has only errors and watermarks."""
 
 
 @final
@@ -41,8 +41,8 @@ class WithheldResponses:
     def withhold(
         self, frame: Frame, exchange: Exchange, request: RequestView, view: ResponseView, now: float
     ) -> bool:
-        """Send the client an empty response instead of this one, of which the start is there, if the buckets
-        of its quotas owe too much. Return whether that was necessary.
+        """If the buckets of its quotas owe too much, send the client an empty response instead of this one,
+        whose start has arrived. Return whether that was necessary.
         """
         grant = exchange.grant
         if grant is None or request.api_key != FETCH or view.body_size <= EMPTY_BYTES:
