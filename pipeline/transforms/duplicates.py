@@ -1,8 +1,8 @@
-"""Removes duplicates, and finds contradictions: events with the identity of another event and other values.
+"""Removes duplicates, and finds contradictions: events with the same identity and different values.
 
 Of several events with one identity, the first counts: the one that a table of earlier runs has, or else the
 one that is first in its file or topic partition. If they are in different files, a hash of the file's path
-decides, so that every run decides alike.
+decides, so every run chooses the same event.
 """
 
 from functools import reduce
@@ -14,11 +14,12 @@ from pyspark.sql import functions as F
 from pipeline.schema import EVENT, IDENTITY, VERSION, names
 
 PLACE: Final = "place"
-"""Where an event was read, a 64-bit number without the rows of a split: the hash of the file and the split in
-it, or the topic partition and the offset. A table without this column has the order of its rows.
+"""The place at which an event was read, as a 64-bit number without the rows of a split: the hash of the file
+and the split in it, or the topic partition and the offset. In a table without this column, the order of the
+rows decides.
 """
 CONTRADICTED: Final = "contradicted"
-"""Whether an event with the same identity and other values was read."""
+"""Whether an event with the same identity and different values was read."""
 IS_KNOWN: Final = "is_known"
 CONTRADICTION: Final = "another event has the same identity and other values, and came first"
 _SAME_PLACE: Final = ("cluster", "broker", "user", "client_id", "topic", "partition")
@@ -31,7 +32,7 @@ _COUNTED: Final = "counted_digest"
 _ROW_BITS: Final = 29
 _SPLIT_BITS: Final = 14
 _SPLIT_SIZE_BITS: Final = 22
-"""Spark's splits of a file have 4 MiB at least."""
+"""Spark's splits of a file have at least 4 MiB."""
 
 
 def place_in_files() -> Column:
@@ -49,7 +50,7 @@ def place_in_topic() -> Column:
 def deduplicate(events: DataFrame, known: DataFrame | None = None) -> DataFrame:
     """Return each event once, with CONTRADICTED, and with IS_KNOWN if the table `known` may have it.
 
-    The result is partitioned by the columns that every table groups by, so that later steps need no further
+    The result is partitioned by the columns by which every table groups, so later steps need no further
     shuffle. Spark aggregates by hash unless `quota` is needed: a text that is not a key makes it sort.
     """
     together = _ordered(events).repartition(*_SAME_PLACE)
@@ -70,7 +71,7 @@ def deduplicate(events: DataFrame, known: DataFrame | None = None) -> DataFrame:
 
 
 def contradictions(events: DataFrame, known: DataFrame | None = None) -> DataFrame:
-    """Return `raw, reason` of the events that do not count because another one with their identity does."""
+    """Return `raw, reason` of the events that do not count because another event has their identity."""
     ordered = _ordered(events, "raw")
     counted = ordered.groupBy(*IDENTITY).agg(
         F.min_by(_DIGEST, _ORDER).alias(_COUNTED), (F.min(_DIGEST) != F.max(_DIGEST)).alias(CONTRADICTED)
@@ -95,7 +96,9 @@ def _ordered(events: DataFrame, *more: str) -> DataFrame:
 
 
 def _digest() -> Column:
-    """A hash of an event's values. `quota`, which may be null, is the last one, so that null has its own."""
+    """A hash of an event's values. `quota`, which may be null, is last, so that null gets a
+    different hash.
+    """
     return F.xxhash64(*_VALUES)
 
 

@@ -1,4 +1,4 @@
-"""Separates events from what is not an event, with the reason."""
+"""Separates events from invalid rows, with the reason."""
 
 import time
 from functools import reduce
@@ -27,7 +27,7 @@ _TEXTS: Final = tuple(field for field in EVENT.fields if isinstance(field.dataTy
 _PLAIN: Final = r"^\s*\{[^{}\\]*\}\s*$"
 """A JSON object without other objects, without escapes, and without text before or behind it."""
 _OTHER_THAN_TEXT: Final = rf'"(?:{"|".join(field.name for field in _TEXTS)})"\s*:\s*[^"n\s]'
-"""A field of text with a value that begins like a number or an object: neither like a text nor like null."""
+"""A text field with a value that begins like a number or an object, and not like a text or null."""
 
 
 def checked_lines(lines: DataFrame) -> DataFrame:
@@ -73,9 +73,9 @@ def _no_object() -> Column:
 
 
 def _no_texts() -> Column:
-    """Reject what from_json forgives: values that are no texts in fields of text, and text behind the object.
+    """Reject what from_json accepts: values that are not texts in text fields, and text after the object.
 
-    Only lines that the regular expressions do not clear are parsed a second time.
+    Only lines that do not match the regular expressions are parsed a second time.
     """
     raw = F.col("raw")
     cleared = raw.rlike(_PLAIN) & ~raw.rlike(_OTHER_THAN_TEXT)
@@ -142,7 +142,7 @@ def within(events: DataFrame, window: Window) -> DataFrame:
 
 def span(window: Window) -> tuple[Column, Column]:
     """The start of the first interval and the end of the last one, in ms, over the events of a checked table
-    that lie in the window; null without any.
+    that are in the window; null if there are none.
     """
     counts = F.col("reason").isNull() & _in(window)
     start = F.when(counts, F.col("interval_start_ms"))

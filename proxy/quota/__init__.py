@@ -1,1 +1,3 @@
-"""The rules of quotas: who is limited to what, how a flow is measured, and what a breach does.."""
+"""The rules of quotas: the limits of clients, the measurement of rates, and the reaction to traffic over a
+limit.
+"""

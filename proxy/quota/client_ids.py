@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Final
 
 MAX_BYTES: Final = 255
-"""Of a client id that is kept whole, in UTF-8."""
+"""The largest client id that is kept whole, in bytes of UTF-8."""
 _KEPT_BYTES: Final = 200
 _MARK: Final = "~sha256:"
 _DIGITS: Final = 64
@@ -21,7 +21,7 @@ _HEXADECIMAL: Final = frozenset("0123456789abcdef")
 
 
 def represented(client_id: str) -> str:
-    """The client id of a request, or what represents it."""
+    """Return the client id of a request, or the text that represents it."""
     # No character has more than four bytes.
     if len(client_id) * 4 <= MAX_BYTES:
         return client_id
@@ -32,7 +32,7 @@ def represented(client_id: str) -> str:
 
 
 def configured(client_id: str) -> str:
-    """The client id of a quota: as a client sends it, or as metrics show it."""
+    """Return the client id of a quota: as a client sends it, or as metrics show it."""
     return client_id if _is_digest(client_id) else represented(client_id)
 
 

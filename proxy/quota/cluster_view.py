@@ -20,7 +20,7 @@ class ClusterView:
         self.nodes: Final = nodes
         self._topic_names: Final = topic_names
         self.leaders: Final[dict[tuple[str, int], int]] = {} if leaders is None else leaders
-        """The node id of each partition's leader, -1 if there is none. Read-only. Empty if no quota wants
+        """The node id of each partition's leader, -1 if there is none. Read-only. Empty if no quota needs the
         partitions.
         """
         self.has_partitions: Final = leaders is not None

@@ -32,7 +32,9 @@ class QuotaEngine:
         self._quotas: Final = quotas
         self._exemptions = NO_EXEMPTIONS
         self.max_throttle_seconds = UNLIMITED
-        """The longest wait that a client is told of. A longer one is reviewed after that time."""
+        """The longest throttle time that is announced. A longer wait is reviewed each time that it has
+        passed.
+        """
         self._rejection_error = 0
         self._active: list[Quota] = []
         self._by_api: list[list[Quota]] = []
@@ -43,9 +45,9 @@ class QuotaEngine:
         """Whether any quota may omit partitions of fetches."""
         self._limiting_fetches: list[Quota] = []
         self.limits_fetches = False
-        """Whether any quota may limit what a consumer's fetch brings."""
+        """Whether any quota may limit the bytes of consumers' fetches."""
         self.known_watermarks: Final = KnownWatermarks()
-        """Of the broker's partitions, as far as quotas may omit them from consumers' fetches."""
+        """The watermarks of the broker's partitions that quotas may omit from consumers' fetches."""
         self.generation = 0
         """Incremented by configure(). The results of may_omit() are valid for one generation."""
         self._rejecting: list[Quota] = []
@@ -86,7 +88,7 @@ class QuotaEngine:
         return api_key < len(self._by_items) and self._by_items[api_key]
 
     def limits_topics(self, who: Identity) -> bool:
-        """Whether any quota holds this client's Produce requests to limits by topic."""
+        """Whether any quota limits this client's Produce requests by topic."""
         return self._limits_topics and not self._exemptions.exempt(who)
 
     def covers(self, api_key: int) -> bool:
@@ -94,7 +96,7 @@ class QuotaEngine:
         return len(self._quotas_of(api_key)) > 0
 
     def intercepts(self, api_key: int) -> bool:
-        """Whether the proxy has to respond to requests of this API itself, for the sake of a quota."""
+        """Whether the proxy must respond to requests of this API itself, because of a quota."""
         return api_key in self._intercepted
 
     def intercepts_limited(self, api_key: int) -> bool:
@@ -102,7 +104,7 @@ class QuotaEngine:
         return api_key in self._limited
 
     def intercepts_from(self, api_key: int, who: Identity, now: float) -> bool:
-        """Whether the proxy has to respond to this client's requests of this API itself."""
+        """Whether the proxy must respond to this client's requests of this API itself."""
         if self._exemptions.exempt(who):
             return False
         return any(api_key in quota.limited_api_keys and quota.limits(who, now) for quota in self._active)
@@ -161,21 +163,23 @@ class QuotaEngine:
         return verdict
 
     def give_back(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
-        """Take back what admit() has charged for a Produce request that is not forwarded after all."""
+        """Take back the charge of admit() for a Produce request that is not forwarded after all."""
         if not self._exemptions.exempt(who):
             for quota in self._quotas_of(request.api_key):
                 quota.give_back_request(request, items, who, now)
 
     def review(self, debt: Debt, now: float) -> float:
-        """Return when a debt is paid under the limits in force; at most `now` if nothing is owed."""
+        """Return the time at which a debt is paid under the limits in force; at most `now` if there is no
+        debt.
+        """
         return now if self._exemptions.exempt(debt.who) else debt.review(now)
 
     def grant(
         self, request: RequestView, who: Identity, last: FetchGrant | None, now: float
     ) -> FetchGrant | None:
-        """What the quotas allow a consumer's Fetch or ShareFetch; None if there is no limit.
+        """Return the grant of a consumer's Fetch or ShareFetch; None if there is no limit.
 
-        `last`: that of the connection's last fetch.
+        `last`: the grant of the connection's last fetch.
         """
         if request.replica_id >= 0 or self._exemptions.exempt(who):
             return None

@@ -9,14 +9,14 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
 
 ALL_BROKERS: Final = -1
-"""Stands for the node id of a bucket that all brokers share."""
+"""The node id of a bucket that all brokers share."""
 _NO_QUOTAS: Final[list[Quota]] = []
 
 
 @final
 class QuotaEngines:
-    """Two engines per broker: one for clients, and one for other brokers. They are made when the broker first
-    appears in the metadata. A PER_CLUSTER quota belongs to all of them.
+    """Two engines per broker: one for clients, and one for other brokers. They are created when the broker
+    first appears in the metadata. A PER_CLUSTER quota belongs to all of them.
     """
 
     def __init__(self, kinds: list[QuotaKind], limits: Limits) -> None:
@@ -25,7 +25,7 @@ class QuotaEngines:
         self._view = NOTHING_KNOWN
         self._shared: Final[dict[str, Quota]] = {}
         self._peers: Final[dict[str, list[Quota]]] = {}
-        """By the name of a PER_BROKER kind: its quotas."""
+        """The quotas of each PER_BROKER kind, by the name of the kind."""
         self._engines: Final[dict[int, QuotaEngine]] = {}
         self._between_brokers: Final[dict[int, QuotaEngine]] = {}
 
@@ -67,7 +67,7 @@ class QuotaEngines:
 
     @property
     def wants_items(self) -> bool:
-        """Whether any quota needs the items of requests, and so the names of topics."""
+        """Whether any quota needs the items of requests, and therefore the names of topics."""
         return any(engine.any_items for _, engine in self._all())
 
     @property
@@ -76,7 +76,7 @@ class QuotaEngines:
         return any(engine.wants_partitions for _, engine in self._all())
 
     def see_cluster(self, view: ClusterView, now: float) -> None:
-        """Take the cluster's metadata, and make the engines of new brokers."""
+        """Take the cluster's metadata, and create the engines of new brokers."""
         self._view = view
         for node_id in view.nodes:
             self.engine(node_id, now)
@@ -117,7 +117,7 @@ class QuotaEngines:
         return [(node_id, bucket) for node_id, quota in self.active() for bucket in quota.live()]
 
     def configure(self, limits: Limits, now: float) -> None:
-        """Take new limits in all engines, and for those made later."""
+        """Set new limits in all engines, and for engines that are created later."""
         self._limits = limits
         for engine in self._engines.values():
             engine.configure(limits, now)

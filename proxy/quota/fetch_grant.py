@@ -30,12 +30,12 @@ tokens to each of many fetches that start at once."""
 DEBT_SECONDS: Final = 1.0
 """A response is delivered, and charged, if its buckets owe at most this many seconds of their limits."""
 LEAST_WAIT_SECONDS: Final = 0.005
-"""The tokens are asked for again no sooner than this."""
+"""The shortest time until the tokens are asked for again."""
 MOST_WAIT_SECONDS: Final = 1.0
-"""And no later, because a limit may change meanwhile. With many waiting fetches, each asks less often."""
+"""The longest time, because a limit may change meanwhile. With many waiting fetches, each asks less often."""
 FETCHES_PER_SECOND: Final = 1000.0
 PAID_SECONDS: Final = 1e-6
-"""A debt that is paid within this time is paid: doubles do not tell it from none."""
+"""A debt that is paid within this time counts as paid, because doubles cannot represent the difference."""
 
 
 def tokens_left(bucket: Bucket, now: float) -> float:
@@ -53,7 +53,7 @@ def tokens_left(bucket: Bucket, now: float) -> float:
 
 @final
 class FetchGrant:
-    """Of one fetch; the next one of the same connection takes over its places in the lines."""
+    """The grant of one fetch. The next fetch of the connection takes over its places in the queues."""
 
     __slots__ = (
         "_asked_at",
@@ -71,7 +71,7 @@ class FetchGrant:
     )
 
     def __init__(self, last: "FetchGrant | None" = None) -> None:
-        """`last`: that of the connection's last fetch; None for the first."""
+        """`last`: the grant of the connection's last fetch; None for the first."""
         self._last = last
         self._expected: Final[int] = UNKNOWN if last is None else last.size
         self._buckets: Final[list[Bucket]] = []
@@ -83,11 +83,11 @@ class FetchGrant:
         self.settled = False
         """Whether its response has been charged."""
         self.size: int = self._expected
-        """The size of its response, once it is there."""
+        """The size of its response, when the response has arrived."""
         self.max_bytes = NO_BOUND
-        """The most bytes that the response may have."""
+        """The maximum size of the response in bytes."""
         self.watched = False
-        """Whether the response has to be asked about with Quota.withholds(), whatever its buckets."""
+        """Whether to ask Quota.withholds() about the response, whatever its buckets."""
         self.longest: Bucket | None = None
         """The bucket with the longest wait, if it had to wait."""
 
@@ -97,12 +97,12 @@ class FetchGrant:
         return self.watched or len(self._buckets) > 0
 
     def bound(self, max_bytes: int) -> None:
-        """Let the response have no more than this."""
+        """Lower the maximum size of the response to this."""
         if self.max_bytes == NO_BOUND or max_bytes < self.max_bytes:
             self.max_bytes = max_bytes
 
     def add(self, bucket: Bucket) -> None:
-        """The response will be charged to this bucket."""
+        """Add a bucket to which the response will be charged."""
         if not _enforced(bucket):
             return
         self._buckets.append(bucket)
@@ -127,7 +127,7 @@ class FetchGrant:
         return bucket in self._buckets
 
     def begin(self) -> None:
-        """All buckets are known: the places of the last fetch in other buckets are given up."""
+        """Note that all buckets are known: give up the places of the last fetch in other buckets."""
         last = self._last
         if last is None:
             return
@@ -137,8 +137,8 @@ class FetchGrant:
         self._last = None
 
     def ask(self, now: float) -> float:
-        """Return 0.0 if the fetch may be forwarded: it is granted then. Otherwise the seconds after which to
-        ask again; until then it keeps its places.
+        """Grant the fetch and return 0.0, or return the seconds after which to ask again. Until then the
+        fetch keeps its places.
         """
         self._asked_at = now
         longest = 0.0
@@ -171,7 +171,7 @@ class FetchGrant:
             self.bound(max(int(most / (1 + queue.waiting)), 1))
 
     def debt_seconds(self, now: float) -> float:
-        """How long the buckets need to pay their debts; 0.0 if none has any."""
+        """The seconds until the buckets have paid their debts; 0.0 if none has a debt."""
         longest = 0.0
         for bucket in self._buckets:
             if _enforced(bucket):
@@ -179,7 +179,9 @@ class FetchGrant:
         return longest
 
     def retry_seconds(self, now: float) -> float:
-        """After how long the client is to fetch again: the debts are paid, and there may be bytes for it."""
+        """The seconds until the client should fetch again, because the debts are paid and there may be bytes
+        for it.
+        """
         seconds = max(self.debt_seconds(now), self._retry_at - now)
         longest = self.longest
         if longest is not None and _enforced(longest):
@@ -195,15 +197,15 @@ class FetchGrant:
         return False
 
     def keep_places(self, until: float) -> None:
-        """The client comes back at this time."""
+        """Note that the client will fetch again at this time."""
         for at, bucket in enumerate(self._buckets):
             ticket = self._tickets[at]
             if not ticket.granted:
                 queue_of(bucket).wait(ticket, until + RETURN_SECONDS)
 
     def settle(self, size: int, delivered: int, until: float, now: float) -> None:
-        """The response of this size has come, and so much of it has been charged. The client is muted until
-        `until`.
+        """Note that the response of this size has arrived, and how many bytes of it have been charged. The
+        client is muted until `until`.
         """
         self.settled = True
         self.size = size
@@ -219,13 +221,13 @@ class FetchGrant:
                 queue.first_response(float(size), bucket.limit * FIRST_FETCH_SECONDS)
 
     def end(self) -> None:
-        """The fetch is not forwarded any more."""
+        """Note that the fetch will not be forwarded."""
         for at, bucket in enumerate(self._buckets):
             queue_of(bucket).end(self._tickets[at])
 
     def abandon(self) -> None:
-        """The connection has ended. What a fetch in flight has reserved is spent: otherwise a client would
-        gain by disconnecting.
+        """Note that the connection has ended. The reservation of a fetch in flight is charged: otherwise a
+        client would gain by disconnecting.
         """
         for at, bucket in enumerate(self._buckets):
             reserved = queue_of(bucket).end(self._tickets[at])
@@ -244,7 +246,7 @@ def _enforced(bucket: Bucket) -> bool:
 
 
 def queue_of(bucket: Bucket) -> FetchQueue:
-    """What fetches have reserved of a bucket."""
+    """The bytes of a bucket that fetches have reserved."""
     queue = bucket.fetch_queue
     if queue is None:
         queue = bucket.fetch_queue = FetchQueue()
@@ -252,7 +254,7 @@ def queue_of(bucket: Bucket) -> FetchQueue:
 
 
 def _wait(bucket: Bucket, ticket: Ticket, now: float) -> float:
-    """The seconds until a bucket has tokens for a fetch, as far as they can be told."""
+    """Estimate the seconds until a bucket has tokens for a fetch."""
     if not _enforced(bucket):
         return 0.0
     queue = queue_of(bucket)

@@ -50,9 +50,9 @@ class FetchItem:
         self.marks: Final = marks
         """What the broker last reported about the partition on this connection."""
         self.ticket: Ticket | None = None
-        """A consumer's: its place in the line, or what the last plan has reserved for it."""
+        """For a consumer: its place in the queue, or the reservation of the last plan."""
         self.queue: FetchQueue | None = None
-        """Of the bucket that the ticket is for."""
+        """The bucket of the ticket."""
         self.fetch_offset = 0
         """The offset that the client fetches next."""
         self.max_bytes = 0
@@ -60,31 +60,31 @@ class FetchItem:
         self.omitted = False
         """Whether the last plan omitted it."""
         self.bound = NO_BOUND
-        """The partition_max_bytes that the broker gets; NO_BOUND for the client's own."""
+        """The partition_max_bytes in the request to the broker; NO_BOUND for the client's own value."""
 
     def take_ticket(self, earlier: "FetchItem") -> None:
-        """Go on in the place of the same partition in an earlier fetch."""
+        """Continue in the place of the same partition in an earlier fetch."""
         self.ticket = earlier.ticket
         self.queue = earlier.queue
         earlier.ticket = None
 
     def end(self) -> None:
-        """The partition is not fetched any more."""
+        """Note that the partition is not fetched any more."""
         if self.ticket is not None and self.queue is not None:
             self.queue.end(self.ticket)
 
 
 @final
 class FetchPlan:
-    """The plan of one fetch; a new one is made each time that the quotas are asked about the fetch."""
+    """The plan of one fetch. A new one is created each time that the quotas are asked about the fetch."""
 
     def __init__(self, replica_id: int, items: list[FetchItem]) -> None:
         self.replica_id: Final = replica_id
         """The follower's node id; -1 for a consumer."""
         self.items: Final = items
-        """In round-robin order; read-only."""
+        """The items in round-robin order; read-only."""
         self.omitted = 0
-        """How many of the items are omitted."""
+        """The number of omitted items."""
         self.ask_again_at = 0.0
         """When to ask the quotas again; 0.0: not before the client's next fetch."""
         for item in items:

@@ -27,7 +27,7 @@ from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.usage import ClientUsage
 
 DEFAULT: Final = ""
-"""Stands for Kafka's default entity: a null name on the wire, `<default>` in YAML. No real name is empty."""
+"""Kafka's default entity: a null name on the wire, `<default>` in YAML. No real name is empty."""
 DEFAULT_IN_YAML: Final = "<default>"
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
@@ -51,7 +51,7 @@ class CachedLookup:
 
     def __init__(self, owner: object, following: "CachedLookup | None") -> None:
         self.owner: Final = owner
-        """Who keeps it here, and finds it by identity (`is`)."""
+        """The owner, which finds its entry by identity (`is`)."""
         self.next: Final = following
 
 
@@ -71,7 +71,7 @@ class Identity:
         self.usage: Final = usage
         """Counts what the client uses; None if no usage is counted."""
         self.cached: CachedLookup | None = None
-        """The first of the look-ups that others keep here."""
+        """The first entry of the list of look-ups."""
 
 
 class QuotaEntity(NamedTuple):

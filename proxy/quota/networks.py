@@ -7,7 +7,7 @@ _IPV4_BITS: Final = 32
 _MAPPED_LENGTH: Final = 96
 """The length of ::ffff:0:0/96, the IPv6 network of IPv4-mapped addresses."""
 _REMEMBERED_AT_MOST: Final = 1 << 16
-"""Addresses with a cached result, a few MiB; past this many the cache starts again, empty."""
+"""Addresses with a cached result, a few MiB. If there are more, the cache is cleared."""
 
 
 def canonical_address(text: str) -> str:
@@ -54,8 +54,8 @@ def _mapped(address: IPv4Address | IPv6Address) -> IPv4Address | None:
 
 @final
 class Networks:
-    """A set of networks. The cost of a look-up depends on how many lengths they have, not on how many they
-    are.
+    """A set of networks. The cost of a look-up depends on the number of different lengths, not on the number
+    of networks.
     """
 
     def __init__(self, cidrs: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""What a broker has not appended of a Produce request, by the errors in its response."""
+"""The items of a Produce request that a broker has not appended, by the errors in its response."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from proxy.wire.views import Item, RequestView, ResponseView, partition_key
 NotAppended = tuple[Item, int]
 """An item of the request, and the error code of its partition in the response."""
 _NOTHING: Final[list[NotAppended]] = []
-"""Shared; never changed."""
+"""A shared object that never changes."""
 
 
 def not_appended(request: RequestView, response: ResponseView) -> list[NotAppended]:

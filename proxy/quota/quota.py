@@ -30,8 +30,9 @@ _LARGEST: Final[dict[str, int]] = {
     DOUBLE: int(math.nextafter(math.inf, 0.0)),
 }
 _FRACTION: Final = 1e-6
-"""By how much a LONG or INT may be above a whole number: AlterClientQuotas has doubles, and Kafka allows this
-(ClientQuotaControlManager)."""
+"""How far a LONG or INT may be above a whole number: AlterClientQuotas has doubles, and Kafka allows this
+(ClientQuotaControlManager).
+"""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -54,36 +55,40 @@ class Quota:
         self.api_keys: Final = api_keys
         """The keys of the APIs for which the engine calls this quota."""
         self.intercepts: Final = intercepts
-        """Whether the proxy responds to such requests itself; whoever does that calls the quota."""
+        """Whether the proxy responds to such requests itself. The code that responds calls the quota."""
         self.limited_api_keys: Final = limited_api_keys
-        """The APIs to which the proxy responds itself only if limits() says so of the client."""
+        """The APIs to which the proxy responds itself only if limits() is true for the client."""
         self.active = True
-        """Whether any such quota is configured. If not, the engine does not call it. configure() sets it."""
+        """Whether any such quota is configured. If not, the engine does not call this object. configure()
+        sets it.
+        """
         self.wants_partitions = False
-        """Whether it needs the cluster's partitions; configure() sets it."""
+        """Whether the quota needs the cluster's partitions; configure() sets it."""
         self.node_id = -1
-        """The broker that it belongs to; -1 if brokers share it."""
+        """The broker of the quota; -1 if brokers share it."""
         self.omits = False
-        """Whether it may omit partitions of fetches: see proxy.quota.fetch_plan. configure() sets it."""
+        """Whether the quota may omit partitions of fetches: see proxy.quota.fetch_plan.
+        configure() sets it.
+        """
         self.limits_fetches = False
         """Whether limit_fetch() does anything. configure() sets it."""
         self.rejects = False
-        """Whether it may reject partitions of Produce requests. configure() sets it, and then adds Produce to
-        item_api_keys.
+        """Whether the quota may reject partitions of Produce requests. configure() sets it, and then adds
+        Produce to item_api_keys.
         """
         self.limits_topics = False
-        """Whether it holds Produce requests to limits by topic, so that it has to know the topics' names.
-        configure() sets it.
+        """Whether the quota limits Produce requests by topic, so that it needs the topics' names. configure()
+        sets it.
         """
         self.item_api_keys: tuple[int, ...] = ()
-        """The APIs for which it needs the items of requests and responses; configure() sets it. The relay may
-        leave the items of other APIs empty.
+        """The APIs for which the quota needs the items of requests and responses; configure() sets it. The
+        relay may not read the items of other APIs.
         """
 
     def join(self, node_id: int, peers: list["Quota"]) -> None:
-        """Belong to a broker. Called first, and only for PER_BROKER kinds.
+        """Set the broker of the quota. Called first, and only for PER_BROKER kinds.
 
-        `peers`: the same kind's quotas of other brokers, so that they can share state.
+        `peers`: the same kind's quotas of other brokers, with which it can share state.
         """
         self.node_id = node_id
 
@@ -121,27 +126,30 @@ class Quota:
     def withholds(
         self, request: RequestView, items: list[Item], who: Identity, grant: FetchGrant, now: float
     ) -> Bucket | None:
-        """A bucket of a Fetch response's items that was not known to limit_fetch(), and has no bytes for
-        them: the client gets an empty response. None if there is none.
+        """Return a bucket of a Fetch response's items that limit_fetch() did not know, and that has no bytes
+        for them, so that the client gets an empty response; None if there is none.
         """
         return None
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
-        """Whether, under the current limits, it may ever omit this partition from this client's fetches.
+        """Whether, under the current limits, the quota may ever omit this partition from this client's
+        fetches.
 
-        `replica_id` is a follower's node id, -1 for consumers. For a consumer, the topic decides alone.
+        `replica_id` is a follower's node id, or -1 for consumers. For a consumer, the result depends only on
+        the topic.
         """
         return False
 
     def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
-        """Omit partitions from a fetch, or bound their bytes.
+        """Omit partitions from a fetch, or limit their bytes.
 
         `plan.items` has every partition that this or another quota may omit.
         """
 
     def reject(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
         """Add the partitions of a Produce request that are rejected to `over`: index in `items` -> the bucket
-        that is over its limit. Those in `over` already are rejected by another quota. Called before admit().
+        that is over its limit. Other quotas have rejected the partitions that `over` already has. Called
+        before admit().
         """
 
     def charge_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
@@ -151,7 +159,7 @@ class Quota:
         return ALLOW
 
     def configure(self, limits: Limits, now: float) -> None:
-        """Take new limits. The use so far still counts."""
+        """Set new limits. The usage so far still counts."""
 
     def see_cluster(self, view: ClusterView, now: float) -> None:
         """Take the cluster's metadata: after each change, and every second if wants_partitions.
@@ -223,9 +231,11 @@ class QuotaKind:
         self.configs: Final = configs
         """The configs of topics and brokers of this kind."""
         self.conflict: Final = conflict
-        """Checks a change of configs: why they contradict each other; empty if they do not."""
+        """Checks a change of configs: returns the reason if they contradict each other, else an
+        empty text.
+        """
         self.between_brokers: Final = between_brokers
-        """Whether it applies to the requests of brokers, and not to those of clients."""
+        """Whether the kind applies to requests of brokers, and not to those of clients."""
         self.api_keys: Final = api_keys
         """The APIs to which it applies; none for connections."""
         self.scope: Final = scope
