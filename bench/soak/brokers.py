@@ -4,7 +4,6 @@ port.
 
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,7 +18,7 @@ from bench.soak.writers import JavaWriter, LibrdkafkaWriter, Writer, go_on, runn
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.clients import Confluent
 from tests.support.kafka.topics import make_topic
-from tests.support.process.proxy_process import HOST, ProxyProcess
+from tests.support.process.proxy_process import ProxyProcess
 from tests.support.waiting import wait_until
 
 ROUNDS: Final = 5
@@ -98,7 +97,7 @@ class Faults:
     def join(self) -> None:
         """Start a broker that the proxy does not know, and let it lead partitions."""
         self._kafka.start(3)
-        wait_until(lambda: _listens(self._proxy.broker_port(3)), "the port of the broker that joined")
+        wait_until(lambda: self._proxy.listens_for(3), "the port of the broker that joined")
         self.lead()
 
     def lead(self) -> None:
@@ -186,14 +185,6 @@ def _have(fault: Callable[[], None], writers: list[Writer], stalls: dict[str, li
     for writer in writers:
         stall = longest_gap(writer.done.times, started, ended)
         stalls.setdefault(f"{fault.__name__}, {writer.name}", []).append(stall)
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection((HOST, port), timeout=5).close()
-    except ConnectionRefusedError:
-        return False
-    return True
 
 
 SCENARIO: Final = Scenario("brokers", "brokers join, are killed, hang and move", run, brokers=3)

@@ -10,13 +10,13 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin import NewTopic as AioNewTopic
 from confluent_kafka.admin import AdminClient, NewTopic
+from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS
+from tests.support.kafka.admin_requests import alter, ask
 from tests.support.kafka.java_source import run_java
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import make_topic
-from tests.support.messages.kio_messages import request_type
 from tests.support.messages.mutations import (
     create_partitions,
     create_topics,
@@ -25,7 +25,7 @@ from tests.support.messages.mutations import (
     old_delete_topics,
     results,
 )
-from tests.support.messages.requests import build, metadata, part
+from tests.support.messages.requests import metadata
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
@@ -79,12 +79,6 @@ def _codes(response: Any) -> list[int]:
     return [code for _, code in results(response)]
 
 
-def _ask(port: int, client_id: str, request: Any) -> Any:
-    """Send a request on a connection of its own, which no earlier throttle mutes."""
-    with RawClient(port, client_id) as client:
-        return client.ask(request)
-
-
 def _two(prefix: str, partitions: int = 30) -> dict[str, int]:
     return {f"mutation-{prefix}-{number}": partitions for number in range(2)}
 
@@ -110,13 +104,13 @@ def test_strict_versions_reject_the_second_topic(kafka: EmbeddedKafka, proxy: Pr
         assert _codes(rest.message) == [0]
         assert sent + announced - 0.01 <= rest.at <= response.at + announced + LATE
     # Brokers may not know the new topics yet; the proxy does.
-    deleted = _ask(port, "strict-delete", delete_topics([other, one, "mutation-never"], 5))
+    deleted = ask(port, delete_topics([other, one, "mutation-never"], 5), "strict-delete")
     assert results(deleted) == [(other, 0), (one, THROTTLED), ("mutation-never", 3)]
     assert 0.0 < _seconds(deleted) <= 4.0
     grown = dict.fromkeys(_two("strict-grow", 1), 31)
     for name in grown:
         make_topic(kafka, name)
-    response = _ask(port, "strict-grow", create_partitions(grown, 3, validate_only=True))
+    response = ask(port, create_partitions(grown, 3, validate_only=True), "strict-grow")
     assert results(response) == list(zip(grown, (0, THROTTLED), strict=True))
     assert 0.0 < _seconds(response) <= 4.0
 
@@ -128,7 +122,7 @@ def test_permissive_versions_do_both_and_wait(kafka: EmbeddedKafka, proxy: Proxy
         ("permissive-create", create_topics(topics, 5)),
         ("permissive-delete", delete_topics(topics, 4)),
     ):
-        response = _ask(port, client_id, request)
+        response = ask(port, request, client_id)
         assert _codes(response) == [0, 0]
         assert 10.0 < _seconds(response) <= 19.0
     entity = {"user": "", "client_id": "permissive-create"}
@@ -166,9 +160,9 @@ def test_the_designs_example(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> No
     )
     port = proxy.broker_port(1)
     started = time.monotonic()
-    response = _ask(port, "design", create_topics({"mutation-design": 560}, validate_only=True))
+    response = ask(port, create_topics({"mutation-design": 560}, validate_only=True), "design")
     assert (_codes(response), _seconds(response)) == ([0], 0.0)
-    response = _ask(port, "design", create_topics({"mutation-design": 1}, validate_only=True))
+    response = ask(port, create_topics({"mutation-design": 1}, validate_only=True), "design")
     passed = time.monotonic() - started
     assert _codes(response) == [THROTTLED]
     assert 12.0 - passed - 0.01 <= _seconds(response) <= 12.0
@@ -179,10 +173,10 @@ def test_partial_batches_keep_order_and_names(kafka: EmbeddedKafka, proxy: Proxy
     """Topics that the broker rejects cost nothing and do not affect those after them."""
     make_topic(kafka, "mutation-there")
     topics = {"mutation-z": 10, "mutation-there": 30, "mutation-y": 20, "mutation-x": 1}
-    response = _ask(proxy.broker_port(1), "partial", create_topics(topics, validate_only=True))
+    response = ask(proxy.broker_port(1), create_topics(topics, validate_only=True), "partial")
     assert results(response) == list(zip(topics, (0, 36, 0, THROTTLED), strict=True))
-    by_id = [topic.topic_id for topic in _ask(kafka.port(1), "t", metadata(["mutation-there"])).topics]
-    response = _ask(proxy.broker_port(1), "partial-id", delete_topics(ids=by_id))
+    by_id = [topic.topic_id for topic in ask(kafka.port(1), metadata(["mutation-there"]), "t").topics]
+    response = ask(proxy.broker_port(1), delete_topics(ids=by_id), "partial-id")
     assert [(topic.topic_id, topic.error_code.value) for topic in response.responses] == [(by_id[0], 0)]
 
 
@@ -192,7 +186,7 @@ def test_every_broker_takes_from_the_same_bucket(
     proxy = run_proxy(kafka_cluster.bootstrap, [_limit("<default>", RATE)])
     requests = [create_topics({"mutation-one": 30}, validate_only=True)] * 3
     responses = [
-        _ask(proxy.broker_port(node), "everywhere", request) for node, request in enumerate(requests, 1)
+        ask(proxy.broker_port(node), request, "everywhere") for node, request in enumerate(requests, 1)
     ]
     assert [_codes(response) for response in responses] == [[0], [THROTTLED], [THROTTLED]]
     [bucket] = [one for one in proxy.buckets() if one["kind"] == "controller_mutation_rate"]
@@ -209,7 +203,7 @@ def test_a_change_is_in_force_at_once(proxy: ProxyProcess) -> None:
         assert _codes(client.ask(ten)) == [0, THROTTLED]
     _set_rate(proxy.broker_port(1), "changing", None)
     # What was used counts under the default, whose bucket it is as well.
-    assert _codes(_ask(proxy.broker_port(1), "changing", ten)) == [THROTTLED, THROTTLED]
+    assert _codes(ask(proxy.broker_port(1), ten, "changing")) == [THROTTLED, THROTTLED]
 
 
 def test_rejection_by_the_brokers_quota_is_forwarded(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
@@ -218,7 +212,7 @@ def test_rejection_by_the_brokers_quota_is_forwarded(kafka: EmbeddedKafka, proxy
     try:
 
         def rejected() -> Any:
-            response = _ask(proxy.broker_port(1), "rich", create_topics(topics, validate_only=True))
+            response = ask(proxy.broker_port(1), create_topics(topics, validate_only=True), "rich")
             return response if _codes(response) == [0, THROTTLED] else None
 
         response = wait_until(rejected, "the broker's own quota")
@@ -229,12 +223,7 @@ def test_rejection_by_the_brokers_quota_is_forwarded(kafka: EmbeddedKafka, proxy
 
 
 def _set_rate(port: int, client_id: str, rate: float | None) -> None:
-    schema = request_type(ALTER_CLIENT_QUOTAS, 1)
-    entity = (part(schema, "EntityData", entity_type="client-id", entity_name=client_id),)
-    op = part(schema, "OpData", key="controller_mutation_rate", value=rate or 0.0, remove=rate is None)
-    entry = part(schema, "EntryData", entity=entity, ops=(op,))
-    [done] = _ask(port, "setter", build(schema, entries=(entry,), validate_only=False)).entries
-    assert done.error_code == 0, done.error_message
+    assert alter(port, {"client-id": client_id}, controller_mutation_rate=rate) == ErrorCode.none
 
 
 # Everybody's admin clients
@@ -333,13 +322,13 @@ def test_a_storm_is_throttled_and_other_tenants_are_not(proxy: ProxyProcess) -> 
     def storm(number: int) -> int:
         topics = {f"mutation-storm-{number}-{topic}": 30 for topic in range(5)}
         return sum(
-            _codes(_ask(port, "storm", create_topics(topics, validate_only=True))).count(0) for _ in range(3)
+            _codes(ask(port, create_topics(topics, validate_only=True), "storm")).count(0) for _ in range(3)
         )
 
     started = time.monotonic()
     with ThreadPoolExecutor(50) as pool:
         storms = [pool.submit(storm, number) for number in range(50)]
-        calm += [_ask(port, "calm", create_topics({f"mutation-calm-{number}": 1})) for number in range(10)]
+        calm += [ask(port, create_topics({f"mutation-calm-{number}": 1}), "calm") for number in range(10)]
         admitted = sum(one.result(60.0) for one in storms) * 30
     passed = time.monotonic() - started
     assert 30 <= admitted <= BURST + RATE * passed + 30

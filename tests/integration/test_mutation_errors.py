@@ -9,10 +9,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, CREATE_TOPICS
-from tests.support.kafka.raw_client import RawClient
+from proxy.wire.api_keys import CREATE_TOPICS
+from tests.support.kafka.admin_requests import alter, ask
 from tests.support.kafka.topics import drop_topic, make_topic
 from tests.support.messages.kio_messages import request_type
 from tests.support.messages.mutations import create_partitions, create_topics, results
@@ -101,12 +102,6 @@ def request_of(topics: list[New], validate_only: bool) -> Any:
     return build(schema, topics=tuple(creatable), timeout=timedelta(seconds=30), validate_only=validate_only)
 
 
-def ask(port: int, client_id: str, request: Any) -> Any:
-    """Send a request on a connection of its own, which no earlier throttle mutes."""
-    with RawClient(port, client_id) as client:
-        return client.ask(request)
-
-
 @pytest.fixture
 def native(kafka: EmbeddedKafka) -> Iterator[int]:
     """The port of a broker whose client CLIENT_ID has used up its tokens."""
@@ -127,17 +122,12 @@ def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
 
 def _use_up(port: int, client_id: str = CLIENT_ID) -> None:
     request = create_topics({"errors-used-up": 2}, validate_only=True)
-    while results(ask(port, client_id, request)) != [("errors-used-up", THROTTLED)]:
+    while results(ask(port, request, client_id)) != [("errors-used-up", THROTTLED)]:
         pass
 
 
 def _set_rate(port: int, rate: float | None) -> None:
-    schema = request_type(ALTER_CLIENT_QUOTAS, 1)
-    entity = (part(schema, "EntityData", entity_type="client-id", entity_name=CLIENT_ID),)
-    op = part(schema, "OpData", key="controller_mutation_rate", value=rate or 0.0, remove=rate is None)
-    entry = part(schema, "EntryData", entity=entity, ops=(op,))
-    [done] = ask(port, "setter", build(schema, entries=(entry,), validate_only=False)).entries
-    assert done.error_code == 0, done.error_message
+    assert alter(port, {"client-id": CLIENT_ID}, controller_mutation_rate=rate) == ErrorCode.none
 
 
 def test_a_topics_own_error_takes_precedence_over_the_quota(
@@ -149,8 +139,8 @@ def test_a_topics_own_error_takes_precedence_over_the_quota(
     for number in range(REQUESTS):
         topics = generated(dice)
         request = request_of(topics, validate_only=number % 2 == 0)
-        ours = ask(proxy.broker_port(1), f"{CLIENT_ID}-proxy", request)
-        theirs = ask(native, CLIENT_ID, request)
+        ours = ask(proxy.broker_port(1), request, f"{CLIENT_ID}-proxy")
+        theirs = ask(native, request, CLIENT_ID)
         assert sorted(results(ours)) == sorted(results(theirs)), topics
         assert (ours.throttle_time > timedelta()) == (theirs.throttle_time > timedelta()), topics
         seen.update(code for _, code in results(theirs))
@@ -177,8 +167,8 @@ def test_a_topic_that_cannot_grow_gets_its_own_error(
         counts = {name: dice.choice((4, 4, 3, 2, 1, 0, -1)) for name in names}
         placed = {name: where for name in names if (where := dice.choice(PLACES)) is not None}
         request = create_partitions(counts, validate_only=number % 2 == 0, assignments=placed)
-        ours = ask(proxy.broker_port(1), f"{CLIENT_ID}-proxy", request)
-        theirs = ask(native, CLIENT_ID, request)
+        ours = ask(proxy.broker_port(1), request, f"{CLIENT_ID}-proxy")
+        theirs = ask(native, request, CLIENT_ID)
         assert sorted(results(ours)) == sorted(results(theirs)), (counts, placed)
         assert (ours.throttle_time > timedelta()) == (theirs.throttle_time > timedelta()), (counts, placed)
         seen.update(code for _, code in results(theirs))

@@ -5,25 +5,17 @@ import os
 import signal
 import statistics
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
     ResourceType,
 )
 from kio.schema.errors import ErrorCode
 
 from pipeline.log_dirs import read_cluster
 from pipeline.transforms.reassignment import Cluster, Move, plan
-from proxy.demo.broker_properties import INTERNAL
-from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.wire.api_keys import FETCH
 from tests.support.kafka.admin_requests import ask
 from tests.support.kafka.clients import Confluent
@@ -31,10 +23,22 @@ from tests.support.kafka.load import Load
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.reassignment import Meter, Reassignment, digests, equal
 from tests.support.kafka.replicated import Replicated
-from tests.support.kafka.topics import drop_topic, leaders, make_topic
+from tests.support.kafka.replication_throttles import (
+    LISTS,
+    RATES,
+    configs,
+    even,
+    ms_from_now,
+    on_disk,
+    row,
+    set_brokers,
+    set_configs,
+    throttled_bytes,
+)
+from tests.support.kafka.topics import leaders, make_topic
 from tests.support.messages.configs import BROKER, TOPIC, alter_request, results
 from tests.support.messages.exchanges import opaque
-from tests.support.process.proxy_process import HOST, ProxyProcess, ProxyRunner
+from tests.support.process.proxy_process import ProxyProcess
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -44,8 +48,6 @@ DRAIN_SECONDS = 20
 """limits.drain_seconds, by default."""
 FED = "fed"
 FED_ON = [(1, 2), (2, 1)]
-LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
-RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
 
 @pytest.fixture(scope="module")
@@ -74,65 +76,6 @@ def cluster_of(bootstrap: str, topic: str, to: list[int]) -> Cluster:
     found = asyncio.run(read_cluster(bootstrap.split(",")[0]))
     partitions = [each for each in found.partitions if each.topic == topic]
     return Cluster(found.brokers, partitions, [Move(topic, each.partition, to) for each in partitions])
-
-
-def configs(bootstrap: str, kind: ResourceType, name: str) -> dict[str, str]:
-    """The values of a topic or broker that are set."""
-    resource = ConfigResource(kind, name)
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    found = admin.describe_configs([resource])[resource].result(30)
-    return {key: entry.value for key, entry in found.items() if entry.value and not entry.is_default}
-
-
-def set_configs(proxy: ProxyProcess, kind: ResourceType, *names: str, **values: str | None) -> None:
-    """Set these configs of topics or brokers, or remove those that are None; `_` stands for a dot."""
-    entries = [
-        ConfigEntry(
-            key.replace("_", "."),
-            value or "",
-            incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
-        )
-        for key, value in values.items()
-    ]
-    admin = AdminClient({"bootstrap.servers": proxy.bootstrap})
-    for name in names:
-        resource = ConfigResource(kind, name, incremental_configs=entries)
-        admin.incremental_alter_configs([resource])[resource].result(30)
-
-
-def set_brokers(proxy: ProxyProcess, **values: str | None) -> None:
-    """Set these configs of every broker."""
-    set_configs(proxy, ResourceType.BROKER, "1", "2", "3", **values)
-
-
-def ms_from_now(seconds: float) -> str:
-    """As `expires.at.ms` takes it."""
-    return str(int((time.time() + seconds) * 1000))
-
-
-def row(proxy: ProxyProcess, side: str, broker: int) -> dict[str, Any]:
-    """What /api/quotas shows of one side of a broker."""
-    kind = f"{side}.replication.throttled.rate"
-    (found,) = [row for row in proxy.buckets() if row["kind"] == kind and row["broker"] == broker]
-    return found
-
-
-def throttled_bytes(proxy: ProxyProcess, side: str, broker: str) -> float:
-    """The counter of one side of a broker."""
-    return proxy.metric(f"quota_proxy_{side}_replication_throttled_bytes_total", broker=broker)
-
-
-def on_disk(kafka: EmbeddedKafka, topic: str, broker: int) -> int:
-    """Bytes of a topic's batches that a broker has."""
-    data = kafka.folder / f"node-{broker}" / "data"
-    return sum(file.stat().st_size for file in data.glob(f"{topic}-*/*.log"))
-
-
-def even(seconds: list[float], rate: int) -> None:
-    """Every second is near the throttle, and no five together are far above."""
-    assert statistics.mean(seconds) == pytest.approx(rate, rel=0.1), seconds
-    assert statistics.pstdev(seconds) / statistics.mean(seconds) < 0.3, seconds
-    assert all(sum(seconds[at : at + 5]) <= 5 * 1.25 * rate for at in range(len(seconds) - 4)), seconds
 
 
 @pytest.mark.timed
@@ -442,36 +385,3 @@ def test_a_whole_broker_is_throttled_with_one_switch(
     assert equal(cluster.kafka, "whole", [(1, 2)] * 4)
     assert cluster.in_sync(FED) == {1, 2}
     assert cluster.complaints() == complaints
-
-
-@pytest.mark.parametrize("enforce", ["broker", "both"])
-def test_brokers_enforce_it(enforce: str, kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
-    """The throttle is set at the brokers; the proxy enforces it too only with `both`."""
-    listener = {
-        "name": "replication",
-        "replication": True,
-        "broker_port_base": 0,
-        "upstream": {"brokers": {"1": f"{HOST}:{kafka.port(1, INTERNAL)}"}},
-    }
-    quotas = {"replication": {"enforce": enforce}, "store": {"topic": f"replication-{uuid.uuid4().hex[:8]}"}}
-    proxy = run_proxy(kafka.bootstrap, settings={"quotas": quotas}, more_listeners=[listener])
-    topic = f"replication-{enforce}"
-    make_topic(kafka, topic)
-    rates: dict[str, str | None] = dict.fromkeys((name.replace(".", "_") for name in RATES), str(RATE))
-    lists: dict[str, str | None] = dict.fromkeys((name.replace(".", "_") for name in LISTS), "*")
-
-    def there(bootstrap: str) -> set[str]:
-        of_topic = configs(bootstrap, ResourceType.TOPIC, topic).keys()
-        return {*LISTS, *RATES} & (of_topic | configs(bootstrap, ResourceType.BROKER, "1").keys())
-
-    set_configs(proxy, ResourceType.BROKER, "1", **rates)
-    set_configs(proxy, ResourceType.TOPIC, topic, **lists)
-    wait_until(lambda: there(kafka.bootstrap) == {*LISTS, *RATES}, "the broker to apply them")
-    assert there(proxy.bootstrap) == {*LISTS, *RATES}
-    shown = [row for row in proxy.buckets() if row["kind"] == RATES[0]]
-    assert bool(shown) == (enforce == "both")
-    set_configs(proxy, ResourceType.BROKER, "1", **dict.fromkeys(rates))
-    set_configs(proxy, ResourceType.TOPIC, topic, **dict.fromkeys(lists))
-    wait_until(lambda: there(kafka.bootstrap) == set(), "the broker to apply it")
-    assert there(proxy.bootstrap) == set()
-    drop_topic(kafka, topic)

@@ -136,6 +136,14 @@ class ProxyProcess:
         """The port at which clients reach a broker."""
         return self._broker_port_base + node_id
 
+    def listens_for(self, node_id: int) -> bool:
+        """Whether the broker's port accepts connections."""
+        try:
+            socket.create_connection((HOST, self.broker_port(node_id)), timeout=5).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
     @property
     def broker_ports(self) -> range:
         """The ports of all brokers."""

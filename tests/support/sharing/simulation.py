@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from proxy.quota.identity import Identity
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.debt import Debt
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import REPORT_SECONDS, LocalUse, Sharing
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from proxy.quota.measure.bucket import BucketState
+from proxy.quota.measure.bucket_state import BucketState
 
 
 def bucket_state(quota: str, **fields: Any) -> BucketState:

@@ -20,19 +20,8 @@ from tests.support.messages.exchanges import fetch, fetch_response, fetched, opa
 from tests.support.messages.kio_messages import response_frame
 from tests.support.stories.relays import unlimited_relay
 
-LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
-    "asyncio": asyncio.new_event_loop,
-    "uvloop": uvloop.new_event_loop,
-}
 RESPONSE = response_frame(fetch_response(12, bytes(range(256)) * (20 << 12)), 1)
 """20 MiB, more than sockets hold."""
-
-
-@pytest.fixture(params=LOOPS)
-def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
-    loop = LOOPS[request.param]()
-    yield loop
-    loop.close()
 
 
 @pytest.fixture(params=["spliced", "copied"])

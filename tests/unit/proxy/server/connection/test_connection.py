@@ -3,12 +3,9 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
-
-import pytest
-import uvloop
 
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.intercepted import Intercepted
@@ -24,10 +21,6 @@ from tests.support.stories.relays import unlimited_relay
 OWN: int = 49
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)
 LOCAL_RESPONSE = framed(b"a response")
-LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
-    "asyncio": asyncio.new_event_loop,
-    "uvloop": uvloop.new_event_loop,
-}
 
 
 class ConnectionHost:
@@ -74,13 +67,6 @@ class ConnectionHost:
 
     def left(self, connection: Connection) -> None:
         """The loop may be closed before."""
-
-
-@pytest.fixture(params=LOOPS)
-def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
-    loop = LOOPS[request.param]()
-    yield loop
-    loop.close()
 
 
 def run(loop: asyncio.AbstractEventLoop, owner: ConnectionHost, client: Callable[[int], Any]) -> Any:

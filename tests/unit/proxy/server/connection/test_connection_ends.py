@@ -4,10 +4,9 @@ import asyncio
 import gc
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import pytest
-import uvloop
 
 from proxy.errors import UpstreamUnavailable
 from proxy.relay.close_reasons import (
@@ -38,10 +37,6 @@ OF_A_CONNECTION = {
 }
 TIMES = 3
 RESET = struct.pack("ii", 1, 0)
-LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
-    "asyncio": asyncio.new_event_loop,
-    "uvloop": uvloop.new_event_loop,
-}
 Client = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -100,13 +95,6 @@ class Host:
 
     def left(self, connection: Connection) -> None:
         self.gone += 1
-
-
-@pytest.fixture(params=LOOPS)
-def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
-    loop = LOOPS[request.param]()
-    yield loop
-    loop.close()
 
 
 async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -2,26 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
 
-import pytest
-import uvloop
-
 from proxy.server.connection.direct import Direct, direct
-
-LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
-    "asyncio": asyncio.new_event_loop,
-    "uvloop": uvloop.new_event_loop,
-}
-
-
-@pytest.fixture(params=LOOPS)
-def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
-    loop = LOOPS[request.param]()
-    yield loop
-    loop.close()
 
 
 class Protocol(asyncio.Protocol):

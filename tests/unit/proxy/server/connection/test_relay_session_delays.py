@@ -2,11 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
 from typing import Final
-
-import pytest
-import uvloop
 
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.relay import Relay
@@ -15,10 +11,6 @@ from tests.support.messages.exchanges import TOPIC
 from tests.support.messages.old_messages import fetch_request, fetch_response
 from tests.support.stories.playbook import EVERYONE, new_relay
 
-LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
-    "asyncio": asyncio.new_event_loop,
-    "uvloop": uvloop.new_event_loop,
-}
 RESPONSES: Final = 64
 SIZE: Final = 1_000_000
 WAIT: Final = 0.5
@@ -75,13 +67,6 @@ class ConnectionHost:
 
     def left(self, connection: Connection) -> None:
         self.over.set()
-
-
-@pytest.fixture(params=LOOPS)
-def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
-    loop = LOOPS[request.param]()
-    yield loop
-    loop.close()
 
 
 def test_delayed_responses_stay_at_the_broker(loop: asyncio.AbstractEventLoop) -> None:

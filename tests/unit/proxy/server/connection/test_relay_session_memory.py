@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import Resources
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
@@ -12,7 +10,7 @@ from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import produce, produced
 from tests.support.stories.playbook import new_relay
-from tests.unit.proxy.server.connection.test_connection_ends import LOOPS, Host
+from tests.unit.proxy.server.connection.test_connection_ends import Host
 
 REJECTING = Resources({"limited": {PRODUCER_BYTE_RATE.name: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}})
 LARGE = produce(1, size=MAX_BUFFERED_FRAME_BYTES + (4 << 20))
@@ -67,7 +65,5 @@ async def reserve_and_give_back(host: Memory) -> None:
             await asyncio.sleep(0.001)
 
 
-@pytest.mark.parametrize("kind", LOOPS)
-def test_memory_is_reserved_until_the_broker_has_taken_the_request(kind: str) -> None:
-    with asyncio.Runner(loop_factory=LOOPS[kind]) as runner:
-        runner.run(reserve_and_give_back(Memory()))
+def test_memory_is_reserved_until_the_broker_has_taken_the_request(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_until_complete(reserve_and_give_back(Memory()))

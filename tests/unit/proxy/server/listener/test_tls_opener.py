@@ -5,12 +5,11 @@ import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 
 from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import RelayError
@@ -30,10 +29,6 @@ from tests.support.stories.relays import unlimited_relay
 OWN: int = 49
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)
 LOCAL_RESPONSE = framed(b"a response")
-LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
-    "asyncio": asyncio.new_event_loop,
-    "uvloop": uvloop.new_event_loop,
-}
 
 
 class Gateway:
@@ -99,13 +94,6 @@ class Gateway:
 
     def left(self, connection: Connection) -> None:
         pass
-
-
-@pytest.fixture(params=LOOPS)
-def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
-    loop = LOOPS[request.param]()
-    yield loop
-    loop.close()
 
 
 @pytest.fixture
