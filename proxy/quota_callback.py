@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from proxy.quota.limits.enforcement import UNLIMITED
-from proxy.quota.limits.limit_source import NO_PARTITION, LimitSource, SourcedLimit
+from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
+from proxy.wire.cursor import NO_PARTITION
 
 PRODUCE: Final = "PRODUCE"
 FETCH: Final = "FETCH"

@@ -10,7 +10,8 @@ from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import NO_EXEMPTIONS, UNLIMITED
 from proxy.quota.limits.limits import Limits
-from proxy.quota.measure.bucket import Bucket, BucketState
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.measure.debt import Debt
 from proxy.quota.quota import Quota
 from proxy.quota.rejection.rejections import NOTHING_REJECTED, RejectedItems, Rejections

@@ -15,7 +15,7 @@ from typing import Final, final
 
 from mypy_extensions import i64 as native
 
-from proxy.wire.cursor import NO_ID
+from proxy.wire.cursor import NO_ID, NO_PARTITION
 from proxy.wire.views import Item
 
 MAX_CLIENTS: Final = 10_000
@@ -30,7 +30,6 @@ MAX_CLIENT_NAME: Final = 1024
 """Of a user name or a client id. Kafka has no limit; longer names count under REST."""
 REST: Final = "<rest>"
 """The name of everything without a count of its own. No Kafka topic can have this name."""
-NO_PARTITION: Final = -1
 
 
 @final

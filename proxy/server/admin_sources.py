@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from proxy.config.settings import Admin
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds.replication.state import ReplicationState
-from proxy.quota.measure.bucket import BucketState
+from proxy.quota.measure.bucket_state import BucketState
 from proxy.server.certificates import Certificates
 from proxy.server.limit_sharing import LimitSharing
 from proxy.server.listeners import Listeners

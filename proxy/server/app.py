@@ -26,7 +26,7 @@ from proxy.quota.kinds.replication import kind as replication
 from proxy.quota.kinds.replication.kind import Replication
 from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.quota.limits.limits import Limits
-from proxy.quota.measure.bucket import BucketState
+from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.quota import QuotaKind
 from proxy.security.tls import server_tls
 from proxy.server.admin_port import AdminServer

@@ -10,11 +10,12 @@ from prometheus_client.core import Metric
 
 from proxy.quota.engines import ALL_BROKERS
 from proxy.quota.kinds.replication.state import ReplicationState
-from proxy.quota.measure.bucket import NO_PARTITION, BucketState
+from proxy.quota.measure.bucket_state import BucketState
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.metrics.exposition import exposition
 from proxy.telemetry.replication import shown
 from proxy.telemetry.slices import Slices
+from proxy.wire.cursor import NO_PARTITION
 
 AT_A_TIME: Final = 25
 """Buckets that are encoded before the event loop may run other work; they take about a quarter of a slice."""

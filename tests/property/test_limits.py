@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
-from proxy.quota.measure.bucket import RateRule
 from proxy.quota.measure.buckets import Buckets
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.networks import Networks, canonical_network, networks_around
 
 KEYS = ["producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"]

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.quota.identity import Identity
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.rejection.rejected_batches import RejectedBatches
 from proxy.wire.cursor import NO_ID
 from proxy.wire.producer_batch import ProducerBatch

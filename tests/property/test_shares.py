@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.quota.identity import Identity
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.fair_share import FairShare
+from proxy.quota.measure.rate_rule import RateRule
 
 RATE = 100.0
 STEP = 0.01

@@ -23,7 +23,8 @@ from proxy.quota.limits.enforcement import ENFORCE, UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, NO_RESOURCES, TOPIC, Resources
 from proxy.quota.limits.topic_limits import internal, topic_limit
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.not_appended import not_appended
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind

@@ -18,8 +18,9 @@ are not served leave no debt: 10 s after a storm, the next connection is served 
 from typing import Final, final
 
 from proxy.quota.limits.limits import Limits
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import INT, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 

@@ -20,8 +20,9 @@ from typing import Final, final
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import DOUBLE, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 from proxy.wire.api_keys import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, METADATA
 

@@ -31,8 +31,9 @@ from typing import Final, final
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import DOUBLE, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import (

@@ -10,11 +10,12 @@ from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
+from proxy.wire.cursor import NO_PARTITION
+
 SOURCED_KEYS: Final = frozenset(
     ["producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"]
 )
 """The quotas that a source may give: those for which Kafka has a ClientQuotaType."""
-NO_PARTITION: Final = -1
 
 
 @final

@@ -170,10 +170,6 @@ class Resources:
         text = self.text(resource, name, key)
         return None if text is None else float(text)
 
-    def flag(self, resource: str, name: str, key: str) -> bool:
-        """text() of a BOOLEAN; False without a value."""
-        return self.text(resource, name, key) == TRUE
-
     def with_changes(self, resource: str, changes: Mapping[str, Mapping[str, str | None]]) -> "Resources":
         """Copy these with some values of topics or brokers changed; None removes one."""
         changed = _changed(self.all(resource), changes)

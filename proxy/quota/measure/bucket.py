@@ -3,156 +3,16 @@
 from typing import Final, final
 
 from proxy.quota.identity import Identity
-from proxy.quota.limits.enforcement import ENFORCE, KAFKA_WINDOW, OBSERVE, UNLIMITED, RateWindow
-from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.enforcement import ENFORCE, OBSERVE, UNLIMITED
+from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.measure.fair_share import Debtors, FairShare
 from proxy.quota.measure.fetch_queue import FetchQueue
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import EwmaRate, SampledRate, TokenBucket
+from proxy.wire.cursor import NO_PARTITION
 
-NO_PARTITION: Final = -1
 IDLE_SECONDS: Final = 3600.0
 """Kafka removes a quota's sensor after this long without a record (inactive.sensor.expiration.time)."""
-
-
-@final
-class RateRule:
-    """How a bucket limits.
-
-    window: Kafka's samples.
-    burst_seconds, least_burst: the size of the token bucket: seconds of the limit, but at least that many
-    tokens. If both are 0, there are no tokens, and Kafka's sampled rate limits.
-    max_throttle_seconds: the longest wait for one use; the rest of the debt remains in the bucket. Byte rates
-    have no such bound.
-    max_debt_seconds: the largest debt that is remembered.
-    repays: without tokens, a use over the limit is paid whole, even if Kafka's rate forgets it sooner. For
-    consumers: Kafka withholds a response over the limit, and the proxy delivers one.
-    mode: ENFORCE or OBSERVE. The clients of an observed bucket do not wait, so its debt would only grow: each
-    debt counts as paid at once, as if the client had waited.
-    """
-
-    __slots__ = (
-        "burst_seconds",
-        "least_burst",
-        "max_debt_seconds",
-        "max_throttle_seconds",
-        "observed",
-        "paced",
-        "repays",
-        "window",
-    )
-
-    def __init__(
-        self,
-        *,
-        window: RateWindow = KAFKA_WINDOW,
-        burst_seconds: float = 0.0,
-        least_burst: float = 0.0,
-        max_throttle_seconds: float = UNLIMITED,
-        max_debt_seconds: float = UNLIMITED,
-        repays: bool = False,
-        mode: str = ENFORCE,
-    ) -> None:
-        self.observed: Final = mode == OBSERVE
-        self.burst_seconds: Final = burst_seconds
-        self.window: Final = window
-        self.max_throttle_seconds: Final = max_throttle_seconds
-        self.max_debt_seconds: Final = 0.0 if self.observed else max_debt_seconds
-        self.least_burst: Final = least_burst
-        self.paced: Final = burst_seconds > 0.0 or least_burst > 0.0
-        """Whether tokens limit, and not the sampled rate."""
-        self.repays: Final = repays and not self.paced and not self.observed
-
-    def same(self, other: "RateRule") -> bool:
-        """Whether both rules limit in the same way."""
-        return (
-            self.burst_seconds == other.burst_seconds
-            and self.window.same(other.window)
-            and self.max_throttle_seconds == other.max_throttle_seconds
-            and self.max_debt_seconds == other.max_debt_seconds
-            and self.least_burst == other.least_burst
-            and self.repays == other.repays
-            and self.observed == other.observed
-        )
-
-
-def byte_rate_rule(limits: Limits, key: str, repays: bool = False) -> RateRule:
-    """The rule of a quota of bytes per second: the configured algorithm; waits and debts have no bound."""
-    algorithm = limits.settings.algorithm
-    return RateRule(
-        window=algorithm.window,
-        burst_seconds=algorithm.burst_seconds if algorithm.paced else 0.0,
-        repays=repays,
-        mode=limits.mode(key),
-    )
-
-
-@final
-class BucketState:
-    """The values of a bucket at one moment, for metrics and the admin API."""
-
-    __slots__ = (
-        "client_id",
-        "ip",
-        "limit",
-        "mode",
-        "partition",
-        "quota",
-        "rate",
-        "share",
-        "throttle_seconds",
-        "throttled_requests",
-        "throttled_until",
-        "tokens",
-        "topic",
-        "user",
-    )
-
-    def __init__(
-        self,
-        *,
-        quota: str,
-        limit: float,
-        rate: float,
-        user: str = "",
-        client_id: str = "",
-        ip: str = "",
-        topic: str = "",
-        partition: int = NO_PARTITION,
-        throttled_until: float = 0.0,
-        throttled_requests: int = 0,
-        throttle_seconds: float = 0.0,
-        mode: str = ENFORCE,
-        tokens: float | None = None,
-        share: float | None = None,
-    ) -> None:
-        self.quota: Final = quota
-        """The quota's key, such as producer_byte_rate."""
-        self.user: Final = user
-        """Empty if all users share the bucket; `client_id` likewise."""
-        self.client_id: Final = client_id
-        self.ip: Final = ip
-        """The address, for a quota of addresses; otherwise empty."""
-        self.limit: Final = limit
-        """Per second, in the quota's unit."""
-        self.share: Final = limit if share is None else share
-        """The part of the limit that this process may use, per second."""
-        self.rate: Final = rate
-        """Bucket.measure(): per second."""
-        self.throttled_until: Final = throttled_until
-        """The end of the last wait, on the clock of `now`. If it is past, or 0.0, the bucket is not
-        throttled.
-        """
-        self.throttled_requests: Final = throttled_requests
-        self.throttle_seconds: Final = throttle_seconds
-        """The sum of all waits."""
-        self.mode: Final = mode
-        """OBSERVE: the three above count what enforcement would have done."""
-        self.tokens: Final = tokens
-        """The tokens, below zero in debt; None if no tokens limit."""
-        self.topic: Final = topic
-        """The topic, for a quota of topics; otherwise empty."""
-        self.partition: Final = partition
-        """The partition, if each has a bucket; otherwise NO_PARTITION."""
 
 
 @final

@@ -10,7 +10,8 @@ from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limit_source import SOURCED_KEYS, SourcedLimit
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.table import LimitChange
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 
 BUCKETS_AT_MOST: Final = 1 << 17
 """Of one quota key. Clients choose their client ids and addresses, so memory has to be bounded: past this

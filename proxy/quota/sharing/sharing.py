@@ -113,10 +113,6 @@ class Sharing:
         """Whether no record has been read for a while: this process or the log is cut off."""
         return self.lag_seconds > DEGRADED_SECONDS
 
-    def hot(self) -> list[str]:
-        """The keys of the buckets whose limits are divided by demand."""
-        return [*self._hot, *self._cooling]
-
     def see(self, report: Report, offset: int, timestamp_ms: int) -> None:
         """Take the record at `offset`. `timestamp_ms`: when the broker appended it."""
         now = self._clock.see(timestamp_ms)

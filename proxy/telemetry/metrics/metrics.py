@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 import proxy
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
-from proxy.quota.measure.bucket import BucketState
+from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.usage import REST
 from proxy.store.skipped_records import SkippedRecords
 from proxy.telemetry.metrics.listeners import MeteredListener

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from proxy.quota.usage import NO_PARTITION, ClientUsage, Tally, Usage, UsageLedger
+from proxy.quota.usage import ClientUsage, Tally, Usage, UsageLedger
 from proxy.telemetry.topic_name_lookup import TopicNameLookup
 from proxy.telemetry.usage.events import Encoded, UsageEvent, encode
 from proxy.telemetry.usage.sink import Sink
 from proxy.wire.api_keys import api_name
-from proxy.wire.cursor import NO_ID
+from proxy.wire.cursor import NO_ID, NO_PARTITION
 
 log = logging.getLogger(__name__)
 AT_A_TIME: Final = 200

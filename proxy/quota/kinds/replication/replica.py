@@ -17,7 +17,6 @@ class Replica:
     """Made when the follower first fetches the partition through the proxy."""
 
     def __init__(self, key: ReplicaKey, now: float) -> None:
-        self.follower_id: Final = key[0]
         self.topic: Final = key[1]
         self.partition: Final = key[2]
         self.throttles: list[Throttle] = []

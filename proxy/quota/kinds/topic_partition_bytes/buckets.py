@@ -7,7 +7,9 @@ from proxy.quota.limits.config_keys import THROTTLE
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.resources import NO_RESOURCES, TOPIC, ConfigKey, Resources
 from proxy.quota.limits.topic_limits import topic_limit
-from proxy.quota.measure.bucket import NO_PARTITION, Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
+from proxy.wire.cursor import NO_PARTITION
 
 PARTITIONS_AT_MOST: Final = 100_000
 """Clients may invent topics: past this many partitions, the others share one bucket."""

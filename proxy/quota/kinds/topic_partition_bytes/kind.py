@@ -49,7 +49,8 @@ from proxy.quota.limits.config_keys import (
 )
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
-from proxy.quota.measure.bucket import Bucket, byte_rate_rule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import byte_rate_rule
 from proxy.quota.not_appended import not_appended
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict, combine

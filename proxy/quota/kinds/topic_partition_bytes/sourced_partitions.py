@@ -5,7 +5,8 @@ from typing import Final, final
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limit_source import LimitSource
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.wire.views import Item
 
 _FOUND_AT_MOST: Final = 1 << 18

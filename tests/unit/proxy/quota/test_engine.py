@@ -5,7 +5,8 @@ from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.enforcement import ENFORCE, OBSERVE
 from proxy.quota.limits.limits import Limits
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import Quota
 from proxy.quota.usage import UsageLedger
 from proxy.quota.verdict import ALLOW, Verdict

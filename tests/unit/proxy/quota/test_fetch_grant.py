@@ -13,7 +13,8 @@ from proxy.quota.fetch_grant import (
     tokens_left,
 )
 from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 
 LIMIT = 1000.0
 PACED = RateRule(burst_seconds=1.0)

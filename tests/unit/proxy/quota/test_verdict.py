@@ -2,7 +2,8 @@ import itertools
 
 import pytest
 
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.verdict import ALLOW, Verdict, combine
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.verdict import Verdict
 from proxy.relay.debt_wait import REVIEW_SECONDS, UNACKNOWLEDGED_SECONDS, DebtWait
 from proxy.relay.exchange import Client, Exchange

@@ -4,7 +4,8 @@ import pytest
 
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput

@@ -5,7 +5,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.core import GaugeMetricFamily
 
 from proxy.quota.engines import ALL_BROKERS
-from proxy.quota.measure.bucket import BucketState
+from proxy.quota.measure.bucket_state import BucketState
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.http import AdminSite
 from tests.support.stories.buckets import bucket_state

@@ -79,7 +79,6 @@ def test_a_resources_own_value_beats_the_default():
     assert resources.own_number(TOPIC, "other", RATE) is None
     assert resources.own_text(TOPIC, "t", FLAG) is None
     assert resources.text(TOPIC, "t", FLAG) == "true"
-    assert resources.flag(TOPIC, "t", FLAG)
     assert resources.configured(TOPIC, RATE) == {"t": "5", DEFAULT_RESOURCE: "7"}
     assert resources.configured(TOPIC, "q") == {}
 
@@ -87,14 +86,13 @@ def test_a_resources_own_value_beats_the_default():
 def test_a_config_that_is_not_set_has_no_value():
     assert NO_RESOURCES.number(TOPIC, "t", RATE) is None
     assert NO_RESOURCES.text(BROKER, "1", RATE) is None
-    assert not NO_RESOURCES.flag(BROKER, "1", FLAG)
 
 
 def test_topics_and_brokers_do_not_meet():
     resources = Resources({"1": {RATE: "5"}}, {"1": {RATE: "6"}, DEFAULT_RESOURCE: {FLAG: "false"}})
     assert resources.number(TOPIC, "1", RATE) == 5.0
     assert resources.number(BROKER, "1", RATE) == 6.0
-    assert not resources.flag(BROKER, "1", FLAG)
+    assert (resources.text(TOPIC, "1", FLAG), resources.text(BROKER, "1", FLAG)) == (None, "false")
     assert resources.all(TOPIC) == {"1": {RATE: "5"}}
     assert resources.all(BROKER) == {"1": {RATE: "6"}, DEFAULT_RESOURCE: {FLAG: "false"}}
 

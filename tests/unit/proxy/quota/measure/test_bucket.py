@@ -2,7 +2,8 @@ import pytest
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import ENFORCE, OBSERVE, UNLIMITED, RateWindow
-from proxy.quota.measure.bucket import IDLE_SECONDS, Bucket, RateRule
+from proxy.quota.measure.bucket import IDLE_SECONDS, Bucket
+from proxy.quota.measure.rate_rule import RateRule
 
 PACE = RateRule(burst_seconds=1.0)
 WINDOW = RateRule()
@@ -207,25 +208,6 @@ def test_an_observed_wait_counts_as_far_as_it_goes_beyond_the_one_before():
         used.count_observed(seconds, now)
     state = used.state(20.0)
     assert (state.throttled_requests, state.throttle_seconds, state.throttled_until) == (4, 4.0, 21.0)
-
-
-@pytest.mark.parametrize("rule", [PACE, WINDOW])
-@pytest.mark.parametrize(
-    "other",
-    [
-        RateRule(burst_seconds=2.0),
-        RateRule(burst_seconds=1.0, window=RateWindow(3, 1.0)),
-        RateRule(burst_seconds=1.0, window=RateWindow(11, 2.0)),
-        SHORT,
-        RateRule(burst_seconds=1.0, max_debt_seconds=5.0),
-        RateRule(burst_seconds=1.0, least_burst=1.0),
-        OBSERVED,
-    ],
-)
-def test_rules_differ_in_every_part(rule, other):
-    assert rule.same(rule)
-    assert not rule.same(other)
-    assert not other.same(rule)
 
 
 def connections(count):

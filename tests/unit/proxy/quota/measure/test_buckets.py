@@ -3,8 +3,8 @@ import pytest
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
 from proxy.quota.limits.limits import Limits
-from proxy.quota.measure.bucket import RateRule
 from proxy.quota.measure.buckets import BUCKETS_AT_MOST, NAME_BYTES_AT_MOST, Buckets
+from proxy.quota.measure.rate_rule import RateRule
 
 KEY = "producer_byte_rate"
 RULE = RateRule(burst_seconds=1.0)

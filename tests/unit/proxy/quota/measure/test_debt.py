@@ -2,8 +2,9 @@ import pytest
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.debt import Debt
+from proxy.quota.measure.rate_rule import RateRule
 
 PACE = RateRule(burst_seconds=1.0)
 WINDOW = RateRule()

@@ -3,7 +3,8 @@
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.rejection import rejected_batches
 from proxy.quota.rejection.rejected_batches import IDEMPOTENT_SECONDS, OTHERS_SECONDS, RejectedBatches
 from proxy.wire.cursor import NO_ID

@@ -3,7 +3,8 @@
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import Quota
 from proxy.quota.rejection import rejections as module
 from proxy.quota.rejection.rejections import NOTHING_REJECTED, OUT_OF_ORDER, REST, Rejections

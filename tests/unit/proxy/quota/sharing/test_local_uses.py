@@ -4,7 +4,8 @@ import pytest
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import OBSERVE
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.sharing.local_uses import WAITED_SECONDS, LocalUses, bucket_key
 from proxy.quota.sharing.reports import Report

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 from prometheus_client.core import Metric
 
-from proxy.quota.measure.bucket import BucketState
+from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.usage import REST, UsageLedger
 from proxy.relay.traffic import Traffic
 from proxy.store.skipped_records import SkippedRecords

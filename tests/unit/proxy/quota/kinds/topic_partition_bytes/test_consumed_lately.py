@@ -2,7 +2,8 @@
 
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.consumed_lately import LATELY_SECONDS, ConsumedLately
-from proxy.quota.measure.bucket import Bucket, RateRule
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 
 WHO = Identity("u", "c", "127.0.0.1")
 OTHER = Identity("u", "c", "127.0.0.1")

@@ -7,7 +7,7 @@ from proxy.quota.kinds.topic_partition_bytes import sourced_partitions
 from proxy.quota.kinds.topic_partition_bytes.sourced_partitions import SourcedPartitions
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
-from proxy.quota.measure.bucket import RateRule
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
 
