@@ -99,36 +99,31 @@ class ProduceGate:
             told = verdict.mute_seconds if view.api_version == 0 else verdict.throttle_seconds
             exchange.throttled_until = now + told
             self._mute_later(verdict, exchange.client, now)
-        rejected = [view.items[place] for place in places]
-        denied_bytes = 0
-        for place in denied:
-            denied_bytes += view.items[place].size
         if view.acks == 0:
-            why = "is over a quota"
-            if denied and view.items[denied[0]].error_code == UNKNOWN_TOPIC_ID:
-                why = "names a topic by an id that the cluster does not have"
-                self.closing_reason = UNKNOWN_TOPIC
-            elif denied:
-                why = "writes to a topic of the proxy"
-            self.closing = f"a producer with acks=0 {why}: {len(rejected)} batches were dropped"
-            self._in_flight.mute(now + UNANSWERED_SECONDS)
+            self._close_soon(view, denied, len(places), now)
         error_code = self._engine.rejection_error(self._retries_throttling)
         messages = {error_code: REJECTED_MESSAGE, TOPIC_AUTHORIZATION_FAILED: MESSAGE}
-        exchange.rejection = Rejection(rejected, error_code, messages)
-        if len(rejected) < len(view.items):
-            gone = frozenset(places)
-            view.items = [item for place, item in enumerate(view.items) if place not in gone]
-            view.edits.extend(cut(frame.pieces, body_at, view.api_version, view.flexible, places))
-            for edit in view.edits:
-                view.size += edit.growth
-            # As a broker does, charge the producer for records that it was not authorized to send.
-            view.size += denied_bytes
+        rejection = Rejection([view.items[place] for place in places], error_code, messages)
+        exchange.rejection = rejection
+        if len(places) < len(view.items):
+            _take_out(frame, view, body_at, places, denied)
             return False
         if denied:
             self._charge(exchange, view, now)
         if view.acks != 0:
-            self._respond(exchange, view, exchange.rejection, now)
+            self._respond(exchange, view, rejection, now)
         return True
+
+    def _close_soon(self, view: RequestView, denied: list[int], dropped: int, now: float) -> None:
+        """End the connection of a producer with acks=0, which cannot be told of its `dropped` batches."""
+        why = "is over a quota"
+        if denied and view.items[denied[0]].error_code == UNKNOWN_TOPIC_ID:
+            why = "names a topic by an id that the cluster does not have"
+            self.closing_reason = UNKNOWN_TOPIC
+        elif denied:
+            why = "writes to a topic of the proxy"
+        self.closing = f"a producer with acks=0 {why}: {dropped} batches were dropped"
+        self._in_flight.mute(now + UNANSWERED_SECONDS)
 
     def _mute_later(self, verdict: RejectedItems, who: Identity, now: float) -> None:
         mute = self._mute
@@ -186,3 +181,17 @@ class ProduceGate:
         if view.api_version == 0:
             local.delayed_until = self._in_flight.delayed(until, now)
         self._in_flight.add(local)
+
+
+def _take_out(frame: Frame, view: RequestView, body_at: int, places: list[int], denied: list[int]) -> None:
+    """Cut partitions out of a request; `denied` are those that the client has no right to write."""
+    denied_bytes = 0
+    for place in denied:
+        denied_bytes += view.items[place].size
+    gone = frozenset(places)
+    view.items = [item for place, item in enumerate(view.items) if place not in gone]
+    view.edits.extend(cut(frame.pieces, body_at, view.api_version, view.flexible, places))
+    for edit in view.edits:
+        view.size += edit.growth
+    # As a broker does, charge the producer for records that it was not authorized to send.
+    view.size += denied_bytes

@@ -52,7 +52,11 @@ def replication_families(
     yield _by_role(
         GaugeMetricFamily, "replication_throttle_too_low", text, sides, lambda side: float(side.too_low)
     )
-    sums = dict.fromkeys(state.view.nodes, 0)
+    yield from _lag(state.view.nodes, lags)
+
+
+def _lag(nodes: Iterable[int], lags: Iterable[tuple[int, int]]) -> Iterator[Metric | None]:
+    sums = dict.fromkeys(nodes, 0)
     for node_id, messages in lags:
         sums[node_id] = sums.get(node_id, 0) + messages
         yield None
