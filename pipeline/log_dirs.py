@@ -10,6 +10,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from pipeline.errors import InputError
 from pipeline.transforms.reassignment import Cluster, Partition
 from proxy.security.access import PLAINTEXT, Access
+from proxy.upstream.addresses import split_address
 from proxy.upstream.broker_connection import BrokerConnection
 
 _EVERY_TOPIC: Final = MetadataRequest(
@@ -23,10 +24,11 @@ async def read_cluster(bootstrap: str, access: Access = PLAINTEXT) -> Cluster:
 
     Raises OSError or EOFError if a broker cannot be reached, UpstreamUnavailable if it rejects the login.
     """
-    host, _, port = bootstrap.rpartition(":")
-    if not host or not port.isdecimal():
-        raise InputError(f"--bootstrap {bootstrap}: expected HOST:PORT")
-    connection = await BrokerConnection.open(host, int(port), access)
+    try:
+        host, port = split_address(bootstrap)
+    except ValueError as error:
+        raise InputError(f"--bootstrap {bootstrap}: expected HOST:PORT") from error
+    connection = await BrokerConnection.open(host, port, access)
     try:
         metadata = await connection.ask(_EVERY_TOPIC, MetadataResponse)
     finally:

@@ -15,6 +15,7 @@ from proxy.quota.limits.enforcement import PACE
 from proxy.quota.quota import QuotaKind
 from proxy.store.from_settings import Configuration, load_configuration
 from proxy.store.layers import ClientLayer, ConfigLayer
+from proxy.upstream.addresses import join_address
 
 
 def check(path: Path) -> list[str]:
@@ -36,7 +37,7 @@ def describe(configuration: Configuration) -> list[str]:
     lines = [f"cluster   {settings.cluster}"]
     for listener in settings.listeners:
         lines += [f"listener  {_listener(settings, listener)}", *explain(settings, listener)]
-    lines.append(f"admin     {settings.admin.bind}:{_port(settings.admin.port)}")
+    lines.append(f"admin     {join_address(settings.admin.bind, _port(settings.admin.port))}")
     lines.append(f"quotas    {_rule(settings)}")
     lines.append(f"store     {_store(settings)}")
     if settings.usage is not None:
@@ -88,8 +89,9 @@ def _listener(settings: Settings, listener: Listener) -> str:
         return f"{listener.name}: replication on {listener.bind}, brokers {brokers}, upstream {at}"
     if listener.sni is not None:
         brokers = f"{listener.sni.broker_host} at the same port"
+    bootstrap = join_address(listener.bind, _port(listener.bootstrap_port))
     return (
-        f"{listener.name}: bootstrap {listener.bind}:{_port(listener.bootstrap_port)}, brokers {brokers}, "
+        f"{listener.name}: bootstrap {bootstrap}, brokers {brokers}, "
         f"advertised as {listener.advertised_host}, upstream {', '.join(listener.upstream.bootstrap)}"
     )
 

@@ -11,6 +11,6 @@ def split_address(text: str) -> tuple[str, int]:
     return match[1] or match[2], int(match[3])
 
 
-def join_address(host: str, port: int) -> str:
-    """HOST:PORT, as split_address() reads it."""
+def join_address(host: str, port: int | str) -> str:
+    """HOST:PORT, as split_address() reads it; `port` may be words, such as `any free port`."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -140,3 +140,8 @@ def test_nobody_there_is_a_sentence(run_job: Callable[..., Result], tmp_path: Pa
 def test_no_address_is_a_sentence() -> None:
     with pytest.raises(InputError, match="localhost"):
         asyncio.run(read_cluster("localhost"))
+
+
+def test_an_ipv6_address_is_in_brackets() -> None:
+    with pytest.raises(ConnectionRefusedError):
+        asyncio.run(read_cluster("[::1]:1"))

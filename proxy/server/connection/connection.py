@@ -21,6 +21,7 @@ from proxy.server.connection.events import BrokerEvents
 from proxy.server.connection.host import ConnectionHost
 from proxy.server.connection.pauses import BROKER_FULL, CONNECTING, UNSERVED
 from proxy.server.connection.relay_session import RelaySession
+from proxy.upstream.addresses import join_address
 
 
 @final
@@ -66,7 +67,7 @@ class Connection(BrokerEvents):
         client = cast("asyncio.Transport", transport)
         peer = client.get_extra_info("peername") or ("?", 0)
         self.address = str(peer[0])
-        self.peer = f"{peer[0]}:{peer[1]}"
+        self.peer = join_address(self.address, peer[1])
         session = self.session
         session.client = client
         self._direct = direct(client)

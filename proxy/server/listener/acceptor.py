@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from proxy.tasks import Tasks
+from proxy.upstream.addresses import join_address
 
 ACCEPT_RETRY_SECONDS: Final = 0.5
 """The pause after a failed accept, which happens when no file descriptor is left: retrying at once would fail
@@ -111,7 +112,7 @@ class Acceptor:
                 self._loop.call_later(ACCEPT_RETRY_SECONDS, self.start)
                 return
             client.setblocking(False)
-            self._open(client, str(address[0]), f"{address[0]}:{address[1]}")
+            self._open(client, str(address[0]), join_address(*address[:2]))
 
     def _open(self, client: socket.socket, address: str, peer: str) -> None:
         if self._entry.enter(address, peer):

@@ -23,6 +23,13 @@ def test_defaults_are_filled_in(tmp_path: Path) -> None:
     ]
 
 
+def test_ipv6_addresses_are_in_brackets(tmp_path: Path) -> None:
+    text = "{listeners: [{bind: 'fd00::1', upstream: {bootstrap: ['k:9092']}}], admin: {bind: '::1'}}"
+    _, listener, admin, *_ = described(tmp_path, text)
+    assert "bootstrap [fd00::1]:29092" in listener
+    assert admin == "admin     [::1]:9644"
+
+
 def test_what_the_file_says(tmp_path: Path) -> None:
     text = """
 cluster: local
