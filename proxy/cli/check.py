@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proxy.config.explain import explain
+from proxy.cli.explain import explain
 from proxy.config.load import located_in
 from proxy.config.open_files import open_files
 from proxy.config.ports import broker_ports

@@ -12,8 +12,8 @@ from typing import Final
 from pipeline.errors import InputError
 from pipeline.prices import read_prices
 from pipeline.quota_file import read_quotas as read_quotas_to_replay
+from proxy.cli.explain import explain
 from proxy.cli.quotas.quota_file import read_quotas, to_yaml
-from proxy.config.explain import explain
 from proxy.errors import SettingsError
 from proxy.quota.kinds import load_kinds
 from proxy.store.from_settings import load_configuration
