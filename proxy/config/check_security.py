@@ -11,7 +11,7 @@ from proxy.security.settings import check_principal, check_sni, check_tls, check
 
 
 def with_absolute_paths(settings: Settings, folder: Path) -> Settings:
-    """The settings with every path resolved against `folder`, that of the configuration file."""
+    """Return the settings with every path resolved against `folder`, the folder of the configuration file."""
     listeners = []
     for listener in settings.listeners:
         upstream = listener.upstream
@@ -50,7 +50,7 @@ def check_security(listener: Listener, key: KeyPath) -> None:
 
 
 def check_admin(settings: Settings) -> None:
-    """Raises SettingsError where anybody on a network could use the admin port."""
+    """Raises SettingsError if anyone on a network could use the admin port."""
     admin = settings.admin
     if admin.token_file is not None and admin.token_env is not None:
         raise SettingsError("token_env is set as well; keep one of them", ("admin", "token_file"))
@@ -65,7 +65,7 @@ def check_admin(settings: Settings) -> None:
 
 
 def check_logins(settings: Settings) -> None:
-    """Raises SettingsError where the proxy has to log in to the cluster and has no login."""
+    """Raises SettingsError if the proxy must log in to the cluster and has no login."""
     if settings.quotas.store != "none" and not any(listener.asks for listener in settings.client_listeners):
         problem = (
             "the proxy cannot log in to the cluster that has the topic; "

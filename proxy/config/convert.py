@@ -90,7 +90,7 @@ def _names(shape: inspect.Type) -> list[str]:
 
 
 def _follow(value: Any, shape: inspect.Type, key: KeyPath) -> tuple[object, inspect.Type]:
-    """The value at the key, and the type that it has to have."""
+    """The value at the key, and the required type."""
     for part in key:
         value = value[part]
         if isinstance(shape, inspect.StructType):
@@ -105,7 +105,7 @@ def _follow(value: Any, shape: inspect.Type, key: KeyPath) -> tuple[object, insp
 
 
 def _member(shape: inspect.UnionType, value: object) -> inspect.Type:
-    """The member of a union that a value is meant for; the union itself if there are several."""
+    """The member of a union that a value was probably meant for; the union itself if there are several."""
     members = [member for member in shape.types if not isinstance(member, inspect.NoneType)]
     if isinstance(value, dict):
         members = [member for member in members if isinstance(member, inspect.StructType | inspect.DictType)]

@@ -1,1 +1,1 @@
-"""Rates of use, and the buckets that compare them with limits."""
+"""Rates, and the buckets that compare them with limits."""

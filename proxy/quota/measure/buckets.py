@@ -14,19 +14,20 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
 
 BUCKETS_AT_MOST: Final = 1 << 17
-"""Of one quota key. Clients choose their client ids and addresses, so memory has to be bounded: past this
-many, the least recently used buckets are dropped."""
+"""Number of buckets of one quota key. Clients choose their client ids and addresses, so memory must be
+bounded: if there are more, the least recently used buckets are dropped.
+"""
 NAME_BYTES_AT_MOST: Final = 32 << 20
-"""Of the names of one quota key's buckets, with the same consequence: names of users may be long."""
+"""Bytes of the names of one quota key's buckets, with the same effect: names of users may be long."""
 _ROOM: Final = 8
 """One in so many buckets is dropped at once, because finding the least recently used ones sorts all."""
 _RESOLVED_AT_MOST: Final = 1 << 18
-"""Cached look-ups; past this many, the cache starts again, empty. Clients choose their client ids."""
+"""Number of cached look-ups. If there are more, the cache is cleared. Clients choose their client ids."""
 
 
 @final
 class _CachedBucket(CachedLookup):
-    """The bucket of an Identity in one Buckets, as of one generation of it."""
+    """The bucket of an Identity in one Buckets object, valid for one generation of it."""
 
     __slots__ = ("bucket", "generation")
 
@@ -49,10 +50,10 @@ class Buckets:
         self._limits = limits
         self._rule = rule
         self._buckets: Final[dict[tuple[str, str, str], Bucket]] = {}
-        """By the user, client id and address that the bucket carries."""
+        """The buckets by the user, client id and address that they carry."""
         self._name_bytes = 0
         self._resolved: Final[dict[tuple[str, str, str], Bucket]] = {}
-        """By the user, client id and address of the client."""
+        """The buckets by the user, client id and address of the client."""
         self._unlimited: Final[set[tuple[str, str, str]]] = set()
         """Clients without a limit, in the same form."""
         self._generation = 0
@@ -180,7 +181,7 @@ class Buckets:
         self._unlimited.clear()
 
     def configure(self, limits: Limits, rule: RateRule, now: float) -> None:
-        """Take new limits. A bucket whose limit changes keeps its history."""
+        """Set new limits. A bucket whose limit changes keeps its history."""
         same_rule = rule.same(self._rule)
         same = same_rule and limits.source is self._limits.source
         change = limits.change_since(self._limits, self.key) if same else None

@@ -1,4 +1,4 @@
-"""Debt: what a connection owes a bucket, for as long as the connection is muted for it."""
+"""Debt: the debt of a connection to a bucket, for as long as the connection is muted for it."""
 
 from typing import Final, final
 
@@ -9,7 +9,7 @@ from proxy.quota.measure.bucket import Bucket
 
 @final
 class Debt:
-    """Made when a wait begins, and reviewed while it lasts, because limits change meanwhile."""
+    """Created when a wait begins, and reviewed while it lasts, because limits may change."""
 
     __slots__ = ("_limit", "bucket", "until", "who")
 
@@ -17,14 +17,15 @@ class Debt:
         self.bucket: Final = bucket
         self.who: Final = who
         self.until = until
-        """When the debt is paid, at the limit of the last review."""
+        """When the debt is paid, under the limit of the last review."""
         self._limit = bucket.limit
 
     def review(self, now: float) -> float:
-        """Return when the debt is paid under the limit in force; at most `now` if nothing is owed any more.
+        """Return the time at which the debt is paid under the limit in force; at most `now` if there is no
+        debt.
 
-        A limit that is raised or lowered changes what is left of the wait at this review in proportion. The
-        wait ends at the latest when the whole bucket is within its limit.
+        If the limit has been raised or lowered, the rest of the wait changes in proportion. The wait ends at
+        the latest when the whole bucket is within its limit.
         """
         bucket = self.bucket
         limit = bucket.limit

@@ -1,4 +1,4 @@
-"""FairShare: how a bucket's debt is divided among the connections that made it."""
+"""FairShare: divides a bucket's debt among the connections that made it."""
 
 from bisect import bisect_left, insort
 from typing import Final, final
@@ -34,9 +34,9 @@ class FairShare:
         self._at = now
         self._paid = 0.0
         self._ends: Final[list[float]] = []
-        """One for each debtor, ascending."""
+        """An entry for each debtor, ascending."""
         self._end_of: Final[dict[Identity, float]] = {}
-        """Of the debtors, and of some whose debt is paid."""
+        """The debtors, and some connections whose debt is paid."""
         self._latest: Final[dict[str, float]] = {}
         """The latest end of each user's debts, also of some that are paid."""
         self.ahead_seconds = 0.0
@@ -70,7 +70,7 @@ class FairShare:
         return len(self._ends)
 
     def owe(self, who: Identity, tokens: float, rate: float, now: float) -> float:
-        """Add to the debt of a connection; return how many seconds it has to wait."""
+        """Add to the debt of a connection; return how many seconds it must wait."""
         self.pay(rate, now)
         ends = self._ends
         end = self._paid
@@ -89,9 +89,9 @@ class FairShare:
         return self._seconds_until(end if before is not None else max(latest, end), rate)
 
     def give_back(self, who: Identity, tokens: float, rate: float, now: float) -> None:
-        """Take tokens off the debt of a connection: what they were used for has not happened.
+        """Subtract tokens from the debt of a connection, because their use has not happened.
 
-        What has been paid for them is divided among the other debtors. Otherwise these would owe what the
+        The payments for them are divided among the other debtors. Otherwise these would owe tokens that the
         bucket has.
         """
         self.pay(rate, now)
@@ -113,7 +113,7 @@ class FairShare:
             self._latest[who.principal] = max(same, default=self._paid)
 
     def _seconds_until(self, end: float, rate: float) -> float:
-        """How long it takes until a debt with this end is paid."""
+        """The time until a debt with this end is paid."""
         if end <= self._paid:
             return 0.0
         ends = self._ends
@@ -142,7 +142,7 @@ class Debtors:
         self._users: Final[set[str]] = set()
 
     def new(self, who: Identity) -> bool:
-        """Note a use; returns whether the connection is new, and another of its user is not."""
+        """Note a use. Return whether the connection is new, and another of its user is not."""
         if who in self._connections:
             return False
         known = who.principal in self._users

@@ -16,16 +16,16 @@ HOLD_SECONDS: Final = 0.25
 """A reservation ends after this time. A broker responds at once if it has records; after this time it waits
 for records that do not exist yet, and others must not wait for them."""
 RETURN_SECONDS: Final = 0.1
-"""A connection that does not fetch for this long after its time loses its place in the line."""
+"""A connection that does not fetch for this long after its time loses its place in the queue."""
 COUNTED_AT_MOST: Final = 64
-"""So many places of the line are added up; of the rest, the average is assumed."""
+"""The number of places in the queue that are added up; for the rest, the average is assumed."""
 FIRST_WEIGHT: Final = 0.125
-"""How much the latest one weighs in the average of first responses."""
+"""The weight of the latest response in the average of first responses."""
 
 
 @final
 class Ticket:
-    """A connection's place: first in the line, then among the reservations."""
+    """A connection's place: first in the queue, then among the reservations."""
 
     __slots__ = ("granted", "in_line", "size", "start", "until")
 
@@ -33,24 +33,24 @@ class Ticket:
         self.size = size
         """The bytes that it reserves, or will reserve."""
         self.start = start
-        """Its place in the line: the bytes that the bucket has given to each connection before."""
+        """Its place in the queue: the bytes that the bucket has given to each connection before."""
         self.in_line = False
         self.granted = False
         self.until = 0.0
-        """When the reservation ends, or the place in the line is lost."""
+        """When the reservation ends, or the place in the queue is lost."""
 
 
 @final
 class FetchQueue:
-    """Of one bucket. Times are `now` of the caller, on one clock."""
+    """The queue of one bucket. Times are the caller's `now`, on one clock."""
 
     __slots__ = ("_granted", "_line", "_reserved", "_turn", "first_bytes")
 
     def __init__(self) -> None:
         self._granted: Final[dict[Ticket, None]] = {}
-        """In the order in which the reservations end."""
+        """The tickets in the order in which the reservations end."""
         self._line: Final[list[Ticket]] = []
-        """By their start."""
+        """The tickets by their start."""
         self._turn = 0.0
         """The start of the last ticket that was granted."""
         self._reserved = 0.0
@@ -59,16 +59,16 @@ class FetchQueue:
 
     @property
     def waiting(self) -> int:
-        """How many connections are in the line."""
+        """The number of connections in the queue."""
         return len(self._line)
 
     def newcomer(self, size: float) -> Ticket:
-        """The ticket of a connection that has had none."""
+        """Return the ticket of a connection that has had none."""
         start = self._line[-1].start if self._line else self._turn
         return Ticket(size, max(start, self._turn))
 
     def successor(self, ticket: Ticket, size: int, delivered: int) -> Ticket:
-        """The ticket of a connection's next fetch, after a response of this size."""
+        """Return the ticket of a connection's next fetch, after a response of this size."""
         return Ticket(float(size), ticket.start + delivered)
 
     def reserved(self, now: float) -> float:
@@ -82,7 +82,7 @@ class FetchQueue:
         return self._reserved
 
     def ahead(self, ticket: Ticket | None, now: float) -> float:
-        """The bytes for the connections ahead of this one; None: for all in the line."""
+        """The bytes for the connections ahead of this one; None: for all in the queue."""
         line = self._line
         gone: list[Ticket] = []
         counted = 0
@@ -105,7 +105,7 @@ class FetchQueue:
         return size
 
     def wait(self, ticket: Ticket, until: float) -> None:
-        """Put a ticket into the line, or let it keep its place, until this time."""
+        """Put a ticket into the queue, or let it keep its place, until this time."""
         ticket.until = until
         if ticket.in_line:
             return
@@ -123,7 +123,7 @@ class FetchQueue:
             self._line.remove(ticket)
 
     def grant(self, ticket: Ticket, now: float) -> None:
-        """Reserve the bytes of a fetch that is forwarded now."""
+        """Reserve the bytes of a fetch that is forwarded."""
         self._leave(ticket)
         ticket.start = max(ticket.start, self._turn)
         self._turn = ticket.start

@@ -40,7 +40,7 @@ NO_ERROR: Final = 0
 UNSUPPORTED_MECHANISM: Final = 33
 EVERYBODY: Final[frozenset[str]] = frozenset()
 OTHER: Final = "other"
-"""The mechanism in metrics where it is none of Kafka's own."""
+"""The mechanism in metrics if it is not one of Kafka's own."""
 MIN_REQUEST_BYTES: Final = 10
 
 NO_LOGIN: Final = 0
@@ -53,31 +53,31 @@ LATER_MESSAGE: Final = 2
 
 @final
 class Login:
-    """How a listener's clients log in: what the configuration says about it."""
+    """How the clients of a listener log in, by the configuration."""
 
     def __init__(self, oauth_claim: str, unreadable: str, only: frozenset[str] = EVERYBODY) -> None:
         self.oauth_claim: Final = oauth_claim
         self.unreadable: Final = unreadable
-        """The principal of logins that name nobody; empty: they are rejected."""
+        """The principal of logins without a readable name. Empty: such logins are rejected."""
         self.only: Final = only
-        """Who is served; empty: everybody."""
+        """The users that are served. Empty: all users."""
 
 
 @final
 class Authentication:
-    """One connection's logins. Raises ProtocolError where messages do not parse."""
+    """The logins of one connection. Raises ProtocolError if a message does not parse."""
 
     def __init__(self, login: Login, traffic: Traffic, in_flight: InFlight, address: str) -> None:
         self.raw = False
         """Whether the client's next frame is a bare message."""
         self.done = False
-        """Whether the broker has agreed at least once."""
+        """Whether the broker has accepted a login."""
         self.principal = ""
-        """Who the client is since then."""
+        """The client's principal since then."""
         self.rejection = ""
-        """Why the connection has to end, although the broker has accepted the login."""
+        """Why the connection must end, although the broker has accepted the login."""
         self.rejection_reason = ""
-        """The same as one of the close reasons."""
+        """The same reason as one of the close reasons."""
         self._login: Final = login
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
@@ -86,17 +86,17 @@ class Authentication:
         """The message of a login that awaits its response."""
         self._mechanism = ""
         self._claimed = UNREADABLE
-        """What the login says of the client's name, until the broker has accepted or rejected it."""
+        """The name that the login claims, until the broker has accepted or rejected it."""
         self._stage = NO_LOGIN
         self._asked_mechanism = ""
         self._asked_raw = False
         self._handshake = False
         self._version = 0
 
-    # What the client sends
+    # Messages of the client
 
     def takes(self, frame: Frame, header: RequestHeader, reader: Reader, client: Client) -> bool:
-        """Whether a request is part of a login; `reader` stands behind its header's client id."""
+        """Return whether a request is part of a login; `reader` is behind the client id in its header."""
         if header.api_key == SASL_HANDSHAKE.key:
             api = SASL_HANDSHAKE
         elif header.api_key == SASL_AUTHENTICATE.key:
@@ -119,7 +119,7 @@ class Authentication:
         return True
 
     def takes_bare(self, frame: Frame, client: Client) -> bool:
-        """Whether a frame is a bare message."""
+        """Return whether a frame is a bare message."""
         if not self.raw:
             return False
         token = b"".join(frame.pieces)[LENGTH_SIZE:]
@@ -132,8 +132,8 @@ class Authentication:
         return True
 
     def _is_request(self, token: bytes) -> bool:
-        """Whether a frame ends the bare messages of a mechanism that cannot be read, and so has any number of
-        messages, but at least one.
+        """Whether a frame is a request, which ends the bare messages of a mechanism that the proxy cannot
+        read. Such a mechanism has any number of messages, but at least one.
         """
         if readable(self._mechanism) or self._stage == FIRST_MESSAGE or len(token) < MIN_REQUEST_BYTES:
             return False
@@ -153,10 +153,10 @@ class Authentication:
         elif self._stage == FIRST_MESSAGE or single_message(self._mechanism):
             self._claimed = claimed(self._mechanism, token)
 
-    # What the broker responds
+    # Responses of the broker
 
     def takes_response(self, frame: Frame) -> bool:
-        """Whether a frame is the response to a message of a login."""
+        """Return whether a frame is the response to a message of a login."""
         waiting = self._waiting
         if waiting is None or waiting is not self._in_flight.first:
             return False
@@ -172,7 +172,7 @@ class Authentication:
             self._in_flight.take_bare_response(waiting)
             self._judge(NO_ERROR, b"".join(frame.pieces)[LENGTH_SIZE:])
             if self.rejection:
-                # Between bare messages brokers reject without a word.
+                # If the messages are bare, brokers reject a login without a message.
                 frame.pieces.clear()
             return True
         reader = Reader(frame.pieces, LENGTH_SIZE)
@@ -214,7 +214,9 @@ class Authentication:
         self._claimed = UNREADABLE
 
     def _accept(self, principal: str) -> None:
-        """The broker has accepted a login. Empty: it names nobody, and there is no principal for such."""
+        """Take a login that the broker has accepted. `principal` is empty if the login has no readable name,
+        and the configuration has no principal for such logins.
+        """
         only = self._login.only
         if not principal:
             why = why_unreadable(self._mechanism, self._login.oauth_claim)
@@ -228,7 +230,7 @@ class Authentication:
             self.done = True
 
     def end(self) -> None:
-        """The connection is over: amid bare messages, that is how a broker rejects."""
+        """Close: if the messages are bare, the end of the connection is how a broker rejects a login."""
         if self.raw and self._waiting is not None:
             self._traffic.count_failed_login(_known(self._mechanism), self._address)
 

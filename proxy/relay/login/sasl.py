@@ -15,12 +15,14 @@ SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 OAUTHBEARER: Final = "OAUTHBEARER"
 READABLE: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
-"""Kafka's own mechanisms. Clients may name any other."""
+"""Kafka's own mechanisms. Clients may name others."""
 UNREADABLE: Final = ""
-"""In place of a name. No name is empty."""
+"""Returned instead of a name. No name is empty."""
 
 PLAIN_TOKENS: Final = 3
-"""authzid, user and password. Old brokers ignore what follows a further NUL, newer ones reject it."""
+"""The parts authzid, user and password. Old brokers ignore the text after a further NUL; newer ones reject
+it.
+"""
 
 # Kafka's patterns (ScramMessages, OAuthBearerClientInitialResponse). The texts that they are matched with are
 # ASCII without NUL. `++` and `*+` do not backtrack, so that the time is linear in the size of the message.
@@ -34,7 +36,7 @@ OAUTH_FIRST: Final = re.compile(
 BEARER: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(?P<token>[-_~+/.a-zA-Z0-9]++=*)")
 JWT: Final = re.compile(r"[^.]*\.(?P<payload>[-_a-zA-Z0-9]+)\.[^.]*")
 MAX_PAYLOAD: Final = 64 << 10
-"""Characters of base64, 48 KiB. Tokens that travel in HTTP headers, as most do, have a few thousand."""
+"""In characters of base64, which is 48 KiB. Most tokens travel in HTTP headers and have a few thousand."""
 DELEGATED: Final = ",tokenauth="
 AUTH: Final = "\x01auth="
 
@@ -45,22 +47,22 @@ def readable(mechanism: str) -> bool:
 
 
 def single_message(mechanism: str) -> bool:
-    """Whether each message of a client is a login of its own: a server that has rejected an OAUTHBEARER token
-    takes another one.
+    """Whether each message of a client is a separate login: a server that has rejected an OAUTHBEARER token
+    accepts another one.
     """
     return mechanism not in SCRAM
 
 
 def name_in(mechanism: str, message: bytes, oauth_claim: str) -> str:
-    """The user whom a broker authenticates by a client's first message; UNREADABLE if it names none."""
+    """The user that a broker authenticates with a client's first message; UNREADABLE if it has no name."""
     return name_of(mechanism, claimed(mechanism, message), oauth_claim)
 
 
 def claimed(mechanism: str, message: bytes) -> str:
-    """What a client's first message says of its name: the name, or the payload of a JWT that has it.
+    """Return the claim in a client's first message: the name, or the payload of a JWT that has it.
 
-    Empty if it says nothing. The payload is parsed only by name_of(), once the broker has accepted the token:
-    JSON takes much longer than anything else here, and anybody may send it.
+    Empty if there is none. Only name_of() parses the payload, after the broker has accepted the token: JSON
+    takes much longer than anything else here, and any client may send it.
     """
     if mechanism == PLAIN:
         return _plain_name(message)
@@ -72,12 +74,12 @@ def claimed(mechanism: str, message: bytes) -> str:
 
 
 def name_of(mechanism: str, claim: str, oauth_claim: str) -> str:
-    """The name by what claimed() has found."""
+    """Return the name in a result of claimed()."""
     return _subject(claim, oauth_claim) if mechanism == OAUTHBEARER else claim
 
 
 def why_unreadable(mechanism: str, oauth_claim: str) -> str:
-    """Why a login that the broker accepts names nobody."""
+    """Why a login that the broker accepts has no readable name."""
     if mechanism == PLAIN:
         return "the user name is not UTF-8"
     if mechanism == OAUTHBEARER:
@@ -116,7 +118,7 @@ def _plain_name(message: bytes) -> str:
     try:
         return tokens[1].decode("utf-8")
     except UnicodeDecodeError:
-        # A server replaces what is not UTF-8, so that two names may become one.
+        # A server replaces bytes that are not UTF-8, so two names may become one.
         return UNREADABLE
 
 
@@ -158,8 +160,8 @@ def _payload(text: str) -> str:
 
 
 def _subject(payload: str, claim: str) -> str:
-    """A claim of a JWT. UNREADABLE if it is not a text, or if validators may differ about it: JSON with a
-    name twice, characters that are no Unicode, space around the name.
+    """Return a claim of a JWT. UNREADABLE if it is not a text, or if validators may read it differently: JSON
+    with a duplicate name, characters that are not Unicode, space around the name.
     """
     try:
         text = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)).decode("utf-8")
