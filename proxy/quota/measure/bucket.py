@@ -1,4 +1,4 @@
-"""Bucket: the use of one quota by one entity, and the throttling that it caused."""
+"""Bucket: the usage of one quota by one entity, and the throttling that it caused."""
 
 from typing import Final, final
 
@@ -85,7 +85,7 @@ class Bucket:
         return self._rule.window.burst_seconds
 
     def configure(self, limit: float, rule: RateRule, now: float) -> None:
-        """Take a new limit or rule. The use so far still counts.
+        """Set a new limit or rule. The usage so far still counts.
 
         A bucket without a limit is not charged; its tokens refill at the last limit, in case that it returns.
         """
@@ -93,7 +93,7 @@ class Bucket:
         self._configure(limit * self._part, rule, now)
 
     def share(self, part: float, now: float) -> None:
-        """Let this process use a part of the limit, above 0.0. The use so far still counts."""
+        """Let this process use a part of the limit, above 0.0. The usage so far still counts."""
         if part != self._part and self.whole_limit != UNLIMITED:
             self._part = part
             self._configure(self.whole_limit * part, self._rule, now)
@@ -133,7 +133,7 @@ class Bucket:
         return tokens
 
     def record(self, value: float, now: float, who: Identity | None = None) -> float:
-        """Count a use; return how many seconds the client has to wait, 0.0 within the limit.
+        """Count a use; return how many seconds the client must wait, 0.0 within the limit.
 
         With `who`, a debt of tokens is divided among the connections that made it (an Identity belongs to one
         connection). Without, each connection waits for the whole debt.
@@ -221,7 +221,7 @@ class Bucket:
             self.ahead_seconds = max(seconds - value / self.limit, 0.0)
 
     def give_back(self, value: float, now: float, who: Identity | None = None) -> None:
-        """Take a use back that has not happened; `who` as for record()."""
+        """Take back a use that has not happened; `who` as for record()."""
         self.used -= value
         self.sampled.record(-value, now)
         tokens = self.tokens
@@ -252,7 +252,7 @@ class Bucket:
         return seconds
 
     def debt(self, now: float) -> float:
-        """What was used beyond the limit and is not paid yet; 0.0 without tokens."""
+        """The use beyond the limit that is not paid yet; 0.0 without tokens."""
         return 0.0 if self.tokens is None else max(-self.tokens.measure(now), 0.0)
 
     def waiting(self, now: float) -> int:
