@@ -1,5 +1,5 @@
 # Python 3.11+ and Java 17+ are all that must be there; every target sets up what is missing first.
-# QUOTA_PROXY_BUILD=auto|pure|require says whether the pure rings are compiled (see setup.py).
+# QUOTA_PROXY_BUILD=auto|quick|pure|require says whether and how the pure rings are compiled (see setup.py).
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -18,13 +18,15 @@ FAST_TESTS := tests/unit tests/relay tests/property tests/fuzz
 # What runs the compiled files and little else: only these tests can tell the two builds apart.
 RING_TESTS := tests/relay tests/property tests/fuzz tests/unit/proxy/wire tests/unit/proxy/quota tests/unit/proxy/relay \
 	tests/unit/proxy/server/connection
+# The others, and of those above what generates its inputs.
+COPIED_TESTS := $(FAST_TESTS) $(addprefix --ignore=,$(filter-out tests/property tests/fuzz,$(RING_TESTS)))
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
 WORKERS ?= 3
 # Of `make fuzz`, for each target.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
-.PHONY: test-pipeline integration integration-untimed integration-timed fuzz fuzz-briefly coverage interop bench
+.PHONY: help setup kafka demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
+.PHONY: test-pipeline pipeline-copy integration integration-untimed integration-timed fuzz fuzz-briefly coverage interop bench
 .PHONY: soak image clean
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
@@ -34,18 +36,22 @@ endif
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(BUILT)-$(QUOTA_PROXY_BUILD) ## Make .venv with the project and its tools, and fetch Apache Kafka
+setup: $(BUILT)-$(QUOTA_PROXY_BUILD) kafka ## Make .venv with the project and its tools, and fetch Apache Kafka
+
+kafka: $(INSTALLED)
 	@$(PYTHON) -m proxy.demo.prepare
 
 demo: setup ## Show throttled tenants on a real Kafka
 	@$(VENV)/bin/quota-proxy demo
 
 # What needs no quiet machine runs side by side, the longest first; what measures a real flow runs alone, after it.
-# The sources are copied before anything is compiled, for interpreted tests.
-test: $(INSTALLED) copy-sources ## Run every check and every test
+# What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
+test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
+test: $(INSTALLED) kafka copy-sources ## Run every check and every test
 	@failed=0; \
-	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 --jobs=3 --output-sync=target --keep-going \
-		integration-untimed test-pipeline test-compiled fuzz-briefly lint test-copy || failed=1; \
+	if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
+	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 "COPIED_TESTS=$$tests" --jobs=4 --output-sync=target --keep-going \
+		integration-untimed pipeline-copy test-copy fuzz-briefly test-compiled lint || failed=1; \
 	$(MAKE) --no-print-directory integration-timed || failed=1; \
 	exit $$failed
 
@@ -71,23 +77,25 @@ copy-sources:
 	@tar -cf - --exclude='*.so' --exclude=./.venv --exclude=./.git --exclude=./build . | tar -xf - -C build/pure
 
 test-copy: $(INSTALLED)
-	cd build/pure && ../../$(PYTHON) -m pytest $(FAST_TESTS)
+	cd build/pure && ../../$(PYTHON) -m pytest $(COPIED_TESTS)
 
+test-pure: COPIED_TESTS := $(FAST_TESTS)
 test-pure: copy-sources test-copy ## Run the unit, relay and property tests on the interpreted rings
 
 test-compiled: setup ## Run those tests that exercise the rings on the compiled rings
-	@if [ $(QUOTA_PROXY_BUILD) = pure ]; then \
-		echo "The compiled rings are not tested: QUOTA_PROXY_BUILD is pure"; \
-	elif ! $(PYTHON) tests/support/has_compiler.py; then \
-		echo "The compiled rings are not tested: there is no C compiler with Python's headers"; \
+	@if ! $(COMPILES); then \
+		echo "The compiled rings are not tested: QUOTA_PROXY_BUILD is pure, or there is no C compiler with" \
+			"Python's headers"; \
 	elif $(ARE_PURE); then \
 		echo "The rings do not compile: make compiled says why" >&2; exit 1; \
 	else \
 		set -x; $(PYTHON) -m pytest $(RING_TESTS); \
 	fi
 
-test-pipeline: setup ## Run the pipeline's tests, on Spark
-	$(PYTHON) -m pytest tests/pipeline -m "not timed"
+test-pipeline: kafka copy-sources pipeline-copy ## Run the pipeline's tests, on Spark
+
+pipeline-copy: kafka
+	cd build/pure && PYTHONPATH=$(CURDIR)/build/pure ../../$(PYTHON) -m pytest tests/pipeline -m "not timed"
 
 integration: integration-untimed integration-timed ## Run the tests on a real Kafka
 
@@ -158,6 +166,7 @@ $(INSTALLED): pyproject.toml setup.py
 INSTALL_RINGS := $(PYTHON) -m pip install -qq --no-deps --no-build-isolation --editable .
 IMPORT_RINGS := $(PYTHON) -c 'import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]' \
 	$(subst /,.,$(patsubst %/__init__,%,$(basename $(RING_SOURCES))))
+COMPILES := [ $(QUOTA_PROXY_BUILD) != pure ] && $(PYTHON) tests/support/has_compiler.py
 ARE_PURE := [ -z "$$(find proxy -name '*.so')" ]
 REMOVE_RINGS := find . -path ./$(VENV) -prune -o -name '*.so' -exec rm -f {} +
 
@@ -166,14 +175,14 @@ $(BUILT)-%: $(INSTALLED) $(RING_SOURCES)
 	@$(REMOVE_RINGS)
 	@set -eu; \
 	build=$*; \
-	if [ $$build = auto ] && ! $(PYTHON) tests/support/has_compiler.py; then build=pure; fi; \
+	if [ $$build != require ] && ! $(PYTHON) tests/support/has_compiler.py; then build=pure; fi; \
 	if [ $$build != pure ]; then echo "Compiling the pure rings"; fi; \
 	if ! { QUOTA_PROXY_BUILD=$$build $(INSTALL_RINGS) && $(IMPORT_RINGS); }; then \
-		if [ $* != auto ]; then exit 1; fi; \
+		if [ $* = require ]; then exit 1; fi; \
 		$(REMOVE_RINGS); \
 		QUOTA_PROXY_BUILD=pure $(INSTALL_RINGS); \
 	fi; \
-	if [ $* = auto ] && $(ARE_PURE); then \
+	if [ $* != pure ] && $(ARE_PURE); then \
 		echo "The pure rings run interpreted, slower, for want of a C compiler with Python's headers"; \
 	fi
-	@if $(ARE_PURE); then touch $@; else touch $(BUILT)-auto $(BUILT)-require; fi
+	@if $(ARE_PURE) || [ $* = quick ]; then touch $@; else touch $(addprefix $(BUILT)-,auto quick require); fi

@@ -18,7 +18,10 @@ from proxy.demo.embedded_kafka import EmbeddedKafka
 _QUICK: Final = {
     "spark.driver.memory": "1g",
     # As for Kafka's tools: a compiler and a collector that cost little. G1's barriers and threads do not pay.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
+    # What all tests run does not fit into the 48 MB of code that this compiler keeps by default.
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -XX:ReservedCodeCacheSize=256m"
+    ),
     "spark.sql.shuffle.partitions": "1",
     # Compiling a query takes longer than running it on a handful of rows.
     "spark.sql.codegen.wholeStage": "false",

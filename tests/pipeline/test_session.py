@@ -1,17 +1,14 @@
 """The Spark session: its defaults on this machine and on a cluster, and the error if it does not start."""
 
 import os
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any, Self
 
-import pyspark
 import pytest
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from pipeline import cli, session
+from pipeline import session
 from pipeline.errors import PipelineError
 from pipeline.session import (
     KAFKA_PACKAGE,
@@ -21,9 +18,6 @@ from pipeline.session import (
     SUBMITTED,
     make_session,
 )
-from tests.support.messages.usage_events import make_event, write_lines
-
-SPARK_SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 
 
 class Builder:
@@ -164,21 +158,3 @@ def test_a_master_that_cannot_be_reached_is_named(use: Any) -> None:
 def test_a_session_that_runs_keeps_its_shuffle_partitions(spark: SparkSession) -> None:
     assert spark.conf.get(SHUFFLE_PARTITIONS) == "1"
     assert make_session("local[2]", kafka=True).conf.get(SHUFFLE_PARTITIONS) == "1"
-
-
-def test_a_job_runs_on_the_master_of_spark_submit(tmp_path: Path) -> None:
-    lines = write_lines(tmp_path / "events.jsonl", [make_event(), make_event(user="bob")])
-    command = [
-        *(str(SPARK_SUBMIT), "--master", "local[3]", "--name", "hourly"),
-        *("--conf", "spark.driver.host=localhost", "--conf", "spark.sql.shuffle.partitions=2"),
-        *("--driver-java-options", "-XX:TieredStopAtLevel=1", str(cli.__file__)),
-        *("usage", "--events", str(lines), "--out", str(tmp_path / "out")),
-    ]
-    # The pipeline is installed where the driver runs.
-    root = str(Path(cli.__file__).parents[1])
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": root}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    # spark-submit writes what the driver says to its standard output.
-    assert "Spark runs on local[3]" in done.stdout
-    assert list((tmp_path / "out/usage").rglob("*.parquet"))

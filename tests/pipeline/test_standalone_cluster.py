@@ -1,5 +1,6 @@
 """A job on a Spark cluster of a master and two workers gives the same result as a local one."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,12 +10,15 @@ from typing import Final
 import pyspark
 import pytest
 
+from pipeline import cli
 from proxy.demo.children import Children
 from proxy.demo.ports import free_ports
 from tests.support.waiting import wait_until
 
 GOLDEN: Final = Path(__file__).parent / "golden"
-SPARK_CLASS: Final = Path(pyspark.__file__).parent / "bin" / "spark-class"
+SPARK_BIN: Final = Path(pyspark.__file__).parent / "bin"
+SPARK_CLASS: Final = SPARK_BIN / "spark-class"
+SPARK_SUBMIT: Final = SPARK_BIN / "spark-submit"
 HOST: Final = "127.0.0.1"
 JVM_FLAGS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 """For six processes that live for seconds."""
@@ -61,13 +65,19 @@ def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_the_report_is_the_same(master: str, tmp_path: Path) -> None:
-    """The report has every table, one of which is computed in Python on the workers."""
+    """`spark-submit` chooses the master. One table of the report is computed in Python on the workers."""
     command = [
-        *(sys.executable, "-m", "pipeline.cli", "report", "--master", master),
+        *(str(SPARK_SUBMIT), "--master", master, "--name", "hourly"),
+        *[word for setting in SETTINGS for word in ("--conf", setting)],
+        *(str(cli.__file__), "report"),
         *("--events", str(GOLDEN / "hour.jsonl"), "--out", str(tmp_path / "out")),
         *("--prices", str(GOLDEN / "prices.yaml"), "--quotas", str(GOLDEN / "quotas.yaml")),
-        *[word for setting in SETTINGS for word in ("--conf", setting)],
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    # The pipeline is installed where the driver and the workers run.
+    root = str(Path(cli.__file__).parents[1])
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": root}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
+    # spark-submit writes what the driver says to its standard output.
+    assert f"Spark runs on {master}" in done.stdout
     assert (tmp_path / "out/report.html").read_text() == (GOLDEN / "report.html").read_text()

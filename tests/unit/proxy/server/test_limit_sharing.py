@@ -89,7 +89,7 @@ async def test_a_new_topic_keeps_the_parts_until_all_have_joined(start: Start) -
         sharing, bucket = start(broker, "a")
         await asyncio.wait_for(sharing.joined.wait(), 30)
         broker.delete()
-        await reached(lambda: sharing.topic.problem, "the topic's absence")
+        await reached(lambda: broker.topic_id, "the new topic")
         assert bucket.limit == LIMIT
-        await reached(lambda: not sharing.degraded, "the new topic")
+        await reached(lambda: broker.values and not sharing.degraded, "a report in it")
         assert bucket.limit == LIMIT
