@@ -1,7 +1,7 @@
 """Compiles the pure rings with mypyc.
 
-QUOTA_PROXY_BUILD says how: auto (where a compiler is there, and without a word where not), quick (likewise; it
-compiles in a third of the time, to slower code), pure, require.
+QUOTA_PROXY_BUILD says how: auto (where a compiler is there, and without a word where not), quick (as auto, in
+half the time and to slower code), pure, require.
 """
 
 import os

@@ -23,7 +23,7 @@ from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.quota.kinds import load_kinds
 from tests.support.kafka.admin_requests import ask, shown_of
 from tests.support.kafka.configs_tool import ConfigsTool
-from tests.support.kafka.topics import drop_topic, make_topic
+from tests.support.kafka.topics import describe_topic, drop_topic, make_topic
 from tests.support.messages.configs import (
     ALTER,
     BROKER,
@@ -168,6 +168,7 @@ def test_an_admin_client(cluster: EmbeddedKafka, proxy: ProxyProcess) -> None:
     configs = {RATE: "5", THEIRS: "60000", "bytes.in.per.sec.threshold": "7"}
     [made] = admin.create_topics([NewTopic(name, 1, 1, config=configs)]).values()
     made.result(30)
+    wait_until(lambda: describe_topic(cluster.port(1), name).partitions, "the topic at the broker")
     asked = ConfigResource(ResourceType.TOPIC, name)
     [described_] = admin.describe_configs([asked]).values()
     entry = described_.result(30)[RATE]

@@ -302,16 +302,16 @@ def test_a_changed_file_is_in_force_with_connections_and_history_kept(
     with RawClient(proxy.broker_port(1)) as client:
         client.ask(metadata())
         config["quotas"]["clients"][0][RATE] = 200
-        proxy.config_file.write_text(json.dumps(config))
+        proxy.write_config(config)
         wait_until(lambda: shown(proxy) == quotas_of(alice={RATE: 200}, bob={RATE: 5}), "the changed file")
         config["quotas"]["clients"][0][RATE] = 300
         config["cluster"] = "other"
-        proxy.config_file.write_text(json.dumps(config))
+        proxy.write_config(config)
         proxy.process.send_signal(signal.SIGHUP)
         wait_until(lambda: shown(proxy) == quotas_of(alice={RATE: 300}, bob={RATE: 5}), "SIGHUP")
         assert proxy.log_lines("restart the proxy to apply: cluster$")
         config["quotas"]["clients"][0][RATE] = -1
-        proxy.config_file.write_text(json.dumps(config, indent=0))
+        proxy.write_config(config)
         proxy.process.send_signal(signal.SIGHUP)
         [warning] = wait_until(lambda: warnings(proxy), "/readyz to tell of the broken file")
         assert "quotas.clients[0].producer_byte_rate: producer_byte_rate is -1" in warning

@@ -204,7 +204,7 @@ def with_topics(proxy: ProxyProcess, quotas: dict[str, Any]) -> None:
     """Write these quotas.* keys to the proxy's file."""
     config = json.loads(proxy.config_file.read_text())
     config["quotas"] = {**config["quotas"], **quotas}
-    proxy.config_file.write_text(json.dumps(config))
+    proxy.write_config(config)
 
 
 def shares(proxy: ProxyProcess) -> dict[str, float]:

@@ -74,7 +74,7 @@ class ProxyProcess:
             config[key] = {**config.get(key, {}), **value} if isinstance(value, dict) else value
         folder.mkdir(parents=True, exist_ok=True)
         self.config_file = folder / "quota-proxy.yaml"
-        self.config_file.write_text(json.dumps(config, indent=2))  # JSON is YAML
+        self.write_config(config)
         self.log_file = folder / "proxy.log"
 
     def launch(self) -> None:
@@ -83,6 +83,12 @@ class ProxyProcess:
             self._process = self._children.spawn(
                 [str(COMMAND), "run", "--config", str(self.config_file)], stdout=log, stderr=log
             )
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        """Replace the configuration file as a whole: a running proxy never reads a part of it."""
+        written = self.config_file.with_suffix(".new")
+        written.write_text(json.dumps(config, indent=2))  # JSON is YAML
+        written.replace(self.config_file)
 
     def start(self) -> Self:
         """Start the process, and wait until its admin port responds."""
