@@ -25,6 +25,10 @@ def test_a_producer_that_is_not_idempotent_has_no_id():
     assert read.producer_id == NO_PRODUCER_ID
 
 
-@pytest.mark.parametrize("head", [b"", batch([b"x"])[:60], batch([b"x" * 80], magic=1)[:61]])
+@pytest.mark.parametrize(
+    "head",
+    [b"", batch([b"x"])[:60], batch([b"x" * 80], magic=1)[:61]],
+    ids=["empty", "a byte too short", "magic 1"],
+)
 def test_what_is_no_whole_head_of_magic_2_says_nothing(head):
     assert read_producer_batch(head) is None
