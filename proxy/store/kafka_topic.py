@@ -15,6 +15,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from proxy.errors import UpstreamUnavailable
+from proxy.store.consumers import stop_consumer
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place, Setting, Unreadable, decode, encode
 from proxy.store.skipped_records import SkippedRecords
@@ -112,7 +113,7 @@ class KafkaTopic:
                 await self._read_until_probe(consumer)
                 self.lag = max(await self._end(consumer) - self._position, 0)
         finally:
-            await _stop(consumer)
+            await stop_consumer(consumer)
 
     async def _seek(self, consumer: Any, topic_id: UUID) -> None:
         """Continue at the last position, or from the start if the topic was recreated or has lost records."""
@@ -274,16 +275,3 @@ class KafkaTopic:
             with suppress(TimeoutError):
                 async with asyncio.timeout(END_OFFSET_SECONDS):
                     await producer.stop()
-
-
-async def _stop(consumer: Any) -> None:
-    """Stop a consumer, and close its connections. If a fetch waits for a retry, aiokafka's stop() cancels it,
-    raises that CancelledError to us, and leaves the connections open.
-    """
-    task = asyncio.current_task()
-    try:
-        await consumer.stop()
-    except asyncio.CancelledError:
-        if task is None or task.cancelling():
-            raise
-        await consumer._client.close()

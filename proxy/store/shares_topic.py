@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError
 
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.sharing.reports import Report
+from proxy.store.consumers import stop_consumer
 from proxy.store.records import Unreadable
 from proxy.store.share_records import decode_report, encode_report
 from proxy.store.skipped_records import SkippedRecords
@@ -65,6 +66,8 @@ class SharesTopic:
         self._producer: Any = None
         self.unsent = 0
         """Reports that wait for the broker."""
+        # aiokafka logs dozens of lines a second while a cluster is unavailable; `problem` is logged once.
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
     async def run(self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]) -> None:
         """Follow the topic; never returns.
@@ -73,15 +76,25 @@ class SharesTopic:
         begin_anew: the offsets begin again: the topic was deleted.
         """
         while True:
-            try:
-                await self._follow(see, begin_anew)
-            except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
-                self._set_problem(str(error) or type(error).__name__)
-            finally:
-                self._abandon()
+            # A separate task, so that no failure ends this loop, not even a cancellation raised by aiokafka.
+            following = self._tasks.start(self._follow(see, begin_anew))
+            await asyncio.wait([following])
+            if following.cancelled() or following.exception() is not None:
+                self._set_problem("internal error while reading it; see the log")
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _follow(self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]) -> None:
+        """Follow the topic until it is unavailable."""
+        try:
+            await self._connect_and_read(see, begin_anew)
+        except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
+            self._set_problem(str(error) or type(error).__name__)
+        finally:
+            self._abandon()
+
+    async def _connect_and_read(
+        self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]
+    ) -> None:
         topic = self._partition.topic
         topic_id = await prepare_topic(self._cluster, topic, create=True, plan=PLAN)
         options = {
@@ -97,9 +110,7 @@ class SharesTopic:
             async with asyncio.timeout(REQUEST_SECONDS):
                 await self._seek(consumer, topic_id, begin_anew)
             # A report that was lost is superseded by the next one, so it is not worth waiting for replicas.
-            producer = AIOKafkaProducer(acks=1, **options)
-            await producer.start()
-            self._producer = producer
+            self._producer = await self._started(AIOKafkaProducer(acks=1, **options))
             self._set_problem("")
             while True:
                 if not await self._read(consumer, see):
@@ -109,8 +120,16 @@ class SharesTopic:
         except TimeoutError as error:
             raise UpstreamUnavailable(f"no response from its leader in {REQUEST_SECONDS:g} s") from error
         finally:
-            with suppress(asyncio.CancelledError, KafkaError):
-                await consumer.stop()
+            with suppress(KafkaError):
+                await stop_consumer(consumer)
+
+    async def _started(self, producer: Any) -> Any:
+        try:
+            await producer.start()
+        except BaseException:
+            self._tasks.start(producer.stop())
+            raise
+        return producer
 
     async def _seek(self, consumer: Any, topic_id: object, begin_anew: Callable[[], None]) -> None:
         start = (await consumer.beginning_offsets([self._partition]))[self._partition]

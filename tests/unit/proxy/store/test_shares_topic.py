@@ -1,5 +1,7 @@
 """SharesTopic on a broker in memory; tests/integration/test_sharing.py has a real topic."""
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -38,6 +40,8 @@ class Follower:
     seen: list[tuple[int, int, int]] = field(default_factory=list)
     """Number, offset and time of each report."""
     begun_anew: int = 0
+    failures: list[type[BaseException]] = field(default_factory=list)
+    """What the next reports raise."""
 
     def follow(self, broker: LogBroker) -> SharesTopic:
         topic = SharesTopic(ClusterAccess((broker.address,), 5.0), broker.topic, self.tasks)
@@ -45,6 +49,8 @@ class Follower:
         return topic
 
     def _see(self, report: Report, offset: int, timestamp_ms: int) -> None:
+        if self.failures:
+            raise self.failures.pop()
         self.seen.append((report.number, offset, timestamp_ms))
 
     def _begin_anew(self) -> None:
@@ -133,3 +139,22 @@ async def test_reports_that_the_broker_does_not_take_are_dropped(follower: Follo
             topic.append(report(number))
         assert topic.unsent == UNSENT_AT_MOST
         await follower.tasks.cancel()
+
+
+@pytest.mark.parametrize("failure", [RuntimeError, asyncio.CancelledError])
+async def test_no_failure_ends_the_reading(follower: Follower, failure: type[BaseException]) -> None:
+    """aiokafka raises a CancelledError of its own where a fetch waits for a retry."""
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        follower.failures.append(failure)
+        broker.append([(None, encode_report(report(1)))])
+        topic = follower.follow(broker)
+        await reached(lambda: not follower.failures, "the failure")
+        broker.append([(None, encode_report(report(2)))])
+        await reached(lambda: follower.seen == [(2, 1, TIME_MS)], "the next report")
+        await reached(lambda: not topic.problem, "the end of the problem")
+
+
+async def test_aiokafka_does_not_log_that_the_cluster_is_away() -> None:
+    logging.getLogger("aiokafka").setLevel(logging.NOTSET)
+    SharesTopic(ClusterAccess((("127.0.0.1", 1),), 5.0), "shares", Tasks())
+    assert not logging.getLogger("aiokafka").isEnabledFor(logging.ERROR)
