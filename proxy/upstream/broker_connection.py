@@ -42,9 +42,15 @@ class BrokerConnection:
     async def open(cls, host: str, port: int, access: Access = PLAINTEXT) -> "BrokerConnection":
         """Connect and log in.
 
-        Raises OSError or EOFError if connecting or TLS fails, UpstreamUnavailable if the login fails.
+        Raises OSError or EOFError if connecting or TLS fails, UpstreamUnavailable if the login fails or
+        `host` is not a valid host name.
         """
-        connection = cls(*await asyncio.open_connection(host, port, ssl=access.ssl_context))
+        try:
+            streams = await asyncio.open_connection(host, port, ssl=access.ssl_context)
+        except UnicodeError as error:
+            # For example two dots in a row, or a label of more than 63 characters.
+            raise UpstreamUnavailable(f"{host} is not a valid host name") from error
+        connection = cls(*streams)
         try:
             await access.log_in(connection)
         except BaseException:

@@ -13,7 +13,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 
 from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
-from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
+from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.addresses import BrokerAddress
 from proxy.wire.api_keys import METADATA
@@ -66,6 +66,7 @@ class ClusterRefresh:
         self._changed: Final = changed
         self._seen: Final = seen
         self._may_ask: Final = may_ask
+        self._response_seconds: Final = cluster_access.connect_seconds * 2
         self._want_partitions = False
         self._want_all_names = False
         self.want_topics = False
@@ -158,13 +159,18 @@ class ClusterRefresh:
                 await self._ask()
             except (OSError, EOFError, UpstreamUnavailable) as error:
                 self._disconnect()
-                problem = str(error) or type(error).__name__
+                problem = self._explained(error)
                 if problem != self.problem:
                     log.warning("%s: metadata request failed: %s", self._name, problem)
                 self.problem = problem
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             await self._wait(asked_at)
+
+    def _explained(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return explain(error, self._response_seconds)
+        return str(error) or type(error).__name__
 
     async def _wait(self, asked_at: float) -> None:
         """Wait until the next request is due."""
@@ -213,8 +219,9 @@ class ClusterRefresh:
         names_only = self._all_names_asked and not wants_more
         self.requests += 1
         number = self.requests
-        async with asyncio.timeout(self.cluster_access.connect_seconds * 2):
-            broker = await self._connected()
+        # This has a timeout for each broker: brokers that do not respond must not hide the others.
+        broker = await self._connected()
+        async with asyncio.timeout(self._response_seconds):
             if names_only:
                 await self._read_names(broker, request)
                 self.responses = number
@@ -293,7 +300,7 @@ class ClusterRefresh:
             return self._broker
         known = [(node.host, node.port) for node in self.view.nodes.values()]
         cluster = self.cluster_access
-        addresses = (*known, *cluster.bootstrap)
+        addresses = list(dict.fromkeys([*known, *cluster.bootstrap]))
         self._broker = await connect_to_any(addresses, cluster.access, cluster.connect_seconds, _check)
         return self._broker
 

@@ -39,6 +39,12 @@ async def test_error_has_the_reason_of_every_address() -> None:
     assert str(caught.value).startswith("127.0.0.1:1: Connection refused; [::1]:1: ")
 
 
+@pytest.mark.parametrize("host", ["kafka..example", "k" * 64 + ".example"])
+async def test_a_host_name_that_cannot_be_one(host: str) -> None:
+    with pytest.raises(UpstreamUnavailable, match=f"{host} is not a valid host name"):
+        await connect_to_any([(host, 9092)], PLAINTEXT, 5.0)
+
+
 async def test_broker_that_fails_the_check_is_closed_and_the_next_tried() -> None:
     checked = 0
 

@@ -1,6 +1,7 @@
 """ClusterRefresh: its requests, how often it sends them, and its views."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -266,3 +267,19 @@ async def test_ids_that_no_broker_responds_to_do_not_add_up(
     assert not watch.refresh._wanted_ids
     await watch.next()
     assert broker.asked[-1].topics is None
+
+
+async def test_brokers_that_do_not_respond_do_not_hide_one_that_does(broker: MetadataBroker) -> None:
+    silent = [socket.create_server(("127.0.0.1", 0)) for _ in range(4)]
+    addresses = (*(server.getsockname() for server in silent), broker.address)
+    cluster = ClusterRefresh("clients", ClusterAccess(addresses, 0.2), lambda view: None)
+    task = asyncio.get_running_loop().create_task(cluster.run())
+    try:
+        async with asyncio.timeout(10):
+            await cluster.responded.wait()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        cluster.close()
+        for server in silent:
+            server.close()
