@@ -14,7 +14,7 @@ from proxy.config.settings import Admin
 from proxy.security.tls import TlsFiles
 from proxy.server.admin_sources import AdminSources
 from proxy.server.garbage_collection import gc_paused
-from proxy.server.listener.ports import BACKLOG, bind
+from proxy.server.listener.ports import listening
 from proxy.upstream.addresses import join_address
 
 log = logging.getLogger(__name__)
@@ -31,8 +31,7 @@ class AdminServer:
     def __init__(self, admin: Admin, tls: TlsFiles | None) -> None:
         """Listen. Raises PortInUse."""
         self._tls: Final = tls
-        self._bound: Final = bind(admin.bind, admin.port, "admin.port: ")
-        self._bound.listen(BACKLOG)
+        self._bound: Final = listening(admin.bind, admin.port, "admin.port: ")
         self._stop_site: Callable[[], Awaitable[None]] | None = None
         scheme = "http" if tls is None else "https"
         log.info("admin port: %s://%s", scheme, join_address(admin.bind, self._bound.getsockname()[1]))

@@ -79,7 +79,9 @@ class ClusterDiscovery:
     def problems(self) -> list[str]:
         if self.cluster.problem:
             return [f"{self._listener}: {self.cluster.problem}"]
-        return [] if self._sockets.bootstrap_open else [f"{self._listener}: not listening yet"]
+        if self._sockets.bootstrap_open:
+            return []
+        return [f"{self._listener}: {self._sockets.bootstrap_problem or 'not listening yet'}"]
 
     def warnings(self) -> list[str]:
         return [self._authorizer.warning] if self._authorizer.warning else []

@@ -11,7 +11,7 @@ from typing import Final
 from proxy.config.ports import BROKER_PORTS_AT_LEAST, broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.errors import PortInUse
-from proxy.server.listener.ports import BACKLOG, bind
+from proxy.server.listener.ports import listening
 
 EARLY_BROKERS: Final = 100
 """The most ports of brokers that listen early, if broker_port_count reserves so many."""
@@ -33,11 +33,9 @@ class EarlyPorts:
                 continue  # Another process may serve the ports meanwhile.
             for port in _known_ports(settings, listener):
                 try:
-                    bound = bind(listener.bind, port)
+                    self._waiting[listener.bind, port] = listening(listener.bind, port)
                 except PortInUse:
                     continue
-                bound.listen(BACKLOG)
-                self._waiting[listener.bind, port] = bound
 
     def take(self, host: str, port: int) -> socket.socket | None:
         """Return the listening socket of a port, to serve it; None if the port does not listen early."""

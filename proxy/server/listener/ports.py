@@ -45,10 +45,35 @@ def bind(host: str, port: int, setting: str = "", *, reuse_port: bool = False) -
         bound.bind((host, port))
     except OSError as error:
         bound.close()
-        why = _WHY.get(error.errno or 0, error.strerror)
-        raise PortInUse(f"{setting}port {port} on {host} cannot be bound: {why}") from error
+        raise _port_in_use(error, host, port, setting) from error
     bound.setblocking(False)
     return bound
+
+
+def listen(bound: socket.socket) -> None:
+    """Listen at a bound socket. Raises PortInUse: while a bound socket does not listen, another process may
+    listen at its port.
+    """
+    try:
+        bound.listen(BACKLOG)
+    except OSError as error:
+        raise _port_in_use(error, *bound.getsockname()[:2]) from error
+
+
+def listening(host: str, port: int, setting: str = "", *, reuse_port: bool = False) -> socket.socket:
+    """Bind a socket as bind() does, and listen at it. Raises PortInUse."""
+    bound = bind(host, port, setting, reuse_port=reuse_port)
+    try:
+        listen(bound)
+    except PortInUse as error:
+        bound.close()
+        raise PortInUse(f"{setting}{error}") from error
+    return bound
+
+
+def _port_in_use(error: OSError, host: str, port: int, setting: str = "") -> PortInUse:
+    why = _WHY.get(error.errno or 0, error.strerror)
+    return PortInUse(f"{setting}port {port} on {host} cannot be bound: {why}")
 
 
 class BrokerPorts:
@@ -115,12 +140,11 @@ class BrokerPorts:
             why = f"its port would be {wanted}, but brokers' ports end at {last}; raise broker_port_count"
             return self._no_port(node_id, why)
         try:
-            bound = self._early(listener.bind, wanted) or bind(
+            bound = self._early(listener.bind, wanted) or listening(
                 listener.bind, wanted, reuse_port=listener.reuse_port
             )
         except PortInUse as error:
             return self._no_port(node_id, str(error))
-        bound.listen(BACKLOG)
         self.without_port.pop(node_id, None)
         self._bound(node_id, bound)
         return Address(listener.advertised_host, bound.getsockname()[1])

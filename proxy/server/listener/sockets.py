@@ -8,17 +8,20 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, cast
 
+from proxy.errors import PortInUse
 from proxy.security.tls import TlsFiles
 from proxy.server.connection.connection import Connection
 from proxy.server.listener.acceptor import Acceptor, Opener
 from proxy.server.listener.connections import ListenerConnections
 from proxy.server.listener.plain_opener import PlainOpener
-from proxy.server.listener.ports import BACKLOG
+from proxy.server.listener.ports import listen
 from proxy.server.listener.tls_opener import TlsOpener
 from proxy.tasks import Tasks
 from proxy.upstream.addresses import join_address
 
 log = logging.getLogger(__name__)
+RETRY_SECONDS: Final = 1.0
+"""The pause after the bootstrap port could not be opened."""
 
 
 class ListeningSockets:
@@ -37,6 +40,8 @@ class ListeningSockets:
         """`bootstrap` is bound, and may listen already; None if the listener has no bootstrap port."""
         self.bootstrap_open = False
         """Whether clients can connect to the bootstrap port."""
+        self.bootstrap_problem = ""
+        """Why the bootstrap port cannot be opened; empty if it can."""
         self._listener: Final = listener
         self._bootstrap: Final = bootstrap
         self._tls: Final = tls
@@ -44,15 +49,26 @@ class ListeningSockets:
         self._connections: Final = connections
         self._tasks: Final = tasks
         self._acceptors: Final[list[Acceptor]] = []
+        self._retry: asyncio.TimerHandle | None = None
         self._closed = False
 
     def open_bootstrap(self) -> None:
-        """Serve the bootstrap port; later calls do nothing."""
+        """Serve the bootstrap port, as soon as no other process listens at it; later calls do nothing."""
         bootstrap = self._bootstrap
         if bootstrap is None or self.bootstrap_open or self._closed:
             return
+        try:
+            listen(bootstrap)
+        except PortInUse as error:
+            if not self.bootstrap_problem:
+                log.error("%s: clients cannot connect: %s", self._listener, error)
+            self.bootstrap_problem = str(error)
+            if self._retry is not None:
+                self._retry.cancel()
+            self._retry = asyncio.get_running_loop().call_later(RETRY_SECONDS, self.open_bootstrap)
+            return
         self.bootstrap_open = True
-        bootstrap.listen(BACKLOG)
+        self.bootstrap_problem = ""
         self._serve(None, bootstrap)
         log.info("%s: bootstrap port is %s", self._listener, join_address(*bootstrap.getsockname()[:2]))
 

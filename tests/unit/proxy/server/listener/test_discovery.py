@@ -28,7 +28,7 @@ class Ports:
 class Kit:
     def __init__(self, *, asks: bool = True) -> None:
         self.ports: Any = Ports()
-        self.sockets: Any = SimpleNamespace(bootstrap_open=False)
+        self.sockets: Any = SimpleNamespace(bootstrap_open=False, bootstrap_problem="")
         self.sockets.open_bootstrap = self._open
         self.started: list[str] = []
         self.closed: list[str] = []
@@ -72,6 +72,13 @@ def test_a_listener_has_a_problem_until_its_cluster_responds_and_its_port_is_ope
     assert kit.discovery.problems() == []
     cluster.problem = "no broker responds"
     assert kit.discovery.problems() == ["clients: no broker responds"]
+
+
+def test_a_bootstrap_port_that_cannot_be_opened_is_a_problem() -> None:
+    kit = Kit()
+    kit.discovery.cluster.problem = ""
+    kit.sockets.bootstrap_problem = "in use"
+    assert kit.discovery.problems() == ["clients: in use"]
 
 
 def test_warnings_are_the_authorizer_s() -> None:

@@ -9,7 +9,7 @@ import pytest
 from proxy.config.settings import Listener, Upstream
 from proxy.demo.ports import free_port_range
 from proxy.errors import PortInUse
-from proxy.server.listener.ports import NO_PORT, BrokerPorts, bind
+from proxy.server.listener.ports import NO_PORT, BrokerPorts, bind, listening
 from proxy.wire.addresses import Address
 
 HOST = "127.0.0.1"
@@ -44,6 +44,19 @@ def test_processes_share_a_port_if_both_say_so() -> None:
             second.listen()
         with pytest.raises(PortInUse):
             bind(HOST, port)
+
+
+def test_a_port_that_another_process_takes_between_bind_and_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[socket.socket] = []
+
+    def reject(self: socket.socket, backlog: int) -> None:
+        tried.append(self)
+        raise OSError(98, "Address already in use")
+
+    monkeypatch.setattr(socket.socket, "listen", reject)
+    with pytest.raises(PortInUse, match=rf"^admin\.port: port \d+ on {HOST} "):
+        listening(HOST, 0, "admin.port: ")
+    assert [bound.fileno() for bound in tried] == [-1], "it is closed"
 
 
 def test_a_free_port() -> None:

@@ -7,11 +7,13 @@ from typing import Any, cast
 import pytest
 
 from proxy.demo.ports import free_port_range
+from proxy.server.listener import sockets as module
 from proxy.server.listener.acceptor import Room
 from proxy.server.listener.admission import LimitedAdmission, UnlimitedAdmission
 from proxy.server.listener.ports import bind
 from proxy.server.listener.sockets import ListeningSockets
 from proxy.tasks import Tasks
+from tests.support.waiting import reached
 
 HOST = "127.0.0.1"
 
@@ -63,6 +65,25 @@ async def test_a_bootstrap_port_that_listens_too_early_rejects_clients_until_it_
     assert accepts(port)
     sockets.close()
     sockets.stop_waiting()
+
+
+async def test_a_bootstrap_port_at_which_another_process_listens_is_opened_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While the socket is bound and does not listen, another one with SO_REUSEADDR can take the port."""
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.02)
+    port = free_port_range(1)
+    sockets = listening(bind(HOST, port))
+    with bind(HOST, port) as other:
+        other.listen()
+        sockets.open_bootstrap()
+        sockets.open_bootstrap()
+        assert not sockets.bootstrap_open
+        assert str(port) in sockets.bootstrap_problem
+    await reached(lambda: sockets.bootstrap_open, "the port")
+    assert not sockets.bootstrap_problem
+    assert accepts(port)
+    sockets.close()
 
 
 async def test_nothing_is_opened_after_the_end() -> None:
