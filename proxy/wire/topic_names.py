@@ -63,9 +63,10 @@ class TopicNames:
 
     def fill(self, items: list[Item]) -> None:
         """Give the items of one message their topics' names, as far as these are known. Whether a message
-        names topics by id depends on its version, so the first item tells whether there is anything to do.
+        names topics by id depends on its version, so the first item tells whether the others have ids. It may
+        have its name from an earlier call, in which other names were unknown.
         """
-        if not items or items[0].topic:
+        if not items or (items[0].topic and items[0].topic_id == NO_ID):
             return
         for item in items:
             if not item.topic and item.topic_id != NO_ID:

@@ -28,6 +28,15 @@ def test_items_get_their_topics_names():
     assert names.asked == [ID, OTHER]
 
 
+def test_names_that_become_known_later_are_given_to_the_items_that_lack_them():
+    names = Known({ID: "orders"})
+    items = [Item("", ID, 0, 10), Item("", OTHER, 0, 10)]
+    names.fill(items)
+    names.names[OTHER] = "payments"
+    names.fill(items)
+    assert [item.topic for item in items] == ["orders", "payments"]
+
+
 def test_a_known_name_is_looked_up_once_and_an_unknown_one_each_time():
     names = Known({ID: "orders"})
     assert [names.name(ID), names.name(ID), names.name(OTHER), names.name(OTHER)] == ["orders"] * 2 + [""] * 2
