@@ -34,8 +34,11 @@ GATES_AT_MOST: Final = 100_000
 """Past this many, all gates are removed: batches may then be reordered, but memory is bounded."""
 _SEQUENCES: Final = 1 << 31
 
-Producer = tuple[Identity | None, int, str, bytes, int]
-"""The connection (None if the producer is idempotent), the producer id, and the partition."""
+Producer = tuple[Identity | str, int, str, bytes, int]
+"""The client, the producer id, and the partition. An idempotent producer may retry on another connection, so
+its client is the principal. The principal is a part of the key because the proxy cannot verify a producer id:
+otherwise any user could set up and remove the gates of others.
+"""
 
 
 @final
@@ -137,7 +140,8 @@ class RejectedBatches:
 
 def _producer(item: Item, batch: ProducerBatch, who: Identity) -> Producer:
     idempotent = batch.producer_id != NO_PRODUCER_ID
-    return (None if idempotent else who, batch.producer_id, item.topic, item.topic_id, item.partition)
+    client = who.principal if idempotent else who
+    return (client, batch.producer_id, item.topic, item.topic_id, item.partition)
 
 
 def _before(one: int, other: int) -> bool:

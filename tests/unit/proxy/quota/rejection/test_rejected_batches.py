@@ -92,6 +92,16 @@ def test_producers_and_partitions_do_not_wait_for_each_other():
     assert partition.judged(numbered(20), False, who=OTHER) == "behind", "a producer may connect anew"
 
 
+def test_a_user_that_makes_up_the_producer_id_of_another_has_no_effect_on_its_batches():
+    partition = Partition()
+    stranger = Identity("stranger", "c", "127.0.0.1")
+    partition.judged(numbered(0), True, who=stranger)
+    assert partition.judged(numbered(10), False) == "on"
+    partition.judged(numbered(20), True)
+    assert partition.judged(numbered(30, epoch=1), False, who=stranger) == "on"
+    assert partition.judged(numbered(30), False) == "behind"
+
+
 def test_a_gate_opens_at_its_deadline():
     partition = Partition()
     partition.judged(numbered(10), True)
