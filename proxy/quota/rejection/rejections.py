@@ -28,6 +28,10 @@ TOPICS_AT_MOST: Final = 10_000
 """With counts of their own. Clients may invent topics: past this many, the others count as REST."""
 REST: Final = "<rest>"
 """No Kafka topic can have this name."""
+DEBTS_AT_MOST: Final = 10_000
+"""Buckets whose rejected bytes are measured. Clients may invent partitions, whose buckets are dropped: past
+this many, those without a debt are removed, or all if few are without one.
+"""
 REJECTED_SECONDS: Final = 1.0
 """How long after a rejection metrics show the bucket as throttled, since there is no wait to show."""
 LONGEST_MUTE_SECONDS: Final = 1.0
@@ -156,6 +160,8 @@ class Rejections:
         """Charge rejected bytes; returns how long their client waits, at most `max_seconds`."""
         rejected = self._rejected_bytes.get(bucket)
         if rejected is None:
+            if len(self._rejected_bytes) >= DEBTS_AT_MOST:
+                self._make_room(now)
             rejected = _RejectedBytes(bucket.limit, now)
             self._rejected_bytes[bucket] = rejected
         rejected.last_used = now
@@ -167,6 +173,14 @@ class Rejections:
             rejected.tokens.record((max_seconds - seconds) * bucket.limit, now)
             seconds = max_seconds
         return seconds
+
+    def _make_room(self, now: float) -> None:
+        """Remove at least an eighth of the rates of rejected bytes."""
+        paid = [bucket for bucket, rejected in self._rejected_bytes.items() if rejected.tokens.full(now)]
+        for bucket in paid:
+            del self._rejected_bytes[bucket]
+        if len(paid) < DEBTS_AT_MOST // 8:
+            self._rejected_bytes.clear()
 
     def _count(
         self,

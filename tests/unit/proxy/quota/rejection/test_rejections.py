@@ -130,6 +130,23 @@ def test_counters_do_not_grow_without_end():
     assert rejections.topics[REST, "hot"].requests == 2
 
 
+@pytest.mark.parametrize("seconds_between", [0.0, 0.001])
+def test_the_rejected_bytes_of_made_up_partitions_are_bounded(seconds_between):
+    rejections, hot = Rejections(), Hot()
+    judge(rejections, hot, request(100_000))
+    for number in range(module.DEBTS_AT_MOST + 1):
+        judge(rejections, Hot(), request(1), number * seconds_between)
+    assert len(rejections._rejected_bytes) <= module.DEBTS_AT_MOST
+
+
+def test_making_room_keeps_debts():
+    rejections, hot = Rejections(), Hot()
+    judge(rejections, hot, request(100_000))
+    for number in range(module.DEBTS_AT_MOST + 1):
+        judge(rejections, Hot(), request(1), number * 0.0001)
+    assert judge(rejections, hot, request(0), 1.0).throttle_seconds == pytest.approx(MAX_SECONDS - 1.0)
+
+
 def test_batches_of_old_clients_have_no_order():
     rejections, hot = Rejections(), Hot()
     old = request(100)
