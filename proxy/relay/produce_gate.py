@@ -100,7 +100,7 @@ class ProduceGate:
             exchange.throttled_until = now + told
             self._mute_later(verdict, exchange.client, now)
         if view.acks == 0:
-            self._close_soon(view, denied, len(places), now)
+            self._close_soon(view, denied, len(places))
         error_code = self._engine.rejection_error(self._retries_throttling)
         messages = {error_code: REJECTED_MESSAGE, TOPIC_AUTHORIZATION_FAILED: MESSAGE}
         rejection = Rejection([view.items[place] for place in places], error_code, messages)
@@ -109,12 +109,12 @@ class ProduceGate:
             _take_out(frame, view, body_at, places, denied)
             return False
         if denied:
-            self._charge(exchange, view, now)
+            self._charge(exchange, view, denied, now)
         if view.acks != 0:
             self._respond(exchange, view, rejection, now)
         return True
 
-    def _close_soon(self, view: RequestView, denied: list[int], dropped: int, now: float) -> None:
+    def _close_soon(self, view: RequestView, denied: list[int], dropped: int) -> None:
         """End the connection of a producer with acks=0, which cannot be told of its `dropped` batches."""
         why = "is over a quota"
         if denied and view.items[denied[0]].error_code == UNKNOWN_TOPIC_ID:
@@ -123,6 +123,9 @@ class ProduceGate:
         elif denied:
             why = "writes to a topic of the proxy"
         self.closing = f"a producer with acks=0 {why}: {dropped} batches were dropped"
+
+    def delay_close(self, now: float) -> None:
+        """Mute a client whose connection ends as soon as it is no longer muted."""
         self._in_flight.mute(now + UNANSWERED_SECONDS)
 
     def _mute_later(self, verdict: RejectedItems, who: Identity, now: float) -> None:
@@ -165,8 +168,12 @@ class ProduceGate:
                 )
         return denied
 
-    def _charge(self, exchange: Exchange, view: RequestView, now: float) -> None:
-        """Charge a request of which no partition is left, without its partitions."""
+    def _charge(self, exchange: Exchange, view: RequestView, denied: list[int], now: float) -> None:
+        """Charge a request of which no partition is left, without the bytes that the quotas reject."""
+        charged = frozenset(denied)
+        for place, item in enumerate(view.items):
+            if place not in charged:
+                view.size -= item.size
         view.items = []
         verdict = self._engine.admit(view, exchange.client, now)
         if verdict.throttle_seconds > 0.0:

@@ -321,9 +321,17 @@ class Requests:
     ) -> bool:
         """Remove the partitions that quotas reject; return whether none is left to be forwarded."""
         none_left = self._produce_gate.reject(frame, exchange, view, body_at, now, unknown)
-        if self._produce_gate.closing:
-            self._change(CLOSING)
+        if none_left:
+            self._close_if_due(now)
         return none_left
+
+    def _close_if_due(self, now: float) -> None:
+        """End the connection soon if batches of a producer without responses have been dropped, and the rest
+        of their request has been forwarded.
+        """
+        if self._produce_gate.closing and self._mode == READING:
+            self._produce_gate.delay_close(now)
+            self._change(CLOSING)
 
     def _is_stopped(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
         """Return whether a fetch is not forwarded, because it waits for its quotas or has been answered."""
@@ -342,6 +350,7 @@ class Requests:
         if view.acks != 0:
             self._in_flight.add(exchange)
         self._forward(frame, exchange, reader, view, now)
+        self._close_if_due(now)
 
     def wake(self, now: float) -> None:
         """Ask the quotas again about the request that waits; read() asks again for memory. Raises RelayError
@@ -391,7 +400,7 @@ class Requests:
             self._charge_part(frame, view, now)
             return
         self._change(READING)
-        rejectable = produce.rejectable or len(unknown) > 0
+        rejectable = frame.complete and (produce.rejectable or len(unknown) > 0)
         if not (rejectable and self._reject(frame, exchange, view, produce.body_at, now, unknown)):
             self._charge_and_forward(frame, exchange, produce.reader, view, now)
         if self.buffer.holds_memory and self._debt_wait is None:

@@ -15,6 +15,7 @@ from proxy.wire.edit import LENGTH_SIZE
 from tests.support.messages import old_messages
 from tests.support.messages.exchanges import milliseconds, opaque
 from tests.support.messages.kio_messages import (
+    Ports,
     parts_of,
     read_frame,
     request_frame,
@@ -22,7 +23,7 @@ from tests.support.messages.kio_messages import (
     response_frame,
     response_type,
 )
-from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
+from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine, new_relay
 
 MIB = 1 << 20
 VERSION = 9
@@ -234,6 +235,19 @@ def test_a_producer_without_responses_loses_what_is_over_and_its_connection():
         ((HOT, PRODUCER_BYTE_RATE.name), 300)
     ]
     told_story.fails_at(1.0, PRODUCE_REJECTED, "1 batches were dropped")
+
+
+def test_without_responses_what_is_not_over_still_waits_for_the_debt_of_its_user():
+    limits = engine({EVERYONE: {"producer_byte_rate": 1000.0}}, resources=REJECTING)
+    first, second = (drive(limits, Ports(), Traffic()) for _ in range(2))
+    large = request(1, {HOT: [6000]})
+    Playbook(first).client(large).to_broker(large)
+    paid = (len(large) - LENGTH_SIZE - 1000) / 1000
+    told_story = Playbook(second)
+    told_story.client(request(2, {HOT: [300], COLD: [100]}, acks=0, sequence=10)).to_broker()
+    told_story.at(paid - 0.1).to_broker()
+    told_story.at(paid + 0.01).to_broker(request(2, {COLD: [100]}, acks=0, sequence=10))
+    told_story.at(paid + 0.9).fails_at(paid + 1.1, PRODUCE_REJECTED, "1 batches were dropped")
 
 
 def test_a_large_request_is_buffered_until_it_is_whole():

@@ -16,9 +16,11 @@ from proxy.quota.limits.config_keys import (
 from proxy.quota.limits.enforcement import OBSERVE
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import UNKNOWN_TOPIC
+from proxy.relay.login.authentication import Login
 from proxy.relay.traffic import Traffic
 from proxy.relay.unnamed_topics import FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS, NAMES_SECONDS
 from proxy.wire import topic_names
+from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.kio_messages import (
     Ports,
@@ -108,6 +110,14 @@ def test_a_request_waits_for_a_name_and_is_then_counted():
     play.at(FIRST_LOOK_SECONDS).to_broker(request(1, {HOT: [3000]})).muted(2.0 + FIRST_LOOK_SECONDS)
 
 
+def test_a_name_that_was_known_before_does_not_hide_those_that_the_request_has_waited_for():
+    names = Names(COLD)
+    asked = request(1, {COLD: [10], HOT: [3000]})
+    play = told(names).client(asked).to_broker()
+    names.learn(HOT)
+    play.at(FIRST_LOOK_SECONDS).to_broker(asked).muted(2.0 + FIRST_LOOK_SECONDS)
+
+
 def test_requests_behind_it_wait_too_and_keep_their_order():
     names = Names(COLD)
     play = told(names).client(request(1, {HOT: [10]}), request(2, {COLD: [10]})).to_broker()
@@ -183,6 +193,33 @@ def test_rejections_of_a_quota_and_of_an_unknown_topic_are_told_apart():
     assert found["made up"] == [(UNKNOWN, None)]
     [(code, message)] = found[HOT]
     assert (code, bool(message)) == (ErrorCode.not_enough_replicas, True)
+
+
+def test_bytes_that_a_quota_rejects_are_not_charged_though_all_others_are_of_an_unknown_topic():
+    names = Names(HOT)
+    limits = engine({EVERYONE: {"producer_byte_rate": 1e6}}, resources=REJECTING)
+    play = Playbook(drive(limits, Ports(), Traffic(), topic_names=names)).client(request(1, {HOT: [5000]}))
+    play.to_broker(request(1, {HOT: [5000]}))
+    [bucket] = [bucket for bucket in limits.live() if bucket.quota == "producer_byte_rate"]
+    used = bucket.used
+    asked = request(2, {HOT: [3000], "made up": [200]})
+    play.client(asked)
+    names.learn()
+    play.at(FIRST_LOOK_SECONDS).to_broker()
+    assert bucket.used == used + len(asked) - LENGTH_SIZE - 3000
+
+
+def test_a_request_that_is_cut_through_before_the_login_is_not_rejected_in_part():
+    names = Names()
+    limits = engine({}, resources=REJECTING)
+    first = request(1, {HOT: [5000]})
+    other = Playbook(drive(limits, Ports(), Traffic(), topic_names=Names(HOT))).client(first)
+    other.to_broker(first)
+    play = Playbook(drive(limits, Ports(), Traffic(), topic_names=names, login=Login("sub", "")))
+    asked = request(1, {HOT: [10, 17 * MIB]})
+    play.client(asked[: 2 * MIB]).to_broker()
+    names.learn(HOT)
+    play.at(FIRST_LOOK_SECONDS).client(asked[2 * MIB :]).to_broker(asked)
 
 
 def test_without_responses_the_producer_loses_its_connection_as_at_a_broker():
