@@ -57,7 +57,6 @@ class FetchGrant:
 
     __slots__ = (
         "_asked_at",
-        "_buckets",
         "_expected",
         "_last",
         "_retry_at",
@@ -74,8 +73,8 @@ class FetchGrant:
         """`last`: the grant of the connection's last fetch; None for the first."""
         self._last = last
         self._expected: Final[int] = UNKNOWN if last is None else last.size
-        self._buckets: Final[list[Bucket]] = []
-        self._tickets: Final[list[Ticket]] = []
+        self._tickets: Final[dict[Bucket, Ticket]] = {}
+        """The connection's place in the queue of each bucket. A connection may use thousands of buckets."""
         self._asked_at = 0.0
         self._retry_at = 0.0
         self.granted = False
@@ -94,7 +93,7 @@ class FetchGrant:
     @property
     def any(self) -> bool:
         """Whether any quota applies."""
-        return self.watched or len(self._buckets) > 0
+        return self.watched or len(self._tickets) > 0
 
     def bound(self, max_bytes: int) -> None:
         """Lower the maximum size of the response to this."""
@@ -105,8 +104,7 @@ class FetchGrant:
         """Add a bucket to which the response will be charged."""
         if not _enforced(bucket):
             return
-        self._buckets.append(bucket)
-        self._tickets.append(self._ticket(bucket, queue_of(bucket)))
+        self._tickets[bucket] = self._ticket(bucket, queue_of(bucket))
 
     def _ticket(self, bucket: Bucket, queue: FetchQueue) -> Ticket:
         """The connection's place, or a new one."""
@@ -114,26 +112,24 @@ class FetchGrant:
         if self._expected == UNKNOWN:
             size = queue.first_bytes if queue.first_bytes >= 0.0 else bucket.limit * FIRST_FETCH_SECONDS
         last = self._last
-        if last is not None:
-            for at, other in enumerate(last._buckets):
-                if other is bucket and not last._tickets[at].granted:
-                    ticket = last._tickets[at]
-                    ticket.size = size
-                    return ticket
-        return queue.newcomer(size)
+        ticket = None if last is None else last._tickets.get(bucket)
+        if ticket is None or ticket.granted:
+            return queue.newcomer(size)
+        ticket.size = size
+        return ticket
 
     def has(self, bucket: Bucket) -> bool:
         """Whether it has a place or a reservation in this bucket."""
-        return bucket in self._buckets
+        return bucket in self._tickets
 
     def begin(self) -> None:
         """Note that all buckets are known: give up the places of the last fetch in other buckets."""
         last = self._last
         if last is None:
             return
-        for at, bucket in enumerate(last._buckets):
-            if bucket not in self._buckets:
-                queue_of(bucket).end(last._tickets[at])
+        for bucket, ticket in last._tickets.items():
+            if bucket not in self._tickets:
+                queue_of(bucket).end(ticket)
         self._last = None
 
     def ask(self, now: float) -> float:
@@ -142,8 +138,8 @@ class FetchGrant:
         """
         self._asked_at = now
         longest = 0.0
-        for at, bucket in enumerate(self._buckets):
-            wait = _wait(bucket, self._tickets[at], now)
+        for bucket, ticket in self._tickets.items():
+            wait = _wait(bucket, ticket, now)
             if wait > longest:
                 longest = wait
                 self.longest = bucket
@@ -151,20 +147,19 @@ class FetchGrant:
             self._grant(now)
             return 0.0
         again = LEAST_WAIT_SECONDS
-        for at, bucket in enumerate(self._buckets):
+        for bucket, ticket in self._tickets.items():
             queue = queue_of(bucket)
             again = max(again, min(longest, max(MOST_WAIT_SECONDS, queue.waiting / FETCHES_PER_SECOND)))
-            queue.wait(self._tickets[at], now + again + RETURN_SECONDS)
+            queue.wait(ticket, now + again + RETURN_SECONDS)
         self._retry_at = now + again
         return again
 
     def _grant(self, now: float) -> None:
         self.granted = True
-        for at, bucket in enumerate(self._buckets):
+        for bucket, ticket in self._tickets.items():
             if not _enforced(bucket):
                 continue
             queue = queue_of(bucket)
-            ticket = self._tickets[at]
             left = tokens_left(bucket, now) - queue.reserved(now)
             most = max(min(left, ticket.size * GROWTH), bucket.limit * LEAST_FETCH_SECONDS)
             queue.grant(ticket, now)
@@ -173,7 +168,7 @@ class FetchGrant:
     def debt_seconds(self, now: float) -> float:
         """The seconds until the buckets have paid their debts; 0.0 if none has a debt."""
         longest = 0.0
-        for bucket in self._buckets:
+        for bucket in self._tickets:
             if _enforced(bucket):
                 longest = max(longest, bucket.wait(now))
         return longest
@@ -190,7 +185,7 @@ class FetchGrant:
 
     def withholds(self, now: float) -> bool:
         """Whether the client gets an empty response instead of one that has arrived."""
-        for bucket in self._buckets:
+        for bucket in self._tickets:
             if _enforced(bucket) and tokens_left(bucket, now) < -DEBT_SECONDS * bucket.limit:
                 self.longest = bucket
                 return True
@@ -198,8 +193,7 @@ class FetchGrant:
 
     def keep_places(self, until: float) -> None:
         """Note that the client will fetch again at this time."""
-        for at, bucket in enumerate(self._buckets):
-            ticket = self._tickets[at]
+        for bucket, ticket in self._tickets.items():
             if not ticket.granted:
                 queue_of(bucket).wait(ticket, until + RETURN_SECONDS)
 
@@ -209,28 +203,27 @@ class FetchGrant:
         """
         self.settled = True
         self.size = size
-        for at, bucket in enumerate(self._buckets):
+        for bucket, ticket in list(self._tickets.items()):
             queue = queue_of(bucket)
-            ticket = self._tickets[at]
             queue.end(ticket)
-            ticket = queue.successor(ticket, size, delivered)
-            self._tickets[at] = ticket
+            successor = queue.successor(ticket, size, delivered)
+            self._tickets[bucket] = successor
             if until > now:
-                queue.wait(ticket, until + RETURN_SECONDS)
+                queue.wait(successor, until + RETURN_SECONDS)
             if self._expected == UNKNOWN:
                 queue.first_response(float(size), bucket.limit * FIRST_FETCH_SECONDS)
 
     def end(self) -> None:
         """Note that the fetch will not be forwarded."""
-        for at, bucket in enumerate(self._buckets):
-            queue_of(bucket).end(self._tickets[at])
+        for bucket, ticket in self._tickets.items():
+            queue_of(bucket).end(ticket)
 
     def abandon(self) -> None:
         """Note that the connection has ended. The reservation of a fetch in flight is charged: otherwise a
         client would gain by disconnecting.
         """
-        for at, bucket in enumerate(self._buckets):
-            reserved = queue_of(bucket).end(self._tickets[at])
+        for bucket, ticket in self._tickets.items():
+            reserved = queue_of(bucket).end(ticket)
             if reserved > 0.0 and _enforced(bucket):
                 bucket.record(reserved, self._asked_at)
 

@@ -1,3 +1,5 @@
+from time import process_time
+
 import pytest
 
 from proxy.quota.fetch_grant import (
@@ -44,6 +46,19 @@ def test_a_fetch_within_the_limit_is_granted_what_is_left():
     assert made.ask(0.0) == 0.0
     assert (made.granted, made.max_bytes) == (True, 1000)
     assert queue_of(one).reserved(0.0) == LIMIT * FIRST_FETCH_SECONDS
+
+
+def test_the_time_of_a_fetch_is_proportional_to_its_buckets():
+    def seconds(count):
+        buckets = [bucket() for _ in range(count)]
+        taken = []
+        for _ in range(3):
+            began = process_time()
+            grant(*buckets, last=grant(*buckets))
+            taken.append(process_time() - began)
+        return min(taken)
+
+    assert seconds(6400) < 16 * 4 * seconds(400)
 
 
 def test_a_fetch_waits_for_the_debt():
