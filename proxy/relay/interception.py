@@ -43,7 +43,7 @@ class Interception:
         return api_key in self._api_keys or self._engine.intercepts(api_key)
 
     def covers_client(self, api_key: int, client: Client, now: float) -> bool:
-        """Whether the proxy answers this client's requests of this API, for the sake of a quota."""
+        """Whether the proxy answers this client's requests of this API because of a quota."""
         if self._authentication is not None and not self._authentication.done:
             return False
         return self._engine.intercepts_limited(api_key) and self._engine.intercepts_from(api_key, client, now)
@@ -56,7 +56,8 @@ class Interception:
         api: Api | None,
         request: RequestView | None,
     ) -> None:
-        """Hand a request out. With an `api`, it may be forwarded after all; `request` is what the quotas see.
+        """Give a request to the shell, which answers it. A request with an `api` may be forwarded after all;
+        `request` is the view that the quotas charge.
 
         Raises Malformed if the request is larger than any that the proxy answers.
         """

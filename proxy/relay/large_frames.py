@@ -1,9 +1,10 @@
-"""LargeFrames: the memory of the process for Produce requests that are too large for a bound by connection.
+"""LargeFrames: the memory that all connections share for very large Produce requests.
 
-While quotas reject, a request has to be whole before a partition can be cut out of it. Requests up to
-MAX_BUFFERED_FRAME_BYTES are bounded by connection. Larger ones share this memory, as requests do with Kafka's
-queued.max.request.bytes: a request reserves its whole size before more of it is read, or waits in line. It
-never holds a part while it waits for the rest, so no two requests wait for each other.
+While quotas reject partitions, a request must be complete before a partition can be cut out of it. For a
+request of up to MAX_BUFFERED_FRAME_BYTES, each connection has its own memory. Larger requests share this
+memory, as with Kafka's queued.max.request.bytes. A request reserves its whole size before more than its first
+part is read, or waits in line. It never reserves a part of its size, so requests cannot wait for each other
+in a circle.
 """
 
 from typing import Final, final
@@ -23,7 +24,7 @@ ClientKey = tuple[str, str]
 
 
 def client_key(who: Identity) -> ClientKey:
-    """Return whose turn a request takes."""
+    """Return the client whose turn a request takes."""
     return (who.principal, who.address if who.principal == ANONYMOUS else "")
 
 
@@ -107,7 +108,7 @@ class LargeFrames:
 
 @final
 class LargeFrame:
-    """What one connection has of this memory: one frame's worth at a time."""
+    """The memory of one connection, for one frame at a time."""
 
     __slots__ = ("_client", "_frames", "_ticket", "size")
 
@@ -116,7 +117,7 @@ class LargeFrame:
         self._ticket = 0
         """The connection's place in line; 0 for none."""
         self._client: ClientKey = ("", "")
-        """In whose line."""
+        """The client in whose line the connection waits."""
         self.size = 0
         """Bytes that the connection has reserved."""
 
@@ -131,8 +132,8 @@ class LargeFrame:
         return RETRY_SECONDS if self._ticket == 0 else self._frames.retry_seconds(self._client, self._ticket)
 
     def reserve(self, size: int, who: Identity) -> bool:
-        """Reserve memory for a client's frame; returns whether it is granted. The last frame's is given back
-        first.
+        """Reserve memory for a client's frame. Return whether it is granted; it is not while the memory of
+        the last frame has not been given back.
         """
         if self.size > 0:
             return False

@@ -1,7 +1,7 @@
 """Modes of the two directions of a relay, and the transitions between them.
 
-Each direction is in one mode at a time and changes it with change() alone, which knows the table. The
-pictures in docs/design.md are made from these tables by docs/mode_diagrams.py.
+Each direction is in one mode at a time, and only change() changes it, by the table of the direction.
+docs/mode_diagrams.py generates the diagrams in docs/design.md from these tables.
 """
 
 from typing import Final
@@ -17,10 +17,9 @@ CUTTING_THROUGH: Final = 2
 FETCH_WAITING: Final = 3
 """Requests: a fetch waits for its quotas; no request behind it is read."""
 CLOSING: Final = 4
-"""Requests: the connection ends as soon as the client is no longer muted."""
+"""Requests: no request is read, and the connection ends as soon as the client is no longer muted."""
 COLLECTING: Final = 5
 """Responses: parts of a response that the proxy itself has asked for are kept until it is whole."""
-
 AWAITING_PORTS: Final = 6
 """Responses: a response names brokers for which the shell has no ports yet; nothing behind it is read."""
 PRODUCE_WAITING: Final = 7

@@ -25,7 +25,9 @@ class WaitingProduce:
         cut: CutThrough | None = None,
     ) -> None:
         self.frame: Final = Frame(frame.pieces, frame.size, frame.complete)
-        """The request, or the part of it that is there: the splitter uses its own object again."""
+        """The request, or the part of it that has arrived. It is a copy, because the splitter uses its object
+        again.
+        """
         self.exchange: Final = exchange
         self.reader: Final = reader
         self.view: Final = view

@@ -1,1 +1,1 @@
-"""One limit, many processes: each process's share is a function of what all have written to one log."""
+"""Divides limits among processes. Each computes its share from the reports that all append to one log."""

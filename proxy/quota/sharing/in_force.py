@@ -1,18 +1,18 @@
-"""InForce: which part of a limit a process may use, while not all have read what changes it."""
+"""InForce: the part of a limit that a process may use while others have not read the latest records."""
 
 from typing import Final, final
 
 
 @final
 class InForce:
-    """The parts of a limit that a process has by successive prefixes of the log.
+    """The parts of a limit that the log gives to a process. Each record may change them.
 
-    Each process may use the least of its parts over the prefixes from the one that all live processes have
-    read to the one that it has read itself: a part that shrinks holds when it is read, and one that grows
-    holds when all have read it.
+    A smaller part applies as soon as this process has read the record. A larger part applies when all live
+    processes have read the record. So a process uses the smallest of its parts from the last record that all
+    have read to the last record that it has read itself.
 
-    The sum over all processes is at most the whole: the prefix that the slowest of them has read is in the
-    interval of each, and the parts by one prefix add up to one.
+    The parts in use add up to at most the whole limit: each is at most the process's part as of the last
+    record that all have read, and these parts add up to one.
     """
 
     __slots__ = ("_parts", "_since")

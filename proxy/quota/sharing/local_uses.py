@@ -1,4 +1,4 @@
-"""LocalUses: what this process's buckets have used, and the parts of their limits that they get."""
+"""LocalUses: reports the use of this process's buckets, and sets their parts of their limits."""
 
 from collections.abc import Iterable
 from typing import Final, final
@@ -7,8 +7,8 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.sharing.sharing import LocalUse, Sharing
 
 WAITED_SECONDS: Final = 1.0
-"""For this long after a connection has waited, it counts as waiting: between two waits it sends the request
-that it waits for next.
+"""A connection counts as waiting for this long after a wait, because it is about to send its next request,
+which will wait too.
 """
 
 
@@ -72,7 +72,9 @@ class LocalUses:
 
 
 def bucket_key(node_id: int, bucket: Bucket) -> str:
-    """Names a bucket, the same in all processes; the lengths keep names apart that contain anything."""
+    """Return the key of a bucket, the same in all processes. A name may contain any character, so the key has
+    the lengths of the names.
+    """
     names = (bucket.quota, bucket.user, bucket.client_id, bucket.ip, bucket.topic)
     text = "".join([f"{len(name)}:{name}" for name in names])
     return f"{text}{bucket.partition}/{node_id}"

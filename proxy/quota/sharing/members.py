@@ -1,4 +1,4 @@
-"""Members: which processes share, by a prefix of the log, and how far each has read it."""
+"""Members: the processes that share limits, and how far each has read the log."""
 
 from typing import Final, final
 
@@ -21,10 +21,10 @@ class Member:
     def __init__(self, instance: str) -> None:
         self.instance: Final = instance
         self.number = 0
-        """Of its last report."""
+        """The number of its last report."""
         self.read_to = 0
         self.reported_at = 0.0
-        """Of its last report, on the log's clock."""
+        """The time of its last report, on the log's clock."""
 
 
 @final

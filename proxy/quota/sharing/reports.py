@@ -1,10 +1,10 @@
-"""What a process tells the others, several times a second: Report and BucketReport."""
+"""Report and BucketReport: what a process reports to the others, several times a second."""
 
 import math
 from typing import Final, final
 
 SATURATED: Final = math.inf
-"""The demand of a bucket whose requests wait: it takes all it can get."""
+"""The demand of a bucket whose requests wait: it can use any share."""
 
 
 @final
@@ -32,11 +32,11 @@ class BucketReport:
 class Report:
     """One record of the log.
 
-    instance: the sender; another one after each start of its process.
+    instance: the sender's name; a process has a new name after each start.
     number: counts the sender's reports from 1.
     read_to: the sender has read all records of the log below this offset.
-    buckets: those with news. A report without buckets is a heartbeat.
-    leaving: the sender stops: the others divide its share at once.
+    buckets: the buckets whose use has changed. A report without buckets is a heartbeat.
+    leaving: whether the sender stops, so that the others divide its share at once.
     """
 
     __slots__ = ("buckets", "instance", "leaving", "number", "read_to")

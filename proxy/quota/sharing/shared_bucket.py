@@ -1,4 +1,4 @@
-"""SharedBucket: who wants how much of one limit, and how the processes divide it."""
+"""SharedBucket: the demands of the processes for one limit, and the shares that result."""
 
 import math
 from typing import Final, final
@@ -9,8 +9,8 @@ from proxy.quota.sharing.reports import BucketReport
 from proxy.quota.sharing.waterfill import divide
 
 CREDIT_SECONDS: Final = 0.2
-"""How much of the limit may be divided once more because it was not used, in seconds of the limit. In any 5
-seconds that is at most 4 % more than the limit.
+"""The unused part of the limit that may be divided later, in seconds of the limit. In any 5 seconds, the
+processes use at most 4 % more than the limit.
 """
 SETTLE_SECONDS: Final = 1.5
 """The time in which credit is divided. Reports are about 0.4 s old when their effect holds: a shorter time
@@ -23,8 +23,8 @@ on the credit after a multiple of this.
 
 
 STEADY: Final = 0.05
-"""Shares stay as they are while no new one differs by more than this: what a process may use is the least of
-its parts over some records, so parts that tremble are lost.
+"""Shares do not change while no new share differs by more than this part of it. A process may use only the
+smallest of its latest parts (InForce), so small changes back and forth would waste a part of the limit.
 """
 
 
@@ -38,7 +38,7 @@ class SharedBucket:
         """Of the last report by any process, on the log's clock."""
         self.in_force: Final = in_force
         self._credit = 0.0
-        """Units that could have been used and were not; below zero: those that were used beyond the limit."""
+        """The units that were not used; below zero, the units that were used beyond the limit."""
         self._reports: Final[dict[str, BucketReport]] = {}
         self._shares: list[float] = []
         """Of the live processes, in the order of their names."""

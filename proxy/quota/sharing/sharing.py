@@ -1,14 +1,15 @@
-"""Sharing: the part of each limit that this process may use, and what it tells the others.
+"""Sharing: the part of each limit that this process may use, and its reports to the others.
 
-All processes append reports to one log and read all of it. What a process may use is a function of the
-records that it has read, the same function in all of them, so no leader is elected and no request waits for
-another process.
+All processes append reports to one log and read all of it. Each process computes its parts from the records
+that it has read, by the same function as the others. So there is no leader, and no request waits for another
+process.
 
-    cold    no process uses more than a third of its part: each has an equal part, and reports nothing
-    hot     one does: the limit is divided by demand (waterfill), with a report each REPORT_SECONDS
+    cold    No process uses more than a third of its part. Each has an equal part, and reports nothing.
+    hot     A process uses more. The limit is divided by demand (waterfill), and each process reports its use
+            every REPORT_SECONDS.
 
-A process that has stalled (SIGSTOP, a frozen virtual machine) may be gone for the others, which then divide
-its part. It uses next to nothing until it has read a report of its own that it wrote afterwards. A process
+If a process stalls (SIGSTOP, a frozen virtual machine), its lease may end, and the others divide its parts.
+When it continues, it uses nearly nothing until it has read a report that it has written since then. A process
 that cannot reach the log keeps its parts. While no process can write, no part grows.
 """
 
@@ -34,9 +35,11 @@ COLD_SECONDS: Final = 3.0
 """A bucket that no process has reported for this long is cold."""
 HOT_PART: Final = 1.0 / 3.0
 _DEMAND_FACTOR: Final = 1.25
-"""A demand that is met may grow by this factor before the next report."""
+"""The demand of a bucket whose requests do not wait is this many times its use, so that the use can grow
+before the next report.
+"""
 _LEAST_CHANGE: Final = 0.05
-"""A demand is told anew when it has changed by more than this."""
+"""A demand is reported again when it has changed by more than this part of it."""
 
 
 @final
@@ -86,7 +89,7 @@ class Sharing:
         self._stalled_until = 0
         """The number of the report whose return ends a stall; 0 if there is none."""
         self._news = False
-        """Whether the others wait for this process to say that it has read a record."""
+        """Whether this process must report that it has read a record, because others wait for that."""
 
     @property
     def instances(self) -> int:

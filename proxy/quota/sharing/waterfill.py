@@ -9,13 +9,13 @@ wait for the next report. It is lost to the others, so it is less than what a li
 
 
 def divide(rate: float, demands: list[float], weights: list[float]) -> list[float]:
-    """Divide `rate` by demand: none gets more than its demand while another one has less than its part.
+    """Divide `rate` by demand. No process gets more than its demand while another one's demand is not met.
 
-    demands: per second, one for each process; math.inf for all it can get.
-    weights: the parts of those whose demand is not met are in this proportion; each above 0.
+    demands: per second, one for each process; math.inf for one that can use any share.
+    weights: above 0. The processes whose demands are not met get shares in this proportion.
 
-    If the demands are less than the rate, all get equal parts of the rest, and a new client has room at once.
-    The results add up to `rate`.
+    If the sum of the demands is below the rate, all get equal parts of the rest, so that a new client does
+    not wait for the next report. The results add up to `rate`.
     """
     count = len(demands)
     if count == 0:
