@@ -137,7 +137,8 @@ clean: ## Remove what was built in the tree, but neither .venv nor the fetched K
 	rm -rf build bench/results .hypothesis .mypy_cache .ruff_cache .import_linter_cache $(BUILT)-*
 	find . -path ./$(VENV) -prune -o \( -name '*.so' -o -name __pycache__ \) -exec rm -rf {} +
 
-# Java is looked for before anything large is fetched. `--group` takes a pip of 2025.
+# Java is looked for before anything large is fetched. `--group` takes a pip of 2025. Python compiles a module when it
+# is imported first; to compile all of them, most of which nothing imports, takes a third of the installation.
 $(INSTALLED): pyproject.toml setup.py
 	@set -eu; \
 	for python in $${BASE_PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11 none; do \
@@ -153,7 +154,7 @@ $(INSTALLED): pyproject.toml setup.py
 	echo "Installing the project and its tools into $(VENV)"; \
 	$(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
 	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'
-	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --editable '.[pipeline]' --group dev
+	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --no-compile --editable '.[pipeline]' --group dev
 	@$(PYTHON) -m pip install -qq --only-binary :all: --group fuzz 2>/dev/null || \
 		echo "There is no atheris for this platform: make fuzz does without the guidance of coverage"
 	@echo "Fetching Spark's Kafka source from Maven Central"
