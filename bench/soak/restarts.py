@@ -20,8 +20,15 @@ SHORT_RESTARTS: Final = 2
 PARTITIONS: Final = 3
 STALL_SECONDS: Final = 1.5
 """The longest time without an acknowledgement at a restart by SIGTERM."""
-BETWEEN_SECONDS: Final = (0.1, 1.0)
-"""Bounds of the random time between two restarts, so that they occur at any moment of the clients' work."""
+BETWEEN_SECONDS: Final = (10.5, 12.0)
+"""Bounds of the random time between two restarts, so that they occur at any moment of the clients' work.
+
+librdkafka resets its reconnect backoff only 10 s (reconnect.backoff.max.ms) after its last reconnect. With
+restarts at shorter intervals, it would wait for the backoff of several restarts, which the scenario itself
+causes.
+"""
+SHORT_BETWEEN_SECONDS: Final = (0.1, 1.0)
+"""The bounds in a short run."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,7 @@ def run(run: Run) -> Outcome:
     """Restart the proxy, and count lost and doubled messages."""
     outcome = Outcome()
     count = run.amount(RESTARTS, SHORT_RESTARTS)
+    between = SHORT_BETWEEN_SECONDS if run.short else BETWEEN_SECONDS
     makers = IN_TESTS if run.short else WRITERS
     for make in makers:
         make_topic(run.kafka, _topic(make), PARTITIONS)
@@ -64,7 +72,7 @@ def run(run: Run) -> Outcome:
         with Group(proxy.bootstrap, writers[0].topic) as group:
             with running(writers):
                 for number in range(count):
-                    time.sleep(random.uniform(*BETWEEN_SECONDS))
+                    time.sleep(random.uniform(*between))
                     restarts.append(restart(proxy, ("SIGTERM", "SIGKILL")[number % 2], writers))
             read = check_read(group, writers[0], outcome)
         complaints = proxy.log_lines("Traceback|ERROR")
