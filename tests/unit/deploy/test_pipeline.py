@@ -53,16 +53,21 @@ def test_the_service_ingests_and_bills_what_it_has_ingested() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time", "month", "end"),
+    ("time", "months"),
     [
-        ("2026-02-28T23:10:00Z", "2026-02", "2026-03-01"),
-        ("2026-12-31T23:59:00Z", "2026-12", "2027-01-01"),
-        ("2027-01-01T00:10:00Z", "2027-01", "2027-02-01"),
+        ("2026-02-28T23:10:00Z", [("2026-02", "2026-03-01")]),
+        ("2026-12-31T23:59:00Z", [("2026-12", "2027-01-01")]),
+        ("2027-01-01T00:10:00Z", [("2026-12", "2027-01-01"), ("2027-01", "2027-02-01")]),
+        ("2026-03-03T23:10:00Z", [("2026-02", "2026-03-01"), ("2026-03", "2026-04-01")]),
+        ("2026-03-04T00:10:00Z", [("2026-03", "2026-04-01")]),
     ],
 )
-def test_a_bill_is_of_a_calendar_month(tmp_path: Path, time: str, month: str, end: str) -> None:
+def test_a_bill_is_of_a_calendar_month_and_is_completed(
+    tmp_path: Path, time: str, months: list[tuple[str, str]]
+) -> None:
+    """Runs at the end of a month may fail, so those of the next three days compute its bill again."""
     stub = tmp_path / "quota-pipeline"
-    stub.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    stub.write_text('#!/bin/sh\nprintf "%s\\n" "$*"\n')
     stub.chmod(0o755)
     done = subprocess.run(
         [str(FOLDER / "monthly-bill"), "/lake", "/bills", "/prices.yaml", time],
@@ -71,13 +76,10 @@ def test_a_bill_is_of_a_calendar_month(tmp_path: Path, time: str, month: str, en
         text=True,
         check=True,
     )
-    found = parameters(done.stdout.splitlines())
-    assert (found["events"], found["out"], found["prices"]) == (
-        "/lake/events",
-        f"/bills/{month}",
-        Path("/prices.yaml"),
-    )
-    assert (found["start"], found["end"]) == (f"{month}-01", end)
+    found = [parameters(line.split()) for line in done.stdout.splitlines()]
+    assert [(each["start"], each["end"]) for each in found] == [(f"{month}-01", end) for month, end in months]
+    assert [each["out"] for each in found] == [f"/bills/{month}" for month, _ in months]
+    assert {(each["events"], each["prices"]) for each in found} == {("/lake/events", Path("/prices.yaml"))}
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
