@@ -1,13 +1,19 @@
-"""Reconstructs when a client sent its bytes within an interval of which only the sums are known.
+"""Reconstructs when a client sent its bytes. Events have only the sums of an interval.
 
-Without throttling, bytes are spread evenly. With throttling, they come in cycles: a burst passes without a
-wait (the content of a full bucket, and what refills meanwhile), then requests wait, at the rate of the limit
-(their bytes divided by the time waited). The time that all bytes take at the limit, less the time waited, was
-free of waits. Divided by the time of a full bucket, it gives the number of bursts; the remainder gives their
-length.
+If nothing was throttled, the bytes are spread evenly over the interval. Otherwise the interval consists of
+cycles with two phases:
 
-If throttling begins after less than a full bucket, the interval before it has used the rest. Its bytes then
-come at its end, as fast as that takes.
+1. Burst: requests pass without a wait until the token bucket is empty. They use the content of a full bucket,
+   and what is refilled during the burst.
+2. Waits: requests wait, so they pass at the rate of the limit. The limit is the bytes of the throttled
+   requests, divided by their throttle time.
+
+`free_seconds` is the time that the bytes of all bursts take at the limit. A full bucket covers
+`burst_seconds` of it in each cycle, so there are `free_seconds / burst_seconds` cycles, rounded down. The
+remainder, divided by the number of cycles, is the length of a burst.
+
+If the first burst is smaller than a full bucket, the previous interval has used the missing content. The
+bytes of that interval are then placed at its end.
 """
 
 import math
@@ -16,18 +22,20 @@ from dataclasses import dataclass
 from typing import Final
 
 AT_ONCE: Final = 0.0
-"""A request comes when the wait of the previous one ends: the limit itself spaces them."""
+"""`eager` if the replayed limit is the limit of the events: all throttled requests of a cycle are due at
+once, and the limit itself spaces them.
+"""
 AS_THEY_CAME: Final = 0.9
-"""Slightly faster than the recorded rate: at exactly that rate, a nearly empty bucket would never become
-empty.
+"""`eager` for another limit: throttled requests are due slightly faster than they came. At exactly their
+rate, a nearly empty bucket would never become empty.
 """
 Step = tuple[float, float]
-"""Time in seconds, and the bytes sent then."""
+"""A time in seconds, and the bytes that are sent at this time."""
 _NEARLY_ALL: Final = 0.9
 _LEAST_OF_TRIED: Final = 0.95
 _MOST_OF_TRIED: Final = 1.25
-"""The measured limit is slightly too high, because the first throttled request waits only for what the bucket
-lacks.
+"""Between these parts of the tried limit, a measured limit is taken as the tried one. It is slightly too
+high, because the first throttled request waits only for what the bucket lacks.
 """
 
 
@@ -42,17 +50,20 @@ class Interval:
     throttled: float
     throttle_seconds: float
     goes_on: bool = False
-    """Whether throttling begins in this interval and continues in the next; it is then placed at the end."""
+    """Whether throttling begins in this interval and continues in the next. Each cycle then begins with the
+    time in which nothing is sent.
+    """
     upcoming: tuple[float, float] | None = None
-    """If nothing waits in this interval, and throttling begins in the next: the bytes of all connections in
-    the next one, and the seconds that each of them waits.
+    """The bytes of all connections in the next interval, and the seconds that each of them waits in it. None
+    unless nothing waits in this interval, and throttling begins in the next.
     """
 
 
 def connections_of(throttled: int, throttle_ms: float, interval_ms: float) -> int:
-    """Estimate the number of connections that waited at a time, from the sums of an interval.
+    """Estimate how many connections waited at the same time, from the sums of an interval.
 
-    One connection begins waits that last together as long as the interval and half of one more wait.
+    A connection that always waits has the throttle time of the interval and, on average, of half a wait more,
+    because its last wait ends after the interval.
     """
     if throttled <= 0 or throttle_ms <= 0:
         return 1
@@ -114,17 +125,17 @@ def lay_out(
 
 
 def _unthrottled_seconds(interval: Interval, limit: float, burst_seconds: float) -> float:
-    """Return how long the bytes of an unthrottled interval take, at its end.
+    """Return the length of the period, at the end of an unthrottled interval, in which its bytes are sent.
 
-    The content that the bucket lacks when the next interval begins is what came, less what was refilled
-    meanwhile.
+    The burst of the next interval shows how much content the bucket lacks when that interval begins. This
+    content is what was sent, less what was refilled meanwhile.
     """
     if interval.upcoming is None or limit <= 0:
         return interval.length
     size, waited = interval.upcoming
     lacks = limit * burst_seconds - max(size - limit * waited, 0.0)
     if not 0 < lacks <= interval.size:
-        # Others of the bucket, or earlier intervals, have used it as well.
+        # Other clients of the bucket, or earlier intervals, have used a part of the content.
         return interval.length
     return min((interval.size - lacks) / limit, interval.length)
 

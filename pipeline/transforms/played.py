@@ -16,7 +16,7 @@ STATE: Final = ("cluster", "proxy", "listener", "broker")
 """The key of a quota's state: each proxy keeps one for each broker."""
 SUMS: Final = ("bytes", "requests", "throttled_requests", "throttle_ms")
 STEP_SECONDS: Final = 0.25
-"""Requests are charged together while they take no longer than this at the limit."""
+"""Requests that take at most this time at the limit are charged together."""
 AFTER: Final = StructType(
     [
         StructField("cluster", StringType()),
@@ -91,7 +91,7 @@ def play(connections: Sequence[Connection], charge: Callable[[int, float, float]
 
 
 def after_table(rows: Any, found: Sequence[Row]) -> Any:
-    """Return the rows that a simulation of `rows`, all of one cluster, has found, as AFTER."""
+    """Return the result of a simulation of `rows` as AFTER. All rows are of one cluster."""
     cluster = str(rows["cluster"].iloc[0])
     return pd.DataFrame([(cluster, *row) for row in found], columns=AFTER.names)
 

@@ -1,11 +1,14 @@
 """What-if: replays events through the proxy's own rules with another set of quotas.
 
-An event says how much came in an interval, not when. `layout.py` reconstructs the requests of each interval:
-evenly if nothing was throttled, otherwise in bursts, each followed by requests that wait as long as they did.
-`simulate` sends a request when the wait of the previous one is over: with a lower quota a client falls
-behind, with a higher one it is never ahead of what it sent. Events do not record what `request_percentage`,
-`controller_mutation_rate` and `connection_creation_rate` charge, nor which partitions were omitted from
-fetches. These quotas are not replayed, and their `after_` columns are null.
+An event has the bytes of an interval, but not the times at which they arrived. `layout.py` reconstructs the
+requests of each interval: evenly if nothing was throttled, otherwise in bursts, each followed by requests
+that wait as long as in the events. `simulate` sends a request at its time in the events, but not before the
+wait of the previous one is over. With a lower quota, a client therefore falls behind; with a higher one, it
+sends as much as in the events.
+
+Events do not have the charges of `request_percentage`, `controller_mutation_rate` and
+`connection_creation_rate`, nor the partitions that were omitted from fetches. These quotas are not replayed,
+and their `after_` columns are null.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,14 +47,14 @@ from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.views import RequestView, ResponseView
 
 _SURELY: Final = 0.99
-"""Sizes are rounded to whole bytes."""
+"""The part of a limit that nobody exceeds even if sizes are rounded up to whole bytes."""
 _SIZE_FIELD: Final = 4
 _TENANT: Final = ("cluster", "user", "client_id")
 
 
 def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
-    """Turn deduplicated events into `schema.REPLAY`: each tenant that a quota throttled or rejected, or
-    would.
+    """Turn deduplicated events into `schema.REPLAY`: a row for each tenant and quota that throttled or
+    rejected it, in the events or in the replay.
     """
     before = events.groupBy(*_TENANT, "quota").agg(
         F.sum("throttle_ms").alias("throttle_ms"), F.sum("rejected_bytes").alias("rejected_bytes")
@@ -116,8 +119,8 @@ def replay_buckets(events: DataFrame, quotas: QuotaSet) -> DataFrame:
 
 
 def simulate(rows: Any, quotas: QuotaSet) -> list[Row]:
-    """Replay the intervals of one bucket through the proxy's engine: a row of AFTER for each tenant, or none
-    if no tenant can have waited.
+    """Replay the intervals of one bucket through the proxy's engine. Return a row of AFTER for each
+    connection, or no rows if no tenant can wait.
     """
     if nobody_waits(rows, quotas):
         return []
@@ -144,8 +147,9 @@ def _charge(engine: QuotaEngine, quota: str, size: int, who: Identity, now: floa
 def nobody_waits(rows: Any, quotas: QuotaSet) -> bool:
     """Whether no tenant can wait, without a simulation: most tenants are far below their limits.
 
-    No tenant waited in the events, so bytes are spread evenly. A time t then brings at most the highest rate
-    x t and a step of each tenant at both ends. A token bucket that covers this is never empty.
+    If no tenant waited in the events, the bytes are spread evenly. In a time t there are then at most the
+    highest rate x t, and one more step of each tenant at the beginning and at the end. If the token bucket
+    covers this, it is never empty.
     """
     if quotas.settings.algorithm != PACE or rows["throttle_ms"].any():
         return False
@@ -161,7 +165,7 @@ def nobody_waits(rows: Any, quotas: QuotaSet) -> bool:
 
 
 def _connections(rows: Any, burst_seconds: float) -> list[Connection]:
-    """Yield each tenant's connections: as many as its waits need."""
+    """Return each tenant's connections: as many as waited at the same time."""
     rows = rows.sort_values("interval_start_ms", kind="stable")
     base = int(rows["interval_start_ms"].iloc[0])
     limit = float(rows["limit"].iloc[0])
@@ -184,7 +188,9 @@ def _steps(
     eager: float,
     burst_seconds: float,
 ) -> Iterator[Step]:
-    """Yield what one of a tenant's connections sends; intervals with fewer connections are skipped."""
+    """Yield the steps of the connection with the number `place` of a tenant; it skips intervals that have
+    fewer connections.
+    """
     for interval, count in intervals:
         if place < count:
             per_step = max(limit * STEP_SECONDS / count, 1.0)

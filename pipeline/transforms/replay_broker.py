@@ -1,7 +1,8 @@
 """What-if of the broker-side quota: replays what producers sent to each broker through its rule.
 
-The quota rejects, by one-minute averages that are updated every five seconds, so bytes per second are as
-exact as single requests. Bytes that were rejected in the events are offered once more.
+The quota compares its threshold with one-minute averages that are updated every five seconds. To replay the
+bytes of each second is therefore as exact as to replay single requests. Bytes that were rejected in the
+events are offered again.
 """
 
 from typing import Any, Final
@@ -57,8 +58,8 @@ def rejected(events: DataFrame, quotas: QuotaSet) -> DataFrame:
 
 
 def simulate_broker(rows: Any, quotas: QuotaSet) -> list[tuple[str, str, str, int]]:
-    """Replay the intervals of one broker: a row of `_AFTER`, without the cluster, for each tenant that is
-    rejected.
+    """Replay the intervals of one broker. Return a row of `_AFTER`, without the cluster, for each tenant with
+    rejected bytes.
     """
     node_id = int(rows["broker"].iloc[0])
     quota = KIND.build()

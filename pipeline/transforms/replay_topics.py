@@ -1,10 +1,10 @@
 """What-if of the byte rates of topic partitions (KAFKA-16042).
 
-An event has the bytes of a partition; the requests that carried them, and their waits, are in the event of
-the same client and API without a topic. A tenant's requests are reconstructed as in `replay.py`, with the
-waits attributed to this quota. Each request carries a part of every limited partition of the interval, and
-waits for the partition that is furthest over its limit. Bytes that `action: reject` rejects are offered once
-more.
+The event of a partition has its bytes. The event of the same client and API without a topic has the requests
+that carried them, and the throttle time. The requests of a tenant are reconstructed as in `replay.py`; only
+waits that this quota caused count. Each request contains bytes of every limited partition of the interval,
+and waits for the partition that is furthest over its limit. Bytes that were rejected in the events are
+offered again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,7 +56,9 @@ def replayed_topics(quotas: QuotaSet) -> list[str]:
 
 
 def replay_topics(events: DataFrame, quotas: QuotaSet) -> DataFrame:
-    """Turn deduplicated events into rows of AFTER: each broker of each proxy, and direction, on its own."""
+    """Turn deduplicated events into rows of AFTER. Each direction at each broker of each proxy is replayed on
+    its own.
+    """
     limited = F.coalesce(*[F.when(_is_of(quota, quotas), F.lit(quota)) for quota in replayed_topics(quotas)])
     found = events.withColumn("bucket_quota", limited).where(F.col("bucket_quota").isNotNull())
     produced = F.col("bucket_quota") == PRODUCER_BYTE_RATE.name
@@ -116,7 +118,7 @@ class _Sender:
 
 
 def simulate_topics(rows: Any, quotas: QuotaSet) -> list[Row]:
-    """Replay the intervals of one broker in one direction: a row of AFTER for each tenant."""
+    """Replay the intervals of one broker in one direction. Return a row of AFTER for each connection."""
     quota = KIND.build()
     limits = quotas.limits()
     quota.configure(limits, 0.0)
@@ -160,7 +162,11 @@ def _charge(quota: Quota, name: str, items: list[Item], connection: Connection, 
 def _senders(
     tenant: Any, base: int, quotas: QuotaSet, key: ConfigKey
 ) -> Iterator[tuple[_Sender, Iterator[Step]]]:
-    """Yield a tenant's connections. `tenant`: its rows of partitions and of requests, in order of time."""
+    """Yield a tenant's connections. `tenant`: its rows of partitions and of requests, in order of time.
+
+    The topic `<rest>` stands for partitions that the event does not name, so no limit is known for it.
+    """
+    tenant = tenant[tenant["topic"].isna() | tenant["partition"].notna()]
     partitions = tenant[tenant["topic"].notna() & (tenant["bytes"] > 0)]
     if partitions.empty:
         return

@@ -86,3 +86,14 @@ def test_partitions_omitted_from_fetches_are_unknown(frame: Frame) -> None:
     assert row.before_throttle_ms > 0
     assert row.after_throttle_ms is None
     assert untried(tried) == ["consumer.byte.rate with action omit"]
+
+
+def test_traffic_beyond_the_limits_of_an_interval_has_no_partition(frame: Frame) -> None:
+    """The proxy counts it under the topic <rest>, to which no limit applies."""
+    rest = [
+        make_event(topic="<rest>", partition=None, at=10_000 * step, bytes_in=5 * MB) for step in range(12)
+    ]
+    tried = quotas(**{"<default>": {PRODUCED: MB}})
+    assert replay(frame(*rest), tried).collect() == []
+    (row,) = replay(frame(*rest, *happened(PRODUCED, "orders")), tried).collect()
+    assert row.after_throttle_ms == pytest.approx(row.before_throttle_ms, rel=0.05)
