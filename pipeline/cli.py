@@ -126,6 +126,8 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
         access: Path | None,
         **own: object,
     ) -> None:
+        if not out:
+            raise InputError("--out is empty; expected a folder")
         window = make_window(start, end)
         settings = _settings("--conf", conf), _settings("--kafka", kafka)
         folder = local_path(out).rstrip("/") or "/"
@@ -302,6 +304,11 @@ def report(job: Job, prices: Path | None, quotas: Path | None) -> None:
     help="Compute the throttle that completes the reassignment in this time.",
 )
 @click.option("--events", help="Compute inbound rates from these events.")
+@click.option(
+    "--events-cluster",
+    metavar="NAME",
+    help="Name of the cluster in the events; required if they are of several clusters.",
+)
 @with_options
 def reassign(
     options: Options,
@@ -311,12 +318,13 @@ def reassign(
     throttle: float | None,
     network: float | None,
     within: float | None,
+    events_cluster: str | None,
 ) -> None:
     """Plan the throttle of a partition reassignment, and estimate its duration (KIP-73)."""
     found = plan_move.load(cluster, bootstrap, moves, options.access)
     if options.events:
         with Job(options, Console(stderr=True, highlight=False)) as running:
-            found = plan_move.with_rates(found, batch.inbound_rates(running))
+            found = plan_move.with_rates(found, batch.inbound_rates(running, events_cluster))
     plan_move.write(plan(found, throttle, network, within), options)
 
 

@@ -7,7 +7,7 @@ from kio.schema.describe_log_dirs.v2.response import DescribeLogDirsResponse
 from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.metadata.v12.response import MetadataResponse
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, PipelineError
 from pipeline.transforms.reassignment import Cluster, Partition
 from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.addresses import split_address
@@ -22,7 +22,8 @@ async def read_cluster(bootstrap: str, access: Access = PLAINTEXT) -> Cluster:
     """Read the cluster, without moves and inbound rates; a partition has the bytes of its largest
     replica.
 
-    Raises OSError or EOFError if a broker cannot be reached, UpstreamUnavailable if it rejects the login.
+    Raises OSError or EOFError if a broker cannot be reached, UpstreamUnavailable if it rejects the login, and
+    PipelineError if it does not report its logs.
     """
     try:
         host, port = split_address(bootstrap)
@@ -61,6 +62,12 @@ async def _sizes(host: str, port: int, access: Access) -> dict[tuple[str, int], 
         found = await connection.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
     finally:
         connection.close()
+    if not found.results:
+        # Version 2 has no error code: without the right, the response is empty, and all sizes would be 0.
+        raise PipelineError(
+            f"broker {host}:{port} reports no log directories; the user of --access needs the ACL operation "
+            "Describe on the cluster"
+        )
     return {
         (str(topic.name), int(partition.partition_index)): int(partition.partition_size)
         for result in found.results

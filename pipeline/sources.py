@@ -41,6 +41,8 @@ def parse_source(text: str, settings: tuple[tuple[str, str], ...] = (), form: st
 
     `form` is LINES or PARQUET; None: the files tell.
     """
+    if not text:
+        raise InputError("--events is empty; it takes a file, a folder or kafka://HOST:PORT/TOPIC")
     kafka = _KAFKA.fullmatch(text)
     if kafka:
         return Source(KAFKA, kafka[1], kafka[2], settings)
@@ -50,9 +52,14 @@ def parse_source(text: str, settings: tuple[tuple[str, str], ...] = (), form: st
     if _SCHEME.match(text):
         return Source(form or FILES, text)
     path = Path(text)
-    if not path.exists():
-        raise InputError(f"{path} does not exist; --events takes a file, a folder or kafka://HOST:PORT/TOPIC")
-    return Source(form or (PARQUET if _is_parquet(path) else LINES), str(path.resolve()))
+    try:
+        if not path.exists():
+            raise InputError(
+                f"{path} does not exist; --events takes a file, a folder or kafka://HOST:PORT/TOPIC"
+            )
+        return Source(form or (PARQUET if _is_parquet(path) else LINES), str(path.resolve()))
+    except OSError as error:
+        raise InputError(f"--events {path} cannot be read: {error.strerror}") from error
 
 
 def local_path(text: str) -> str:

@@ -19,6 +19,8 @@ QUARANTINE_TABLE: Final = "quarantine"
 EVENTS_TABLE: Final = "events"
 LATE_TABLE: Final = "late"
 """Events that a stream received too late for `events/`."""
+_SUCCESS: Final = "_SUCCESS"
+"""The file that Spark adds to a table at the end of a write, also of a write without rows."""
 
 
 def write_table(table: DataFrame, out: str, name: str) -> str:
@@ -74,6 +76,14 @@ def is_streamed(spark: SparkSession, out: str) -> bool:
 def has_sink_log(spark: SparkSession, folder: str) -> bool:
     """Whether the table consists of the files in the list of Spark's file sink, which no job extends."""
     return FilePath(spark, f"{folder}/_spark_metadata").exists()
+
+
+def is_ingested(spark: SparkSession, out: str) -> bool:
+    """Whether `ingest` writes to the folder, also if it has found no event yet."""
+    folder = events_folder(out)
+    return (
+        has_rows(spark, folder) or is_streamed(spark, out) or FilePath(spark, f"{folder}/{_SUCCESS}").exists()
+    )
 
 
 def has_rows(spark: SparkSession, folder: str) -> bool:
@@ -157,7 +167,7 @@ class Events:
             found = found.unionByName(others)
         quality = Quality(seen["read"], seen["bad"], contradicting)
         folder = table_folder(out, QUARANTINE_TABLE)
-        if add or has_rows(found.sparkSession, events_folder(out)):
+        if add or is_ingested(found.sparkSession, out):
             if quality.bad or contradicting:
                 add_distinct(found, folder)
         elif quality.bad or contradicting:

@@ -79,8 +79,15 @@ def write_recommendation(job: Job, rules: Rules, current: QuotaSet | None, scope
     job.report_quality()
 
 
-def inbound_rates(job: Job) -> dict[tuple[str, int], float]:
-    """Return the bytes/s that producers send to each partition."""
-    rates = {(row.topic, row.partition): row.bytes_in_rate for row in partition_rates(job.events()).collect()}
+def inbound_rates(job: Job, cluster: str | None = None) -> dict[tuple[str, int], float]:
+    """Return the bytes/s that producers send to each partition of the cluster. Raises InputError if `cluster`
+    is None and the events are of several clusters, or if the cluster has no events.
+    """
+    rows = partition_rates(job.events()).collect()
     job.report_quality()
-    return rates
+    found = sorted({row.cluster for row in rows})
+    if cluster is None and len(found) > 1:
+        raise InputError(f"--events has the clusters {', '.join(found)}; choose one with --events-cluster")
+    if cluster is not None and cluster not in found:
+        raise InputError(f"--events has nothing that producers sent to the cluster {cluster}")
+    return {(row.topic, row.partition): row.bytes_in_rate for row in rows if cluster in (None, row.cluster)}

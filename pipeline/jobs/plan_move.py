@@ -52,7 +52,11 @@ def _read_moves(path: Path) -> list[Move]:
 
 
 def with_rates(cluster: Cluster, rates: Rates) -> Cluster:
-    """Return the cluster with these inbound rates. A partition without a rate here keeps its own rate."""
+    """Return the cluster with these inbound rates. A partition without a rate here keeps its own rate, or
+    gets 0 if that is unknown. Without any rates, for want of events, unknown rates stay unknown.
+    """
+    if not rates:
+        return cluster
     partitions = []
     for each in cluster.partitions:
         rate = rates.get((each.topic, each.partition), each.rate)
@@ -68,7 +72,11 @@ def write(plan: Plan, options: Options) -> None:
         spark = make_session(options.master, settings=dict(options.settings))
         FilePath(spark, f"{options.out}/plan.json").write_text(text)
     else:
-        Path(options.out, "plan.json").write_text(text, encoding="utf-8")
+        file = Path(options.out, "plan.json")
+        try:
+            file.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise PipelineError(f"cannot write {file}: {error.strerror}") from error
     expected, by_formula = (
         "for ever" if each is None else f"{each:,.0f} s"
         for each in (plan.expected_seconds, plan.move_seconds)

@@ -128,11 +128,11 @@ def _bound(table: DataFrame, *, several: bool) -> list[Bound]:
 
 
 def _throttle_hours(table: DataFrame) -> dict[str, dict[datetime, float]]:
-    found: dict[str, dict[datetime, float]] = defaultdict(dict)
+    found: dict[str, dict[datetime, float]] = defaultdict(lambda: defaultdict(float))
     rows = table.groupBy("quota", "hour").agg(F.sum("throttle_ms").alias("throttle_ms"))
     timed = rows.where(F.col("throttle_ms") > 0).orderBy("quota", "hour")
     for row in timed.withColumn("hour", F.unix_seconds("hour")).collect():
-        found[row.quota or "unknown"][_utc(row.hour)] = row.throttle_ms
+        found[row.quota or "unknown"][_utc(row.hour)] += row.throttle_ms
     return found
 
 

@@ -149,7 +149,10 @@ def _charts(figures: Figures) -> dict[str, Chart]:
         heat[hour.hour] += hour.bytes_in + hour.bytes_out
     quota_colors = _colors(figures.throttle_hours)
     span = _span(figures)
-    waits = {name: figures.throttle_hours.get(name, {}) for name in quota_colors}
+    waits: dict[str, dict[datetime, float]] = {name: defaultdict(float) for name in quota_colors}
+    for quota, values in figures.throttle_hours.items():
+        for time, milliseconds in values.items():
+            waits[quota if quota in quota_colors else OTHERS][time] += milliseconds
     return {
         "in": stacked_columns(series_in, colors, units.size, units.SIZES, span),
         "out": stacked_columns(series_out, colors, units.size, units.SIZES, span),

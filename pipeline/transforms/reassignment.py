@@ -106,6 +106,8 @@ def plan(
     """Plan with this throttle, or with one that ends `within` so many seconds (an hour if neither is given).
     Raises InputError if the moves do not match the cluster.
     """
+    _check_distinct("partitions", cluster.partitions)
+    _check_distinct("moves", cluster.moves)
     current = {(each.topic, each.partition): each for each in cluster.partitions}
     moving = [move for move in cluster.moves if _is_move(move, current, cluster.brokers)]
     ratio = len(moving) / len(cluster.partitions) if cluster.partitions else 0.0
@@ -113,7 +115,9 @@ def plan(
     work = ratio * log_size * len(cluster.brokers)
     busiest, most = _busiest(cluster)
     if throttle is None:
-        throttle = math.ceil(most + work / (WITHIN_SECONDS if within is None else within))
+        # Above `most` also if there is nothing to copy.
+        needed = math.ceil(most + work / (WITHIN_SECONDS if within is None else within))
+        throttle = max(needed, math.floor(most) + 1)
     highest = None if network is None else network - most / _replication_factor(cluster, busiest)
     seconds = 0.0 if not moving else work / (throttle - most) if throttle > most else None
     sides = _sides(moving, current)
@@ -196,6 +200,15 @@ def _too_slow(sides: Mapping[tuple[str, int], _Side], throttle: float, within: f
         if within is not None and seconds > within * _ACCURACY:
             return f"broker {broker} {does} for {seconds:,.0f} s, longer than the {within:,.0f} s asked for"
     return ""
+
+
+def _check_distinct(what: str, found: Sequence[Partition | Move]) -> None:
+    """Raise InputError if a partition is there twice: it would count twice."""
+    seen: set[tuple[str, int]] = set()
+    for each in found:
+        if (each.topic, each.partition) in seen:
+            raise InputError(f"the {what} have {each.topic}-{each.partition} twice")
+        seen.add((each.topic, each.partition))
 
 
 def _is_move(move: Move, current: dict[tuple[str, int], Partition], brokers: Sequence[int]) -> bool:

@@ -61,10 +61,8 @@ def _share(name: str) -> Column:
 
 
 def partition_rates(events: DataFrame) -> DataFrame:
-    """Return `topic, partition, bytes_in_rate`: the p95 over the intervals with produce traffic."""
+    """Return `cluster, topic, partition, bytes_in_rate`: the p95 over the intervals with produce traffic."""
+    keys = ("cluster", "topic", "partition")
     produced = events.where((F.col("api") == "Produce") & F.col("partition").isNotNull())
-    rates = with_rates(produced, ("topic", "partition")).where(F.col("bytes_in") > 0)
-    found = rates.groupBy("topic", "partition").agg(
-        F.percentile("bytes_in_rate", 0.95).alias("bytes_in_rate")
-    )
-    return found.select("topic", "partition", "bytes_in_rate")
+    rates = with_rates(produced, keys).where(F.col("bytes_in") > 0)
+    return rates.groupBy(*keys).agg(F.percentile("bytes_in_rate", 0.95).alias("bytes_in_rate"))

@@ -79,6 +79,9 @@ def test_a_job_gets_the_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     ("arguments", "named"),
     [
         (("--events", "/nowhere/events"), "/nowhere/events"),
+        (("--events", ""), "--events is empty"),
+        (("--events", "a" * 300), "File name too long"),
+        (("--out", ""), "--out is empty"),
         (("--events", "kafka://host:9092"), "kafka://host:9092"),
         (("--from", "yesterday"), "'yesterday'"),
         (("--from", "2026-01-02", "--to", "2026-01-01"), "--to 2026-01-01"),

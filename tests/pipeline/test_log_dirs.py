@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from kio.schema.errors import ErrorCode
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, PipelineError
 from pipeline.log_dirs import read_cluster
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.wire.api_keys import METADATA
@@ -109,6 +109,15 @@ async def test_a_partition_has_the_bytes_of_its_largest_replica() -> None:
     assert cluster.brokers == [1, 2]
     found = [(each.topic, each.partition, each.replicas, each.bytes) for each in cluster.partitions]
     assert found == [("orders", 0, [1, 2], 700), ("orders", 1, [1, 2], 0)]
+
+
+async def test_without_the_right_to_see_logs_there_is_no_plan() -> None:
+    """The broker then responds without any log directory, and all sizes would be 0."""
+    async with LogDirsBroker() as broker:
+        address = "{}:{}".format(*broker.address)
+        with pytest.raises(PipelineError, match=f"{address} .* Describe") as failed:
+            await read_cluster(address)
+    assert not isinstance(failed.value, InputError)
 
 
 @pytest.mark.kafka

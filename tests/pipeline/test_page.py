@@ -1,5 +1,6 @@
 """The page of the report: self-contained, names as texts, and what it shows of long tables."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from html.parser import HTMLParser
@@ -109,6 +110,15 @@ def test_tenants_without_a_color_share_one() -> None:
     # In the legend, and beside each of the two.
     assert html.count(f"background: {OTHERS_COLOR}") == 3
     assert OTHERS in Page(html).texts
+
+
+def test_quotas_without_a_color_share_one() -> None:
+    """Their throttle time is in the chart, too."""
+    quotas = [f"quota {place}" for place in range(len(COLORS) + 2)]
+    found = replace(figures(), bound=[Bound("a", "q", 1, 5, 0, 0)])
+    html = render(replace(found, throttle_hours={quota: {NOON: 1000.0} for quota in quotas}))
+    assert "quota 0: 1 s" in html
+    assert f"{OTHERS}: 2 s" in html
 
 
 def test_without_events_the_page_says_so() -> None:

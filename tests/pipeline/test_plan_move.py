@@ -55,6 +55,23 @@ def test_inbound_rates_out_of_events(run_job: RunJob, cluster_file: Path, tmp_pa
     assert found["reason"] in result.output
 
 
+def test_inbound_rates_are_of_one_cluster(run_job: RunJob, cluster_file: Path, tmp_path: Path) -> None:
+    """Topics of two clusters may have the same name."""
+    events = [
+        make_event(cluster="east", topic="t", bytes_in=7_000_000),
+        make_event(cluster="west", topic="t"),
+    ]
+    lines = write_lines(tmp_path / "events.jsonl", events)
+    options = ("reassign", "--cluster", cluster_file, "--events", lines, "--out", tmp_path / "out")
+    result = run_job(*options)
+    assert result.exit_code == 2
+    assert "east, west" in result.output
+    assert not (tmp_path / "out/plan.json").exists()
+    assert run_job(*options, "--events-cluster", "east").exit_code == 0
+    assert plan_in(tmp_path / "out")["throttle_min"] == 700_000
+    assert run_job(*options, "--events-cluster", "north").exit_code == 2
+
+
 def test_without_events_and_rates(run_job: RunJob, cluster_file: Path, tmp_path: Path) -> None:
     partitions = [{name: value for name, value in FILE["partitions"][0].items() if name != "bytes_in_rate"}]
     cluster_file.write_text(json.dumps({**FILE, "partitions": partitions}))
@@ -117,6 +134,21 @@ def test_partitions_without_events_keep_their_rates() -> None:
     cluster = Cluster([1], [Partition("t", 0, [1], 0, 5.0), Partition("t", 1, [1], 0, 6.0)], [])
     found = with_rates(cluster, {("t", 1): 60.0, ("other", 0): 1.0})
     assert [each.bytes_in_rate for each in found.partitions] == [5.0, 60.0]
+
+
+def test_without_events_unknown_rates_stay_unknown() -> None:
+    """The plan then has no least throttle, instead of 0."""
+    cluster = Cluster([1], [Partition("t", 0, [1])], [])
+    assert with_rates(cluster, {}) == cluster
+
+
+def test_a_plan_that_cannot_be_written_is_a_sentence(
+    run_job: RunJob, cluster_file: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "plan.json").mkdir()
+    result = run_job("reassign", "--cluster", cluster_file, "--out", tmp_path)
+    assert result.exit_code == 1
+    assert f"{tmp_path}/plan.json" in result.output
 
 
 def test_a_move_without_end_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,6 +79,24 @@ def test_moves_that_do_not_fit(move: Move, named: str) -> None:
         plan(Cluster(CLUSTER.brokers, CLUSTER.partitions, [move]))
 
 
+@pytest.mark.parametrize("rate", [0.0, 5_000.0, 0.5])
+def test_an_empty_partition_can_move(rate: float) -> None:
+    partitions = [Partition("t", 0, [1], 0, rate), Partition("t", 1, [2], 0, 0.0)]
+    found = plan(Cluster([1, 2, 3], partitions, [Move("t", 1, [3])]))
+    assert (found.feasible, found.move_seconds, found.expected_seconds) == (True, 0.0, 0.0)
+    assert found.throttle > rate
+
+
+def test_a_partition_counts_once() -> None:
+    partitions, moves = CLUSTER.partitions, CLUSTER.moves
+    for cluster in (
+        Cluster(CLUSTER.brokers, partitions, [*moves, moves[0]]),
+        Cluster(CLUSTER.brokers, [*partitions, partitions[0]], moves),
+    ):
+        with pytest.raises(InputError, match=r"t-0\b"):
+            plan(cluster)
+
+
 def test_brokers_move_at_the_same_time_and_only_new_replicas() -> None:
     """Six brokers, each of which leads one partition and gets one replica. The formula counts 18 replicas."""
     brokers = list(range(6))

@@ -118,3 +118,22 @@ def test_names_are_no_formulas_in_csv(run_job: RunJob, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     with (tmp_path / "usage.csv").open(newline="") as file:
         assert [(row["user"], row["client_id"]) for row in csv.DictReader(file)] == [('\'=cmd|"x"', "a\n,b")]
+
+
+def test_quotas_without_a_name_add_up(spark: SparkSession) -> None:
+    rows = [(NOON.isoformat(), quota, 5) for quota in (None, "", "q")]
+    table = spark.createDataFrame(rows, "hour string, quota string, throttle_ms int")
+    found = _throttle_hours(table.withColumn("hour", F.col("hour").cast("timestamp")))
+    assert found == {"unknown": {NOON: 10}, "q": {NOON: 5}}
+
+
+def test_a_window_without_events(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "events.jsonl", [make_event()])
+    result = run_job(
+        *("report", "--events", lines, "--out", tmp_path, "--from", "2020-01-01", "--to", "2020-01-02"),
+        *("--prices", GOLDEN / "prices.yaml", "--quotas", GOLDEN / "quotas.yaml"),
+    )
+    assert result.exit_code == 0, result.output
+    for table in ("usage", "throttle", "chargeback", "headroom"):
+        assert spark.read.parquet(str(tmp_path / table)).count() == 0
+        assert len((tmp_path / f"{table}.csv").read_text().splitlines()) == 1

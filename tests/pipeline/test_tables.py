@@ -47,6 +47,18 @@ def test_a_run_that_was_killed_leaves_the_table_of_the_run_before(
     assert ids(spark, tmp_path / "table") == [0, 1, 2]
 
 
+def test_other_jobs_keep_what_ingest_could_not_read(
+    spark: SparkSession, run_job: RunJob, tmp_path: Path
+) -> None:
+    """Also if ingest has found no event yet: the quarantine may have the only copy of the text."""
+    bad, good = (write_lines(tmp_path / f"{name}.jsonl", [name]) for name in ("bad", "good"))
+    assert run_job("ingest", "--events", bad, "--out", tmp_path / "out").exit_code == 0
+    write_lines(good, [make_event()])
+    assert run_job("throttle", "--events", good, "--out", tmp_path / "out").exit_code == 0
+    quarantine = spark.read.parquet(str(tmp_path / "out/quarantine"))
+    assert [row.raw for row in quarantine.collect()] == ["bad"]
+
+
 def test_what_is_no_event_is_kept_from_run_to_run(
     spark: SparkSession, run_job: RunJob, tmp_path: Path
 ) -> None:
