@@ -38,6 +38,12 @@ _DEMAND_FACTOR: Final = 1.25
 """The demand of a bucket whose requests do not wait is this many times its use, so that the use can grow
 before the next report.
 """
+REPORT_BYTES: Final = 512 << 10
+"""The buckets of a report take about as much at most. Brokers and producers reject a record over 1 MiB, and a
+process none of whose reports arrive is gone for the others.
+"""
+_NUMBERS_BYTES: Final = 100
+"""What the numbers of a bucket take in a report."""
 _LEAST_CHANGE: Final = 0.05
 """A demand is reported again when it has changed by more than this part of it."""
 
@@ -81,6 +87,8 @@ class Sharing:
         self._read_by_all = 0
         self._number = 0
         self._told: Final[dict[str, BucketReport]] = {}
+        self._first = 0
+        """The place of the first bucket that did not fit in the last report."""
         self._told_at = -HEARTBEAT_SECONDS
         self._called_at = 0.0
         self._seen_at = 0.0
@@ -191,13 +199,28 @@ class Sharing:
         )
 
     def _entries(self, uses: Iterable[LocalUse]) -> list[BucketReport]:
-        entries = []
-        for use in uses:
-            told = self._told.get(use.key)
-            entry = self._entry(use)
-            if entry is not None and (told is None or _differs(entry, told)):
-                self._told[use.key] = entry
-                entries.append(entry)
+        """What the others need to be told, as far as it fits in a record; the next report begins with the
+        rest.
+        """
+        in_order = list(uses)
+        first = self._first if self._first < len(in_order) else 0
+        self._first = 0
+        entries: list[BucketReport] = []
+        size = 0
+        for place in range(len(in_order)):
+            index = (first + place) % len(in_order)
+            entry = self._entry(in_order[index])
+            if entry is None:
+                continue
+            told = self._told.get(entry.key)
+            if told is not None and not _differs(entry, told):
+                continue
+            size += len(entry.key.encode()) + _NUMBERS_BYTES
+            if size > REPORT_BYTES and entries:
+                self._first = index
+                break
+            self._told[entry.key] = entry
+            entries.append(entry)
         return entries
 
     def _entry(self, use: LocalUse) -> BucketReport | None:

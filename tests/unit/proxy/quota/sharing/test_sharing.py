@@ -16,6 +16,7 @@ from proxy.quota.sharing.sharing import (
     Sharing,
 )
 from proxy.quota.sharing.waterfill import RESERVE
+from proxy.store.share_records import encode_report
 
 KEY = "producer_byte_rate 1 user"
 
@@ -216,3 +217,19 @@ def test_a_new_limit_is_told() -> None:
     before = len(world.log)
     world.turn(a=use(rate=100.0, waiting=1, limit=500.0))
     assert [entry.limit for report, _ in world.log[before:] for entry in report.buckets] == [500.0]
+
+
+def test_a_report_fits_in_a_record_and_the_next_ones_have_the_rest() -> None:
+    sharing = Sharing("a")
+    names = [f"18:producer_byte_rate{number:>40}/1" for number in range(12_000)]
+    reported: set[str] = set()
+    for number in range(1, 5):
+        # All buckets have news each time.
+        uses = [
+            LocalUse(key=name, limit=1e6, used=1e9 + number / 3, rate=1e6 / 3, waiting=1) for name in names
+        ]
+        report = sharing.report(uses, number * REPORT_SECONDS)
+        assert report is not None
+        assert 100_000 < len(encode_report(report)) < 1_000_000
+        reported.update(entry.key for entry in report.buckets)
+    assert len(reported) == len(names)
