@@ -1,5 +1,6 @@
 """`quota-proxy run`: the process that serves."""
 
+import signal
 from pathlib import Path
 
 from proxy.cli.check import read_configuration
@@ -11,6 +12,8 @@ from proxy.telemetry import log
 
 def serve(path: Path, log_level: str) -> int:
     """Serve until a signal; return the exit code. Raises QuotaProxyError."""
+    # Until the process handles SIGHUP, it would end it. The process finds a file that changes meanwhile.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     kinds = load_kinds()
     with gc_paused():
         configuration = read_configuration(path, kinds)

@@ -86,7 +86,7 @@ class Proxy:
         self._engines: Final = QuotaEngines(self._kinds, self._store.limits)
         self._authority: Final = Authority(self._settings.quotas.changes)
         self._protected_topics: Final = ProtectedTopics(self._settings.proxy_topics)
-        self._reload: Final = Reload(path, self._settings, kinds, self._use_file)
+        self._reload: Final = Reload(path, self._settings, kinds, self._use_file, configuration.file)
         tls = self._settings.admin.tls
         self._admin_tls: Final = None if tls is None else server_tls(tls, ("admin", "tls"))
         self._feed: QuotaClusterFeed | None = None

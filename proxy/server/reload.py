@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.config.file_state import FileState, file_state
 from proxy.config.load import located_in
 from proxy.config.quotas import Quotas
 from proxy.config.settings import Settings
@@ -23,8 +24,6 @@ from proxy.store.from_settings import Configuration, configuration, load_configu
 log = logging.getLogger(__name__)
 POLL_SECONDS: Final = 0.5
 """Interval of the checks for a change. A change is applied at the second check that finds the same file."""
-FileState = tuple[int, ...] | None
-"""Differs between any two versions of a file; None: the file does not exist."""
 
 
 class Reload:
@@ -36,9 +35,10 @@ class Reload:
         settings: Settings,
         kinds: Sequence[QuotaKind],
         apply: Callable[[Configuration], Awaitable[None]],
+        loaded: FileState,
     ) -> None:
-        """`settings` are those that the process started with. `apply` gets each configuration with other
-        quotas: the running settings with the file's quotas.
+        """`settings` are those that the process started with, of the file in the state `loaded`. `apply` gets
+        each configuration with other quotas: the running settings with the file's quotas.
         """
         self.problem = ""
         """Why the current file was rejected; empty if it was not."""
@@ -46,7 +46,7 @@ class Reload:
         self._running = settings
         self._kinds: Final = kinds
         self._apply: Final = apply
-        self._loaded = _state(path)
+        self._loaded = loaded
         self._one_at_a_time: Final = asyncio.Lock()
 
     async def watch(self) -> None:
@@ -56,7 +56,7 @@ class Reload:
         before = self._loaded
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            state = _state(self._path)
+            state = file_state(self._path)
             if state == before and state != self._loaded:
                 await self.reload("file changed")
             before = state
@@ -68,7 +68,7 @@ class Reload:
                 await self._reload(reason)
 
     async def _reload(self, reason: str) -> None:
-        self._loaded = _state(self._path)
+        self._loaded = file_state(self._path)
         try:
             in_file, applicable = await asyncio.to_thread(self._load)
         except SettingsError as error:
@@ -99,15 +99,6 @@ class Reload:
         # read the quotas by the running values.
         with located_in(self._path):
             return in_file, configuration(settings, self._kinds)
-
-
-def _state(path: Path) -> FileState:
-    """The state of the file that `path` links to: Kubernetes updates a mounted file by replacing a link."""
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 def _fixed(settings: Settings) -> object:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from proxy.config.convert import unknown
+from proxy.config.file_state import FileState, file_state
 from proxy.config.load import load, located_in
 from proxy.config.quotas import Quotas
 from proxy.config.settings import Settings
@@ -50,6 +52,8 @@ class Configuration:
     rules: ConfigRules
     """The configs of topics and brokers that are the proxy's quotas."""
     quotas: FileQuotas
+    file: FileState = None
+    """The state of the file, from before it was read."""
 
 
 def load_configuration(path: Path, kinds: Sequence[QuotaKind]) -> Configuration:
@@ -57,9 +61,10 @@ def load_configuration(path: Path, kinds: Sequence[QuotaKind]) -> Configuration:
 
     Does not open the files that the configuration names.
     """
+    state = file_state(path)
     settings = load(path)
     with located_in(path):
-        return configuration(settings, kinds)
+        return replaced(configuration(settings, kinds), file=state)
 
 
 def configuration(settings: Settings, kinds: Sequence[QuotaKind]) -> Configuration:

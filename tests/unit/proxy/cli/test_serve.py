@@ -1,7 +1,8 @@
 """`quota-proxy run`: from the file to the process."""
 
+import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,13 @@ from proxy.store.from_settings import Configuration
 from proxy.telemetry import log
 
 SMALLEST = "listeners: [{upstream: {bootstrap: ['127.0.0.1:19092']}}]\n"
+
+
+@pytest.fixture(autouse=True)
+def hangup() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGHUP)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture
@@ -37,6 +45,7 @@ def test_the_process_serves_the_settings_of_the_file(
     def build(
         configuration: Configuration, kinds: Sequence[QuotaKind], path: Path, early: EarlyPorts
     ) -> tuple[object, Path]:
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
         bootstrap = early.take("127.0.0.1", port)
         assert bootstrap is not None
         with bootstrap, socket.create_connection(("127.0.0.1", port)):

@@ -30,14 +30,18 @@ def text(rate: int = 1, more: str = "", rest: str = "") -> str:
 class Kit:
     """A reload of a file, and the rates that it has applied."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, while_starting: str = "") -> None:
+        """`while_starting`: what the file has when it is watched, if that is not what was read."""
         self.path = path
         path.write_text(text())
         self.applied: list[object] = []
         self.quotas: list[FileQuotas] = []
         self._something = asyncio.Event()
-        self.settings = load_configuration(path, KINDS).settings
-        self.reload = Reload(path, self.settings, KINDS, self._apply)
+        loaded = load_configuration(path, KINDS)
+        self.settings = loaded.settings
+        if while_starting:
+            path.write_text(while_starting)
+        self.reload = Reload(path, self.settings, KINDS, self._apply, loaded.file)
 
     async def _apply(self, configuration: Configuration) -> None:
         self.quotas.append(configuration.quotas)
@@ -128,16 +132,22 @@ async def test_missing_file_is_a_problem(kit: Kit) -> None:
     assert kit.applied == []
 
 
+async def test_a_file_that_changes_while_the_process_starts_is_applied(tmp_path: Path) -> None:
+    kit = Kit(tmp_path / "proxy.yaml", while_starting=text(rate=22))
+    await kit.watched(lambda: None, 22)
+
+
 async def test_file_that_is_being_written_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is loaded when two checks find it the same."""
-    states = iter([(1,), (2,), (3,), (3,), (3,)])
+    states = iter([(2,), (3,), (3,), (3,)])
     monkeypatch.setattr(reload, "POLL_SECONDS", 0)
-    monkeypatch.setattr(reload, "_state", lambda path: next(states))
+    monkeypatch.setattr(reload, "file_state", lambda path: next(states))
     path = tmp_path / "proxy.yaml"
     path.write_text(text())
-    watched = Reload(path, load_configuration(path, KINDS).settings, KINDS, lambda configuration: None)
+    settings = load_configuration(path, KINDS).settings
+    watched = Reload(path, settings, KINDS, lambda configuration: None, (1,))
     left: list[int] = []
 
     async def note(reason: str) -> None:
