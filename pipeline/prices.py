@@ -11,6 +11,8 @@ from pipeline.errors import InputError
 
 MOST: Final = Decimal(10_000_000)
 DECIMALS: Final = 6
+MOST_UP_TO: Final = Decimal(10**12)
+"""Larger than every quantity of a tenant, and within the decimal numbers that Spark computes with."""
 
 
 class Tier(Struct, forbid_unknown_fields=True, frozen=True):
@@ -67,4 +69,6 @@ def _check(found: list[Tier]) -> None:
                 raise ValueError(
                     f"up_to is {tier.up_to}, but this tier begins at {below}; use a larger up_to"
                 )
+            if tier.up_to > MOST_UP_TO:
+                raise ValueError(f"up_to is {tier.up_to}; expected at most {MOST_UP_TO}")
             below = tier.up_to

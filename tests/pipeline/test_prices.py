@@ -39,6 +39,7 @@ PRICES = Prices(
             "{currency: EUR, per_gib_in: [{price: 1, up_to: 5}, {price: 1, up_to: 5}, {price: 2}]}",
             "use a larger up_to",
         ),
+        ("{currency: EUR, per_gib_in: [{price: 1, up_to: 1e+13}, {price: 2}]}", "expected at most 10"),
         ("{currency: EUR, per_gib_in: [", "is not valid YAML"),
         ("{currency: EUR, per_gib_in: " + "[" * 100_000, "nested deeper than 64 levels"),
     ],
