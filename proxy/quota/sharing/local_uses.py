@@ -16,11 +16,16 @@ which will wait too.
 class _Known:
     """A bucket as of the last look at it."""
 
-    __slots__ = ("bucket", "used", "waited_at", "waiting")
+    __slots__ = ("idle", "key", "paid", "used", "waited_at", "waiting")
 
-    def __init__(self, bucket: Bucket, used: float) -> None:
-        self.bucket: Final = bucket
-        self.used = used
+    def __init__(self, key: str, paid: float) -> None:
+        self.key: Final = key
+        self.used = 0.0
+        """Bucket.used."""
+        self.paid = paid
+        """The same without the debt."""
+        self.idle = False
+        """Whether it had no use and no waiting connection."""
         self.waiting = 0
         self.waited_at = 0.0
 
@@ -30,36 +35,41 @@ class LocalUses:
     """Looks at the live buckets, several times a second."""
 
     def __init__(self) -> None:
-        self._known: dict[str, _Known] = {}
+        self._known: dict[Bucket, _Known] = {}
         self._looked_at = 0.0
 
     def look(self, live: Iterable[tuple[int, Bucket]], now: float) -> list[LocalUse]:
-        """The uses of all live buckets that processes can share, by their brokers' node ids.
+        """Return the uses of live buckets. `live` has the node id of each bucket's broker.
 
-        Broker-side quotas (Bucket.average) and observed ones are not shared.
+        Broker-side quotas (Bucket.average) and observed ones are not shared. Buckets that are still idle have
+        no entry in the result, and take little time: clients may make up 100,000 client ids.
         """
         elapsed = max(now - self._looked_at, 1e-3)
         known = self._known
-        found: dict[str, _Known] = {}
+        found: dict[Bucket, _Known] = {}
         uses = []
         for node_id, bucket in live:
             if bucket.average is not None or bucket.observed:
                 continue
-            key = bucket_key(node_id, bucket)
+            entry = known.get(bucket)
+            if entry is not None and entry.idle and entry.used == bucket.used:
+                found[bucket] = entry
+                continue
             paid = bucket.used - bucket.debt(now)
-            entry = known.get(key)
-            if entry is None or entry.bucket is not bucket:
-                entry = _Known(bucket, paid if entry is None else min(entry.used, paid))
+            if entry is None:
+                entry = _Known(bucket_key(node_id, bucket), paid)
             waiting = bucket.waiting(now)
             if waiting > 0 or now - entry.waited_at > WAITED_SECONDS:
                 entry.waiting = max(waiting, entry.waiting if now - entry.waited_at <= WAITED_SECONDS else 0)
                 if waiting > 0:
                     entry.waited_at = now
-            found[key] = entry
-            rate = max(paid - entry.used, 0.0) / elapsed
-            entry.used = paid
+            found[bucket] = entry
+            rate = max(paid - entry.paid, 0.0) / elapsed
+            entry.paid = paid
+            entry.used = bucket.used
+            entry.idle = rate == 0.0 and entry.waiting == 0
             uses.append(
-                LocalUse(key=key, limit=bucket.whole_limit, used=paid, rate=rate, waiting=entry.waiting)
+                LocalUse(key=entry.key, limit=bucket.whole_limit, used=paid, rate=rate, waiting=entry.waiting)
             )
         self._known = found
         self._looked_at = now
@@ -67,8 +77,8 @@ class LocalUses:
 
     def apply(self, sharing: Sharing, now: float) -> None:
         """Give each bucket its part of the limit."""
-        for key, entry in self._known.items():
-            entry.bucket.share(sharing.part(key), now)
+        for bucket, entry in self._known.items():
+            bucket.share(sharing.part(entry.key), now)
 
 
 def bucket_key(node_id: int, bucket: Bucket) -> str:

@@ -48,6 +48,23 @@ def test_without_tokens_one_connection_waits() -> None:
     assert uses.look([(1, ours)], 10.1)[0].waiting == 1
 
 
+def test_idle_buckets_are_reported_once_and_again_when_they_are_used() -> None:
+    uses, ours = LocalUses(), bucket()
+    uses.look([(1, ours)], 9.0)
+    ours.record(50.0, 10.0, client("c"))
+    rates = [[use.rate for use in uses.look([(1, ours)], now)] for now in (10.0, 11.0, 12.0)]
+    assert rates == [[50.0], [0.0], []]
+    ours.record(150.0, 12.5, client("c"))
+    [use] = uses.look([(1, ours)], 13.0)
+    assert (use.rate, use.waiting) == (pytest.approx(150.0), 0)
+
+
+def test_a_bucket_with_a_debt_is_not_idle() -> None:
+    uses, ours = LocalUses(), bucket()
+    ours.record(1000.0, 10.0, client("c"))
+    assert [len(uses.look([(1, ours)], 10.0 + at)) for at in range(9)] == [1] * 9
+
+
 def test_averages_and_observed_buckets_are_not_shared() -> None:
     average = bucket()
     average.average = EwmaRate(60.0)
