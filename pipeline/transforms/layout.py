@@ -31,6 +31,10 @@ rate, a nearly empty bucket would never become empty.
 """
 Step = tuple[float, float]
 """A time in seconds, and the bytes that are sent at this time."""
+_MOST_CONNECTIONS: Final = 20_000
+"""The proxy's default for `limits.max_connections`. An event with impossible sums would otherwise give more
+connections than fit into memory.
+"""
 _NEARLY_ALL: Final = 0.9
 _LEAST_OF_TRIED: Final = 0.95
 _MOST_OF_TRIED: Final = 1.25
@@ -69,8 +73,8 @@ def connections_of(throttled: int, throttle_ms: float, interval_ms: float) -> in
         return 1
     each = throttle_ms / throttled
     if each >= interval_ms:
-        return throttled
-    return max(1, round(throttle_ms / (interval_ms + each / 2)))
+        return min(throttled, _MOST_CONNECTIONS)
+    return min(max(1, round(throttle_ms / (interval_ms + each / 2))), _MOST_CONNECTIONS)
 
 
 def throttled_rate(intervals: Sequence[tuple[Interval, int]], tried: float) -> float:

@@ -14,6 +14,8 @@ from pipeline.transforms.layout import Interval, connections_of, lay_out
         (1, 50_000, 1),
         (3, 60_000, 3),
         (100, 50_000, 5),
+        (1 << 40, 1 << 55, 20_000),
+        (1 << 53, 1 << 53, 20_000),
     ],
 )
 def test_connections_are_told_by_how_long_they_wait(
