@@ -14,6 +14,7 @@ from proxy.security.access import PLAINTEXT
 from proxy.server.listener.bootstrap_router import BootstrapRouter
 from proxy.server.listener.dialer import BrokerDialer
 from proxy.server.listener.ports import BrokerPorts
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 
 LISTENER = Listener(upstream=Upstream(bootstrap=("a:1",)), broker_port_base=0)
@@ -23,7 +24,7 @@ class Cluster(ClusterRefresh):
     """Counts the requests for fresh metadata."""
 
     def __init__(self) -> None:
-        super().__init__("test", (("a", 1),), 1.0, lambda view: None)
+        super().__init__("test", ClusterAccess((("a", 1),), 1.0), lambda view: None)
         self.refreshes = 0
 
     def request_refresh(self) -> None:

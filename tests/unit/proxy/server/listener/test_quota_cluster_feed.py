@@ -7,6 +7,7 @@ from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_TH
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
+from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.wire.addresses import BrokerAddress
 
@@ -24,7 +25,7 @@ class Cluster(ClusterRefresh):
     """Counts the requests for all names."""
 
     def __init__(self) -> None:
-        super().__init__("test", (("k", 9092),), 1.0, lambda view: None)
+        super().__init__("test", ClusterAccess((("k", 9092),), 1.0), lambda view: None)
         self.all_names_requests = 0
 
     def want_all_names(self) -> None:
