@@ -20,6 +20,8 @@ RING_TESTS := tests/relay tests/property tests/fuzz tests/unit/proxy/wire tests/
 	tests/unit/proxy/server/connection
 # The others, and of those above what generates its inputs.
 COPIED_TESTS := $(FAST_TESTS) $(addprefix --ignore=,$(filter-out tests/property tests/fuzz,$(RING_TESTS)))
+# With this path a process that a test starts in another folder imports the copy, too.
+IN_COPY := cd build/pure && PYTHONPATH=$(CURDIR)/build/pure ../../$(PYTHON) -m
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
 WORKERS ?= 3
 # Of `make fuzz`, for each target.
@@ -77,7 +79,7 @@ copy-sources:
 	@tar -cf - --exclude='*.so' --exclude=./.venv --exclude=./.git --exclude=./build . | tar -xf - -C build/pure
 
 test-copy: $(INSTALLED)
-	cd build/pure && ../../$(PYTHON) -m pytest $(COPIED_TESTS)
+	$(IN_COPY) pytest $(COPIED_TESTS)
 
 test-pure: COPIED_TESTS := $(FAST_TESTS)
 test-pure: copy-sources test-copy ## Run the unit, relay and property tests on the interpreted rings
@@ -95,7 +97,7 @@ test-compiled: setup ## Run those tests that exercise the rings on the compiled 
 test-pipeline: kafka copy-sources pipeline-copy ## Run the pipeline's tests, on Spark
 
 pipeline-copy: kafka
-	cd build/pure && PYTHONPATH=$(CURDIR)/build/pure ../../$(PYTHON) -m pytest tests/pipeline -m "not timed"
+	$(IN_COPY) pytest tests/pipeline -m "not timed"
 
 integration: integration-untimed integration-timed ## Run the tests on a real Kafka
 
@@ -107,19 +109,19 @@ integration-timed: setup
 
 # Coverage guides the fuzzer on the interpreted sources only. The compiled ones get mutations of the same inputs.
 fuzz: setup copy-sources ## Fuzz what parses bytes and files, FUZZ_SECONDS for each target
-	cd build/pure && ../../$(PYTHON) -m tests.fuzz --seconds $(FUZZ_SECONDS) --found $(CURDIR)/build/fuzz
+	$(IN_COPY) tests.fuzz --seconds $(FUZZ_SECONDS) --found $(CURDIR)/build/fuzz
 	@if $(ARE_PURE); then echo "The compiled rings are not fuzzed: they are not compiled"; \
 	else set -x; $(PYTHON) -m tests.fuzz --seconds $(FUZZ_SECONDS) --mutate; fi
 
 fuzz-briefly: $(INSTALLED)
-	cd build/pure && ../../$(PYTHON) -m tests.fuzz --seconds 5
+	$(IN_COPY) tests.fuzz --seconds 5
 
 # Of compiled modules nothing is measured, so this runs in the copy. It takes what needs neither a Kafka nor a quiet
 # machine; the rest of what is listed is what only tests on real brokers run.
 coverage: $(INSTALLED) copy-sources ## List the files of which the fast tests and the pipeline's run less than 80 %
-	cd build/pure && ../../$(PYTHON) -m pytest $(FAST_TESTS) --cov --cov-report=
-	cd build/pure && ../../$(PYTHON) -m pytest tests/pipeline -m "not timed and not kafka" --cov --cov-append --cov-report=
-	@cd build/pure && ../../$(PYTHON) -m coverage json -q -o - | ../../$(PYTHON) -m tests.support.coverage_gaps
+	$(IN_COPY) pytest $(FAST_TESTS) --cov --cov-report=
+	$(IN_COPY) pytest tests/pipeline -m "not timed and not kafka" --cov --cov-append --cov-report=
+	@$(IN_COPY) coverage json -q -o - | ../../$(PYTHON) -m tests.support.coverage_gaps
 
 interop: setup ## Run clients of other languages: those of which the tools (node and npm, go, kcat) are here
 	@$(PYTHON) -m tests.interop.run
