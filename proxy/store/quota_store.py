@@ -272,13 +272,21 @@ class QuotaStore:
         names = self._configs.names_set(ConfigResource(TOPIC, topic))
         return {name: ids.get(name, "") for name in sorted(names)}
 
-    async def forget_configs(self, resource: ConfigResource, names: Sequence[str], who: Identity) -> None:
-        """Drop the tools' values of these configs. Raises what alter() raises."""
+    async def forget_topic_configs(self, topic: str, set_for: Mapping[str, str], who: Identity) -> list[str]:
+        """Drop the tools' values of these configs, except those that have been set for another topic since.
+        Returns the names of those that were dropped. Raises what alter() raises.
+
+        `set_for` has the topic id of each config, as topic_ids() returned it.
+        """
         async with self._one_at_a_time:
+            current = self.topic_ids(topic)
+            names = [name for name, topic_id in set_for.items() if current.get(name) == topic_id]
+            resource = ConfigResource(TOPIC, topic)
             records: list[tuple[Place, Setting]] = []
             write = writer(records, ConfigChange(resource, {}), who, self._wall_ms())
             self._configs.forget(resource, names, write)
             await self._append(records)
+            return names
 
     def conflict(self, changes: Sequence[ConfigChange]) -> str:
         """Why these changes conflict, in a sentence; empty if they do not."""
@@ -288,6 +296,13 @@ class QuotaStore:
             values = {change.entity.name: self._configs.outcome(change) for change in of_type}
             resources = resources.with_changes(type, values)
         return self._rules.conflict(resources)
+
+    def _outdated(self, change: ConfigChange) -> set[str]:
+        """The configs that were set for an earlier topic of the same name."""
+        if change.entity.type != TOPIC or change.topic_id is None:
+            return set()
+        ids = self.topic_ids(change.entity.name)
+        return {name for name, topic_id in ids.items() if topic_id not in ("", change.topic_id)}
 
     async def alter_configs(self, changes: Sequence[ConfigChange], who: Identity) -> None:
         """Store the changes. When this returns they are effective at this proxy, and soon at the others.
@@ -300,7 +315,8 @@ class QuotaStore:
                 raise Conflict(problem)
             records: list[tuple[Place, Setting]] = []
             for number, change in enumerate(changes):
-                self._configs.plan(change, writer(records, change, who, self._wall_ms()))
+                write = writer(records, change, who, self._wall_ms())
+                self._configs.plan(change, write, self._outdated(change))
                 if number % YIELD_EVERY == YIELD_EVERY - 1:
                     await asyncio.sleep(0)
             await self._append(records)

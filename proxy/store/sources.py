@@ -1,6 +1,6 @@
 """Sources: the file and the log of the tools' changes, as layers, and the records that make a change."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -139,8 +139,14 @@ class Sources(Generic[Entity, Value]):
             **change.values,
         }
 
-    def plan(self, change: Alteration[Entity, Value], write: Write) -> None:
-        """Write the records that make the change; none where nothing differs."""
+    def plan(
+        self, change: Alteration[Entity, Value], write: Write, outdated: Container[str] = frozenset()
+    ) -> None:
+        """Write the records that make the change; none where nothing differs.
+
+        `outdated` quotas have a record of an earlier entity of the same name: they get a new record in any
+        case.
+        """
         entity = change.entity
         key = cast("QuotaEntity | ConfigResource", entity)
         temporary = self.layers.tools.temporary.get(entity, {})
@@ -154,7 +160,7 @@ class Sources(Generic[Entity, Value]):
                 if temporary.get(name) != Temporary(value, change.expires_at_ms):
                     write(Place(key, name, True), value, change.expires_at_ms, False)
                 continue
-            if value != self.layers.lasting(entity, name):
+            if name in outdated or value != self.layers.lasting(entity, name):
                 removed = value is None and self.layers.in_file(entity, name)
                 write(Place(key, name), value, None, removed)
             if name in temporary:

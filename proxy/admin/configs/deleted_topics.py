@@ -14,7 +14,6 @@ from typing import Final, Protocol
 
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.identity import Identity
-from proxy.quota.limits.resources import TOPIC, ConfigResource
 from proxy.store.quota_store import QuotaStore, StoreOff, StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -64,6 +63,7 @@ class DeletedTopics:
         if self._store.retains_deleted:
             self._suspects.clear()
             return
+        self._forget_suspects()
         names = self._due()
         if not names or not self._clusters:
             return
@@ -72,12 +72,17 @@ class DeletedTopics:
         now = self._time()
         sure: list[str] = []
         for name in names:
-            if not self._stale(name, found):
+            if not self._stale(self._store.topic_ids(name), found.get(name)):
                 self._suspects.pop(name, None)
             elif now - self._suspects.setdefault(name, now) >= SURE_SECONDS:
                 sure.append(name)
         if sure:
             await self._remove(sure)
+
+    def _forget_suspects(self) -> None:
+        """Drop the suspects without configs: a later topic of the name is not under suspicion."""
+        for name in self._suspects.keys() - self._store.topics_set():
+            del self._suspects[name]
 
     def _due(self) -> list[str]:
         """Return the suspects, and other topics up to the limit."""
@@ -112,24 +117,33 @@ class DeletedTopics:
                         found[name].add(topic_id.hex())
         return {name: frozenset(ids) for name, ids in found.items()}
 
-    def _stale(self, name: str, found: Mapping[str, frozenset[str]]) -> list[str]:
-        """Return the configs of this name that were set for a deleted topic."""
-        ids = found.get(name)
-        if ids is None:
-            return []
-        set_for = self._store.topic_ids(name)
-        return [key for key, topic_id in set_for.items() if not ids or (topic_id and topic_id not in ids)]
+    @staticmethod
+    def _stale(set_for: Mapping[str, str], found: frozenset[str] | None) -> dict[str, str]:
+        """Return the configs that were set for a deleted topic, with its id.
+
+        `found` are the ids that topics of this name have; None if that is not clear.
+        """
+        if found is None:
+            return {}
+        return {
+            key: topic_id
+            for key, topic_id in set_for.items()
+            if not found or (topic_id and topic_id not in found)
+        }
 
     async def _remove(self, names: Sequence[str]) -> None:
+        # From before the brokers are asked: configs that are set later are for a topic that they do not know.
+        set_for = {name: self._store.topic_ids(name) for name in names}
         found = await self._ask(names, everyone=True)
         for name in names:
-            stale = self._stale(name, found)
+            stale = self._stale(set_for[name], found.get(name))
             if not stale:
                 continue
             try:
-                await self._store.forget_configs(ConfigResource(TOPIC, name), stale, PROXY)
+                removed = await self._store.forget_topic_configs(name, stale, PROXY)
             except (StoreUnavailable, StoreOff) as error:
                 log.warning("cannot remove the configs of deleted topic %s yet: %s", name, error)
                 return
             self._suspects.pop(name, None)
-            log.info("topic %s was deleted: removed its configs %s", name, ", ".join(sorted(stale)))
+            if removed:
+                log.info("topic %s was deleted: removed its configs %s", name, ", ".join(removed))

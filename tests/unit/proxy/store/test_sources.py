@@ -67,6 +67,17 @@ async def test_change_is_stored_with_its_author_and_takes_effect() -> None:
     assert await kit.alter(change) == [], "it is so already"
 
 
+async def test_same_value_for_a_recreated_topic_is_stored_with_its_id() -> None:
+    """The value of the earlier topic is going to be removed."""
+    kit = Kit({})
+    await kit.alter(ConfigChange(ORDERS, {RATE: "5", PART: "3"}, topic_id="0f"))
+    [(place, what)] = await kit.alter(ConfigChange(ORDERS, {RATE: "5"}, topic_id="0e"))
+    assert (place, what.value, what.topic_id) == (Place(ORDERS, RATE), "5", "0e")
+    assert kit.store.topic_ids("orders") == {RATE: "0e", PART: "0f"}
+    assert await kit.alter(ConfigChange(ORDERS, {RATE: "5"}, topic_id="0e")) == []
+    assert await kit.alter(ConfigChange(ORDERS, {PART: "3"})) == [], "the id of this topic is unknown"
+
+
 async def test_removal_hides_the_file() -> None:
     kit = Kit({BROKER_2: {FLAG: "true"}})
     [(_, what)] = await kit.alter(ConfigChange(BROKER_2, {FLAG: None}))
@@ -193,7 +204,9 @@ async def test_topic_ids_are_known_while_a_config_is_set() -> None:
     assert kit.store.topic_ids("orders") == {RATE: "0f"}
     kit.store.read([(Place(ORDERS, PART), setting(None, removed=True, topic_id="0e"))])
     assert kit.store.topic_ids("orders") == {PART: "0e", RATE: "0f"}
-    await kit.store.forget_configs(ORDERS, [PART, RATE], WHO)
+    assert await kit.store.forget_topic_configs("orders", {PART: "0e", RATE: "0e"}, WHO) == [PART]
+    assert kit.store.topic_ids("orders") == {RATE: "0f"}
+    assert await kit.store.forget_topic_configs("orders", {PART: "0e", RATE: "0f"}, WHO) == [RATE]
     assert kit.store.topic_ids("orders") == {}
     assert kit.store._topic_ids == {}
     assert kit.topics == {"orders": {PART: "3"}}

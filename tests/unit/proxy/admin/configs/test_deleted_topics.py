@@ -161,6 +161,34 @@ async def test_reappearing_topic_is_no_longer_suspected() -> None:
     assert kit.configs == {"t": {RATE: "5"}}
 
 
+async def test_configs_that_are_set_while_the_brokers_are_asked_are_kept() -> None:
+    """Removing the configs of many topics takes seconds, in which one of them may be created again."""
+
+    class Recreated(Cluster):
+        async def topic_ids(self, node_id: int, names: Sequence[str]) -> Mapping[str, bytes | None]:
+            known = await super().topic_ids(node_id, names)
+            if len(self.asked) == 3:
+                await kit.set(NEW)
+            return known
+
+    kit = Kit(Recreated({}))
+    await kit.set(OLD, **{ACTION: "reject"})
+    await kit.look_for()
+    assert kit.configs == {"t": {RATE: "5"}}
+
+
+async def test_topic_that_lost_its_configs_is_no_longer_suspected() -> None:
+    """Another proxy has removed them. The suspicion must not pass to a new topic of the name."""
+    kit = Kit(Cluster({}))
+    await kit.set(OLD)
+    await kit.watch.look()
+    await kit.store.forget_topic_configs("t", {RATE: OLD.hex()}, WHO)
+    await kit.look_for(SURE_SECONDS)
+    await kit.set(NEW)
+    await kit.watch.look()
+    assert kit.configs == {"t": {RATE: "5"}}
+
+
 async def test_only_topics_with_configs_set_by_tools_are_looked_up() -> None:
     cluster = Cluster({})
     kit = Kit(cluster, file={ConfigResource(TOPIC, "f"): {RATE: "5"}})
