@@ -14,10 +14,10 @@ empty. The topic is compacted by key, so the encoding of a key is canonical. Rec
 deleted, so the topic shows who made each change.
 """
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
@@ -46,7 +46,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     value: float | str | None
     """A number for a client quota, text for a config."""
-    expires_at_ms: int | None = None
+    expires_at_ms: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     """Expiry of a temporary value, in ms since the epoch; None: no temporary value. With `value` None there
     is no limit until then."""
     removed: bool = False

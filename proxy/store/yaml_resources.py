@@ -20,6 +20,7 @@ from proxy.quota.limits.resources import (
     ConfigKey,
     ConfigResource,
     Resources,
+    broker_name,
 )
 from proxy.store.layers import ConfigLayer
 
@@ -71,9 +72,10 @@ def _broker(node_id: str | int, key: KeyPath) -> str:
     text = str(node_id)
     if text == DEFAULT_RESOURCE:
         return text
-    if not (text.isascii() and text.isdigit()):
+    name = broker_name(text)
+    if name is None:
         raise SettingsError(f"expected a broker's node id or {DEFAULT_RESOURCE}", key)
-    return str(int(text))
+    return name
 
 
 def _read(

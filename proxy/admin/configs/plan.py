@@ -24,6 +24,7 @@ from proxy.quota.limits.resources import (
     TOPIC,
     ConfigKey,
     ConfigResource,
+    broker_name,
     split_list,
 )
 
@@ -46,9 +47,8 @@ def resource_of(key: ResourceKey) -> ConfigResource | None:
         return ConfigResource(TOPIC, name)
     if kind == BROKER_TYPE and not name:
         return ConfigResource(BROKER, DEFAULT_RESOURCE)
-    if kind == BROKER_TYPE and name.isascii() and name.isdigit():
-        return ConfigResource(BROKER, str(int(name)))
-    return None
+    node_id = broker_name(name) if kind == BROKER_TYPE else None
+    return None if node_id is None else ConfigResource(BROKER, node_id)
 
 
 # Altering
@@ -97,7 +97,8 @@ def _end(op: ConfigOp, values: Mapping[str, str | None], now_ms: int) -> int:
             ErrorCode.invalid_request, f"{EXPIRES_AT_MS} must be set to a value, or deleted"
         )
     text = op.value.strip()
-    if not (text.isascii() and text.isdigit() and now_ms < int(text[:_DIGITS]) <= LAST_TIME_MS):
+    fit = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    if not (fit and now_ms < int(text) <= LAST_TIME_MS):
         problem = "it must be a time in the future, in ms since the epoch"
         raise RequestRejected(ErrorCode.invalid_config, f"{EXPIRES_AT_MS} is {op.value}; {problem}")
     if not values:
@@ -152,8 +153,10 @@ def _listed(op: ConfigOp, value: str, key: ConfigKey, current: str | None) -> st
     elements = split_list(key.default or "" if current is None else current)
     named = split_list(value)
     if op.operation == SUBTRACT:
-        return ",".join([element for element in elements if element not in named])
-    return ",".join([*elements, *[element for element in named if element not in elements]])
+        subtracted = set(named)
+        return ",".join([element for element in elements if element not in subtracted])
+    present = set(elements)
+    return ",".join([*elements, *[element for element in dict.fromkeys(named) if element not in present]])
 
 
 # Describing

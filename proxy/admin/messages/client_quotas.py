@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.admin.messages.fields import frame, read_nullable, skip_tags, write_nullable, write_tags
+from proxy.admin.messages.fields import (
+    frame,
+    read_nullable,
+    skip_tags,
+    write_message,
+    write_nullable,
+    write_tags,
+)
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
 from proxy.wire.edit import count, i16, i32, string
@@ -27,8 +34,6 @@ error, so a longer filter is one in any case.
 """
 MAX_CHANGES: Final = 10_000
 """Ops of one request: as many records as KRaft writes for one request (MAX_RECORDS_PER_USER_OP)."""
-MAX_MESSAGE_CHARACTERS: Final = 1000
-"""The most characters of an error message: it may quote the request, and a response's string has a limit."""
 
 Part = tuple[str | None, str | None]
 """Type and name of a part of an entity; the name is None for the default entity."""
@@ -161,14 +166,14 @@ def describe_response(
     entries: list[bytes] | None,
 ) -> bytes:
     """Return the frame of a DescribeClientQuotas response; `entries` is None if there is an error."""
-    head = _head(correlation_id, flexible) + i16(error_code) + _write_message(error_message, flexible)
+    head = _head(correlation_id, flexible) + i16(error_code) + write_message(error_message, flexible)
     number = count(-1 if entries is None else len(entries), flexible)
     return frame([head, number, *(entries or []), write_tags(flexible)])
 
 
 def write_altered(parts: Sequence[Part], error_code: int, error_message: str | None, flexible: bool) -> bytes:
     """Encode an entry of an AlterClientQuotas response."""
-    result = i16(error_code) + _write_message(error_message, flexible)
+    result = i16(error_code) + write_message(error_message, flexible)
     return result + _write_parts(parts, flexible) + write_tags(flexible)
 
 
@@ -181,10 +186,6 @@ def alter_response(correlation_id: int, flexible: bool, entries: list[bytes]) ->
 def _head(correlation_id: int, flexible: bool) -> bytes:
     """Encode the header, and throttle_time_ms: no quota throttles these requests."""
     return i32(correlation_id) + write_tags(flexible) + i32(0)
-
-
-def _write_message(message: str | None, flexible: bool) -> bytes:
-    return write_nullable(None if message is None else message[:MAX_MESSAGE_CHARACTERS], flexible)
 
 
 def _write_parts(parts: Sequence[Part], flexible: bool) -> bytes:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from proxy.admin.messages.fields import write_nullable, write_tags
+from proxy.admin.messages.fields import write_message, write_tags
 from proxy.wire.edit import i16, i32, string
 from proxy.wire.errors import Malformed
 from proxy.wire.reader import Reader
@@ -37,7 +37,7 @@ def read_result_head(reader: Reader, flexible: bool) -> tuple[int, ResourceKey]:
 def write_result_head(key: ResourceKey, error_code: int, message: str | None, flexible: bool) -> bytes:
     """Encode a result's error_code, error_message and resource."""
     kind, name = key
-    return i16(error_code) + write_nullable(message, flexible) + bytes([kind]) + string(name, flexible)
+    return i16(error_code) + write_message(message, flexible) + bytes([kind]) + string(name, flexible)
 
 
 def write_response_head(correlation_id: int, throttle_time_ms: int, flexible: bool) -> bytes:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from proxy.admin.messages.fields import skip_tags, write_nullable, write_tags
+from proxy.admin.messages.fields import skip_tags, write_message, write_nullable, write_tags
 from proxy.admin.messages.topics import TopicFields, TopicsApi, skip_assignments
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
@@ -39,7 +39,7 @@ class CreatePartitions(TopicsApi):
     def write_rejection(self, fields: TopicFields, version: int, message: str | None) -> bytes:
         flexible = self.flexible(version)
         name = write_nullable(fields.name, flexible)
-        return name + i16(fields.error_code) + write_nullable(message, flexible) + write_tags(flexible)
+        return name + i16(fields.error_code) + write_message(message, flexible) + write_tags(flexible)
 
 
 CREATE_PARTITIONS: Final = CreatePartitions()

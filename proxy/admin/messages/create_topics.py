@@ -10,7 +10,14 @@ from typing import Final
 
 from proxy.admin.messages.alter_configs import SET, ConfigOp
 from proxy.admin.messages.describe_configs import ConfigEntry, merge_configs
-from proxy.admin.messages.fields import NO_TAGS, read_nullable, skip_tags, write_nullable, write_tags
+from proxy.admin.messages.fields import (
+    NO_TAGS,
+    read_nullable,
+    skip_tags,
+    write_message,
+    write_nullable,
+    write_tags,
+)
 from proxy.admin.messages.topics import Topic, TopicFields, TopicsApi, TopicsRequest, skip_assignments
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
@@ -70,7 +77,7 @@ class CreateTopics(TopicsApi):
             pieces.append(NO_ID)
         pieces.append(i16(fields.error_code))
         if version >= MESSAGE_FROM:
-            pieces.append(write_nullable(message, flexible))
+            pieces.append(write_message(message, flexible))
         if version >= CONFIGS_FROM:
             # num_partitions, replication_factor, configs
             pieces += [i32(-1), i16(-1), count(0, True), NO_TAGS]

@@ -6,7 +6,7 @@ topics by name or by id (KIP-516).
 
 from typing import Final
 
-from proxy.admin.messages.fields import read_nullable, skip_tags, write_nullable, write_tags
+from proxy.admin.messages.fields import read_nullable, skip_tags, write_message, write_nullable, write_tags
 from proxy.admin.messages.topics import NEVER, TopicFields, TopicsApi
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
@@ -47,7 +47,7 @@ class DeleteTopics(TopicsApi):
         # may describe it.
         flexible = self.flexible(version)
         topic_id = fields.topic_id if version >= TOPIC_ID_FROM else b""
-        text = write_nullable(message, True) if version >= MESSAGE_FROM else b""
+        text = write_message(message, True) if version >= MESSAGE_FROM else b""
         name = write_nullable(fields.name, flexible)
         return name + topic_id + i16(fields.error_code) + text + write_tags(flexible)
 

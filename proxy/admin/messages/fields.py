@@ -8,6 +8,10 @@ from proxy.wire.edit import i16, i32, string, uvarint
 from proxy.wire.reader import Reader, text
 
 NO_TAGS: Final = b"\x00"
+MAX_MESSAGE_CHARACTERS: Final = 1000
+"""Of an error message: it may quote the request, and a string of a version that is not flexible has 32,767
+bytes at most.
+"""
 
 
 def open_request(header: RequestHeader, payload: bytes, flexible: bool) -> Reader:
@@ -46,6 +50,11 @@ def write_nullable(value: str | None, flexible: bool) -> bytes:
     if value is not None:
         return string(value, flexible)
     return uvarint(0) if flexible else i16(-1)
+
+
+def write_message(message: str | None, flexible: bool) -> bytes:
+    """Encode an error message, or its beginning if it is long."""
+    return write_nullable(None if message is None else message[:MAX_MESSAGE_CHARACTERS], flexible)
 
 
 def write_tags(flexible: bool) -> bytes:

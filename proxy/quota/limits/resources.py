@@ -16,6 +16,8 @@ STRING: Final = "STRING"
 """The types of Kafka's ConfigDef that the proxy's configs have."""
 
 _LARGEST: Final = 2**63 - 1
+_LARGEST_NODE_ID: Final = 2**31 - 1
+_NODE_ID_DIGITS: Final = 10
 _MOST_DIGITS: Final = 100
 """Of a number that is parsed at all: int() of a long text takes quadratic time."""
 TRUE: Final = "true"
@@ -37,6 +39,16 @@ class ConfigResource(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.type} {self.name}"
+
+
+def broker_name(node_id: str) -> str | None:
+    """The name of the broker with a node id, which may have zeros in front; None if it is not a node id."""
+    if not (node_id.isascii() and node_id.isdigit()):
+        return None
+    digits = node_id.lstrip("0") or "0"
+    # int() of a long text takes quadratic time, and fails for more than 4,300 digits.
+    fits = len(digits) <= _NODE_ID_DIGITS and int(digits) <= _LARGEST_NODE_ID
+    return digits if fits else None
 
 
 @final

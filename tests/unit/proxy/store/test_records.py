@@ -10,6 +10,7 @@ from proxy.store.records import Place, Setting, Unreadable, decode, encode
 
 WHO = {"by": "alice", "client_id": "admin", "origin": "10.0.0.1", "at_ms": 1_767_225_600_000}
 KEY = b'{"kind":"client-quota","entity":{"user":"a"},"name":"producer_byte_rate"}'
+TEMPORARY = KEY[:-1] + b',"temporary":true}'
 CONFIG_KEY = b'{"kind":"config","entity":{"topic":"t"},"name":"n"}'
 DEEP = b"[" * 100_000
 REST = b'"by":"","client_id":"","from":"","at_ms":1}'
@@ -119,6 +120,8 @@ def test_unknown_fields_are_ignored() -> None:
         (b"\x00", b"{}"),
         (b'{"kind":"client-quota","entity":{"group":"g"},"name":"n"}', None),
         (KEY, b'{"v":1,"value":0,' + REST),
+        (TEMPORARY, b'{"v":1,"value":5,"expires_at_ms":-1,' + REST),
+        (TEMPORARY, b'{"v":1,"value":5,"expires_at_ms":1' + b"0" * 400 + b"," + REST),
         (b'{"kind":"\xff"}', None),
         (KEY, b'{"v":1,"value":5,"by":"\xff",' + REST),
         (b'{"x":' + DEEP, None),

@@ -74,6 +74,7 @@ def test_action_stands_for_the_config_that_accepts_it(action: str, configs: dict
         ("brokers: {1: {producer.byte.rate: 5}}", "brokers.1.producer.byte.rate"),
         ("brokers: {one: {leader.replication.throttled: true}}", "brokers.one"),
         ("brokers: {-1: {leader.replication.throttled: true}}", "brokers.-1"),
+        (f"brokers: {{? '{'9' * 5000}' : {{leader.replication.throttled: true}}}}", f"brokers.{'9' * 5000}"),
         (
             "brokers: {1: {leader.replication.throttled: true}, '01': {leader.replication.throttled: true}}",
             "brokers.01",

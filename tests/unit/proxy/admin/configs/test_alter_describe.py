@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.configs.alter_describe import ResourceConfigs
 from proxy.admin.configs.store import ConfigsStore
+from proxy.admin.messages.fields import MAX_MESSAGE_CHARACTERS
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
 from proxy.quota.limits.resources import ConfigResource
@@ -91,6 +92,16 @@ class TestIncremental:
             (U, ErrorCode.request_timed_out),
         ]
         assert kit.configs == {}
+
+    @every_incremental
+    @pytest.mark.parametrize(("resource", "name"), [(T, RATE), (DEFAULT_TOPIC, "x" * 32_000)])
+    async def test_error_that_quotes_a_long_text_is_cut(
+        self, version: int, resource: tuple[int, str], name: str
+    ) -> None:
+        [(_, code, message)] = await Kit().set((resource, [(name, SET, "y" * 32_700)]), version=version)
+        assert code == ErrorCode.invalid_config
+        assert message is not None
+        assert len(message) == MAX_MESSAGE_CHARACTERS
 
     async def test_delete_with_and_without_a_value(self) -> None:
         kit = Kit()

@@ -25,6 +25,7 @@ def op(name, value, operation=SET):
         ((4, ""), ConfigResource(BROKER, DEFAULT_RESOURCE)),
         ((4, "01"), ConfigResource(BROKER, "1")),
         ((4, "x"), None),
+        ((4, "9" * 5000), None),
         ((8, "1"), None),
     ],
 )
@@ -43,6 +44,7 @@ def test_append_and_subtract_start_from_the_current_list():
     current = {REPLICAS: "0:1"}
     assert changes_of([op(REPLICAS, "1:2", APPEND)], KEYS, current, False) == {REPLICAS: "0:1,1:2"}
     assert changes_of([op(REPLICAS, "0:1", SUBTRACT)], KEYS, current, False) == {REPLICAS: ""}
+    assert changes_of([op(REPLICAS, "2:1,2:1", APPEND)], KEYS, current, False) == {REPLICAS: "0:1,2:1"}
 
 
 def test_replacing_removes_what_is_not_named_and_keeps_equal_values():
@@ -75,6 +77,15 @@ def test_expiry():
         plan_of([op(RATE, "5"), op(EXPIRES_AT_MS, str(NOW_MS))], KEYS, {}, False, NOW_MS)
     with pytest.raises(RequestRejected, match=EXPIRES_AT_MS):
         plan_of([op(RATE, "5"), until], KEYS, {}, True, NOW_MS)
+
+
+@pytest.mark.parametrize("behind", ["0", "0" * 400, "0" * 5000])
+def test_expiry_has_the_digits_of_a_time(behind):
+    """The first 20 digits alone are a time in the future."""
+    until = op(EXPIRES_AT_MS, f"{NOW_MS + 1:020}{behind}")
+    with pytest.raises(RequestRejected) as rejected:
+        plan_of([op(RATE, "5"), until], KEYS, {}, False, NOW_MS)
+    assert rejected.value.code == ErrorCode.invalid_config
 
 
 def test_entries_have_the_value_in_force_first():

@@ -11,6 +11,7 @@ from proxy.quota.limits.resources import (
     TOPIC,
     ConfigKey,
     Resources,
+    broker_name,
     split_list,
 )
 
@@ -19,6 +20,19 @@ RATE, FLAG = "rate", "flag"
 
 def key(type, **more):
     return ConfigKey(name="q", resource=TOPIC, type=type, documentation="What it is.", default=None, **more)
+
+
+@pytest.mark.parametrize(
+    ("node_id", "name"),
+    [("0", "0"), ("000", "0"), ("12", "12"), ("007", "7"), ("0" * 20 + "2147483647", "2147483647")],
+)
+def test_a_broker_has_one_name(node_id, name):
+    assert broker_name(node_id) == name
+
+
+@pytest.mark.parametrize("text", ["", "-1", "+1", "1.0", " 1", "x", "0x1", "٣", "2147483648", "9" * 5000])
+def test_no_node_id(text):
+    assert broker_name(text) is None
 
 
 @pytest.mark.parametrize(
