@@ -12,8 +12,7 @@ cycles with two phases:
 `burst_seconds` of it in each cycle, so there are `free_seconds / burst_seconds` cycles, rounded down. The
 remainder, divided by the number of cycles, is the length of a burst.
 
-If the first burst is smaller than a full bucket, the previous interval has used the missing content. The
-bytes of that interval are then placed at its end.
+`sequence.py` finds where in its interval a cycle begins.
 """
 
 import math
@@ -53,13 +52,15 @@ class Interval:
     requests: float
     throttled: float
     throttle_seconds: float
-    goes_on: bool = False
-    """Whether throttling begins in this interval and continues in the next. Each cycle then begins with the
-    time in which nothing is sent.
+    idle: float = 0.0
+    """The seconds from the start of the interval until throttling begins, or until the last wait of the
+    previous interval is over.
     """
-    upcoming: tuple[float, float] | None = None
-    """The bytes of all connections in the next interval, and the seconds that each of them waits in it. None
-    unless nothing waits in this interval, and throttling begins in the next.
+    continues_burst: bool = False
+    """Whether the burst began in the previous interval; it then ends with `idle`."""
+    sending: float | None = None
+    """The length of the period, at the end of an unthrottled interval, in which its bytes are sent. None: the
+    whole interval.
     """
 
 
@@ -77,6 +78,11 @@ def connections_of(throttled: int, throttle_ms: float, interval_ms: float) -> in
     return min(max(1, round(throttle_ms / (interval_ms + each / 2))), _MOST_CONNECTIONS)
 
 
+def always_waits(interval: Interval) -> bool:
+    """Whether nearly every request waits, so that no burst is in the interval."""
+    return interval.throttled >= interval.requests * _NEARLY_ALL
+
+
 def throttled_rate(intervals: Sequence[tuple[Interval, int]], tried: float) -> float:
     """Estimate the limit in bytes/s that throttled a tenant; 0.0 if none did.
 
@@ -85,7 +91,7 @@ def throttled_rate(intervals: Sequence[tuple[Interval, int]], tried: float) -> f
     that limit.
     """
     waiting = [each for each in intervals if each[0].throttled > 0 and each[0].throttle_seconds > 0]
-    full = [each for each in waiting if each[0].throttled >= each[0].requests * _NEARLY_ALL]
+    full = [each for each in waiting if always_waits(each[0])]
     size = sum(each.size * each.throttled / each.requests * count for each, count in full or waiting)
     seconds = sum(each.throttle_seconds for each, _ in full or waiting)
     if seconds <= 0 or size <= 0:
@@ -104,7 +110,7 @@ def lay_out(
     """
     throttled = min(interval.throttled, interval.requests)
     if throttled <= 0 or interval.throttle_seconds <= 0 or interval.size <= 0 or limit <= 0:
-        seconds = _unthrottled_seconds(interval, limit, burst_seconds)
+        seconds = interval.length if interval.sending is None else interval.sending
         begin = interval.start + interval.length - seconds
         yield from _spread(begin, seconds, interval.size, interval.requests, per_step)
         return
@@ -113,10 +119,12 @@ def lay_out(
     free_seconds = passed / limit
     cycles = max(1, math.floor(free_seconds / burst_seconds))
     passing = max(0.0, free_seconds / cycles - burst_seconds)
+    if interval.continues_burst:
+        passing = interval.idle
     waits = min(interval.throttle_seconds, interval.length) / cycles
     # The traffic was less regular than assumed; a cycle must not spill into the next.
     passing = min(passing, max(interval.length / cycles - waits, 0.0))
-    rest = interval.length / cycles - passing - waits if interval.goes_on else 0.0
+    rest = max(interval.idle / cycles - passing, 0.0)
     for cycle in range(cycles):
         begin = interval.start + interval.length * cycle / cycles + rest
         if passed > 0:
@@ -126,22 +134,6 @@ def lay_out(
             for place in range(count):
                 yield begin + passing * place / (count - 1), passed / cycles / count
         yield from _spread(begin + passing, eager * waits, waited / cycles, throttled / cycles, per_step)
-
-
-def _unthrottled_seconds(interval: Interval, limit: float, burst_seconds: float) -> float:
-    """Return the length of the period, at the end of an unthrottled interval, in which its bytes are sent.
-
-    The burst of the next interval shows how much content the bucket lacks when that interval begins. This
-    content is what was sent, less what was refilled meanwhile.
-    """
-    if interval.upcoming is None or limit <= 0:
-        return interval.length
-    size, waited = interval.upcoming
-    lacks = limit * burst_seconds - max(size - limit * waited, 0.0)
-    if not 0 < lacks <= interval.size:
-        # Other clients of the bucket, or earlier intervals, have used a part of the content.
-        return interval.length
-    return min((interval.size - lacks) / limit, interval.length)
 
 
 def _spread(start: float, length: float, size: float, requests: float, per_step: float) -> Iterator[Step]:

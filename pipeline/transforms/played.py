@@ -102,17 +102,9 @@ def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
     `tenant` has `interval_start_ms`, `interval_ms` and SUMS; times are relative to `base` (ms).
     """
     columns = [tenant[name].tolist() for name in ("interval_start_ms", "interval_ms", *SUMS)]
-    starts, lengths, sizes, _, throttlings, waits = columns
     found: list[tuple[Interval, int]] = []
-    for place, (start, length, size, requests, throttled, waited) in enumerate(zip(*columns, strict=True)):
+    for start, length, size, requests, throttled, waited in zip(*columns, strict=True):
         count = connections_of(throttled, waited, length)
-        before = place > 0 and waits[place - 1] > 0 and start - starts[place - 1] <= length
-        after = place + 1 < len(starts) and waits[place + 1] > 0 and starts[place + 1] - start <= length
-        upcoming = None
-        if after and waited <= 0:
-            further = place + 1
-            wait = waits[further] / connections_of(throttlings[further], waits[further], lengths[further])
-            upcoming = (sizes[further], wait / 1000)
         interval = Interval(
             (start - base) / 1000,
             length / 1000,
@@ -120,8 +112,6 @@ def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
             max(requests / count, 1.0),
             throttled / count,
             waited / 1000 / count,
-            after and not before,
-            upcoming,
         )
         found.append((interval, count))
     return found

@@ -37,6 +37,7 @@ from pipeline.transforms.played import (
 )
 from pipeline.transforms.replay_broker import rejected
 from pipeline.transforms.replay_topics import replay_topics, replayed_topics
+from pipeline.transforms.sequence import in_sequence
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import SHARE
@@ -174,6 +175,7 @@ def _connections(rows: Any, burst_seconds: float) -> list[Connection]:
         intervals = intervals_of(found, base)
         was = throttled_rate(intervals, limit)
         eager = AT_ONCE if was == limit else AS_THEY_CAME
+        intervals = in_sequence(intervals, was, burst_seconds)
         for place in range(max(count for _, count in intervals)):
             steps = _steps(intervals, place, limit, was, eager, burst_seconds)
             connections.append(Connection(Identity(user, client_id, ""), steps))

@@ -26,6 +26,7 @@ from pipeline.transforms.played import (
     intervals_of,
     play,
 )
+from pipeline.transforms.sequence import in_sequence
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.kind import KIND
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, OMIT, PRODUCER_BYTE_RATE
@@ -109,6 +110,7 @@ class _Sender:
         """`limit`: the tenant's limit in bytes/s, over all its connections."""
         was = throttled_rate(intervals, limit)
         eager = AT_ONCE if was == limit else AS_THEY_CAME
+        intervals = in_sequence(intervals, was, burst)
         for (interval, count), shares in zip(intervals, self._of_intervals, strict=True):
             if place < count and shares:
                 self.shares = shares

@@ -73,20 +73,3 @@ def test_the_sums_of_a_tenant_are_those_of_its_connections() -> None:
     assert (first.start, first.length, first.size, first.requests) == (20.0, 10.0, 900.0, 9.0)
     assert (second.start, second.size, second.requests) == (45.0, 1000.0, 10.0)
     assert (second.throttled, second.throttle_seconds) == (1.0, pytest.approx(10.0))
-    assert not second.goes_on
-
-
-def test_throttling_goes_on_into_the_next_interval() -> None:
-    """Only if the next one follows at once, and only where throttling begins."""
-    waits = (3, 1000)
-    found = intervals_of(
-        tenant(
-            (0, 10_000, 1, 9, 0, 0),
-            (10_000, 10_000, 1, 9, *waits),
-            (20_000, 10_000, 1, 9, *waits),
-            (50_000, 10_000, 1, 9, *waits),
-            (90_000, 10_000, 1, 9, *waits),
-        ),
-        0,
-    )
-    assert [interval.goes_on for interval, _ in found[1:]] == [True, False, False, False]

@@ -82,7 +82,25 @@ within a second, with small requests, as every client of a library that collects
 """
 
 
-def test_what_happened_to_a_real_client() -> None:
+LARGE_BATCHES = [
+    (4, 347153, 2, 737),
+    *[(2, 198954, 2, 995)] * 6,
+    (2, 83278, 2, 416),
+]
+"""The same, with batches of half a second."""
+LATE_IN_A_SECOND = [
+    (3, 298420, 1, 488),
+    (2, 148200, 2, 741),
+    *[(2, 198954, 2, 995)] * 5,
+    (3, 182765, 3, 913),
+]
+"""The same, but the client begins at the end of a second, which ends during its first wait. Each later second
+begins during a wait too.
+"""
+
+
+@pytest.mark.parametrize("client", [LIBRDKAFKA, LARGE_BATCHES, LATE_IN_A_SECOND])
+def test_what_happened_to_a_real_client(client: list[tuple[int, int, int, int]]) -> None:
     events = [
         make_event(
             at=1000 * second,
@@ -92,10 +110,39 @@ def test_what_happened_to_a_real_client() -> None:
             throttled_requests=throttled,
             throttle_ms=waited,
         )
-        for second, (requests, size, throttled, waited) in enumerate(LIBRDKAFKA)
+        for second, (requests, size, throttled, waited) in enumerate(client)
     ]
-    happened = sum(waited for *_, waited in LIBRDKAFKA)
+    happened = sum(waited for *_, waited in client)
     assert throttle_ms(events, quotas(200_000)) == pytest.approx(happened, rel=0.05)
+
+
+PHASES = 20
+EQUAL = (1.0,)
+UNEQUAL = (1.0, 1.0, 1.0, 0.5)
+SMALL_FIRST = (0.1, *[1.0] * 9)
+
+
+@pytest.mark.parametrize("limit", [30_000, 200_000, MB])
+@pytest.mark.parametrize("wait", [0.03, 0.1, 0.25, 0.5, 0.7, 0.95])
+@pytest.mark.parametrize("parts", [EQUAL, UNEQUAL, SMALL_FIRST])
+def test_a_client_may_begin_anywhere_in_an_interval(
+    limit: int, wait: float, parts: tuple[float, ...]
+) -> None:
+    """The end of an interval of a second splits the first burst, or a wait. `wait`: the seconds that the
+    largest request takes at the limit.
+    """
+    sizes = tuple(round(limit * wait * part) for part in parts)
+    differ = {}
+    for phase in range(PHASES):
+        begin = (phase + 0.1) / PHASES
+        events = run(
+            [Client("a", 0, sizes=sizes)], quotas(limit).limits(), 9 + begin, begin=begin, interval=1
+        )
+        happened = sum(event["throttle_ms"] for event in events)
+        replayed = throttle_ms(events, quotas(limit))
+        if replayed != pytest.approx(happened, rel=0.05):
+            differ[begin] = happened, replayed
+    assert differ == {}
 
 
 @pytest.mark.parametrize("before", [140_000, 160_000, 180_000])

@@ -30,10 +30,16 @@ class Client:
     connections: int = 1
     burst: int = 1
     every: float = 0.0
+    sizes: tuple[int, ...] = ()
+    """The sizes of requests in turn, instead of `size`."""
 
 
-def run(clients: list[Client], limits: Limits, seconds: float) -> list[dict[str, Any]]:
-    """Return the events of this many seconds, with producer_byte_rate enforced."""
+def run(
+    clients: list[Client], limits: Limits, seconds: float, *, begin: float = 0.0, interval: int = INTERVAL
+) -> list[dict[str, Any]]:
+    """Return the events, with producer_byte_rate enforced: intervals of `interval` seconds begin at 0, and
+    clients send from `begin` until `seconds`.
+    """
     engine = QuotaEngine([KIND.build()])
     engine.configure(limits, 0.0)
     sums: dict[tuple[str, int], dict[str, int]] = defaultdict(lambda: defaultdict(int))
@@ -41,15 +47,16 @@ def run(clients: list[Client], limits: Limits, seconds: float) -> list[dict[str,
     for client in clients:
         for _ in range(client.connections):
             who = Identity(client.user, "", "")
-            waiting.append((0.001 * len(waiting), len(waiting), client, who, 0))
+            waiting.append((begin + 0.001 * len(waiting), len(waiting), client, who, 0))
     while waiting:
         now, place, client, who, sent = heapq.heappop(waiting)
         if now >= seconds:
             continue
-        wait = engine.admit(RequestView(PRODUCE, 0, 0, "", client.size), who, now).throttle_seconds
-        found = sums[client.user, int(now // INTERVAL)]
+        size = client.sizes[sent % len(client.sizes)] if client.sizes else client.size
+        wait = engine.admit(RequestView(PRODUCE, 0, 0, "", size), who, now).throttle_seconds
+        found = sums[client.user, int(now // interval)]
         found["requests"] += 1
-        found["bytes_in"] += client.size
+        found["bytes_in"] += size
         if wait > 0:
             found["throttled_requests"] += 1
             found["throttle_ms"] += round(wait * 1000)
@@ -62,9 +69,10 @@ def run(clients: list[Client], limits: Limits, seconds: float) -> list[dict[str,
         make_event(
             user=user,
             client_id="",
-            at=interval * INTERVAL * 1000,
+            at=number * interval * 1000,
+            interval_ms=interval * 1000,
             **{"bytes_out": 0, **found},
             quota="producer_byte_rate" if found["throttled_requests"] else None,
         )
-        for (user, interval), found in sums.items()
+        for (user, number), found in sums.items()
     ]
