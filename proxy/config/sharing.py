@@ -16,4 +16,5 @@ class SharingSettings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=T
     log in to. The proxy creates it if it is missing. All proxies with the same topic share. `sharing: on`
     instead of this mapping takes the defaults, `sharing: off` is the same as no such key."""
     instance: Annotated[str, Meta(max_length=249)] = ""
-    """Name of this process in the topic. Default: the host's name."""
+    """Name of this process in the topic, different for each process. Default: the host's name and the process
+    id."""

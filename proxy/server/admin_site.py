@@ -73,5 +73,7 @@ def _quota_families(sources: AdminSources) -> Iterator[Metric | None]:
     return chain(
         rejection_families(sources.engines, now),
         replication_families(sources.replication(), lags, now),
-        () if sharing is None else sharing_families(sharing.instances, sharing.lag_seconds, sharing.degraded),
+        ()
+        if sharing is None
+        else sharing_families(sharing.instances, sharing.lag_seconds, sharing.degraded, sharing.failures),
     )

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from os import getpid
 from pathlib import Path
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
@@ -214,7 +215,7 @@ class Proxy:
         from proxy.store.shares_topic import SharesTopic
 
         topic = SharesTopic(listeners.cluster_access, shares.topic, tasks)
-        return LimitSharing(shares.instance or gethostname(), self._engines, topic, time)
+        return LimitSharing(shares.instance or f"{gethostname()}-{getpid()}", self._engines, topic, time)
 
     def _mutations(self, time: Callable[[], float]) -> ControllerMutations:
         quota = self._engines.shared(controller_mutation.KIND)

@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from proxy.quota.engines import QuotaEngines
-from proxy.quota.sharing.local_uses import LocalUses
+from proxy.quota.sharing.local_uses import LocalUses, hold
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
 
@@ -21,6 +22,15 @@ PAUSE_FACTOR: Final = 10
 """The pause after a look at all buckets is at least this many times as long as the look took."""
 LONGEST_PAUSE: Final = 0.5
 """A process that does not report for a second has stalled for the others."""
+BUCKETS_AT_A_TIME: Final = 64
+SLICE_SECONDS: Final = 0.001
+"""After this long, the event loop gets a turn."""
+FAILED_SECONDS: Final = 5.0
+"""An internal error is over when there was none for this long: not every pass has something to report."""
+FAILURES_LOGGED: Final = 10
+"""Further different errors are only counted."""
+DUPLICATE_SECONDS: Final = 30.0
+"""For how long two live processes may have one name: while one replaces the other."""
 
 
 class LimitSharing:
@@ -33,11 +43,28 @@ class LimitSharing:
         self.topic: Final = topic
         self.joined: Final = asyncio.Event()
         """Set when the other processes know this one, or the topic is unavailable for JOIN_SECONDS."""
+        self.failures = 0
+        """How often run() failed."""
+        self._failure = ""
+        """Why run() failed lately; empty if it did not."""
+        self._failed_at = 0.0
+        self._logged: Final[set[str]] = set()
+        """The errors that were logged."""
+        self._instance: Final = instance
         self._name: Final = f"{instance}/{uuid4().hex[:8]}"
         self._engines: Final = engines
         self._time: Final = time
         self._sharing = Sharing(self._name)
+        self._joining_since = time()
+        """When this process began to read the log from its start."""
         self._uses: Final = LocalUses()
+        self._applied = 0
+        """The parts by the records below this offset are in use."""
+        self._reported_at = 0.0
+        self._alone_at = time()
+        """When no other live process had this one's name."""
+        self._namesakes = 0
+        """The live processes with this one's name; 0 if there is no other, or not for long."""
 
     @property
     def instances(self) -> int:
@@ -51,35 +78,143 @@ class LimitSharing:
 
     @property
     def degraded(self) -> bool:
-        """Whether the topic is unavailable."""
-        return self._sharing.degraded or bool(self.topic.problem)
+        """Whether this process does not share: the topic is unavailable, or run() fails."""
+        return self._sharing.degraded or bool(self.topic.problem or self._failure)
+
+    @property
+    def problem(self) -> str:
+        """Why clients are not served yet; empty if they are."""
+        if self.joined.is_set():
+            return ""
+        return f"joining: {self.topic.problem or 'the other processes do not know this one yet'}"
+
+    def warnings(self) -> list[str]:
+        """What is wrong while clients are served."""
+        warnings = []
+        if self._failure:
+            warnings.append(
+                f"this process uses at most an equal part of each limit: internal error: {self._failure}"
+            )
+        elif self.degraded and self.joined.is_set():
+            why = self.topic.problem or f"no report for {self.lag_seconds:.0f} s"
+            unknown = self._sharing.instances > 0 and not self._sharing.joined
+            what = "uses only its reserve" if unknown else "keeps its part"
+            warnings.append(f"this process {what} of each limit: {why}")
+        newer = self._sharing.newer()
+        if newer:
+            warnings.append(
+                f"this process uses at most an equal part of each limit: {newer[0]} writes a newer format, "
+                f"as {len(newer)} of {self.instances} processes do; upgrade this proxy"
+            )
+        if self._namesakes:
+            warnings.append(
+                f"{self._namesakes} live processes have the instance name {self._instance}, which does not "
+                "affect limits; set sharing.instance to a different name for each"
+            )
+        if self.topic.skipped.warning:
+            warnings.append(self.topic.skipped.warning)
+        return warnings
 
     async def follow(self) -> None:
         """Follow the topic; never returns."""
         await self.topic.run(self._see, self._begin_anew)
 
     async def run(self) -> None:
-        """Report and divide; never returns."""
-        started = self._time()
+        """Report and divide; never returns, whatever fails."""
         while True:
-            began = self._time()
-            report = self._sharing.report(self._uses.look(self._engines.live(), began), began)
-            if self._sharing.joined:
-                self._uses.apply(self._sharing, began)
-                self.joined.set()
-            elif began - started > JOIN_SECONDS and not self.joined.is_set():
-                log.warning("sharing: clients are served, and no other process knows of this one yet")
-                self.joined.set()
-            took = self._time() - began
-            if report is not None:
-                self.topic.append(report)
-            await asyncio.sleep(min(max(REPORT_SECONDS - took, took * PAUSE_FACTOR), LONGEST_PAUSE))
+            pause = LONGEST_PAUSE
+            try:
+                pause = await self._divide()
+            except Exception as error:  # noqa: BLE001 - any error counts, and none ends sharing
+                self._fail(error)
+            else:
+                if self._time() - self._failed_at > FAILED_SECONDS:
+                    self._failure = ""
+            self._join()
+            self._look_for_namesakes()
+            await asyncio.sleep(pause)
+
+    async def _divide(self) -> float:
+        """Look at all live buckets, give them their parts, and report; return how long to pause."""
+        sharing, uses = self._sharing, self._uses
+        read_to, divide = sharing.read_to, self._knows_its_parts()
+        began = self._time()
+        took = 0.0
+        uses.begin(began)
+        for node_id, quota in self._engines.active():
+            buckets = quota.live()
+            for first in range(0, len(buckets), BUCKETS_AT_A_TIME):
+                now = self._time()
+                if now - began > SLICE_SECONDS:
+                    took += now - began
+                    await asyncio.sleep(0)
+                    began = now = self._time()
+                    if sharing is not self._sharing:
+                        return 0.0
+                    if now - self._reported_at > LONGEST_PAUSE:
+                        self._append(sharing.report([], now, applied=self._applied), now)
+                uses.look(node_id, buckets[first : first + BUCKETS_AT_A_TIME], sharing, now, divide)
+        self._applied = read_to
+        now = self._time()
+        self._append(sharing.report(uses.end(), now, applied=read_to), now)
+        took += self._time() - began
+        return min(max(REPORT_SECONDS - took, took * PAUSE_FACTOR), LONGEST_PAUSE)
+
+    def _knows_its_parts(self) -> bool:
+        """Whether the others know this process, or know nothing of it although it reads what they write: then
+        they use the whole limits, and it uses only its reserve.
+        """
+        if self._sharing.joined:
+            return True
+        return self._sharing.instances > 0 and self._time() - self._joining_since > JOIN_SECONDS
+
+    def _append(self, report: Report | None, now: float) -> None:
+        if report is not None:
+            self._reported_at = now
+            self.topic.append(report)
+
+    def _fail(self, error: Exception) -> None:
+        """A process that cannot divide uses at most an equal part of each limit."""
+        self.failures += 1
+        failure = f"{type(error).__name__}: {error}"
+        if failure not in self._logged and len(self._logged) < FAILURES_LOGGED:
+            self._logged.add(failure)
+            log.error(
+                "sharing: internal error; this process uses an equal part of each limit", exc_info=error
+            )
+        self._failure = failure
+        self._failed_at = self._time()
+        with suppress(Exception):
+            hold([bucket for _, bucket in self._engines.live()], 1.0 / self.instances, self._time())
+
+    def _join(self) -> None:
+        """Let clients in once the others know this process, or the wait for that has been long enough."""
+        if self.joined.is_set():
+            return
+        if self._sharing.joined and not self._failure:
+            self.joined.set()
+        elif self._time() - self._joining_since > JOIN_SECONDS:
+            log.warning("sharing: clients are served, and no other process knows of this one yet")
+            self.joined.set()
+
+    def _look_for_namesakes(self) -> None:
+        now = self._time()
+        found = sum(name.rpartition("/")[0] == self._instance for name in self._sharing.names())
+        if found < 2:
+            self._alone_at = now
+            self._namesakes = 0
+        elif now - self._alone_at > DUPLICATE_SECONDS:
+            if not self._namesakes:
+                log.warning("sharing: %d live processes have the instance name %s", found, self._instance)
+            self._namesakes = found
 
     def _see(self, report: Report, offset: int, timestamp_ms: int) -> None:
         self._sharing.see(report, offset, timestamp_ms)
 
     def _begin_anew(self) -> None:
         self._sharing = Sharing(self._name)
+        self._joining_since = self._time()
+        self._applied = 0
 
     async def leave(self) -> None:
         """Tell the others that this process stops."""

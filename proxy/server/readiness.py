@@ -43,6 +43,8 @@ class Readiness:
         if self._topic is not None and not self._topic.loaded.is_set():
             # Listeners do not start before the quotas are loaded: their own problems only follow from this.
             return [*problems, f"quotas: {self._topic.problem}"]
+        if self._sharing is not None and self._sharing.problem:
+            return [*problems, f"sharing: {self._sharing.problem}"]
         return problems + [problem for gateway in self._gateways for problem in gateway.problems()]
 
     def warnings(self) -> list[str]:
@@ -52,11 +54,8 @@ class Readiness:
             warnings.append(f"quotas stay as they are, and changes are rejected: {self._topic.problem}")
         if self._topic is not None and self._topic.skipped.warning:
             warnings.append(f"quotas: {self._topic.skipped.warning}")
-        if self._sharing is not None and self._sharing.degraded:
-            why = self._sharing.topic.problem or f"no report for {self._sharing.lag_seconds:.0f} s"
-            warnings.append(f"sharing: this process keeps its part of each limit: {why}")
-        if self._sharing is not None and self._sharing.topic.skipped.warning:
-            warnings.append(f"sharing: {self._sharing.topic.skipped.warning}")
+        if self._sharing is not None:
+            warnings += [f"sharing: {warning}" for warning in self._sharing.warnings()]
         warnings += self._certificates.warnings()
         warnings += [warning for gateway in self._gateways for warning in gateway.warnings()]
         if self._reload.problem:

@@ -4,7 +4,8 @@
      "buckets": [["18:producer_byte_rate5:alice0:0:0:-1/1", 1048576.0, 734003.2, null, 3]]}
 
 A bucket is its key, limit, sum of uses, demand (null: all it can get) and waiting connections. A process that
-stops writes `"leaving": true`. docs/sharing.md describes what they mean.
+stops writes `"leaving": true`. docs/sharing.md describes what they mean. A newer format must keep the fields
+`v`, `instance`, `number`, `read_to` and `leaving`: by these, older proxies count its processes.
 """
 
 import math
@@ -20,19 +21,25 @@ MAX_NAME: Final = 1000
 """Characters of an instance's name, and of a bucket's key."""
 
 
-class _Head(msgspec.Struct):
+class _Version(msgspec.Struct):
     v: int
 
 
-class _Record(msgspec.Struct, omit_defaults=True):
+class _Head(msgspec.Struct, omit_defaults=True):
+    """What every version of the format has."""
+
     v: int
     instance: str
     number: int
     read_to: int
-    buckets: list[tuple[str, float, float, float | None, int]] = []
     leaving: bool = False
 
 
+class _Record(_Head, omit_defaults=True):
+    buckets: list[tuple[str, float, float, float | None, int]] = []
+
+
+_VERSION: Final = msgspec.json.Decoder(_Version)
 _HEAD: Final = msgspec.json.Decoder(_Head)
 _RECORD: Final = msgspec.json.Decoder(_Record)
 
@@ -62,21 +69,22 @@ def encode_report(report: Report) -> bytes:
 
 def decode_report(value: bytes | None) -> Report:
     """Read the value of a record. Raises Unreadable."""
+    raw = value or b"null"
     try:
-        version = _HEAD.decode(value or b"null").v
-        if version != VERSION:
-            raise Unreadable(f"its version is {version}; this proxy reads version {VERSION}: upgrade it")
-        record = _RECORD.decode(value or b"null")
+        newer = _VERSION.decode(raw).v > VERSION
+        record = None if newer else _RECORD.decode(raw)
+        head = _HEAD.decode(raw) if record is None else record
     except msgspec.DecodeError as error:
         raise Unreadable(f"it is no report of a proxy: {error}") from error
-    if not 0 < len(record.instance) <= MAX_NAME or record.number < 1 or record.read_to < 0:
-        raise Unreadable("it is no report of a proxy: its instance, number or read_to is out of range")
+    if head.v < 1 or not 0 < len(head.instance) <= MAX_NAME or head.number < 1 or head.read_to < 0:
+        raise Unreadable("it is no report of a proxy: its v, instance, number or read_to is out of range")
     return Report(
-        instance=record.instance,
-        number=record.number,
-        read_to=record.read_to,
-        buckets=[_bucket(*entry) for entry in record.buckets],
-        leaving=record.leaving,
+        instance=head.instance,
+        number=head.number,
+        read_to=head.read_to,
+        buckets=[] if record is None else [_bucket(*entry) for entry in record.buckets],
+        leaving=head.leaving,
+        newer=newer,
     )
 
 

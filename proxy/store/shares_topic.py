@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.sharing.reports import Report
@@ -32,6 +32,10 @@ lasts. What is older has no effect.
 """
 UNSENT_AT_MOST: Final = 10
 """Further reports are dropped."""
+AT_ONCE: Final = 100
+"""After a report with more buckets, the event loop gets a turn."""
+SKIPPED_SECONDS: Final = 600.0
+"""For how long skipped records are a warning: the topic's retention has deleted them then."""
 LOG_APPEND_TIME: Final = 1
 """message.timestamp.type: the broker's clock, not the sender's."""
 PLAN: Final = TopicPlan(
@@ -57,7 +61,10 @@ class SharesTopic:
     ) -> None:
         self.problem = f"topic {topic} is not read yet"
         """Why the topic cannot be read or written at the moment; empty if it can."""
-        self.skipped: Final = SkippedRecords(topic)
+        self.skipped: Final = SkippedRecords(
+            topic, "sharing", "only proxies may write to this topic: revoke the right of the others"
+        )
+        self._skipped_at = 0.0
         self._partition: Final = TopicPartition(topic, 0)
         self._tasks: Final = tasks
         self._cluster: Final = cluster
@@ -87,6 +94,8 @@ class SharesTopic:
         """Follow the topic until it is unavailable."""
         try:
             await self._connect_and_read(see, begin_anew)
+        except TopicAuthorizationFailedError:
+            self._set_problem("the proxy may not read it: grant the proxy Describe, Read and Write on it")
         except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
             self._set_problem(str(error) or type(error).__name__)
         finally:
@@ -147,6 +156,7 @@ class SharesTopic:
             self._partition, timeout_ms=int(READ_SECONDS * 1000), max_records=RECORDS_AT_A_TIME
         )
         records = batches.get(self._partition, [])
+        now = asyncio.get_running_loop().time()
         for record in records:
             self._position = record.offset + 1
             try:
@@ -154,9 +164,14 @@ class SharesTopic:
                 if record.timestamp_type != LOG_APPEND_TIME:
                     raise Unreadable("the topic's message.timestamp.type is not LogAppendTime; set it")
             except Unreadable as error:
+                self._skipped_at = now
                 self.skipped.skip(record.key, record.offset, str(error))
             else:
                 see(report, record.offset, record.timestamp)
+                if len(report.buckets) > AT_ONCE:
+                    await asyncio.sleep(0)
+        if now - self._skipped_at > SKIPPED_SECONDS:
+            self.skipped.forget()
         return len(records)
 
     def append(self, report: Report) -> None:
@@ -168,6 +183,8 @@ class SharesTopic:
     async def _send(self, producer: Any, value: bytes) -> None:
         try:
             await producer.send_and_wait(self._partition.topic, value, partition=0)
+        except TopicAuthorizationFailedError:
+            self._set_problem("the proxy may not write to it: grant the proxy Describe, Read and Write on it")
         except KafkaError as error:
             self._set_problem(f"cannot write to it: {error!s}")
         else:

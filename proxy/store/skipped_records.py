@@ -1,4 +1,4 @@
-"""SkippedRecords: the records of the store's topic that this proxy cannot read or apply."""
+"""SkippedRecords: the records of a topic of the proxy that this process cannot read or apply."""
 
 import hashlib
 import logging
@@ -16,10 +16,18 @@ _DIGEST_BYTES: Final = 16
 class SkippedRecords:
     """A record is skipped until a record with the same key, readable or a tombstone, supersedes it."""
 
-    def __init__(self, topic: str) -> None:
+    def __init__(
+        self,
+        topic: str,
+        purpose: str = "quotas",
+        remedy: str = "set these quotas again, or write a tombstone for each key",
+    ) -> None:
+        """`purpose` begins the lines of the log; `remedy` ends the warning."""
         self.total = 0
         """How often a record was skipped."""
         self._topic: Final = topic
+        self._purpose: Final = purpose
+        self._remedy: Final = remedy
         self._logged: Final[set[str]] = set()
         self._by_key: Final[dict[bytes, tuple[int, str]]] = {}
         """The offset and the reason of the last record of each key, which is skipped."""
@@ -39,7 +47,7 @@ class SkippedRecords:
         offset, reason = next(reversed(self._by_key.values()))
         return (
             f"topic {self._topic}: {self.current} records are skipped, the last one at offset {offset}: "
-            f"{reason}; set these quotas again, or write a tombstone for each key"
+            f"{reason}; {self._remedy}"
         )
 
     def forget(self) -> None:
@@ -69,13 +77,16 @@ class SkippedRecords:
             return
         self._logged.add(reason)
         log.warning(
-            "quotas: topic %s: skipping the record at offset %d, and all like it: %s",
+            "%s: topic %s: skipping the record at offset %d, and all like it: %s",
+            self._purpose,
             self._topic,
             offset,
             reason,
         )
         if len(self._logged) == MAX_REASONS:
-            log.warning("quotas: topic %s: further records that are skipped are not logged", self._topic)
+            log.warning(
+                "%s: topic %s: further records that are skipped are not logged", self._purpose, self._topic
+            )
 
 
 def _digest(key: bytes | None) -> bytes:

@@ -1,8 +1,9 @@
 """LocalUses: reports the use of this process's buckets, and sets their parts of their limits."""
 
-from collections.abc import Iterable
 from typing import Final, final
 
+from proxy.quota.client_ids import represented
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.sharing.sharing import LocalUse, Sharing
 
@@ -16,9 +17,9 @@ which will wait too.
 class _Known:
     """A bucket as of the last look at it."""
 
-    __slots__ = ("idle", "key", "paid", "used", "waited_at", "waiting")
+    __slots__ = ("idle", "key", "looked_at", "paid", "used", "waited_at", "waiting")
 
-    def __init__(self, key: str, paid: float) -> None:
+    def __init__(self, key: str, paid: float, now: float) -> None:
         self.key: Final = key
         self.used = 0.0
         """Bucket.used."""
@@ -28,63 +29,89 @@ class _Known:
         """Whether it had no use and no waiting connection."""
         self.waiting = 0
         self.waited_at = 0.0
+        self.looked_at = now
 
 
 @final
 class LocalUses:
-    """Looks at the live buckets, several times a second."""
+    """Looks at the live buckets, several times a second: begin(), look() for some at a time, end()."""
 
     def __init__(self) -> None:
         self._known: dict[Bucket, _Known] = {}
-        self._looked_at = 0.0
+        """As of the last whole pass."""
+        self._found: dict[Bucket, _Known] = {}
+        """As of this pass."""
+        self._uses: list[LocalUse] = []
+        self._began = 0.0
+        self._last_began = 0.0
 
-    def look(self, live: Iterable[tuple[int, Bucket]], now: float) -> list[LocalUse]:
-        """Return the uses of live buckets. `live` has the node id of each bucket's broker.
+    def begin(self, now: float) -> None:
+        """Begin a pass over all live buckets."""
+        self._found = {}
+        self._uses = []
+        self._last_began = self._began
+        self._began = now
 
-        Broker-side quotas (Bucket.average) and observed ones are not shared. Buckets that are still idle have
-        no entry in the result, and take little time: clients may make up 100,000 client ids.
+    def look(self, node_id: int, buckets: list[Bucket], sharing: Sharing, now: float, divide: bool) -> None:
+        """Look at live buckets of a broker; with `divide`, give each its part of the limit.
+
+        Observed buckets are not shared. Buckets that are still idle take little time: clients may make up
+        100,000 client ids.
         """
-        elapsed = max(now - self._looked_at, 1e-3)
-        known = self._known
-        found: dict[Bucket, _Known] = {}
-        uses = []
-        for node_id, bucket in live:
-            if bucket.average is not None or bucket.observed:
+        for bucket in buckets:
+            if not _shared(bucket):
                 continue
-            entry = known.get(bucket)
-            if entry is not None and entry.idle and entry.used == bucket.used:
-                found[bucket] = entry
-                continue
-            paid = bucket.used - bucket.debt(now)
-            if entry is None:
-                entry = _Known(bucket_key(node_id, bucket), paid)
-            waiting = bucket.waiting(now)
-            if waiting > 0 or now - entry.waited_at > WAITED_SECONDS:
-                entry.waiting = max(waiting, entry.waiting if now - entry.waited_at <= WAITED_SECONDS else 0)
-                if waiting > 0:
-                    entry.waited_at = now
-            found[bucket] = entry
-            rate = max(paid - entry.paid, 0.0) / elapsed
-            entry.paid = paid
-            entry.used = bucket.used
-            entry.idle = rate == 0.0 and entry.waiting == 0
-            uses.append(
-                LocalUse(key=entry.key, limit=bucket.whole_limit, used=paid, rate=rate, waiting=entry.waiting)
-            )
-        self._known = found
-        self._looked_at = now
-        return uses
+            entry = self._known.get(bucket)
+            if entry is None or not entry.idle or entry.used != bucket.used:
+                entry = self._look_at(bucket, entry, node_id, sharing, now)
+            self._found[bucket] = entry
+            if divide:
+                bucket.share(sharing.part(entry.key), now)
 
-    def apply(self, sharing: Sharing, now: float) -> None:
-        """Give each bucket its part of the limit."""
-        for bucket, entry in self._known.items():
-            bucket.share(sharing.part(entry.key), now)
+    def _look_at(
+        self, bucket: Bucket, entry: _Known | None, node_id: int, sharing: Sharing, now: float
+    ) -> _Known:
+        paid = bucket.used - bucket.debt(now)
+        if entry is None:
+            entry = _Known(bucket_key(node_id, bucket), paid, now)
+        waiting = bucket.waiting(now)
+        if waiting > 0 or now - entry.waited_at > WAITED_SECONDS:
+            entry.waiting = max(waiting, entry.waiting if now - entry.waited_at <= WAITED_SECONDS else 0)
+            if waiting > 0:
+                entry.waited_at = now
+        # An idle bucket was not looked at in the last pass, but then it had no use.
+        elapsed = max(now - max(entry.looked_at, self._last_began), 1e-3)
+        rate = max(paid - entry.paid, 0.0) / elapsed
+        entry.paid = paid
+        entry.used = bucket.used
+        entry.looked_at = now
+        entry.idle = rate == 0.0 and entry.waiting == 0
+        use = LocalUse(key=entry.key, limit=bucket.whole_limit, used=paid, rate=rate, waiting=entry.waiting)
+        if sharing.hot(use):
+            self._uses.append(use)
+        return entry
+
+    def end(self) -> list[LocalUse]:
+        """End the pass; return the uses of the hot buckets."""
+        self._known = self._found
+        return self._uses
+
+
+def hold(buckets: list[Bucket], part: float, now: float) -> None:
+    """Let each bucket use at most this part of its limit."""
+    for bucket in buckets:
+        if _shared(bucket) and bucket.limit > bucket.whole_limit * part:
+            bucket.share(part, now)
+
+
+def _shared(bucket: Bucket) -> bool:
+    return bucket.average is None and not bucket.observed and bucket.whole_limit != UNLIMITED
 
 
 def bucket_key(node_id: int, bucket: Bucket) -> str:
     """Return the key of a bucket, the same in all processes. A name may contain any character, so the key has
-    the lengths of the names.
+    the lengths of the names. A long user name is represented by a digest, as a long client id is.
     """
-    names = (bucket.quota, bucket.user, bucket.client_id, bucket.ip, bucket.topic)
+    names = (bucket.quota, represented(bucket.user), bucket.client_id, bucket.ip, bucket.topic)
     text = "".join([f"{len(name)}:{name}" for name in names])
     return f"{text}{bucket.partition}/{node_id}"

@@ -16,13 +16,15 @@ longer step is a jump of a broker's clock, or a time without processes: it must 
 class Member:
     """One process, as its reports show it."""
 
-    __slots__ = ("instance", "number", "read_to", "reported_at")
+    __slots__ = ("instance", "newer", "number", "read_to", "reported_at")
 
     def __init__(self, instance: str) -> None:
         self.instance: Final = instance
         self.number = 0
         """The number of its last report."""
         self.read_to = 0
+        self.newer = False
+        """Whether it writes a newer format."""
         self.reported_at = 0.0
         """The time of its last report, on the log's clock."""
 
@@ -52,38 +54,48 @@ class Members:
 
     def __init__(self) -> None:
         self._live: Final[dict[str, Member]] = {}
+        self._names: list[str] = []
+        """Their names, sorted."""
 
     def repeated(self, instance: str, number: int) -> bool:
         """Whether this or a later report of the process was read before: a producer may send one twice."""
         member = self._live.get(instance)
         return member is not None and number <= member.number
 
-    def see(self, instance: str, number: int, read_to: int, now: float) -> bool:
+    def see(self, instance: str, number: int, read_to: int, now: float, newer: bool = False) -> bool:
         """Take a report's head; return whether its sender is new. `now` is the log's time."""
         member = self._live.get(instance)
         new = member is None
         if member is None:
             member = Member(instance)
             self._live[instance] = member
+            self._names = sorted(self._live)
         member.number = number
         member.read_to = max(member.read_to, read_to)
+        member.newer = newer
         member.reported_at = now
         return new
 
     def leave(self, instance: str) -> bool:
         """A process stops; return whether it was live."""
-        return self._live.pop(instance, None) is not None
+        left = self._live.pop(instance, None) is not None
+        self._names = sorted(self._live)
+        return left
 
     def expire(self, now: float) -> list[str]:
         """Remove those whose lease has ended; return their names."""
         gone = [m.instance for m in self._live.values() if now - m.reported_at > LEASE_SECONDS]
         for instance in gone:
-            del self._live[instance]
+            self.leave(instance)
         return gone
 
     def names(self) -> list[str]:
-        """The live processes in the same order everywhere."""
-        return sorted(self._live)
+        """The live processes in the same order everywhere; read-only."""
+        return self._names
+
+    def newer(self) -> list[str]:
+        """Those that write a newer format."""
+        return [name for name in self.names() if self._live[name].newer]
 
     def __contains__(self, instance: str) -> bool:
         return instance in self._live

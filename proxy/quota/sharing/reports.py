@@ -37,9 +37,10 @@ class Report:
     read_to: the sender has read all records of the log below this offset.
     buckets: the buckets whose use has changed. A report without buckets is a heartbeat.
     leaving: whether the sender stops, so that the others divide its share at once.
+    newer: whether it is in a newer format, of which only the fields above but `buckets` can be read.
     """
 
-    __slots__ = ("buckets", "instance", "leaving", "number", "read_to")
+    __slots__ = ("buckets", "instance", "leaving", "newer", "number", "read_to")
 
     def __init__(
         self,
@@ -49,9 +50,11 @@ class Report:
         read_to: int,
         buckets: list[BucketReport],
         leaving: bool = False,
+        newer: bool = False,
     ) -> None:
         self.instance: Final = instance
         self.number: Final = number
         self.read_to: Final = read_to
         self.buckets: Final = buckets
         self.leaving: Final = leaving
+        self.newer: Final = newer

@@ -96,13 +96,30 @@ class Sharing:
         self._seen = False
         self._stalled_until = 0
         """The number of the report whose return ends a stall; 0 if there is none."""
-        self._news = False
-        """Whether this process must report that it has read a record, because others wait for that."""
+        self._news_to = 0
+        """Others wait until this process has reported that it has read the records below this offset."""
+        self._told_to = 0
+        """The largest read_to that was reported."""
+        self._newer = False
+        """Whether a live process writes a newer format."""
 
     @property
     def instances(self) -> int:
         """The live processes, by the log."""
         return len(self._members)
+
+    @property
+    def read_to(self) -> int:
+        """All records below this offset were read."""
+        return self._read_to
+
+    def names(self) -> list[str]:
+        """The names of the live processes, sorted."""
+        return self._members.names()
+
+    def newer(self) -> list[str]:
+        """The live processes that write a newer format, so that their demands are unknown."""
+        return self._members.newer()
 
     @property
     def joined(self) -> bool:
@@ -136,7 +153,7 @@ class Sharing:
             changed = members.leave(report.instance)
             gone = [report.instance]
         else:
-            changed = members.see(report.instance, report.number, report.read_to, now)
+            changed = members.see(report.instance, report.number, report.read_to, now, report.newer)
             gone = []
         gone += members.expire(now)
         if report.instance == self.instance and report.number >= self._stalled_until:
@@ -150,7 +167,9 @@ class Sharing:
         else:
             for entry in report.buckets:
                 self._hot[entry.key].divide(members, offset, self.instance, anew=False)
-        self._news = self._news or changed or len(gone) > 0 or len(report.buckets) > 0
+        if changed or gone or report.buckets:
+            self._news_to = self._read_to
+        self._newer = report.newer or (self._newer and len(members.newer()) > 0)
         self._read_by_all = members.read_by_all()
         self._forget_cooled()
 
@@ -165,13 +184,26 @@ class Sharing:
             in_force = self._cold if cooling is None else cooling[0].in_force
             return max(in_force.least(self._read_by_all), least)
         part = bucket.in_force.least(self._read_by_all)
+        if self._newer:
+            # The demands of some processes are unknown.
+            part = min(part, 1.0 / len(self._members))
         return max(part / bucket.excess if self.degraded else part, least)
 
-    def report(self, uses: Iterable[LocalUse], now: float, leaving: bool = False) -> Report | None:
+    def hot(self, use: LocalUse) -> bool:
+        """Whether the others need to know the use of a bucket."""
+        if use.waiting > 0 or use.key in self._hot:
+            return True
+        return use.rate > HOT_PART * self.part(use.key) * use.limit
+
+    def report(
+        self, uses: Iterable[LocalUse], now: float, leaving: bool = False, applied: int | None = None
+    ) -> Report | None:
         """What to append to the log, or None. To be called every REPORT_SECONDS.
 
-        uses: the buckets with a limit that were used since the last call, and those of hot().
+        uses: the hot buckets; none to send only what is due, such as a heartbeat.
+        applied: the parts by the records below this offset are in use; None: by all that were read.
         """
+        read_to = self._read_to if applied is None else applied
         if self._number > 0 and now - self._called_at > STALL_SECONDS:
             self._stalled_until = self._number + 1
         self._called_at = now
@@ -179,21 +211,18 @@ class Sharing:
             self._seen = False
             self._seen_at = now
         entries = self._entries(uses)
+        news = self._told_to < self._news_to and self._told_to < read_to
         if not (
-            entries
-            or self._news
-            or leaving
-            or self.stalled
-            or now - self._told_at >= HEARTBEAT_SECONDS * 0.99
+            entries or news or leaving or self.stalled or now - self._told_at >= HEARTBEAT_SECONDS * 0.99
         ):
             return None
-        self._news = False
+        self._told_to = max(self._told_to, read_to)
         self._told_at = now
         self._number += 1
         return Report(
             instance=self.instance,
             number=self._number,
-            read_to=self._read_to,
+            read_to=read_to,
             buckets=entries,
             leaving=leaving,
         )
@@ -203,6 +232,8 @@ class Sharing:
         rest.
         """
         in_order = list(uses)
+        if not in_order:
+            return []
         first = self._first if self._first < len(in_order) else 0
         self._first = 0
         entries: list[BucketReport] = []
@@ -225,11 +256,10 @@ class Sharing:
 
     def _entry(self, use: LocalUse) -> BucketReport | None:
         """What to say of a bucket, if it is hot."""
-        key = use.key
-        if key not in self._hot and use.waiting == 0 and use.rate <= HOT_PART * self.part(key) * use.limit:
+        if not self.hot(use):
             return None
         return BucketReport(
-            key=key,
+            key=use.key,
             limit=use.limit,
             used=use.used,
             demand=SATURATED if use.waiting > 0 else use.rate * _DEMAND_FACTOR,

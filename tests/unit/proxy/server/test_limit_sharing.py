@@ -1,19 +1,24 @@
 """LimitSharing on a broker in memory; tests/integration/test_sharing.py has real processes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import json
+from collections.abc import AsyncIterator
+from typing import Never, Protocol
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from proxy.quota.engines import QuotaEngines
-from proxy.quota.identity import Identity, QuotaEntity
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
+from proxy.quota.sharing.reports import Report
+from proxy.quota.sharing.waterfill import RESERVE
 from proxy.server import limit_sharing
 from proxy.server.limit_sharing import LimitSharing
 from proxy.store import shares_topic
-from proxy.store.share_records import decode_report
+from proxy.store.share_records import decode_report, encode_report
 from proxy.store.shares_topic import SharesTopic
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
@@ -24,7 +29,10 @@ from tests.support.waiting import reached
 
 LIMIT = 1000.0
 TIME_MS = 1_700_000_000_000
-Start = Callable[[LogBroker, str], tuple[LimitSharing, Bucket]]
+
+
+class Start(Protocol):
+    def __call__(self, broker: LogBroker, name: str, clients: int = 1) -> tuple[LimitSharing, Bucket]: ...
 
 
 @pytest.fixture(autouse=True)
@@ -38,13 +46,14 @@ async def start() -> AsyncIterator[Start]:
     """Starts a process's sharing, with a bucket in use, until the end of the test."""
     tasks = Tasks()
 
-    def started(broker: LogBroker, name: str) -> tuple[LimitSharing, Bucket]:
+    def started(broker: LogBroker, name: str, clients: int = 1) -> tuple[LimitSharing, Bucket]:
         topic = SharesTopic(ClusterAccess((broker.address,), 5.0), broker.topic, tasks)
-        limits = Limits({QuotaEntity("u", None): {"producer_byte_rate": LIMIT}})
+        limits = Limits({QuotaEntity("u", DEFAULT): {"producer_byte_rate": LIMIT}})
         engines = QuotaEngines(load_kinds(), limits)
-        who = Identity("u", "c", "10.0.0.1")
-        engines.engine(1, 0.0).admit(RequestView(PRODUCE, 9, 1, "c", 10), who, 0.0)
-        [(_, bucket)] = engines.live()
+        for number in range(clients):
+            who = Identity("u", f"c{number}", "10.0.0.1")
+            engines.engine(1, 0.0).admit(RequestView(PRODUCE, 9, 1, who.client_id, 10), who, 0.0)
+        _, bucket = engines.live()[0]
         sharing = LimitSharing(name, engines, topic, asyncio.get_running_loop().time)
         tasks.start(sharing.follow())
         tasks.start(sharing.run())
@@ -93,3 +102,108 @@ async def test_a_new_topic_keeps_the_parts_until_all_have_joined(start: Start) -
         assert bucket.limit == LIMIT
         await reached(lambda: broker.values and not sharing.degraded, "a report in it")
         assert bucket.limit == LIMIT
+
+
+async def test_until_a_process_has_joined_it_says_so(start: Start) -> None:
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        broker.silent.add(PRODUCE)
+        sharing, _ = start(broker, "a")
+        await reached(lambda: not sharing.topic.problem, "the topic is read")
+        assert sharing.problem.startswith("joining")
+        assert sharing.warnings() == []
+        broker.silent.clear()
+        await asyncio.wait_for(sharing.joined.wait(), 30)
+        assert sharing.problem == ""
+
+
+async def test_an_internal_error_leaves_an_equal_part_until_it_is_over(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(report: Report) -> Never:
+        raise RuntimeError("WHY")
+
+    monkeypatch.setattr(limit_sharing, "FAILED_SECONDS", 1.5)
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        (one, bucket), (other, others_bucket) = start(broker, "a"), start(broker, "b")
+        await reached(lambda: bucket.limit == others_bucket.limit == LIMIT / 2, "both have half")
+        bucket.share(0.9, asyncio.get_running_loop().time())
+        with monkeypatch.context() as patched:
+            patched.setattr(one.topic, "append", fail)
+            await reached(lambda: one.failures > 2, "failures")
+            assert bucket.limit == LIMIT / 2
+            assert (one.degraded, other.degraded) == (True, False)
+            [warning] = one.warnings()
+            assert "WHY" in warning
+        await reached(lambda: not one.degraded, "its end")
+        assert one.warnings() == []
+        assert len([record for record in caplog.records if record.exc_info]) == 1
+
+
+async def test_a_process_that_may_not_write_uses_its_reserve(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others do not know it, so they use the whole limit."""
+    monkeypatch.setattr(limit_sharing, "JOIN_SECONDS", 0.1)
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        broker.produce_error = ErrorCode.topic_authorization_failed
+        report = Report(instance="other/1", number=1, read_to=0, buckets=[])
+        broker.append([(None, encode_report(report))])
+        sharing, bucket = start(broker, "a")
+        await reached(lambda: bucket.limit == pytest.approx(LIMIT * RESERVE), "the reserve")
+        await reached(lambda: sharing.topic.problem, "the error")
+        await reached(
+            lambda: any("grant the proxy" in warning for warning in sharing.warnings()), "the advice"
+        )
+
+
+async def test_two_processes_with_one_name_are_named(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        (one, bucket), (other, _), (third, _) = (
+            start(broker, "SAME"),
+            start(broker, "SAME"),
+            start(broker, "b"),
+        )
+        await reached(lambda: bucket.limit == pytest.approx(LIMIT / 3), "all have joined")
+        assert one.warnings() == [], "one may replace the other"
+        monkeypatch.setattr(limit_sharing, "DUPLICATE_SECONDS", 0.0)
+        await reached(lambda: one.warnings() and other.warnings(), "the warnings")
+        assert "2 live processes have the instance name SAME" in one.warnings()[0]
+        assert third.warnings() == []
+        assert bucket.limit == pytest.approx(LIMIT / 3)
+        await other.leave()
+        await reached(lambda: not one.warnings(), "the end of the warning")
+        assert len([message for message in caplog.messages if "SAME" in message]) == 2
+
+
+async def test_foreign_records_and_newer_ones_are_named_and_limits_hold(start: Start) -> None:
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        (one, bucket), (_, others_bucket) = start(broker, "a"), start(broker, "b")
+        await reached(lambda: bucket.limit == others_bucket.limit == LIMIT / 2, "both have half")
+        newer = {"v": 2, "instance": "NEWER/1", "number": 1, "read_to": 0, "buckets": "another shape"}
+        broker.append([(None, b"FOREIGN"), (None, json.dumps(newer).encode())])
+        await reached(lambda: len(one.warnings()) == 2, "both")
+        named, skipped = one.warnings()
+        assert "NEWER/1" in named
+        assert "topic shares" in skipped
+        await reached(lambda: bucket.limit == others_bucket.limit == pytest.approx(LIMIT / 3), "a third each")
+
+
+async def test_a_pass_over_many_buckets_lets_the_event_loop_run(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limit_sharing, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(limit_sharing, "BUCKETS_AT_A_TIME", 10)
+    sleep, turns = asyncio.sleep, 0
+
+    async def counted(delay: float) -> None:
+        nonlocal turns
+        turns += delay == 0
+        await sleep(delay)
+
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        sharing, _ = start(broker, "a", 1000)
+        await asyncio.wait_for(sharing.joined.wait(), 30)
+        monkeypatch.setattr(asyncio, "sleep", counted)
+        await reached(lambda: turns >= 99, "a turn after each slice")

@@ -26,8 +26,8 @@ class Kit:
         self.certificates.warnings = lambda: self.certificates.wrong
         self.reload = SimpleNamespace(problem="")
         self.usage = SimpleNamespace(problems=[])
-        shares = SimpleNamespace(problem="", skipped=SkippedRecords("shares"))
-        self.sharing = SimpleNamespace(degraded=False, lag_seconds=0.0, topic=shares)
+        self.sharing = SimpleNamespace(problem="", wrong=[])
+        self.sharing.warnings = lambda: self.sharing.wrong
         sharing: Any = self.sharing if with_sharing else None
         topic: Any = self.topic if with_topic else None
         usage: Any = self.usage if with_usage else None
@@ -88,18 +88,14 @@ def test_warnings_of_every_part() -> None:
 
 def test_sharing_that_is_degraded_is_a_warning() -> None:
     kit = Kit()
-    kit.sharing.degraded = True
-    kit.sharing.lag_seconds = 7.0
-    [warning] = kit.readiness.warnings()
-    assert "7 s" in warning
-    kit.sharing.topic.problem = "no leader"
-    [warning] = kit.readiness.warnings()
-    assert "no leader" in warning
+    kit.sharing.wrong = ["SHARING"]
+    assert [warning.split()[-1] for warning in kit.readiness.warnings()] == ["SHARING"]
     assert kit.readiness.problems() == []
 
 
-def test_records_of_the_shares_topic_that_cannot_be_read_are_a_warning() -> None:
+def test_joining_is_the_only_problem() -> None:
     kit = Kit()
-    kit.sharing.topic.skipped.skip(None, 12, "it is no report")
-    [warning] = kit.readiness.warnings()
-    assert "offset 12" in warning
+    kit.sharing.problem = "JOINING"
+    kit.gateway.found = ["clients: not listening yet"]
+    [problem] = kit.readiness.problems()
+    assert "JOINING" in problem

@@ -3,13 +3,14 @@
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.quota.limits.enforcement import OBSERVE
+from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import EwmaRate
-from proxy.quota.sharing.local_uses import WAITED_SECONDS, LocalUses, bucket_key
+from proxy.quota.sharing.local_uses import WAITED_SECONDS, LocalUses, bucket_key, hold
 from proxy.quota.sharing.reports import Report
-from proxy.quota.sharing.sharing import Sharing
+from proxy.quota.sharing.sharing import LocalUse, Sharing
+from proxy.store.share_records import MAX_NAME
 
 PACED = RateRule(burst_seconds=1.0)
 
@@ -18,15 +19,25 @@ def bucket(user: str = "u", rule: RateRule = PACED, client_id: str = "", limit: 
     return Bucket(quota="q", limit=limit, rule=rule, now=0.0, user=user, client_id=client_id)
 
 
+def look(
+    uses: LocalUses, buckets: list[Bucket], now: float, sharing: Sharing | None = None
+) -> list[LocalUse]:
+    """A pass over the buckets, one at a time; with `sharing`, each gets its part."""
+    uses.begin(now)
+    for each in buckets:
+        uses.look(1, [each], sharing or Sharing("a"), now, sharing is not None)
+    return uses.end()
+
+
 def client(name: str) -> Identity:
     return Identity("u", name, "10.0.0.1")
 
 
 def test_use_is_what_was_used_and_paid() -> None:
     uses, ours = LocalUses(), bucket()
-    uses.look([(1, ours)], 10.0)
+    look(uses, [ours], 10.0)
     ours.record(250.0, 10.0, client("c"))
-    [use] = uses.look([(1, ours)], 10.5)
+    [use] = look(uses, [ours], 10.5)
     # The bucket was full with 100, and 50 came in half a second: of 250, 100 are owed.
     assert use.used == pytest.approx(150.0)
     assert use.rate == pytest.approx(300.0)
@@ -37,50 +48,77 @@ def test_connections_count_as_waiting_for_a_while() -> None:
     uses, ours = LocalUses(), bucket()
     for name in "abc":
         ours.record(100.0, 10.0, client(name))
-    assert uses.look([(1, ours)], 11.9)[0].waiting == 2
-    assert uses.look([(1, ours)], 12.5)[0].waiting == 2
-    assert uses.look([(1, ours)], 12.0 + WAITED_SECONDS)[0].waiting == 0
+    assert look(uses, [ours], 11.9)[0].waiting == 2
+    assert look(uses, [ours], 12.5)[0].waiting == 2
+    assert look(uses, [ours], 12.0 + WAITED_SECONDS) == []
 
 
 def test_without_tokens_one_connection_waits() -> None:
     uses, ours = LocalUses(), bucket(rule=RateRule())
     ours.record(10_000.0, 10.0, client("c"))
-    assert uses.look([(1, ours)], 10.1)[0].waiting == 1
+    assert look(uses, [ours], 10.1)[0].waiting == 1
 
 
-def test_idle_buckets_are_reported_once_and_again_when_they_are_used() -> None:
+def test_idle_buckets_are_not_reported_until_they_are_used_again() -> None:
     uses, ours = LocalUses(), bucket()
-    uses.look([(1, ours)], 9.0)
+    look(uses, [ours], 9.0)
     ours.record(50.0, 10.0, client("c"))
-    rates = [[use.rate for use in uses.look([(1, ours)], now)] for now in (10.0, 11.0, 12.0)]
-    assert rates == [[50.0], [0.0], []]
+    rates = [[use.rate for use in look(uses, [ours], now)] for now in (10.0, 11.0, 12.0)]
+    assert rates == [[50.0], [], []]
     ours.record(150.0, 12.5, client("c"))
-    [use] = uses.look([(1, ours)], 13.0)
+    [use] = look(uses, [ours], 13.0)
     assert (use.rate, use.waiting) == (pytest.approx(150.0), 0)
 
 
 def test_a_bucket_with_a_debt_is_not_idle() -> None:
     uses, ours = LocalUses(), bucket()
     ours.record(1000.0, 10.0, client("c"))
-    assert [len(uses.look([(1, ours)], 10.0 + at)) for at in range(9)] == [1] * 9
+    assert [len(look(uses, [ours], 10.0 + at)) for at in range(9)] == [1] * 9
 
 
 def test_averages_and_observed_buckets_are_not_shared() -> None:
     average = bucket()
     average.average = EwmaRate(60.0)
-    assert LocalUses().look([(1, average), (1, bucket(rule=RateRule(mode=OBSERVE)))], 10.0) == []
+    observed, unlimited = bucket(rule=RateRule(mode=OBSERVE)), bucket()
+    unlimited.configure(UNLIMITED, PACED, 0.0)
+    uses, buckets = LocalUses(), [average, observed, unlimited]
+    look(uses, buckets, 9.0)
+    for each in buckets:
+        each.record(500.0, 9.5)
+    assert look(uses, buckets, 10.0) == []
 
 
 def test_each_bucket_gets_its_part() -> None:
     uses, sharing = LocalUses(), Sharing("a")
     ours, theirs = bucket("u"), bucket("v", rule=RateRule())
-    uses.look([(1, ours), (1, theirs)], 10.0)
     for name in ("a", "b", "a", "b"):
         number = 2 if sharing.instances == 2 else 1
         sharing.see(Report(instance=name, number=number, read_to=9, buckets=[]), number, 1_000)
-    uses.apply(sharing, 10.0)
+    look(uses, [ours, theirs], 10.0, sharing)
     assert (ours.limit, ours.whole_limit) == (50.0, 100.0)
     assert theirs.limit == 50.0
+
+
+def test_a_pass_that_does_not_end_changes_no_rate() -> None:
+    uses, ours = LocalUses(), bucket()
+    look(uses, [ours], 9.0)
+    ours.record(50.0, 9.5, client("c"))
+    uses.begin(9.6)
+    [use] = look(uses, [ours], 10.0)
+    assert (use.rate, use.used) == (pytest.approx(50.0 / 0.4), 50.0)
+
+
+def test_what_holds_after_a_failure() -> None:
+    whole, third, observed = bucket(), bucket("v"), bucket(rule=RateRule(mode=OBSERVE))
+    third.share(1 / 3, 0.0)
+    hold([whole, third, observed], 0.5, 0.0)
+    assert [each.limit for each in (whole, third, observed)] == [50.0, pytest.approx(100 / 3), 100.0]
+
+
+def test_long_names_have_short_keys() -> None:
+    keys = {bucket_key(1, bucket("ü" * size)) for size in (32_000, 32_001)}
+    assert len(keys) == 2
+    assert max(map(len, keys)) < MAX_NAME / 2
 
 
 def test_names_do_not_run_together() -> None:

@@ -233,3 +233,36 @@ def test_a_report_fits_in_a_record_and_the_next_ones_have_the_rest() -> None:
         assert 100_000 < len(encode_report(report)) < 1_000_000
         reported.update(entry.key for entry in report.buckets)
     assert len(reported) == len(names)
+
+
+def test_a_report_says_up_to_where_its_parts_are_in_use() -> None:
+    world, a, b = two()
+    world.turn(b=use(rate=100.0, waiting=1))
+    began = a.read_to
+    world.now += REPORT_SECONDS
+    news = b.report([use(rate=100.0, waiting=5)], world.now)
+    assert news is not None
+    world.log.append((news, int(world.now * 1000)))
+    world.catch_up("a")
+    report = a.report([use(rate=100.0, waiting=1)], world.now, applied=began)
+    assert report is not None
+    assert report.read_to == began < a.read_to
+    follows = a.report([], world.now)
+    assert follows is not None, "the others wait to hear that this process has read the rest"
+    assert follows.read_to == a.read_to
+    assert a.report([], world.now) is None
+
+
+def test_beside_a_process_of_a_newer_format_a_part_is_at_most_equal() -> None:
+    world, a, _ = two()
+    for _ in range(10):
+        world.turn(a=use(rate=100.0, waiting=1))
+    assert a.part(KEY) > 0.97
+    head = Report(instance="b", number=1000, read_to=len(world.log), buckets=[], newer=True)
+    a.see(head, len(world.log), int(world.now * 1000))
+    assert a.part(KEY) == 0.5
+    assert a.newer() == ["b"]
+    leaving = Report(instance="b", number=1001, read_to=0, buckets=[], newer=True, leaving=True)
+    a.see(leaving, len(world.log) + 1, int(world.now * 1000))
+    assert (a.newer(), a.names()) == ([], ["a"])
+    assert a.part(KEY) > 0.97
