@@ -151,7 +151,7 @@ class Relay:
         if self._authentication is not None:
             self._take_login(self._authentication)
         if self._requests.awaits_response:
-            self._requests.wake(now)
+            self._wake(now)
         if self._requests.unfinished:
             # The requests in flight may have been too many for it.
             self._read_requests(now)
@@ -244,7 +244,7 @@ class Relay:
         if 0.0 < in_flight.delayed_until <= now:
             in_flight.end_delay()
         if 0.0 < self._requests.wake_at <= now:
-            self._requests.wake(now)
+            self._wake(now)
             self._read_requests(now)
         if 0.0 < in_flight.muted_until <= now:
             in_flight.end_mute(now)
@@ -293,6 +293,12 @@ class Relay:
         except ProtocolError as error:
             hint = looks_like(error.head) if isinstance(error, FrameTooLarge) else ""
             raise RelayError(CLIENT_PROTOCOL_ERROR, f"{error}; {hint}" if hint else str(error)) from error
+
+    def _wake(self, now: float) -> None:
+        try:
+            self._requests.wake(now)
+        except ProtocolError as error:
+            raise RelayError(CLIENT_PROTOCOL_ERROR, str(error)) from error
 
     def _finish(self) -> RelayOutput:
         """End a call: complete its output."""

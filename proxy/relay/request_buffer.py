@@ -53,11 +53,6 @@ class RequestBuffer:
         self._first_part: Frame | None = None
         """Of the request that waits for memory."""
 
-    @property
-    def holds_memory(self) -> bool:
-        """Whether the connection has memory that connections share."""
-        return self._large.size > 0
-
     def takes(self, part: Frame) -> bool:
         """Whether a large request is read only when it is complete, because the proxy answers it or a quota
         may remove partitions from it.
@@ -119,7 +114,7 @@ class RequestBuffer:
         self.due_at = now + 1.0
 
     def forwarded_large(self) -> None:
-        """Return the memory as soon as the broker has accepted a large request."""
+        """Return the memory as soon as the broker has accepted the large request that has just been read."""
         self._output.holds_memory = True
         if not self._output.to_broker:
             self.give_memory_back()

@@ -237,8 +237,13 @@ class Requests:
             return
         self._change(READING)
         self._read_request(frame, now)
-        # A request that waits for a debt or for names keeps its memory.
-        if part.size > MAX_BUFFERED_FRAME_BYTES and self._mode not in (PRODUCE_WAITING, NAMES_WAITING):
+        self._end_buffered(part)
+
+    def _end_buffered(self, frame: Frame) -> None:
+        """Note that a complete request has been forwarded, answered or dropped, unless it waits: its memory
+        is needed until the broker has taken it. An earlier request may still need the connection's memory.
+        """
+        if frame.size > MAX_BUFFERED_FRAME_BYTES and self._mode not in (PRODUCE_WAITING, NAMES_WAITING):
             self.buffer.forwarded_large()
 
     def _read_request(self, frame: Frame, now: float) -> None:
@@ -403,8 +408,8 @@ class Requests:
         rejectable = frame.complete and (produce.rejectable or len(unknown) > 0)
         if not (rejectable and self._reject(frame, exchange, view, produce.body_at, now, unknown)):
             self._charge_and_forward(frame, exchange, produce.reader, view, now)
-        if self.buffer.holds_memory and self._debt_wait is None:
-            self.buffer.forwarded_large()
+        if frame.complete:
+            self._end_buffered(frame)
 
     def _wait_for_debt(self, produce: WaitingProduce, verdict: Verdict, now: float) -> None:
         self._change(PRODUCE_WAITING)
@@ -419,8 +424,8 @@ class Requests:
             return
         self._change(READING)
         self._forward_read(produce.frame, produce.exchange, produce.reader, produce.view, now)
-        if self.buffer.holds_memory:
-            self.buffer.forwarded_large()
+        if produce.frame.complete:
+            self._end_buffered(produce.frame)
 
     def _forward(
         self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float

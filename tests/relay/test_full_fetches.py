@@ -6,7 +6,7 @@ import pytest
 
 from proxy.quota.measure.fetch_queue import Ticket
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
-from proxy.relay.fetch.sessions import MAX_PARTITIONS, SESSION_MASK
+from proxy.relay.fetch.sessions import MAX_PARTITIONS, SECONDS_PER_PARTITION, SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.wire.edit import i32, uvarint
 from proxy.wire.frames import CUT_THROUGH_BYTES
@@ -19,12 +19,13 @@ from tests.support.stories.fetching import (
     NOTHING_NEW,
     OURS,
     THEIRS,
+    Omitting,
     Story,
     fetch,
     fetched,
     opened,
 )
-from tests.support.stories.playbook import Playbook
+from tests.support.stories.playbook import START, Playbook
 
 SESSIONLESS = [version for version in versions(1) if version < 7]
 
@@ -142,9 +143,50 @@ def test_a_large_fetch_is_read_whole():
     response = fetched(1, {(HOT, 0): (5, b""), (HOT, MAX_PARTITIONS - 1): (6, b"")}, session_id=OURS)
     play.broker(response)
     play.relay.take_to_client()
-    story.quota.omit(1.0, MAX_PARTITIONS - 1)
-    play.client(fetch(2, {}, session=(THEIRS, 1)))
+    story.quota.omit(2.0, MAX_PARTITIONS - 1)
+    play.at(1.0).client(fetch(2, {}, session=(THEIRS, 1)))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, MAX_PARTITIONS - 1),)))
+
+
+class Crowded(Omitting):
+    """Omits everything: when a partition is due, others have used its tokens."""
+
+    def plan_fetch(self, plan, who, now):
+        super().plan_fetch(plan, who, now)
+        if now > START:
+            for item in plan.items:
+                plan.omit(item, now + 0.001)
+
+
+def of_many_partitions(quota):
+    """A session with so many partitions; the broker has told of their watermarks."""
+    story = Story(quota)
+    play = Playbook(story.relay)
+    partitions = {(HOT, each): 1 for each in range(MAX_PARTITIONS)}
+    play.client(fetch(1, partitions, session=(0, 0))).to_broker(fetch(1, partitions, session=(0, 0)))
+    play.broker(fetched(1, dict.fromkeys(partitions, (5, b"")), session_id=OURS)).relay.take_to_client()
+    return story, play.at(1.0)
+
+
+def test_a_waiting_fetch_of_many_partitions_is_planned_seldom():
+    """Each plan takes time of the event loop."""
+    story, play = of_many_partitions(Crowded())
+    story.quota.plans.clear()
+    play.client(fetch(2, {}, session=(THEIRS, 1))).at(1.7).to_broker()
+    play.to_client(fetched(2, {}, session_id=THEIRS)).unmuted()
+    assert len(story.quota.plans) <= 1 + 0.7 / (MAX_PARTITIONS * SECONDS_PER_PARTITION)
+
+
+def test_fetches_of_many_partitions_in_a_row_are_planned_seldom():
+    story, play = of_many_partitions(Omitting())
+    story.quota.plans.clear()
+    play.client(*[fetch(2 + number, {}, session=(THEIRS, 1 + number)) for number in range(5)])
+    play.to_broker(fetch(2, {}, session=(OURS, 1))).muted(1.0 + MAX_PARTITIONS * SECONDS_PER_PARTITION)
+    assert len(story.quota.plans) == 1
+    play.at(2.0).unmuted()
+    # The broker waits for the rest of the client's time only.
+    rest = [fetch(3 + number, {}, session=(OURS, 2 + number), max_wait_ms=300) for number in range(4)]
+    play.to_broker(*rest)
 
 
 def test_a_fetch_that_is_too_large_to_be_buffered_ends_the_connection():

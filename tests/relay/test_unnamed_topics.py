@@ -282,6 +282,20 @@ def test_a_buffered_request_keeps_its_shared_memory_while_it_waits():
     assert codes(play) == {HOT: {0: UNKNOWN}}
 
 
+def test_a_small_request_that_is_rejected_leaves_an_earlier_request_its_memory():
+    names = Names(HOT)
+    large = request(1, {HOT: [17 * MIB]})
+    play = told(names, REJECTING).client(large[: 2 * MIB]).client(large[2 * MIB :])
+    memory = play.relay._requests.buffer._large
+    play.client(request(2, {"made up": [10]}))
+    names.learn()
+    play.at(0.1).busy()
+    assert play.relay.next_timer == 0.0
+    assert memory.size == len(large), "the broker has not taken it"
+    play.to_broker(large)
+    assert memory.size == 0
+
+
 @pytest.mark.parametrize(
     "resources",
     [

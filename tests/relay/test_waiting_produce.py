@@ -1,10 +1,17 @@
 """The first Produce request of a connection waits until what its user owes is paid."""
 
+from uuid import UUID
+
 from proxy.quota.limits.enforcement import OBSERVE
 from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import Resources
+from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.traffic import Traffic
+from proxy.wire.edit import uvarint
+from proxy.wire.frames import CUT_THROUGH_BYTES
 from tests.support.messages.exchanges import produce, produced
-from tests.support.messages.kio_messages import Ports
+from tests.support.messages.kio_messages import Ports, framed
+from tests.support.messages.produce import produce_request
 from tests.support.stories.enforcement import enforcement
 from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine
 
@@ -69,3 +76,17 @@ def test_without_responses_it_waits_as_well():
     story = Playbook(second).client(produce(1, acks=0) + produce(2, acks=0)).to_broker()
     assert not second.relay.waits_for_debt, "its client may hang up before that"
     story.at(5.01).to_broker(produce(1, acks=0))
+
+
+def test_a_request_that_does_not_parse_behind_the_wait_ends_its_connection():
+    """The name of its third topic is longer than what is kept of a request that is cut through."""
+    limits = engine({}, resources=Resources({"hot": {"producer.byte.rate": "1000"}}))
+    first, second = (drive(limits, Ports(), Traffic()) for _ in range(2))
+    ids = {"cold": UUID(int=1), "hot": UUID(int=2)}
+    Playbook(first).client(produce_request(1, {"hot": [3000]}, ids, version=9))
+    before = produce_request(1, {"cold": [CUT_THROUGH_BYTES], "hot": [10]}, ids, version=9)
+    body = before[4:-1].replace(uvarint(3) + uvarint(5) + b"cold", uvarint(4) + uvarint(5) + b"cold")
+    request = framed(body + uvarint(2 * CUT_THROUGH_BYTES) + bytes(2 * CUT_THROUGH_BYTES))
+    story = Playbook(second).client(request[:CUT_THROUGH_BYTES]).client(request[CUT_THROUGH_BYTES:-100])
+    assert second.relay.waits_for_debt
+    story.fails_at(3.0, CLIENT_PROTOCOL_ERROR, "a field of the request is longer")

@@ -48,6 +48,10 @@ all other connections wait; Kafka advises against a broker with more than 4,000 
 """
 LEAST_WAIT_SECONDS: Final = 0.01
 """A fetch that waits asks the quotas at most this often, even if they name shorter waits."""
+SECONDS_PER_PARTITION: Final = 20e-6
+"""A consumer's plan takes about a microsecond for each partition that quotas may omit. The next plan of the
+connection therefore waits for this time per partition, if that is LEAST_WAIT_SECONDS or more.
+"""
 NAMES_SECONDS: Final = 0.5
 """The longest time for which a consumer's fetch waits for topic names."""
 
@@ -131,6 +135,8 @@ class FetchSessions:
         """The sessions by the client's session id."""
         self._last: FetchSession | None = None
         """The partitions of the last full request: clients without sessions send only full requests."""
+        self._plan_at = 0.0
+        """The earliest time of the next plan for a consumer."""
 
     @property
     def needed(self) -> bool:
@@ -246,7 +252,12 @@ class FetchSessions:
         if session.replica_id < 0 and now < fetch.names_by and session.awaits_names():
             fetch.wake_at = min(now + LEAST_WAIT_SECONDS, fetch.names_by)
             return WAIT
+        if session.replica_id < 0 and now < self._plan_at:
+            fetch.wake_at = self._plan_at
+            return WAIT
         plan = session.plan(now)
+        pause = len(plan.items) * SECONDS_PER_PARTITION
+        self._plan_at = now + pause if pause >= LEAST_WAIT_SECONDS else 0.0
         rewrite = SessionRewrite(self, session, fetch.request)
         full = fetch.request.full
         topics: bytes | None = None
@@ -264,7 +275,7 @@ class FetchSessions:
             else:
                 self.give_up(fetch, now, rewrite)
             return ANSWER
-        wake_at = max(plan.ask_again_at, now + LEAST_WAIT_SECONDS)
+        wake_at = max(plan.ask_again_at, now + LEAST_WAIT_SECONDS, self._plan_at)
         fetch.wake_at = min(wake_at, fetch.answer_at) if plan.ask_again_at > 0.0 else fetch.answer_at
         return WAIT
 

@@ -354,6 +354,9 @@ class RelaySession(Generic[C]):
 
     def _fail_in_call(self, relay: Relay, error: RelayError) -> None:
         """End the connection because a call of the relay has raised."""
+        # The quotas have charged the requests before the error. A broker, too, would execute them.
+        if relay.output.to_broker:
+            self._send_to_broker(relay.output.to_broker)
         # Responses that came before the error still leave, as does the one that tells the client of it.
         if self.client is not None:
             self.client.writelines(relay.output.to_client)

@@ -88,7 +88,7 @@ def test_nobody_uses_shared_memory_before_the_login(size, before):
 def test_a_request_up_to_the_bound_uses_memory_of_the_connection():
     side = Side()
     assert side.buffer.begin(Frame([b"one"], MAX_BUFFERED_FRAME_BYTES, False), WHO, START)
-    assert (side.buffer.due_at, side.buffer.holds_memory, side.frames.reserved) == (0.0, False, 0)
+    assert (side.buffer.due_at, side.frames.reserved) == (0.0, 0)
     whole = side.buffer.add(Frame([b"two"], MAX_BUFFERED_FRAME_BYTES, True))
     assert whole.pieces == [b"one", b"two"]
 
@@ -108,7 +108,7 @@ def test_a_larger_request_of_which_nothing_is_forwarded_gives_memory_back_at_onc
     side = Side()
     side.buffer.begin(Frame([b"one"], LARGE, False), WHO, START)
     side.buffer.forwarded_large()
-    assert (side.output.holds_memory, side.buffer.holds_memory) == (False, False)
+    assert (side.output.holds_memory, side.frames.reserved) == (False, 0)
 
 
 @pytest.mark.parametrize("how", ["begins", "leaves the line", "ends"])
