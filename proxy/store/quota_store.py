@@ -18,7 +18,7 @@ from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
-from proxy.quota.networks import canonical_address, canonical_network
+from proxy.store.enforced_entities import EnforcedEntities
 from proxy.store.layers import SLICE, ClientLayer, ConfigLayer, Quotas
 from proxy.store.records import Place, Setting, Unreadable
 from proxy.store.sources import Alteration, Sources, writer
@@ -98,7 +98,7 @@ class QuotaStore:
         self._clients: Final = Sources(file.layer, wall_ms())
         self._configs: Final = Sources(file.configs, wall_ms())
         self._topic_ids: Final[dict[str, dict[str, str]]] = {}
-        self._addresses: Final[dict[str, str]] = {}
+        self._enforced: Final = EnforcedEntities()
         self._one_at_a_time: Final = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._conflict = ""
@@ -186,11 +186,18 @@ class QuotaStore:
                 if self._take_config(entity, place, setting, now_ms):
                     configs.append((entity, place.name))
                 continue
-            if setting is not None and setting.address is not None and entity.ip is not None:
-                self._addresses[entity.ip] = setting.address
             if self._clients.read(place, setting, now_ms):
                 clients.append((entity, place.name))
+            if setting is not None and setting.address is not None and entity.ip is not None:
+                clients += self._moved(entity, setting.address)
         self._publish(clients, configs)
+
+    def _moved(self, host: QuotaEntity, address: str) -> list[tuple[QuotaEntity, str]]:
+        """Set the address of a host name. Returns the places where a value changes by that."""
+        before = self._enforced.set_address(host, address)
+        if before is None:
+            return []
+        return [(entity, name) for name in self.effective.get(host, {}) for entity in (before, host)]
 
     def _take_config(
         self, resource: ConfigResource, place: Place, setting: Setting | None, now_ms: int
@@ -330,8 +337,10 @@ class QuotaStore:
         limits = self.limits
         if clients:
             changes: dict[QuotaEntity, dict[str, float | None]] = {}
-            for entity, values in self._clients.changes(clients).items():
-                changes.setdefault(self._enforced(entity), {}).update(values)
+            for entity, name in clients:
+                enforced = self._enforced.of(entity)
+                value = self._enforced.value(enforced, name, self.effective)
+                changes.setdefault(enforced, {})[name] = value
             limits = limits.with_changes(changes)
         if configs:
             resources = limits.resources
@@ -356,21 +365,11 @@ class QuotaStore:
         self._changed(limits)
 
     def _rebuild(self) -> Limits:
-        limits = self._build({self._enforced(entity): values for entity, values in self.effective.items()})
+        limits = self._build(self._enforced.all(self.effective))
         resources = limits.resources
         for type, values in _by_type(self.configs).items():
             resources = resources.with_changes(type, values)
         return limits.with_resources(resources)
-
-    def _enforced(self, entity: QuotaEntity) -> QuotaEntity:
-        """The entity as Limits has it: an ip in canonical form, a host name replaced by its address."""
-        if not entity.ip:
-            return entity
-        try:
-            ip = canonical_network(entity.ip) if "/" in entity.ip else canonical_address(entity.ip)
-        except ValueError:
-            ip = self._addresses.get(entity.ip, entity.ip)
-        return QuotaEntity(None, None, ip)
 
     # Time
 

@@ -291,3 +291,26 @@ class TestAddresses:
         assert kit.store.limits.ip_limit(IP_RATE, address) == 3
         await kit.store.use_file(file_of({}))
         assert kit.store.limits.ip_limit(IP_RATE, address) == 3
+
+    @pytest.mark.parametrize("order", [("10.0.0.1", "::ffff:10.0.0.1"), ("::ffff:10.0.0.1", "10.0.0.1")])
+    async def test_limit_of_another_spelling_survives_a_removal(self, order: tuple[str, str]) -> None:
+        kit = Kit()
+        first, second = (QuotaEntity(None, None, name) for name in order)
+        await kit.alter(first, connection_creation_rate=3)
+        await kit.alter(second, connection_creation_rate=5)
+        assert kit.store.limits.ip_limit(IP_RATE, "10.0.0.1") == 3
+        await kit.alter(first, connection_creation_rate=None)
+        assert kit.store.limits.ip_limit(IP_RATE, "10.0.0.1") == 5
+        await kit.alter(second, connection_creation_rate=None)
+        assert kit.store.limits.ip_limit(IP_RATE, "10.0.0.1") == UNLIMITED
+
+    @pytest.mark.parametrize("rate", [3, 4], ids=["the same value", "another value"])
+    async def test_host_with_another_address(self, rate: float) -> None:
+        """The record may be of another proxy, which resolves the name at another time."""
+        kit = Kit()
+        place = Place(QuotaEntity(None, None, "a.example"), IP_RATE)
+        kit.store.read([(place, setting(3, address="10.0.0.1"))])
+        kit.store.read([(place, setting(rate, address="10.0.0.2"))])
+        limits = kit.store.limits
+        assert limits.ip_limit(IP_RATE, "10.0.0.1") == UNLIMITED
+        assert limits.ip_limit(IP_RATE, "10.0.0.2") == rate
