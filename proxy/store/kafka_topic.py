@@ -118,9 +118,9 @@ class KafkaTopic:
     async def _seek(self, consumer: Any, topic_id: UUID) -> None:
         """Continue at the last position, or from the start if the topic was recreated or has lost records."""
         end = await self._end(consumer)
-        if topic_id != self._topic_id or end < self._position:
-            starts = await consumer.beginning_offsets([self._partition])
-            self._position = starts[self._partition]
+        start = (await consumer.beginning_offsets([self._partition]))[self._partition]
+        if topic_id != self._topic_id or not start <= self._position <= end:
+            self._position = start
             self._topic_id = None
             self.skipped.forget()
             self._store.read_anew()
@@ -196,18 +196,21 @@ class KafkaTopic:
     async def append(self, changes: Sequence[tuple[Place, Setting]]) -> None:
         """Write changes, and return when this proxy has read them back. Raises StoreUnavailable."""
         if self.problem:
-            raise StoreUnavailable(self._rejection(self.problem))
+            cannot = f"cannot write to topic {self.topic}: {self.problem}"
+            raise StoreUnavailable(f"no quota was changed: {cannot}; try again")
+        stored = False
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 async with self._one_at_a_time:
                     last = await self._produce(changes)
+                stored = True
                 await self._read_up_to(last)
         except (KafkaError, TimeoutError) as error:
             why = str(error) or f"no response in {REQUEST_SECONDS:g} s"
-            raise StoreUnavailable(self._rejection(why)) from error
-
-    def _rejection(self, why: str) -> str:
-        return f"no quota was changed: cannot write to topic {self.topic}: {why}; try again"
+            outcome = f"quotas may not have been changed: cannot write to topic {self.topic}: {why}"
+            if stored:
+                outcome = f"the change is stored in topic {self.topic}, but this proxy has not read it yet"
+            raise StoreUnavailable(f"{outcome}; try again") from error
 
     async def _produce(self, changes: Sequence[tuple[Place, Setting]]) -> int:
         """Write the changes, and return the offset of the last record."""

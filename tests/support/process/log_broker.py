@@ -76,6 +76,11 @@ class LogBroker(SocketBroker):
         self._batches = []
         self._start = self._end = 0
 
+    def delete_records(self) -> None:
+        """Delete all records, as kafka-delete-records.sh does: later ones have later offsets."""
+        self._batches = []
+        self._start = self._end
+
     def append(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
         """Append a batch of keys and values."""
         builder = MemoryRecordsBuilder(2, 0, 1 << 20)

@@ -179,6 +179,32 @@ async def test_a_topic_that_has_lost_records_is_read_from_its_start(
     assert topic.skipped.current == 0
 
 
+async def test_a_topic_whose_unread_records_were_deleted_is_read_from_its_start(
+    broker: LogBroker, store: QuotaStore, follow: Follow
+) -> None:
+    broker.append([(KEY, VALUE)])
+    await is_loaded(follow(broker))
+    broker.append([(KEY, VALUE)])
+    broker.delete_records()
+    broker.append([encode(Place(QuotaEntity("bob", None), RATE), SETTING)])
+    await reached(lambda: quota(store, "bob") == 5.0 and quota(store) is None, "the records that are left")
+
+
+async def test_a_stored_change_that_is_not_read_back_is_not_called_rejected(
+    broker: LogBroker, store: QuotaStore, follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = follow(broker)
+    await is_loaded(topic)
+
+    async def unread(offset: int) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(topic, "_read_up_to", unread)
+    with pytest.raises(StoreUnavailable, match="is stored in topic quotas"):
+        await topic.append([(PLACE, SETTING)])
+    await reached(lambda: quota(store) == 5.0, "the change")
+
+
 @pytest.mark.parametrize("silent", [LIST_OFFSETS, METADATA], ids=["leader", "cluster"])
 async def test_a_cluster_without_responses_is_a_problem_until_it_responds(
     silent: int, broker: LogBroker, follow: Follow, caplog: pytest.LogCaptureFixture
