@@ -8,6 +8,7 @@ import platform
 import sys
 from pathlib import Path
 from typing import NoReturn
+from urllib.parse import urlsplit
 
 import click
 
@@ -114,7 +115,7 @@ def top(url: str, token_file: str | None, ca: str | None, interval: float, once:
 
     Throttled clients come first, then those that use the most of their quota. Ctrl-C exits.
     """
-    if not url.startswith(("http://", "https://")):
+    if not _is_admin_url(url):
         raise click.BadParameter(
             f"expected http://HOST:PORT or https://HOST:PORT, got {url!r}", param_hint="--admin"
         )
@@ -133,6 +134,14 @@ def top(url: str, token_file: str | None, ca: str | None, interval: float, once:
             follow(port, console, interval)
     except QuotaProxyError as error:
         _fail(error)
+
+
+def _is_admin_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is no number
+        return False
 
 
 @main.command()

@@ -1,5 +1,6 @@
 """`quota-proxy top`: the buckets of a running proxy as a table, throttled ones first."""
 
+import http.client
 import json
 import ssl
 import time
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from proxy.cli.quotas.entity import show_name
 from proxy.cli.quotas.output import NOTHING, columns
 from proxy.errors import SettingsError, UpstreamUnavailable
 from proxy.upstream.broker_connection import explain
@@ -59,7 +61,7 @@ class AdminPort:
             raise self._unreachable(explain(reason, SECONDS)) from error
         except OSError as error:
             raise self._unreachable(explain(error, SECONDS)) from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, http.client.HTTPException) as error:
             raise self._unreachable("the response is not from a quota proxy") from error
 
     def _unreachable(self, why: str) -> UpstreamUnavailable:
@@ -69,16 +71,18 @@ class AdminPort:
 def lines(buckets: Sequence[Bucket], most: int | None = None) -> list[str]:
     """Return the table, with at most `most` buckets, and a summary line."""
     shown = sorted(buckets, key=_place)
+    if most is not None:
+        shown = shown[: max(most, 0)]
     throttled = sum(bool(bucket["throttled"]) for bucket in buckets)
-    rest = len(shown) - len(shown[:most])
+    rest = len(buckets) - len(shown)
     summary = f"{len(buckets)} buckets, {throttled} throttled"
-    return [*columns(HEAD, map(_row, shown[:most])), summary + (f"; {rest} are not shown" if rest else "")]
+    return [*columns(HEAD, map(_row, shown)), summary + (f"; {rest} are not shown" if rest else "")]
 
 
 def _row(bucket: Bucket) -> list[str]:
     kind = bucket["kind"]
     broker = bucket["broker"]
-    entity = ", ".join(f"{part} {name}" for part, name in bucket["entity"].items())
+    entity = ", ".join(f"{part} {show_name(str(name))}" for part, name in bucket["entity"].items())
     state = "throttled" if bucket["throttled"] else ""
     if bucket["mode"] == "observe":
         state = f"would be {state}" if state else "observed"

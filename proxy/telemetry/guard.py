@@ -48,7 +48,9 @@ class Guard:
             wanted = token()
         except SecretMissing:
             return False
-        return hmac.compare_digest(shown[len(SCHEME) :].encode(), wanted.encode())
+        # aiohttp decodes bytes that are not UTF-8 as surrogates.
+        token_shown = shown[len(SCHEME) :].encode(errors="surrogateescape")
+        return hmac.compare_digest(token_shown, wanted.encode())
 
     def middleware(self) -> Middleware:
         """The guard as middleware of an aiohttp application."""

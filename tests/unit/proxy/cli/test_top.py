@@ -1,6 +1,7 @@
 """`quota-proxy top`, before an admin port that is made up."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -87,9 +88,16 @@ def test_table_has_throttled_buckets_first() -> None:
     ]
 
 
+def test_names_cannot_change_the_terminal() -> None:
+    """Clients choose their client ids."""
+    _, row, _ = lines([bucket(entity={"user": "a b", "client-id": "x\x1b[2J\n"})])
+    assert row.split("  ")[1] == r'user "a b", client-id "x\u001b[2J\n"'
+
+
 def test_buckets_beyond_the_screen_are_counted() -> None:
     assert lines([bucket()] * 5, 2)[-1] == "5 buckets, 0 throttled; 3 are not shown"
     assert len(lines([bucket()] * 5, 2)) == 4
+    assert lines([bucket()] * 5, -1) == lines([bucket()] * 5, 0)
 
 
 def test_once_prints_the_table(server: Server) -> None:
@@ -125,9 +133,31 @@ def test_other_servers_are_reported(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
+    "response",
+    [b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"],
+    ids=["another protocol", "cut off"],
+)
+def test_what_is_no_http_is_reported(response: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def respond() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(response)
+
+        thread = threading.Thread(target=respond)
+        thread.start()
+        with pytest.raises(UpstreamUnavailable, match="is not from a quota proxy"):
+            AdminPort(f"http://127.0.0.1:{listening.getsockname()[1]}").buckets()
+        thread.join()
+
+
+@pytest.mark.parametrize(
     ("options", "says"),
     [
         (["--admin", "localhost:9644"], "expected http://HOST:PORT"),
+        (["--admin", "http://localhost:port"], "expected http://HOST:PORT"),
         (
             ["--admin", "https://localhost:1", "--ca", "nowhere.pem"],
             "nowhere.pem: No such file",

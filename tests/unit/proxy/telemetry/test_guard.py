@@ -1,5 +1,6 @@
 """Who sees which page of the admin port."""
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -49,6 +50,16 @@ async def test_other_addresses_need_a_token(bind: str) -> None:
     assert await statuses(client(bind, lambda: TOKEN), {"Authorization": TOKEN}) == (401, 401)
     assert await statuses(client(bind, lambda: TOKEN), bearer(TOKEN)) == (200, 200)
     assert await statuses(client(bind, lambda: TOKEN), {"Authorization": f"bearer {TOKEN}"}) == (200, 200)
+
+
+async def test_header_that_is_no_text_is_a_wrong_token() -> None:
+    async with TestServer(
+        web.Application(middlewares=[Guard("0.0.0.0", lambda: TOKEN).middleware()])
+    ) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \xff\r\n\r\n")
+        assert b" 401 " in await reader.readline()
+        writer.close()
 
 
 async def test_a_client_certificate_replaces_the_token() -> None:
