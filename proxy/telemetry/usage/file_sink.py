@@ -38,6 +38,9 @@ class FileSink(Sink):
             raise SinkUnavailable(f"cannot write to {self._folder}: {error.strerror or error}") from error
 
     def _write(self, batch: Sequence[Encoded]) -> None:
+        if self._file is not None and not self._file.exists():
+            # It was moved or deleted, perhaps with its folder. A second file of its name could replace it.
+            self._file = None
         lines: list[bytes] = []
         size = 0
         for event in batch:

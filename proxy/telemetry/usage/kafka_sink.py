@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from proxy.errors import UpstreamUnavailable
+from proxy.tasks import Tasks
 from proxy.telemetry.usage.events import Encoded
 from proxy.telemetry.usage.sink import Sink, SinkUnavailable
 from proxy.upstream.cluster_access import ClusterAccess
@@ -22,7 +23,9 @@ twice."""
 START_SECONDS: Final = 30.0
 """The timeout of the first connection, which may have to create the topic."""
 STOP_SECONDS: Final = 2.0
-"""The timeout of closing the producer; it waits for a cluster that may be gone."""
+"""How long to wait for a producer that stops. It waits for the responses to its requests, for REQUEST_SECONDS
+at most.
+"""
 AT_A_TIME: Final = 100
 """Events that are passed to aiokafka before the event loop runs other work."""
 BATCH_BYTES: Final = 256 << 10
@@ -45,6 +48,7 @@ class KafkaSink(Sink):
         self._topic: Final = topic
         self._cluster: Final = cluster
         self._producer: Any = None
+        self._stopping: Final = Tasks()
         # aiokafka logs dozens of lines a second while the cluster is unreachable; `problem` is logged once.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
@@ -82,6 +86,10 @@ class KafkaSink(Sink):
         producer, self._producer = self._producer, None
         if producer is None:
             return
-        with suppress(TimeoutError, KafkaError):
-            async with asyncio.timeout(STOP_SECONDS):
-                await producer.stop()
+        # Not cancelled after STOP_SECONDS: aiokafka's stop() would leave its tasks and connections.
+        await asyncio.wait([self._stopping.start(_stop(producer))], timeout=STOP_SECONDS)
+
+
+async def _stop(producer: Any) -> None:
+    with suppress(KafkaError):
+        await producer.stop()

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -134,6 +135,25 @@ async def test_a_file_that_was_deleted_is_created_again(tmp_path: Path) -> None:
     (tmp_path / name).unlink()
     await sink.deliver(lines(3))
     assert sizes(tmp_path) == [300]
+
+
+async def test_a_folder_that_was_deleted_is_created_again(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "usage", "me", 1000, 3)
+    await sink.deliver(lines(1))
+    shutil.rmtree(tmp_path / "usage")
+    await sink.deliver(lines(2))
+    assert sizes(tmp_path / "usage") == [200]
+
+
+async def test_a_file_that_was_moved_gets_no_successor_of_its_name(tmp_path: Path) -> None:
+    """Moving the successor to the same place would overwrite the events of the first."""
+    sink = FileSink(tmp_path, "me", 1000, 3)
+    await sink.deliver(lines(1))
+    (moved,) = names(tmp_path)
+    (tmp_path / moved).rename(tmp_path / "read")
+    await sink.deliver(lines(2))
+    (name,) = names(tmp_path)
+    assert name != moved
 
 
 async def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:

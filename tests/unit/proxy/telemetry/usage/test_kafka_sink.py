@@ -1,5 +1,6 @@
 """KafkaSink on a broker in memory; tests/integration/test_usage.py has a real topic."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 
@@ -67,6 +68,27 @@ async def test_a_batch_without_a_response_fails_in_time(
     with pytest.raises(SinkUnavailable, match=r"0\.3 s"):
         await sink.deliver(events(1))
     await reached(lambda: broker.connections == 0, "the end of the connections")
+
+
+async def test_a_failed_delivery_leaves_no_producer_running(
+    broker: LogBroker, sink: KafkaSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sink retries once a second: each producer that is left keeps its tasks and connections."""
+    monkeypatch.setattr(kafka_sink, "REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(kafka_sink, "STOP_SECONDS", 0.1)
+    broker.produce_error = ErrorCode.not_leader_or_follower
+    # The last request of the batch has no response when its time is over.
+    asyncio.get_running_loop().call_later(0.7, broker.silent.add, PRODUCE)
+    with pytest.raises(SinkUnavailable):
+        await sink.deliver(events(1))
+    await reached(lambda: not aiokafka_tasks(), "the end of the producer's tasks")
+    await reached(lambda: broker.connections == 0, "the end of the connections")
+
+
+def aiokafka_tasks() -> list[str]:
+    """The names of aiokafka's running functions."""
+    running = [task.get_coro() for task in asyncio.all_tasks()]
+    return [str(work) for work in running if "Sender" in str(work) or "AIOKafka" in str(work)]
 
 
 async def test_an_unreachable_cluster() -> None:
