@@ -146,10 +146,12 @@ class ClientQuotas:
         """
         results: dict[Entity, Result] = {}
         changes: dict[Entity, ClientQuotaAlteration] = {}
+        in_request: dict[frozenset[Part], Entity] = {}
         for entry in entries:
             await yielder.step()
-            # Kafka reads the parts into a map, so the last name of a type counts.
+            # Kafka reads the parts into a map: the last name of a type counts, and their order does not.
             parts = tuple(dict(entry.parts).items())
+            parts = in_request.setdefault(frozenset(parts), parts)
             if parts in results:
                 results[parts] = (
                     ErrorCode.invalid_request,

@@ -42,8 +42,10 @@ def describe(configuration: Configuration) -> list[str]:
     lines.append(f"store     {_store(settings)}")
     if settings.usage is not None:
         lines.append(f"usage     {_usage(settings.usage)}")
+    if settings.quotas.callback is not None:
+        lines.append(f"callback  {settings.quotas.callback}")
     quotas = [*_quotas(configuration.quotas.layer), *_configs(configuration.quotas.configs)]
-    return lines + (quotas or ["quota     none: no client is throttled"])
+    return lines + (quotas or ["quota     none in this file"])
 
 
 def _quotas(layer: ClientLayer) -> Iterator[str]:

@@ -6,7 +6,7 @@ commands, *_command(s)    the commands
 options, output, sending  shared by the commands
 entity, changes           entities of quotas; the difference of two sets of quotas
 client, access_file       AlterClientQuotas and DescribeClientQuotas; TLS and login
-quota_file                quotas as YAML and JSON
+quota_file, whole_file    quotas as YAML and JSON; replacing a file
 values                    numbers and times
 audit_log                 the topic with the proxy's changes
 """

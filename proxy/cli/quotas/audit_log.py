@@ -89,7 +89,7 @@ def parse(key: bytes | None, value: bytes | None, timestamp_ms: int) -> AuditEnt
         what: dict[str, Any] = json.loads(key or b"")
         how: dict[str, Any] = {} if value is None else json.loads(value)
         return _entry(what, how, timestamp_ms)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
 
 

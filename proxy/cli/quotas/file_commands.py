@@ -15,6 +15,7 @@ from proxy.cli.quotas.options import bootstrap_option, dry_run_option
 from proxy.cli.quotas.output import YAML, render
 from proxy.cli.quotas.quota_file import QuotaFile, read_quotas
 from proxy.cli.quotas.sending import send
+from proxy.cli.quotas.whole_file import write_whole
 from proxy.errors import QuotaProxyError
 from proxy.store.yaml_file import EXPIRES
 from proxy.upstream.cluster_access import ClusterAccess
@@ -131,6 +132,6 @@ def _confirm(changes: Sequence[QuotaChange]) -> None:
 
 def _write(out: Path, text: str) -> None:
     try:
-        out.write_text(text, encoding="utf-8")
+        write_whole(out, text)
     except OSError as error:
         raise QuotaProxyError(f"cannot write {out}: {error.strerror}") from error

@@ -169,6 +169,13 @@ async def test_duplicate_entity(kit: ClientQuotasKit) -> None:
     assert kit.store.effective == {QuotaEntity("a", None): {RATE: 1.0}}
 
 
+async def test_duplicate_entity_with_its_parts_in_another_order(kit: ClientQuotasKit) -> None:
+    parts = [("user", "a"), ("client-id", "c")]
+    results = await kit.alter((parts, [(RATE, 1.0)]), (parts[::-1], [(RATE, 2.0)]))
+    assert [result.error_code for result in results] == [INVALID]
+    assert kit.store.effective == {QuotaEntity("a", "c"): {RATE: 1.0}}
+
+
 async def test_the_last_name_of_a_type_counts(kit: ClientQuotasKit) -> None:
     [result] = await kit.alter(([("user", "a"), ("user", "b")], [(RATE, 1.0)]))
     assert result.error_code == ErrorCode.none

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from proxy.cli.check import describe
 from tests.support.process.settings import configuration
 
@@ -19,7 +21,22 @@ def test_defaults_are_filled_in(tmp_path: Path) -> None:
         "admin     127.0.0.1:9644",
         "quotas    pace, 1 s of burst",
         "store     topic __quota_proxy_config",
-        "quota     none: no client is throttled",
+        "quota     none in this file",
+    ]
+
+
+def test_callback_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "tiers_of_check.py").write_text(
+        "from proxy.quota_callback import QuotaCallback\nclass Tiers(QuotaCallback):\n    pass\n"
+    )
+    text = """
+listeners: [{upstream: {bootstrap: ['k:9092']}}]
+quotas: {callback: "tiers_of_check:Tiers"}
+"""
+    assert described(tmp_path, text)[-2:] == [
+        "callback  tiers_of_check:Tiers",
+        "quota     none in this file",
     ]
 
 

@@ -83,6 +83,8 @@ def test_other_kinds_are_shown_by_their_key() -> None:
     [
         (None, b"{}"),
         (b"\xff", b"{}"),
+        (b"[" * 100_000, b"{}"),
+        (b'{"kind": "other"}', b"[" * 100_000),
         (b"[]", b"{}"),
         (b"{}", b"{}"),
         (b'{"kind": "client-quota"}', b"{}"),
