@@ -140,6 +140,8 @@ class LimitSharing:
         read_to, divide = sharing.read_to, self._knows_its_parts()
         began = self._time()
         took = 0.0
+        sharing.wake(began)
+        stalled = sharing.stalled
         uses.begin(began)
         for node_id, quota in self._engines.active():
             buckets = quota.live()
@@ -149,7 +151,8 @@ class LimitSharing:
                     took += now - began
                     await asyncio.sleep(0)
                     began = now = self._time()
-                    if sharing is not self._sharing:
+                    sharing.wake(now)
+                    if sharing is not self._sharing or sharing.stalled > stalled:
                         return 0.0
                     if now - self._reported_at > LONGEST_PAUSE:
                         self._append(sharing.report([], now, applied=self._applied), now)

@@ -3,7 +3,7 @@
 from statistics import mean, pstdev
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from proxy.quota.sharing.shared_bucket import CREDIT_SECONDS, SETTLE_SECONDS
@@ -13,7 +13,19 @@ from tests.support.sharing.simulation import Process, Simulation
 SIZE = 20e3
 EXCESS = CREDIT_SECONDS / SETTLE_SECONDS
 """How far the parts may be above the limit, while credit of the last seconds is used."""
-EVENTS = ("kill", "stop", "continue", "start", "log away", "log back", "move", "more", "nothing")
+ENTITIES = 2
+EVENTS = (
+    "kill",
+    "stop",
+    "continue",
+    "start",
+    "log away",
+    "log back",
+    "clock jumps",
+    "move",
+    "more",
+    "nothing",
+)
 
 
 def three(seed: int = 0) -> tuple[Simulation, list[Process]]:
@@ -93,18 +105,24 @@ def test_a_new_process_joins_within_a_second_and_without_a_dent() -> None:
 
 
 @settings(max_examples=40)
+@example(0, 0.04, 0.0, [("kill", 0, 1.0), ("stop", 0, 3.0), ("continue", 0, 1.0)])
 @given(
     st.integers(0, 2**16),
     st.sampled_from((0.04, 0.15, 0.4)),
+    st.sampled_from((0.0, 0.1, 0.5)),
     st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 9), st.floats(0.1, 4.0)), max_size=15),
 )
 def test_all_parts_together_stay_within_the_limit(
-    seed: int, delay: float, events: list[tuple[str, int, float]]
+    seed: int, delay: float, loss: float, events: list[tuple[str, int, float]]
 ) -> None:
-    simulation = Simulation(seed)
-    simulation.log.delay = (0.005, delay)
-    for name in "abc":
-        simulation.start(name).connect(2, SIZE, 0.0)
+    """Also with lost and repeated reports, wrong clocks, and whatever happens to processes and the log."""
+    simulation = Simulation(seed, entities=ENTITIES)
+    log = simulation.log
+    log.delay, log.loss, log.twice = (0.005, delay), loss, loss
+    for name, skew in (("a", 0.0), ("b", 3600.0), ("c", -3600.0)):
+        process = simulation.start(name, skew)
+        for entity in range(ENTITIES):
+            process.connect(2, SIZE, 0.0, entity)
     worst = 0.0
 
     def check(now: float) -> None:
@@ -112,12 +130,51 @@ def test_all_parts_together_stay_within_the_limit(
         running = [process for process in simulation.processes if process.running and not process.stopped]
         # A reserve for each process that is not known to the others, or has stalled.
         reserves = RESERVE * len(running)
-        worst = max(worst, sum(process.bucket.limit for process in running) / simulation.limit - reserves)
+        for entity in range(ENTITIES):
+            together = sum(process.buckets[entity].limit for process in running)
+            worst = max(worst, together / simulation.limit - reserves)
 
     for event, which, seconds in events:
         _happen(simulation, event, which)
         simulation.run(seconds, check)
     assert worst <= 1.0 + EXCESS + 1e-9
+
+
+@settings(max_examples=15)
+@given(
+    st.integers(0, 2**16),
+    st.sampled_from((0.04, 0.15)),
+    st.sampled_from((0.0, 0.05)),
+    st.lists(st.tuples(st.integers(0, 10), st.integers(0, 10)), min_size=2, max_size=12),
+)
+def test_any_number_of_processes_holds_each_limit(
+    seed: int, delay: float, loss: float, connections: list[tuple[int, int]]
+) -> None:
+    """Never more, never less, fair and smooth, for each of two entities."""
+    simulation = Simulation(seed, entities=ENTITIES)
+    simulation.log.delay, simulation.log.loss = (0.005, delay), loss
+    skews = [simulation.log.random.uniform(-3600.0, 3600.0) for _ in connections]
+    processes = [simulation.start(f"p{number}", skew) for number, skew in enumerate(skews)]
+    simulation.run(5.0)
+    for process, counts in zip(processes, connections, strict=True):
+        for entity, count in enumerate(counts):
+            process.connect(count, SIZE, simulation.now, entity)
+    simulation.run(4.0)
+    since = simulation.now
+    simulation.run(15.0)
+    for entity in range(ENTITIES):
+        counts = [each[entity] for each in connections]
+        if not any(counts):
+            continue
+        rates = simulation.rates(since, entity=entity)
+        # A lost report delays a part that grows.
+        least = 0.95 if loss else 0.98
+        assert least <= mean(rates) / simulation.limit <= 1.02
+        assert pstdev(rates) / mean(rates) <= 0.15
+        assert max(simulation.rates(since, 5.0, entity=entity)) <= 1.05 * simulation.limit
+        for process, count in zip(processes, counts, strict=True):
+            rate = mean(simulation.rates(since, only=process, entity=entity))
+            assert rate == pytest.approx(simulation.limit * count / sum(counts), rel=0.15, abs=SIZE)
 
 
 def _happen(simulation: Simulation, event: str, which: int) -> None:
@@ -135,7 +192,9 @@ def _happen(simulation: Simulation, event: str, which: int) -> None:
         simulation.log.away = True
     elif event == "log back":
         simulation.log.away = False
+    elif event == "clock jumps":
+        simulation.log.clock_ms = (which - 5) * 1_800_000
     elif event == "move":
         process.connections = []
     elif event == "more":
-        process.connect(which, SIZE, simulation.now)
+        process.connect(which, SIZE, simulation.now, which % ENTITIES)

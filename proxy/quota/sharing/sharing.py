@@ -26,7 +26,7 @@ from proxy.quota.sharing.waterfill import RESERVE
 REPORT_SECONDS: Final = 0.2
 HEARTBEAT_SECONDS: Final = 1.0
 STALL_SECONDS: Final = 1.0
-"""A process whose report() was not called for this long has stalled. The lease is longer by more than the
+"""A process whose wake() was not called for this long has stalled. The lease is longer by more than the
 time that a report takes to reach the others.
 """
 DEGRADED_SECONDS: Final = 2.0
@@ -189,6 +189,12 @@ class Sharing:
             part = min(part, 1.0 / len(self._members))
         return max(part / bucket.excess if self.degraded else part, least)
 
+    def wake(self, now: float) -> None:
+        """Note that the process runs. To be called before part(), which is small after a stall."""
+        if self._number > 0 and now - self._called_at > STALL_SECONDS:
+            self._stalled_until = self._number + 1
+        self._called_at = now
+
     def hot(self, use: LocalUse) -> bool:
         """Whether the others need to know the use of a bucket."""
         if use.waiting > 0 or use.key in self._hot:
@@ -204,9 +210,7 @@ class Sharing:
         applied: the parts by the records below this offset are in use; None: by all that were read.
         """
         read_to = self._read_to if applied is None else applied
-        if self._number > 0 and now - self._called_at > STALL_SECONDS:
-            self._stalled_until = self._number + 1
-        self._called_at = now
+        self.wake(now)
         if self._seen or self._number == 0:
             self._seen = False
             self._seen_at = now

@@ -9,6 +9,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.debt import Debt
 from proxy.quota.measure.rate_rule import RateRule
+from proxy.quota.sharing.local_uses import LocalUses
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import REPORT_SECONDS, LocalUse, Sharing
 
@@ -26,18 +27,32 @@ class Log:
     delay: tuple[float, float] = (0.005, 0.04)
     records: list[tuple[int, Report]] = field(default_factory=list)
     """The broker's timestamp and the report, by offset."""
+    appended_at: list[float] = field(default_factory=list)
     away: bool = False
+    loss: float = 0.0
+    """The probability that a report never arrives."""
+    twice: float = 0.0
+    """The probability that a report is appended twice."""
+    clock_ms: int = 0
+    """How far the broker's clock is off."""
     sent: list[tuple[float, int, Report]] = field(default_factory=list)
     numbers: int = 0
 
     def send(self, report: Report, now: float) -> None:
+        if self.random.random() < self.loss:
+            return
+        for _ in range(2 if self.random.random() < self.twice else 1):
+            self._put(report, now)
+
+    def _put(self, report: Report, now: float) -> None:
         self.numbers += 1
         heapq.heappush(self.sent, (now + self.random.uniform(*self.delay), self.numbers, report))
 
     def run(self, now: float) -> None:
         while self.sent and self.sent[0][0] <= now and not self.away:
             at, _, report = heapq.heappop(self.sent)
-            self.records.append((EPOCH_MS + int(max(at, now) * 1000), report))
+            self.appended_at.append(max(at, now))
+            self.records.append((EPOCH_MS + self.clock_ms + int(max(at, now) * 1000), report))
 
 
 @dataclass(eq=False)
@@ -46,6 +61,8 @@ class Connection:
 
     who: Identity
     size: float
+    bucket: Bucket
+    entity: int = 0
     ready_at: float = 0.0
     waited_at: float = -10.0
     debt: Debt | None = None
@@ -53,37 +70,42 @@ class Connection:
 
 @dataclass(eq=False)
 class Process:
-    """A proxy with one bucket."""
+    """A proxy with a bucket for each entity. Its clock may differ from that of the simulation."""
 
     name: str
     log: Log
     limit: float
     start: float
+    skew: float = 0.0
+    """Its clock, less that of the simulation."""
+    entities: int = 1
     connections: list[Connection] = field(default_factory=list)
     steady: float = 0.0
     """Units per second of a client that sends evenly, and waits as long as the bucket has a debt."""
     running: bool = True
     stopped: bool = False
-    served: list[tuple[float, float]] = field(default_factory=list)
-    used: float = 0.0
+    served: list[tuple[float, float, int]] = field(default_factory=list)
+    """Time, units and entity."""
     _position: int = 0
     _read_at: float = 0.0
     _report_at: float = 0.0
-    _last_used: float = 0.0
-    _last_report: float = 0.0
 
     def __post_init__(self) -> None:
         self.sharing = Sharing(self.name)
-        self.bucket = Bucket(quota="q", limit=self.limit, rule=RateRule(burst_seconds=1.0), now=self.start)
-        self.rule = RateRule(burst_seconds=1.0)
+        self.uses = LocalUses()
+        rule = RateRule(burst_seconds=1.0)
+        self.buckets = [
+            Bucket(quota="q", limit=self.limit, rule=rule, now=self.start + self.skew, user=f"u{number}")
+            for number in range(self.entities)
+        ]
+        self.bucket = self.buckets[0]
         self._report_at = self.start
-        self._last_report = self.start
-        self._apply(self.start)
+        self._divide(self.start)
 
-    def connect(self, count: int, size: float, now: float) -> None:
+    def connect(self, count: int, size: float, now: float, entity: int = 0) -> None:
         for number in range(count):
             who = Identity("user", f"{self.name}-{number}", "10.0.0.1")
-            self.connections.append(Connection(who, size, ready_at=now))
+            self.connections.append(Connection(who, size, self.buckets[entity], entity, ready_at=now))
 
     def resume(self, now: float) -> None:
         """Run again after a stop; the first records arrive a little later."""
@@ -91,7 +113,6 @@ class Process:
         self._read_at = now + RESUME_SECONDS
         self._report_at = now + REPORT_SECONDS
         self._tell(now)
-        self._apply(now)
 
     def step(self, now: float) -> None:
         if not self.running or self.stopped:
@@ -101,58 +122,50 @@ class Process:
         if now >= self._report_at:
             self._report_at = now + REPORT_SECONDS
             self._tell(now)
-        self._apply(now)
         for connection in self.connections:
             self._serve(connection, now)
-        if self.steady > 0.0 and self.bucket.wait(now) <= 0.0:
-            self._use(self.steady * STEP, now, None)
+        if self.steady > 0.0 and self.bucket.wait(now + self.skew) <= 0.0:
+            self._use(self.bucket, self.steady * STEP, now, None, 0)
 
     def _read(self, now: float) -> None:
-        lag_ms = self.log.random.uniform(*self.log.delay) * 1000
+        lag = self.log.random.uniform(*self.log.delay)
         while self._position < len(self.log.records):
-            stamp, report = self.log.records[self._position]
-            if stamp + lag_ms > EPOCH_MS + now * 1000 or self.log.away:
+            if self.log.appended_at[self._position] + lag > now or self.log.away:
                 break
+            stamp, report = self.log.records[self._position]
             self.sharing.see(report, self._position, stamp)
             self._position += 1
 
     def _tell(self, now: float) -> None:
-        debt = max(-self.bucket.tokens.measure(now), 0.0) if self.bucket.tokens else 0.0
-        paid = self.used - debt
-        rate = (paid - self._last_used) / max(now - self._last_report, STEP)
-        self._last_used, self._last_report = paid, now
-        waiting = sum(1 for c in self.connections if c.waited_at > now - 1.0)
-        if self.steady > 0.0 and self.bucket.wait(now) > 0.0:
-            waiting += 1
-        report = self.sharing.report(
-            [LocalUse(key="q", limit=self.limit, used=paid, rate=rate, waiting=waiting)], now
-        )
+        report = self.sharing.report(self._divide(now), now + self.skew)
         if report is not None:
             self.log.send(report, now)
 
-    def _apply(self, now: float) -> None:
-        limit = self.limit * self.sharing.part("q")
-        if limit != self.bucket.limit:
-            self.bucket.configure(limit, self.rule, now)
+    def _divide(self, now: float) -> list[LocalUse]:
+        """What LimitSharing does, in one slice."""
+        self.sharing.wake(now + self.skew)
+        self.uses.begin(now + self.skew)
+        self.uses.look(1, self.buckets, self.sharing, now + self.skew, divide=True)
+        return self.uses.end()
 
     def _serve(self, connection: Connection, now: float) -> None:
         if connection.debt is not None:
             if connection.ready_at > now and int(now / STEP) % int(REVIEW_SECONDS / STEP):
                 return
-            connection.ready_at = connection.debt.review(now)
+            connection.ready_at = connection.debt.review(now + self.skew) - self.skew
             connection.waited_at = now
             if connection.ready_at > now:
                 return
             connection.debt = None
-        seconds = self._use(connection.size, now, connection.who)
+        bucket = connection.bucket
+        seconds = self._use(bucket, connection.size, now, connection.who, connection.entity)
         if seconds > 0.0:
             connection.ready_at = now + seconds
-            connection.debt = Debt(self.bucket, connection.who, now + seconds)
+            connection.debt = Debt(bucket, connection.who, now + self.skew + seconds)
 
-    def _use(self, value: float, now: float, who: Identity | None) -> float:
-        self.used += value
-        self.served.append((now, value))
-        return self.bucket.record(value, now, who)
+    def _use(self, bucket: Bucket, value: float, now: float, who: Identity | None, entity: int) -> float:
+        self.served.append((now, value, entity))
+        return bucket.record(value, now + self.skew, who)
 
 
 @dataclass
@@ -162,13 +175,14 @@ class Simulation:
     seed: int = 0
     limit: float = 1e6
     now: float = 0.0
+    entities: int = 1
     processes: list[Process] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.log = Log(Random(self.seed))
 
-    def start(self, name: str) -> Process:
-        process = Process(name, self.log, self.limit, self.now)
+    def start(self, name: str, skew: float = 0.0) -> Process:
+        process = Process(name, self.log, self.limit, self.now, skew, self.entities)
         self.processes.append(process)
         return process
 
@@ -181,13 +195,15 @@ class Simulation:
                 process.step(self.now)
             self.now = round(self.now + STEP, 6)
 
-    def rates(self, since: float, width: float = 1.0, only: Process | None = None) -> list[float]:
-        """Units per second by intervals of `width` from `since` to now."""
+    def rates(
+        self, since: float, width: float = 1.0, only: Process | None = None, entity: int = 0
+    ) -> list[float]:
+        """Units per second of an entity by intervals of `width` from `since` to now."""
         count = int((self.now - since) / width)
         sums = [0.0] * count
         for process in [only] if only else self.processes:
-            for at, value in process.served:
+            for at, value, whose in process.served:
                 index = int((at - since) / width)
-                if 0 <= index < count and at >= since:
+                if whose == entity and 0 <= index < count and at >= since:
                     sums[index] += value
         return [total / width for total in sums]
