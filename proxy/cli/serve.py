@@ -7,6 +7,7 @@ from proxy.cli.check import read_configuration
 from proxy.quota.kinds import load_kinds
 from proxy.server.garbage_collection import gc_paused
 from proxy.server.listener.early_ports import EarlyPorts
+from proxy.server.listener.passed_sockets import passed_sockets
 from proxy.telemetry import log
 
 
@@ -17,7 +18,7 @@ def serve(path: Path, log_level: str) -> int:
     kinds = load_kinds()
     with gc_paused():
         configuration = read_configuration(path, kinds)
-        early = EarlyPorts()
+        early = EarlyPorts(passed_sockets())
         early.open(configuration.settings)
         # Imported when the ports listen: this takes as long as everything before it.
         from proxy.server.app import build, run

@@ -31,13 +31,23 @@ class Children:
         stdin: Stream = subprocess.DEVNULL,
         stdout: Stream = None,
         stderr: Stream = None,
+        pass_fds: Sequence[int] = (),
     ) -> subprocess.Popen[str]:
-        """Start `command` in its own process group, so that Ctrl-C does not reach it directly."""
+        """Start `command` in its own process group, so that Ctrl-C does not reach it directly.
+
+        It inherits the file descriptors `pass_fds` under the same numbers.
+        """
         wrapper = [sys.executable, "-I", "-S", str(Path(die_with_parent.__file__)), str(os.getpid())]
 
         def start() -> subprocess.Popen[str]:
             process = subprocess.Popen(  # noqa: S603 (callers pass programs, not input)
-                [*wrapper, *command], stdin=stdin, stdout=stdout, stderr=stderr, text=True, process_group=0
+                [*wrapper, *command],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                text=True,
+                process_group=0,
+                pass_fds=pass_fds,
             )
             self._processes = [*(child for child in self._processes if child.poll() is None), process]
             return process

@@ -81,7 +81,12 @@ class Listeners:
         self._cluster: Final = asking.discovery.cluster
         self.replication: Final[list[Gateway]] = [
             replication_gateway(
-                settings=settings, listener=listener, engines=engines, cluster=self._cluster, tasks=tasks
+                settings=settings,
+                listener=listener,
+                engines=engines,
+                cluster=self._cluster,
+                early=early,
+                tasks=tasks,
             )
             for listener in settings.listeners
             if listener.replication
@@ -124,7 +129,9 @@ class Listeners:
             await asyncio.sleep(POLL_SECONDS)
         self._early.close()
         for gateway in self.clients:
-            gateway.stop_waiting()
+            # To shut down a socket of the service manager would shut it down for the next process, too.
+            if not self._early.is_passed(gateway.listener.bind, gateway.listener.bootstrap_port):
+                gateway.stop_waiting()
 
     async def start_replication(self, quotas_loaded: Callable[[], Awaitable[object]]) -> None:
         """Serve followers once their quotas, and the names of their topics, are known.

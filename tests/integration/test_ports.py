@@ -35,6 +35,31 @@ def test_a_brokers_port_is_taken(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -
         client.ask(api_versions())
 
 
+def test_ports_of_a_service_manager_reject_nobody_while_the_proxy_restarts(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner
+) -> None:
+    proxy = run_proxy.prepare(kafka.bootstrap)
+    proxy.hold_ports()
+    with RawClient(proxy.bootstrap_port) as early:
+        early.send(api_versions())
+        proxy.start().wait_ready()
+        assert early.receive().message.error_code == ErrorCode.none
+    assert proxy.stop() == 0
+    with RawClient(proxy.bootstrap_port) as bootstrap, RawClient(proxy.broker_port(1)) as broker:
+        for client in (bootstrap, broker):
+            client.send(api_versions())
+        proxy.start()
+        for client in (bootstrap, broker):
+            assert client.receive().message.error_code == ErrorCode.none
+    proxy.process.kill()
+    proxy.process.wait()
+    with RawClient(proxy.broker_port(1)) as broker:
+        broker.send(api_versions())
+        proxy.start()
+        assert broker.receive().message.error_code == ErrorCode.none
+    assert not proxy.log_lines(" ERROR |Traceback")
+
+
 def test_a_node_id_beyond_the_ports(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     proxy = run_proxy(kafka_cluster.bootstrap, listener={"broker_port_count": 3})
     assert proxy.metric(METRIC, listener="clients") == 1

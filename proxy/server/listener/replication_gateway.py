@@ -15,6 +15,7 @@ from proxy.relay.traffic import Traffic
 from proxy.server.listener.admission import UnlimitedAdmission
 from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ConfiguredBrokers
+from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.relays import ReplicationRelays
@@ -26,11 +27,18 @@ from proxy.upstream.topic_names import ClusterTopicNames
 
 
 def replication_gateway(
-    *, settings: Settings, listener: Listener, engines: QuotaEngines, cluster: ClusterRefresh, tasks: Tasks
+    *,
+    settings: Settings,
+    listener: Listener,
+    engines: QuotaEngines,
+    cluster: ClusterRefresh,
+    early: EarlyPorts,
+    tasks: Tasks,
 ) -> Gateway:
     """Build a listener for brokers. Raises SettingsError.
 
-    `cluster` is the one of a listener for clients: this listener makes no requests of its own.
+    `cluster` is the one of a listener for clients: this listener makes no requests of its own. `early`: ports
+    that listen already.
     """
     limits = settings.limits
     security = transport_security(settings, listener)
@@ -41,6 +49,7 @@ def replication_gateway(
         listener,
         broker_ports(settings, listener),
         lambda node, bound: served.sockets.serve_broker(node, bound),
+        early.take,
     )
     topic_names = ClusterTopicNames(cluster, asyncio.get_running_loop().call_later)
     served = serving(

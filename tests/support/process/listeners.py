@@ -27,7 +27,7 @@ def build_listeners(settings: Settings, tasks: Tasks | None = None) -> Listeners
     apis: Any = NoAdminApis()
     engines = QuotaEngines(load_kinds(), Limits({}))
     made = Listeners(
-        settings=settings, engines=engines, admin=apis, early=EarlyPorts(), tasks=tasks or Tasks()
+        settings=settings, engines=engines, admin=apis, early=EarlyPorts({}), tasks=tasks or Tasks()
     )
     for gateway in made.all:
         gateway.stop_listening()

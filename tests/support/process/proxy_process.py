@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.demo.children import Children
 from proxy.demo.ports import free_port_range
+from tests.support.process import pass_sockets
 from tests.support.waiting import wait_until
 
 Quotas = Sequence[Mapping[str, object]]
@@ -57,6 +58,7 @@ class ProxyProcess:
         self._folder = folder
         self._children = Children()
         self._process: subprocess.Popen[str] | None = None
+        self._passed: list[socket.socket] = []
         own = {
             "name": "clients",
             "bootstrap_port": self.bootstrap_port,
@@ -79,10 +81,17 @@ class ProxyProcess:
 
     def launch(self) -> None:
         """Start the process."""
+        passed = [each.fileno() for each in self._passed]
+        command = [str(COMMAND), "run", "--config", str(self.config_file)]
+        if passed:
+            command = [sys.executable, pass_sockets.__file__, ",".join(map(str, passed)), *command]
         with self.log_file.open("ab") as log:
-            self._process = self._children.spawn(
-                [str(COMMAND), "run", "--config", str(self.config_file)], stdout=log, stderr=log
-            )
+            self._process = self._children.spawn(command, stdout=log, stderr=log, pass_fds=passed)
+
+    def hold_ports(self) -> None:
+        """Listen at the ports for clients, as a service manager does; each process gets the sockets."""
+        ports = (self.bootstrap_port, *self.broker_ports)
+        self._passed = [socket.create_server((HOST, port)) for port in ports]
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Replace the configuration file as a whole: a running proxy never reads a part of it."""
@@ -116,6 +125,8 @@ class ProxyProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._children.kill_all()
+        for each in self._passed:
+            each.close()
 
     @property
     def process(self) -> subprocess.Popen[str]:

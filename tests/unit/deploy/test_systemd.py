@@ -1,4 +1,4 @@
-"""The systemd unit is valid, and matches the command line and the default settings."""
+"""The systemd units are valid, and match the command line, the example and the default settings."""
 
 import shlex
 import shutil
@@ -8,17 +8,26 @@ from pathlib import Path
 
 import pytest
 
+from proxy.cli.check import read_configuration
 from proxy.cli.main import main
 from proxy.config.settings import ConnectionLimits
+from proxy.quota.kinds import load_kinds
 from proxy.server.descriptors import FILES_PER_CONNECTION, OTHER_FILES
 
-UNIT = Path(__file__).parents[3] / "deploy/systemd/quota-proxy.service"
+ROOT = Path(__file__).parents[3]
+UNIT = ROOT / "deploy/systemd/quota-proxy.service"
+SOCKETS = UNIT.with_suffix(".socket")
 
 
 @pytest.fixture(scope="module")
 def values() -> dict[str, list[str]]:
+    return values_of(UNIT)
+
+
+def values_of(unit: Path) -> dict[str, list[str]]:
+    """The values of each key of a unit."""
     found: dict[str, list[str]] = defaultdict(list)
-    for line in UNIT.read_text().splitlines():
+    for line in unit.read_text().splitlines():
         if "=" in line and not line.startswith("#"):
             name, value = line.split("=", 1)
             found[name].append(value)
@@ -26,14 +35,14 @@ def values() -> dict[str, list[str]]:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-def test_systemd_accepts_the_unit(tmp_path: Path, values: dict[str, list[str]]) -> None:
+def test_systemd_accepts_the_units(tmp_path: Path, values: dict[str, list[str]]) -> None:
     """systemd-analyze requires the command to exist, so the test replaces it."""
-    unit = tmp_path / UNIT.name
-    unit.write_text(UNIT.read_text().replace(values["ExecStart"][0], shutil.which("true") or ""))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
-    )
-    assert unit.name not in done.stderr
+    units = [tmp_path / UNIT.name, tmp_path / SOCKETS.name]
+    units[0].write_text(UNIT.read_text().replace(values["ExecStart"][0], shutil.which("true") or ""))
+    units[1].write_text(SOCKETS.read_text())
+    command = ["systemd-analyze", "verify", *map(str, units)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not [unit for unit in units if unit.name in done.stderr]
     assert done.returncode == 0, done.stderr
 
 
@@ -63,3 +72,11 @@ def test_service_is_unprivileged(values: dict[str, list[str]]) -> None:
     assert values["DynamicUser"] == ["yes"]
     assert values["ProtectSystem"] == ["strict"]
     assert values["CapabilityBoundingSet"] == [""]
+
+
+def test_the_sockets_are_those_of_the_example(tmp_path: Path) -> None:
+    configuration = tmp_path / "quota-proxy.yaml"
+    configuration.write_text((ROOT / "config/quota-proxy.yaml").read_text())
+    listener = read_configuration(configuration, load_kinds()).settings.listeners[0]
+    host, ports = listener.bind, (listener.bootstrap_port, *range(listener.broker_port_base + 1, 29_104))
+    assert values_of(SOCKETS)["ListenStream"] == [f"{host}:{port}" for port in ports]

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,11 +30,19 @@ class Running:
     """A proxy that serves in this process."""
 
     def __init__(
-        self, tmp_path: Path, upstream: tuple[str, int], more: str = "", *, early: bool = False
+        self,
+        tmp_path: Path,
+        upstream: tuple[str, int],
+        more: str = "",
+        *,
+        early: bool = False,
+        passed: socket.socket | None = None,
     ) -> None:
-        """`early`: whether the ports listen before the proxy is built."""
-        self.port = free_port_range(4)
-        early_ports = EarlyPorts()
+        """`early`: whether the ports listen before the proxy is built. `passed`: a service manager's socket,
+        at the bootstrap port.
+        """
+        self.port = free_port_range(4) if passed is None else passed.getsockname()[1]
+        early_ports = EarlyPorts({} if passed is None else {passed.getsockname(): passed.dup()})
         self.file = tmp_path / "proxy.yaml"
         settings = configuration(
             tmp_path,
@@ -79,10 +88,15 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    tmp_path: Path, upstream: tuple[str, int], more: str = "", *, early: bool = False
+    tmp_path: Path,
+    upstream: tuple[str, int],
+    more: str = "",
+    *,
+    early: bool = False,
+    passed: socket.socket | None = None,
 ) -> AsyncIterator[Running]:
     async with asyncio.timeout(30):
-        proxy = Running(tmp_path, upstream, more, early=early)
+        proxy = Running(tmp_path, upstream, more, early=early, passed=passed)
         try:
             yield proxy
         finally:
@@ -101,6 +115,16 @@ async def asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> A
     writer.close()
     await writer.wait_closed()
     return read_frame(response_type(METADATA, 12), frame)
+
+
+async def rejects(port: int) -> bool:
+    """Whether the port is closed."""
+    try:
+        _, writer = await asyncio.open_connection(HOST, port)
+    except ConnectionRefusedError:
+        return True
+    writer.close()
+    return False
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
@@ -148,16 +172,8 @@ async def test_clients_that_connect_before_the_proxy_serves_are_served(tmp_path:
             assert node.port == proxy.port + 2
         await proxy.ready()
 
-        async def closed() -> bool:
-            """Whether the port of a node id without a broker is closed."""
-            try:
-                _, writer = await asyncio.open_connection(HOST, proxy.port + 1)
-            except ConnectionRefusedError:
-                return True
-            writer.close()
-            return False
-
-        await until(closed)
+        # The port of a node id without a broker.
+        await until(lambda: rejects(proxy.port + 1))
 
 
 async def test_early_ports_do_not_outlast_a_start_that_fails(
@@ -184,6 +200,23 @@ async def test_early_ports_do_not_outlast_a_start_that_fails(
         async with broker:
             await proxy.ready()
             await ask_metadata(proxy.port)
+
+
+async def test_a_service_manager_s_port_outlasts_a_start_that_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its clients wait: only the service manager can close it."""
+    monkeypatch.setattr(listeners, "EARLY_SECONDS", 0.0)
+    port = free_port_range(1)
+    with socket.create_server((HOST, free_port_range(4))) as passed:
+        connection = await asyncio.open_connection(HOST, passed.getsockname()[1])
+        async with running(tmp_path, (HOST, port), early=True, passed=passed) as proxy:
+            await until(lambda: rejects(proxy.port + 1))
+            broker = MetadataBroker()
+            broker.port = port
+            async with broker:
+                assert len((await asked(*connection)).brokers) == 1
+        assert not await rejects(proxy.port)
 
 
 async def test_a_changed_file_is_applied_on_sighup(tmp_path: Path) -> None:

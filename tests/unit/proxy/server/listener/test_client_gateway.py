@@ -50,7 +50,7 @@ class Builder:
             admission=LimitedAdmission(allow_connections(10), 10),
             admin=admin,
             large_frames=LargeFrames(),
-            early=EarlyPorts(),
+            early=EarlyPorts({}),
             tasks=Tasks(),
             **options,
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from proxy.demo.ports import free_port_range
+from proxy.errors import SettingsError
 from proxy.server.listener import early_ports
 from proxy.server.listener.early_ports import EarlyPorts
 from tests.support.process.settings import read
@@ -18,7 +19,7 @@ RESERVED = 10
 
 @pytest.fixture
 def ports() -> Iterator[EarlyPorts]:
-    made = EarlyPorts()
+    made = EarlyPorts({})
     yield made
     made.close()
 
@@ -93,3 +94,57 @@ def test_a_port_in_use_is_skipped(ports: EarlyPorts, tmp_path: Path) -> None:
         assert ports.take(HOST, first + 1) is None
         assert listens(first)
         assert listens(first + 2)
+
+
+def test_passed_sockets_are_served_and_stay_open(tmp_path: Path) -> None:
+    """A process in this one's place gets the same sockets, so their ports never reject a connection."""
+    first = free_port_range(RESERVED + 1)
+    with socket.create_server((HOST, first)) as bootstrap, socket.create_server((HOST, first + 2)) as broker:
+        passed = {each.getsockname(): each.dup() for each in (bootstrap, broker)}
+        ports = EarlyPorts(passed)
+        open_early(ports, tmp_path, first, ", bind: localhost")
+        assert ports.is_passed("localhost", first)
+        assert not ports.is_passed("localhost", first + 1)
+        ports.close()
+        assert [listens(port) for port in (first, first + 1, first + 2)] == [True, False, True]
+        taken = ports.take("localhost", first + 2)
+        assert taken is not None
+        assert taken.getsockname() == broker.getsockname()
+        assert ports.take("localhost", first + 2) is None
+        for each in passed.values():
+            each.close()
+        assert listens(first + 2)
+
+
+def test_a_socket_of_both_ip_versions_serves_all_addresses(tmp_path: Path) -> None:
+    first = free_port_range(RESERVED + 1)
+    with socket.create_server(("::", first), family=socket.AF_INET6, dualstack_ipv6=True) as bootstrap:
+        ports = EarlyPorts({("::", first): bootstrap})
+        open_early(ports, tmp_path, first, ", bind: 0.0.0.0, advertised_host: localhost")
+        assert ports.take("0.0.0.0", first) is bootstrap
+        ports.close()
+        with pytest.raises(SettingsError, match="0.0.0.0"), socket.socket() as other:
+            EarlyPorts({("::", first): bootstrap, ("0.0.0.0", first): other})
+
+
+def test_a_passed_socket_that_no_listener_serves_is_an_error(ports: EarlyPorts, tmp_path: Path) -> None:
+    first = free_port_range(RESERVED + 2)
+    with socket.create_server((HOST, first + RESERVED + 1)) as beyond:
+        ports = EarlyPorts({beyond.getsockname(): beyond})
+        with pytest.raises(SettingsError, match=str(first + RESERVED + 1)):
+            open_early(ports, tmp_path, first, f", broker_port_count: {RESERVED}")
+
+
+def test_a_replication_listener_serves_passed_sockets(tmp_path: Path) -> None:
+    first = free_port_range(4)
+    with socket.create_server((HOST, first + 2)) as broker:
+        ports = EarlyPorts({broker.getsockname(): broker})
+        settings = read(
+            tmp_path,
+            f"quotas: {{store: none}}\nlisteners: [{{bootstrap_port: {first}, broker_port_base: 0, "
+            f"upstream: {{bootstrap: ['k:9092']}}}}, {{name: brokers, replication: true, broker_port_base: "
+            f"{first + 1}, broker_port_count: 3, upstream: {{brokers: {{1: 'k:9092'}}}}}}]\n",
+        )
+        ports.open(settings)
+        assert ports.take(HOST, first + 2) is broker
+        ports.close()

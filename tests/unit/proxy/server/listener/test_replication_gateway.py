@@ -12,6 +12,7 @@ from proxy.demo.ports import free_port_range
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
+from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.replication_gateway import replication_gateway
 from proxy.tasks import Tasks
@@ -53,6 +54,7 @@ async def serving(settings: Settings) -> AsyncIterator[Gateway]:
         listener=settings.listeners[1],
         engines=QuotaEngines(load_kinds(), Limits({})),
         cluster=cluster,
+        early=EarlyPorts({}),
         tasks=tasks,
     )
     gateway.start()
