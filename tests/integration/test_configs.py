@@ -91,6 +91,13 @@ def own(port: int, resource: tuple[int, str], *names: str) -> dict[str, str | No
     return {name: config.value for name, config in shown.items() if config.source in (1, 2, 3)}
 
 
+def wait_for(port: int, resource: tuple[int, str], expected: dict[str, str | None], *others: str) -> None:
+    """Wait until these values are set, and none of the `others`. A broker shows its own configs, and another
+    proxy its quotas, a moment after their change.
+    """
+    wait_until(lambda: own(port, resource, *expected, *others) == expected, f"{expected} at port {port}")
+
+
 def natively(cluster: EmbeddedKafka, resource: tuple[int, str]) -> set[str]:
     """Which of our configs the broker itself has for a resource."""
     return OURS & set(own(cluster.port(1), resource))
@@ -103,13 +110,10 @@ def test_topics(tool: ConfigsTool, cluster: EmbeddedKafka, other: ProxyProcess, 
     said = tool("--describe", *of_topic)
     assert f"{RATE}=1048576 sensitive=false synonyms={{DYNAMIC_TOPIC_CONFIG:{RATE}=1048576}}" in said
     assert f"{THEIRS}=60000 sensitive=false" in said
-    set_there = {RATE: "1048576", THEIRS: "60000"}
-    wait_until(
-        lambda: own(other.broker_port(1), (TOPIC, topic), *set_there) == set_there, "the other proxy's part"
-    )
+    wait_for(other.broker_port(1), (TOPIC, topic), {RATE: "1048576", THEIRS: "60000"})
     assert natively(cluster, (TOPIC, topic)) == set()
     tool.alter(*of_topic, delete=RATE)
-    assert own(other.broker_port(1), (TOPIC, topic), RATE, THEIRS) == {THEIRS: "60000"}
+    wait_for(other.broker_port(1), (TOPIC, topic), {THEIRS: "60000"}, RATE)
     said = tool.alter(*of_topic, add=f"{ACTION}=drop,{THEIRS}=5", check=False)
     assert (
         f"InvalidConfigurationException: Invalid value drop for configuration {ACTION}: String must" in said
@@ -144,16 +148,17 @@ def test_brokers(tool: ConfigsTool, cluster: EmbeddedKafka, proxy: ProxyProcess)
     broker_1 = ("--entity-type", "brokers", "--entity-name", "1")
     default = ("--entity-type", "brokers", "--entity-default")
     tool.alter(*broker_1, add=f"{TOTAL}=2000000,{CLEANERS}=2")
+    wait_for(proxy.broker_port(1), BROKER_1, {TOTAL: "2000000", CLEANERS: "2"})
     tool.alter(*broker_1, add=f"{CLEANERS}=3")
     tool.alter(*default, add=f"{TOTAL}=1000000")
-    assert own(proxy.broker_port(1), BROKER_1, TOTAL, CLEANERS) == {TOTAL: "2000000", CLEANERS: "3"}
+    wait_for(proxy.broker_port(1), BROKER_1, {TOTAL: "2000000", CLEANERS: "3"})
     assert own(proxy.broker_port(1), DEFAULT_BROKER, TOTAL) == {TOTAL: "1000000"}
     assert f"{TOTAL}=1000000 sensitive=false" in tool("--describe", *default)
     assert natively(cluster, BROKER_1) | natively(cluster, DEFAULT_BROKER) == set()
     tool.alter(*broker_1, delete=f"{TOTAL},{CLEANERS}")
     tool.alter(*default, delete=TOTAL)
-    assert own(proxy.broker_port(1), BROKER_1, TOTAL, CLEANERS) == {}
-    assert own(cluster.port(1), BROKER_1, CLEANERS) == {}
+    wait_for(proxy.broker_port(1), BROKER_1, {}, TOTAL, CLEANERS)
+    wait_for(cluster.port(1), BROKER_1, {}, CLEANERS)
 
 
 def resource(name: str, kind: ResourceType = ResourceType.TOPIC, **configs: str) -> ConfigResource:
@@ -185,11 +190,11 @@ def test_an_admin_client(cluster: EmbeddedKafka, proxy: ProxyProcess) -> None:
     )
     [altered] = admin.incremental_alter_configs([ops]).values()
     altered.result(30)
-    assert own(proxy.broker_port(1), (TOPIC, name), *configs, ACTION) == {**configs, ACTION: "reject"}
+    wait_for(proxy.broker_port(1), (TOPIC, name), {**configs, ACTION: "reject"})
     [altered] = admin.alter_configs([resource(name, retention_ms="70000")]).values()
     altered.result(30)
-    left = own(proxy.broker_port(1), (TOPIC, name), *configs, ACTION)
-    assert left == {THEIRS: "70000"}, "what is not named is erased"
+    # What is not named is erased.
+    wait_for(proxy.broker_port(1), (TOPIC, name), {THEIRS: "70000"}, *configs, ACTION)
     [rejected] = admin.create_topics([NewTopic(f"{name}-x", 1, 1, config={RATE: "0"})]).values()
     with pytest.raises(KafkaException, match="Value must be at least 1") as caught:
         rejected.result(30)
@@ -206,7 +211,7 @@ def test_every_version(cluster: EmbeddedKafka, proxy: ProxyProcess, topic: str) 
     for version in versions(ALTER):
         request = alter_request([(asked, {RATE: f"{version + 7}", THEIRS: "5"})], version)
         assert [code for _, code, _ in results(ask(port, request))] == [ErrorCode.none]
-        assert own(port, asked, RATE, THEIRS) == {RATE: f"{version + 7}", THEIRS: "5"}
+        wait_for(port, asked, {RATE: f"{version + 7}", THEIRS: "5"})
     for version in versions(DESCRIBE):
         response = described(ask(port, describe_request([(asked, None), (BROKER_1, None)], version)))
         configs = response[asked]
