@@ -26,8 +26,9 @@ class EarlyPorts:
     """The listening sockets of ports that nothing serves yet."""
 
     def __init__(self, passed: Mapping[tuple[str, int], socket.socket]) -> None:
-        """`passed` are the sockets of the service manager (see passed_sockets). Raises SettingsError for two of
-        the same port, [::] and 0.0.0.0: a listener serves one.
+        """`passed` are the sockets of the service manager (see passed_sockets).
+
+        Raises SettingsError for two at the same port of [::] and of 0.0.0.0, because a listener serves one.
         """
         self._waiting: Final[dict[tuple[str, int], socket.socket]] = {}
         self._passed: Final[dict[tuple[str, int], socket.socket]] = {}

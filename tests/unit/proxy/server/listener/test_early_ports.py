@@ -123,7 +123,7 @@ def test_a_socket_of_both_ip_versions_serves_all_addresses(tmp_path: Path) -> No
         open_early(ports, tmp_path, first, ", bind: 0.0.0.0, advertised_host: localhost")
         assert ports.take("0.0.0.0", first) is bootstrap
         ports.close()
-        with pytest.raises(SettingsError, match="0.0.0.0"), socket.socket() as other:
+        with pytest.raises(SettingsError, match=r"0\.0\.0\.0"), socket.socket() as other:
             EarlyPorts({("::", first): bootstrap, ("0.0.0.0", first): other})
 
 
