@@ -32,7 +32,7 @@ FAILED_SECONDS: Final = 10.0
 """How long after a failure the callback is not called for the same client or partition. Callbacks run in the
 proxy's only thread: one that fails slowly on every request would stop all clients."""
 FAILED_AT_MOST: Final = 10_000
-"""How many failures are remembered. Clients choose their ids: past this many, all are forgotten."""
+"""How many failures are remembered. When there are more, all are forgotten: clients choose their ids."""
 
 
 class TopicPartition(NamedTuple):

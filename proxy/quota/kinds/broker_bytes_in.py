@@ -37,22 +37,22 @@ API_KEYS: Final = (PRODUCE,)
 TOTAL: Final = TOTAL_BYTES_IN_THRESHOLD.name
 SHARE: Final = BYTES_IN_THRESHOLD.name
 TOPICS_AT_MOST: Final = 100_000
-"""Clients may invent topics. Past this many, topics that are not on the broker count in the broker's rate
-only."""
+"""Topics with a rate of their own. Beyond them, a topic that is not on the broker counts only in the broker's
+rate: clients can name any topic."""
 ERRORS_AT_MOST: Final = 1000
-"""Topics and errors with a count of their own; the others are added up under REST."""
+"""Pairs of topic and error that are counted individually; the others are added up under REST."""
 
 
 @final
 class ErrorBytes:
-    """What the broker itself rejected of a topic with one error."""
+    """The records of a topic that the broker itself rejected with one error."""
 
     __slots__ = ("bytes", "partitions")
 
     def __init__(self) -> None:
         self.bytes = 0
         self.partitions = 0
-        """How many times it rejected what a request had for a partition."""
+        """How often it rejected a partition of a request."""
 
 
 @final

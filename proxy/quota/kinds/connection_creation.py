@@ -1,7 +1,7 @@
 """New connections per second from an address, on each broker (KIP-612).
 
 connection_creation_rate is a quota of ip entities: an address, a network (an extension: Kafka has none here),
-or the default ip. Each address has its own bucket, whichever of these its limit comes from.
+or the default ip. Each address has its own bucket, also if its limit is that of a network or of the default.
 
 One connection is one token. With both algorithms, tokens refill at Q per second up to burst_seconds x Q, at
 least one:
@@ -10,9 +10,9 @@ least one:
     wait <= 10 s        the connection is served after the wait, in turn
     wait > 10 s         the connection is closed after one window, and takes no token
 
-Kafka serves or closes: it accepts up to 10 x Q connections in its window at once, and closes all others after
-at most one window, without counting them (ConnectionQuotas in its SocketServer). Here, too, connections that
-are not served leave no debt: 10 s after a storm, the next connection is served at once.
+Kafka accepts up to 10 x Q connections in its window at once, and closes all others after at most one window,
+without counting them (ConnectionQuotas in its SocketServer). As in Kafka, connections that are not served
+leave no debt: 10 s after a storm, the next connection is served at once.
 """
 
 from typing import Final, final
@@ -55,7 +55,7 @@ class ConnectionCreation(Quota):
         tokens = bucket.tokens
         excess = seconds - 1.0 / bucket.limit - MAX_WAIT_SECONDS
         if excess > 0.0 and tokens is not None:
-            # The limit has been lowered: nobody waits longer for it than for the new one.
+            # The limit was lowered. The debt may be no larger than one that the new limit allows.
             tokens.record(-excess * bucket.limit, now)
         return Verdict(self._close_after, bucket=bucket, closes=True)
 

@@ -14,7 +14,8 @@ controller's in CreateTopics. It excludes waits that the client requested:
                           the broker knows how long it waited for data: it costs its time, but at most 10 ms,
                           200 ns for each byte of the request and 1 ns for each byte of the response.
                           Otherwise max_wait_ms would hide the work of a large request.
-    JoinGroup, SyncGroup  The broker waits for other members: they cost their time, but at most as much.
+    JoinGroup, SyncGroup  The broker waits for other members: they cost their time, but no more than the
+                          maximum of such a Fetch.
 
 Requests of all APIs are charged when their response arrives; Produce with acks=0 has none and costs nothing.
 As in Kafka, followers, requests between brokers and authentication are exempt; so are local responses of the
@@ -68,7 +69,7 @@ _EXEMPT: Final = (
 API_KEYS: Final = tuple([api_key for api_key in range(END) if api_key not in _EXEMPT])
 _PERCENT: Final = 100.0
 _MAY_HAVE_WAITED_SECONDS: Final = 0.01
-"""The most that a small response costs of which it is unknown how long the broker waited for others."""
+"""The maximum charge for a small response, if it is unknown how long the broker waited for other machines."""
 _PER_REQUEST_BYTE: Final = 200e-9
 """A broker works for 1 to 2 s on a fetch of 300,000 partitions that it does not have, which is 8 MB."""
 _PER_RESPONSE_BYTE: Final = 1e-9
@@ -128,7 +129,7 @@ def _busy_seconds(request: RequestView, response: ResponseView) -> float:
 
 
 def _most(request: RequestView, response: ResponseView) -> float:
-    """The most that is charged if the broker may have waited."""
+    """The maximum charge, if the broker may have waited for other machines."""
     sizes = float(request.size) * _PER_REQUEST_BYTE + float(response.body_size) * _PER_RESPONSE_BYTE
     return _MAY_HAVE_WAITED_SECONDS + sizes
 

@@ -1,9 +1,10 @@
 """LimitSource: limits that are computed per client and take precedence over the configured ones, as those of
 Kafka's ClientQuotaCallback.
 
-The engine calls a source while it charges a request, because only the request says which partitions it
-uses. To keep the rings free of I/O, a source is an argument like any other: it is a function of what
-find() gets, the time included, and keeps what it has to report until the shell takes it (take_failure()).
+The engine calls a source while it charges a request, because only the request names the partitions that a
+client uses. The rings do no I/O, so the engine gets the source as an argument: its results depend only on the
+arguments of find(), which include the time, and it keeps its failures until the shell reads them
+(take_failure()).
 """
 
 from typing import Final, final

@@ -87,8 +87,8 @@ class Limits:
     def change_since(self, other: "Limits", key: str) -> LimitChange | None:
         """Which entities of one quota differ from `other`; None if that is not known.
 
-        It is known if these limits were made by one with_changes() of the others that changed neither default
-        entities nor networks, whose quotas apply to buckets of many names.
+        It is known if one call of other.with_changes() made these limits, and changed neither default
+        entities nor networks: their quotas apply to buckets of many names.
         """
         return self._table(key).change_since(other._table(key))
 

@@ -1,4 +1,4 @@
-"""The limit of a topic that a config of topics gives, and which topics take no default limit."""
+"""The limit that a config of topics sets for a topic, and the topics to which no default limit applies."""
 
 from typing import Final
 
@@ -24,8 +24,8 @@ def internal(resources: Resources, topic: str) -> bool:
 def topic_limit(resources: Resources, topic: str, key: ConfigKey) -> float:
     """The topic's own limit, else the default topic's, else UNLIMITED.
 
-    The default does not apply to internal topics: it would stop consumer groups, transactions and the
-    proxy's own store along with the traffic that it is meant for.
+    The default does not apply to internal topics, because it would also stop consumer groups, transactions
+    and the proxy's own store.
     """
     if internal(resources, topic):
         own = resources.own_number(TOPIC, topic, key.name)

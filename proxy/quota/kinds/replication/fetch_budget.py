@@ -17,9 +17,9 @@ class FetchBudget:
         self.exhausted: Final[dict[Throttle, float]] = {}
         """Throttles that lacked bytes for a replica, and when they will have them."""
         self.left = UNLIMITED
-        """The bytes that all throttles of the last replica have, if none lacked any."""
+        """If none of the last replica's throttles lacked bytes: the bytes that all of them have."""
         self.ready_at = now
-        """When the last replica may be fetched, if one did."""
+        """If any lacked bytes: when the last replica may be fetched."""
 
     def lacking(self, replica: Replica, least: int) -> list[Throttle]:
         """The throttles that lack the bytes for a replica: `least`, or Throttle.step_bytes if that is 0, but

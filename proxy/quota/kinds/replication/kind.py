@@ -263,7 +263,9 @@ def _move_new_replica_first(items: list[FetchItem], replicas: list[Replica]) -> 
 
 
 def _learn(grants: Grants, items: list[Item]) -> None:
-    """Grant more next time to replicas that got nothing although they lack messages: a batch is larger."""
+    """Grant more next time to replicas that got nothing although they lack messages: their next batch is
+    larger than the grant.
+    """
     came = {(item.topic, item.partition) for item in items if item.size > 0}
     for replica in grants.replicas:
         if replica.lag > 0 and (replica.topic, replica.partition) not in came:

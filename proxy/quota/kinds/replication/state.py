@@ -39,7 +39,7 @@ class Waiter:
         self.ready_at = 0.0
         """When it may fetch."""
         self.throttles: list[Throttle] = []
-        """Those that lack bytes for it."""
+        """The throttles that lack bytes for the connection."""
         self._started_at = 0.0
         """When the fetch in flight was granted, if a replica starts with it; otherwise 0.0."""
         self._start_at = 0.0

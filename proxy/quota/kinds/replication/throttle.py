@@ -111,9 +111,9 @@ class Throttle:
         return math.inf if self._rate.measure(now) <= self.limit and self.limit > 0.0 else 0.0
 
     def lacks(self, size: float, ahead: int, now: float) -> bool:
-        """Whether the tokens are too few for a size, with a step for each of the connections `ahead` left.
+        """Whether the tokens are too few for a size, if a step is left for each of the connections `ahead`.
 
-        A size that is larger than the burst only needs a part of it, and makes a debt.
+        For a size that is larger than the burst, a part of the burst is enough; the rest becomes a debt.
         """
         tokens = self._tokens
         if tokens is None or self.limit <= 0.0:

@@ -12,13 +12,13 @@ from proxy.quota.measure.rate_rule import RateRule
 from proxy.wire.cursor import NO_PARTITION
 
 PARTITIONS_AT_MOST: Final = 100_000
-"""Clients may invent topics: past this many partitions, the others share one bucket."""
+"""Buckets of single partitions; further partitions share one bucket. Clients can name any topic."""
 DROP_SECONDS: Final = 1.0
-"""Past that many, the buckets that have not been used for so long and are as good as new are dropped, at most
-this often: it takes some milliseconds.
+"""When there are PARTITIONS_AT_MOST buckets, those that have not been used for this time and owe nothing are
+dropped. The search takes some milliseconds, so it runs at most once in this time.
 """
 UNLIMITED_AT_MOST: Final = 100_000
-"""Cached topics without a limit; past this many the cache starts again, empty."""
+"""Cached topics without a limit. When there are more, the cache is cleared."""
 REST: Final = "<rest>"
 """The topic of the shared bucket. No Kafka topic can have this name."""
 
@@ -70,7 +70,7 @@ class PartitionBuckets:
     def used(self, topic: str, partition: int) -> LimitedPartition | None:
         """A partition's bucket; None if it has no limit, or records have not been charged to it.
 
-        Clients make partitions up; records are of partitions that exist.
+        A client can name partitions that do not exist, but records belong to existing ones.
         """
         found = self._partitions.get((topic, partition))
         if found is None and len(self._partitions) >= PARTITIONS_AT_MOST:
@@ -82,8 +82,8 @@ class PartitionBuckets:
     ) -> None:
         """Take back what was charged for records that the broker has not appended.
 
-        `writable`: whether the client could write to the partition at all. If not, it may have made it up,
-        and a bucket that nothing else was charged to is dropped.
+        `writable`: whether the client could write to the partition at all. If not, the partition may not
+        exist, and its bucket is dropped if nothing else was charged to it.
         """
         found = self._partitions.get((topic, partition))
         if found is None or found.bucket.limit == UNLIMITED:

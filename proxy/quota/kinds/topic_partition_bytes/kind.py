@@ -62,8 +62,8 @@ API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
 
 
 PLACE_SECONDS: Final = 0.5
-"""A consumer of an omitted partition that does not fetch for so long after its time loses its place in the
-line."""
+"""A consumer of an omitted partition loses its place in the queue if it does not fetch for this time after
+its turn."""
 
 
 @final
@@ -117,8 +117,8 @@ class TopicPartitionBytes(Quota):
         return found
 
     def _lacks(self, bucket: Bucket, who: Identity, grant: FetchGrant, now: float) -> bool:
-        """Whether a bucket that the fetch has reserved nothing of has nothing to spare. The next fetch of the
-        connection will wait for it.
+        """Whether a bucket has no free tokens, and the fetch has not reserved any of it. If so, the next
+        fetch of the connection waits for the bucket.
         """
         if bucket.observed or grant.has(bucket) or free(bucket, now):
             return False
@@ -241,7 +241,7 @@ class TopicPartitionBytes(Quota):
             if limited is not None:
                 self._plan(plan, item, limited.bucket, now)
             else:
-                # The client may have made it up: it has no bucket before the broker has told of it.
+                # It may not exist: it gets a bucket when a response of the broker has named it.
                 plan.bound(item, least)
 
     def _plan(self, plan: FetchPlan, item: FetchItem, bucket: Bucket, now: float) -> None:

@@ -14,8 +14,8 @@ _FOUND_AT_MOST: Final = 1 << 18
 ids."""
 
 BUCKETS_AT_MOST: Final = 1 << 17
-"""A source may give every client or partition a bucket of its own, and clients make both up: past so many,
-the least recently used eighth is dropped, as in Buckets."""
+"""Buckets. When there are more, the least recently used eighth is dropped, as in Buckets: a source may give
+each client or partition its own bucket, and clients choose both names."""
 
 PartitionUse = tuple[str, str, str, int]
 """Principal, client id, topic, partition."""
