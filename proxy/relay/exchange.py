@@ -54,6 +54,7 @@ class Exchange:
         "api_key",
         "client",
         "correlation_id",
+        "counted",
         "delayed_until",
         "full_fetch",
         "grant",
@@ -63,6 +64,7 @@ class Exchange:
         "rejection",
         "request",
         "sent_at",
+        "silent",
         "streams",
         "throttled_until",
         "withheld",
@@ -107,6 +109,10 @@ class Exchange:
         """For such a fetch: whether it names all its partitions."""
         self.withheld = False
         """For such a fetch: whether the client gets an empty response instead of the broker's."""
+        self.silent = False
+        """For Produce: whether the client expects no response, and the proxy drops the broker's."""
+        self.counted = False
+        """For Produce: whether its records have been counted because the connection has ended."""
         self.sent_at = 0.0
         """When the relay had sent the whole request to the broker."""
 

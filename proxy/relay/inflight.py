@@ -136,6 +136,14 @@ class InFlight:
             )
         return exchange
 
+    def take_late_response(self, correlation_id: int) -> Exchange:
+        """The same after the end of the connection, when the proxy answers nothing itself any more."""
+        exchange = self._first
+        while exchange is not None and exchange.local and exchange is not self._asked:
+            self._remove(exchange)
+            exchange = self._first
+        return self.take_response(correlation_id)
+
     def take_login_response(self) -> None:
         """Continue to read, because the response to a message of a login has arrived."""
         self.awaiting_response = False

@@ -17,8 +17,10 @@ from proxy.relay.close_reasons import PRODUCE_REJECTED, UNKNOWN_TOPIC
 from proxy.relay.exchange import Exchange, local_exchange
 from proxy.relay.inflight import InFlight
 from proxy.relay.unnamed_topics import NO_TOPICS, TopicIds
+from proxy.wire.api_00_produce import acks_at
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.client_software import retries_throttling
+from proxy.wire.edit import Edit, i16, insert
 from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import MESSAGE, ProtectedTopics
@@ -113,6 +115,18 @@ class ProduceGate:
         if view.acks != 0:
             self._respond(exchange, view, rejection, now)
         return True
+
+    def await_silently(self, frame: Frame, exchange: Exchange, view: RequestView, body_at: int) -> None:
+        """If a quota is by topic, request a response for a producer with acks=0, which does not get it: only
+        the response tells which records the broker has appended.
+        """
+        if not self._engine.limits_topics(exchange.client):
+            return
+        at = acks_at(frame.pieces, body_at, view.api_version, view.flexible)
+        insert(view.edits, Edit(at, at + 2, i16(1)))
+        view.cursor.marked_edits += 1
+        view.acks = 1
+        exchange.silent = True
 
     def _close_soon(self, view: RequestView, denied: list[int], dropped: int) -> None:
         """End the connection of a producer with acks=0, which cannot be told of its `dropped` batches."""

@@ -84,14 +84,13 @@ class ProducedRecords:
 
     def abandon_one(self, exchange: Exchange | None) -> None:
         """Count the records of a request whose response has not arrived completely."""
-        if exchange is None or exchange.local or exchange.api_key != PRODUCE:
+        if exchange is None or exchange.local or exchange.counted or exchange.api_key != PRODUCE:
             return
         request = exchange.request
         if request is not None:
             self._accept(exchange.client, request.sent if request.sent else request.items)
             # Nothing counts twice, even if both sides end the connection, or one side twice.
-            request.items = []
-            request.sent = []
+            exchange.counted = True
 
     def _accept(self, client: Client, items: list[Item]) -> None:
         self._traffic.count_in(items)

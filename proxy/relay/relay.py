@@ -16,6 +16,7 @@ from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERR
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.inflight import InFlight
+from proxy.relay.late_responses import LateResponses
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests import Requests
@@ -53,7 +54,10 @@ class Relay:
         the broker's; a consumer must not know them.
         """
         names = settings.topic_names
+        self._engine: Final = engine
         self._names: Final = names
+        self._late: LateResponses | None = None
+        """After end(), if Produce requests are in flight whose responses the quotas need."""
         self.output: Final = RelayOutput()
         """The output of the last call."""
         self._in_flight: Final = InFlight(engine, traffic.total, self.output)
@@ -286,6 +290,18 @@ class Relay:
             self._authentication.end()
         self._requests.end()
         self._responses.end()
+        if self._late is None and self._engine.limits_topics(self._requests.sender.client):
+            self._late = self._responses.late()
+
+    @property
+    def awaits_late(self) -> bool:
+        """Whether the broker's responses are still of use after end()."""
+        return self._late is not None and self._late.awaited
+
+    def receive_late(self, data: bytes, now: float) -> None:
+        """Take the broker's next bytes after end(): the quotas take back what the broker has not appended."""
+        if self._late is not None:
+            self._late.receive(data, now)
 
     def _read_requests(self, now: float) -> None:
         try:

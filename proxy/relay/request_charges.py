@@ -6,8 +6,9 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.verdict import Verdict
 from proxy.relay.exchange import Exchange
 from proxy.relay.inflight import InFlight
+from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS
 from proxy.wire.topic_names import TopicNames
-from proxy.wire.views import RequestView
+from proxy.wire.views import Item, RequestView, ResponseView
 
 
 @final
@@ -27,6 +28,17 @@ class RequestCharges:
             exchange.throttled_until = max(exchange.throttled_until, now + verdict.throttle_seconds)
             self._in_flight.throttle(verdict, exchange.client, now)
         return verdict
+
+    def give_back_items(self, exchange: Exchange, request: RequestView, now: float) -> None:
+        """Take back the charges by topic of a Produce request that the broker has not got whole."""
+        if not request.sent:
+            return
+        response = ResponseView(request.api_version, request.flexible, 0, True)
+        response.items = [
+            Item(item.topic, item.topic_id, item.partition, 0, error_code=NOT_ENOUGH_REPLICAS)
+            for item in request.sent
+        ]
+        self._engine.charge(request, response, exchange.client, now)
 
     def charge_items(self, exchange: Exchange, view: RequestView, now: float) -> Verdict:
         """Charge items of a large request that have come after it was admitted."""

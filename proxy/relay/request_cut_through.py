@@ -9,6 +9,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.request_charges import RequestCharges
 from proxy.relay.request_parser import RequestParser
 from proxy.relay.traffic import Traffic
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame
 from proxy.wire.views import RequestView
@@ -26,6 +27,8 @@ class RequestCutThrough:
         self._charges: Final = charges
         self._usage: Final = CutThroughUsage(traffic, inbound=True)
         self._cut: CutThrough | None = None
+        self._charged_at = 0.0
+        """When the last part of the request was charged."""
 
     @property
     def cut(self) -> CutThrough:
@@ -34,9 +37,10 @@ class RequestCutThrough:
         assert cut is not None, "a request is cut through"
         return cut
 
-    def begin(self, cut: CutThrough) -> None:
+    def begin(self, cut: CutThrough, now: float) -> None:
         """Take a request that the quotas have admitted, and forward what may leave of its first part."""
         self._cut = cut
+        self._charged_at = now
         self._output.send_to_broker(cut.take())
         if cut.view is not None:
             self._usage.begin(cut)
@@ -56,6 +60,7 @@ class RequestCutThrough:
         """Charge and count the items of a part, and let go of them."""
         cut = self.cut
         verdict = self._charges.charge_items(cut.exchange, view, now)
+        self._charged_at = now
         self._usage.count_items(cut, view)
         return verdict
 
@@ -74,6 +79,11 @@ class RequestCutThrough:
             self._cut = None
 
     def end(self) -> None:
-        """The connection is over: count what has come of the request."""
-        if self._cut is not None:
-            self._usage.end(self._cut)
+        """The connection is over: count what has come of the request. A broker appends nothing of it."""
+        cut = self._cut
+        if cut is None:
+            return
+        self._usage.end(cut)
+        request = cut.exchange.request
+        if request is not None and request.api_key == PRODUCE:
+            self._charges.give_back_items(cut.exchange, request, self._charged_at)

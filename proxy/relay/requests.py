@@ -352,6 +352,8 @@ class Requests:
     ) -> None:
         if view.api_key == FETCH:
             exchange.streams = not view.bounded and not view.want_items and view.fetch_rewrite is None
+        if view.acks == 0:
+            self._produce_gate.await_silently(frame, exchange, view, self._parser.body_at)
         if view.acks != 0:
             self._in_flight.add(exchange)
         self._forward(frame, exchange, reader, view, now)
@@ -432,7 +434,7 @@ class Requests:
     ) -> None:
         if not frame.complete:
             self._change(CUTTING_THROUGH)
-            self._cut_through.begin(CutThrough(frame, exchange, reader, view))
+            self._cut_through.begin(CutThrough(frame, exchange, reader, view), now)
             return
         self._forwarder.forward(frame, exchange, view, now)
 

@@ -5,11 +5,13 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.close_reasons import BROKER_CLOSED, RelayError
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.exchange import Exchange
 from proxy.relay.frame_buffer import FrameBuffer
 from proxy.relay.inflight import InFlight
+from proxy.relay.late_responses import LateResponses, read_unsent
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.modes import (
     AWAITING_PORTS,
@@ -30,6 +32,7 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis import Api
 from proxy.wire.cursor import Cursor
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
+from proxy.wire.error_codes import appended
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import NOTHING, Reader
@@ -158,8 +161,8 @@ class Responses:
                 self._collect(exchange, frame, now)
             else:
                 self._start_buffering(COLLECTING, exchange, frame)
-        elif exchange.rejection is not None and not frame.complete:
-            # Partitions will be added, and its length must include them.
+        elif (exchange.rejection is not None or exchange.silent) and not frame.complete:
+            # Partitions will be added, and its length must include them; or nothing of it is forwarded.
             self._start_buffering(BUFFERING, exchange, frame)
             self._in_flight.begin_response()
         else:
@@ -201,6 +204,9 @@ class Responses:
 
     def _read_header(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
         """Read a response; the reader is behind its correlation_id."""
+        if exchange.silent:
+            self._read_silent(frame, reader, exchange, now)
+            return
         exchange.client.traffic.bytes_out += frame.size
         usage = exchange.client.usage
         if usage is not None:
@@ -218,6 +224,26 @@ class Responses:
             self._in_flight.send_local()
         else:
             self._start_cut_through(CutThrough(frame, exchange, reader, None), now)
+
+    def _read_silent(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
+        """Read the response to a Produce request of a client that expects none. Raises RelayError if the
+        broker has not appended all of its records: a broker closes the connection then.
+        """
+        self._traffic.total.bytes_out -= frame.size
+        view = read_unsent(frame, reader, exchange, self._charges, self._addresses, now)
+        request = exchange.request
+        assert view is not None, "the relay has read the request"
+        assert request is not None, "the same"
+        if self._traffic.want_items:
+            self._produced.settle(exchange.client, request, view.items)
+        self._in_flight.send_local()
+        for item in view.items:
+            if not appended(item.error_code):
+                raise RelayError(
+                    BROKER_CLOSED,
+                    f"the broker rejects records of a producer with acks=0 (error {item.error_code}), and "
+                    "closes such a connection",
+                )
 
     def _read_body(
         self, frame: Frame, reader: Reader, exchange: Exchange, api: Api, request: RequestView, now: float
@@ -376,6 +402,10 @@ class Responses:
         usage = exchange.client.usage
         if usage is not None:
             usage.divide_out(exchange.api_key, view.items)
+
+    def late(self) -> LateResponses:
+        """Return the reader of what the broker sends after end()."""
+        return LateResponses(self._splitter, self._in_flight, self._charges, self._addresses)
 
     def end(self) -> None:
         """The connection is over."""

@@ -95,6 +95,14 @@ class ProduceResponse(Partitioned):
             rewrite_endpoints_tag(reader, response, self.addresses)
 
 
+def acks_at(pieces: list[bytes], body_at: int, api_version: int, flexible: bool) -> int:
+    """Return the offset of acks in the frame of a request whose body begins at `body_at`."""
+    reader = Reader(pieces, body_at)
+    if api_version >= 3:
+        reader.skip_string(flexible)  # transactional_id
+    return reader.offset
+
+
 @final
 class Produce(Api):
     key = PRODUCE

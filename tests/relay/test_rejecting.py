@@ -229,7 +229,7 @@ def test_a_client_that_retries_throttling_is_told_so():
 
 def test_a_producer_without_responses_loses_what_is_over_and_its_connection():
     told_story = over(story()).client(request(2, {HOT: [300], COLD: [100]}, acks=0, sequence=10)).to_client()
-    told_story.to_broker(request(2, {COLD: [100]}, acks=0, sequence=10)).muted(1.0)
+    told_story.to_broker(request(2, {COLD: [100]}, acks=1, sequence=10)).muted(1.0)
     counted = told_story.relay._requests._engine.rejections.topics
     assert [(names, rejected.bytes) for names, rejected in counted.items()] == [
         ((HOT, PRODUCER_BYTE_RATE.name), 300)
@@ -246,7 +246,7 @@ def test_without_responses_what_is_not_over_still_waits_for_the_debt_of_its_user
     told_story = Playbook(second)
     told_story.client(request(2, {HOT: [300], COLD: [100]}, acks=0, sequence=10)).to_broker()
     told_story.at(paid - 0.1).to_broker()
-    told_story.at(paid + 0.01).to_broker(request(2, {COLD: [100]}, acks=0, sequence=10))
+    told_story.at(paid + 0.01).to_broker(request(2, {COLD: [100]}, acks=1, sequence=10))
     told_story.at(paid + 0.9).fails_at(paid + 1.1, PRODUCE_REJECTED, "1 batches were dropped")
 
 

@@ -226,7 +226,7 @@ def test_without_responses_the_producer_loses_its_connection_as_at_a_broker():
     names = Names(COLD)
     play = told(names).client(request(1, {"made up": [10], COLD: [30]}, acks=0)).to_broker()
     names.learn()
-    play.at(0.1).to_broker(request(1, {COLD: [30]}, acks=0)).to_client()
+    play.at(0.1).to_broker(request(1, {COLD: [30]}, acks=1)).to_client()
     play.fails_at(2, UNKNOWN_TOPIC, "id")
 
 

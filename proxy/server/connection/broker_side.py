@@ -34,6 +34,8 @@ class BrokerSide:
         self._loop: Final = loop
         self._waiting: list[bytes] = []
         self._ending = False
+        self._late = False
+        """Whether responses are due that quotas need after the end of the connection."""
         self._stream: BrokerStream | None = None
         """Created when the first large response arrives."""
         self._descriptor = -1
@@ -78,6 +80,13 @@ class BrokerSide:
         self._stream = None
         del self._events
 
+    def await_late(self, late: bool) -> None:
+        """Note whether responses are due that quotas need after the end of the connection."""
+        ended = self._late and not late
+        self._late = late
+        if ended and self._ending and self.transport is not None:
+            self.transport.close()
+
     def end(self, unread: bool = False) -> None:
         """Half-close, so that the broker reads to the end: closing with an unread response could reset the
         connection before the broker has read everything. If it is not connected yet, this happens then.
@@ -96,6 +105,8 @@ class BrokerSide:
         elif transport.can_write_eof() and not transport.is_closing():
             transport.write_eof()
             transport.resume_reading()
+        elif self._late:
+            transport.resume_reading()  # over TLS, a transport that is closing drops what it receives
         elif not transport.is_closing():
             transport.close()  # over TLS: reads on until the broker closes its side
         self._loop.call_later(LINGER_SECONDS, transport.abort)

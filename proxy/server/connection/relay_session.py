@@ -127,9 +127,13 @@ class RelaySession(Generic[C]):
 
     def receive_from_broker(self, data: bytes) -> None:
         relay = self.relay
-        if relay is None or self.over:
+        if relay is None:
             return
         now = self._time()
+        if self.over:
+            relay.receive_late(data, now)
+            self._broker.await_late(relay.awaits_late)
+            return
         self.heard_at = now
         try:
             output = relay.receive_from_broker(data, now)
@@ -374,6 +378,7 @@ class RelaySession(Generic[C]):
         if self.relay is not None:
             response_due = self.relay.response_due
             self.relay.end()
+            self._broker.await_late(self.relay.awaits_late)
         client = self.client
         if client is not None and reason == DRAINED:
             self._close_gently(client)

@@ -57,7 +57,7 @@ class Side:
 
 def test_it_has_been_sent_with_its_last_part():
     side = Side()
-    side.large.begin(side.cut())
+    side.large.begin(side.cut(), START)
     assert (side.sent, side.exchange.sent_at) == (FRAME[:6], 0.0)
     for part, complete in ((FRAME[6:8], False), (FRAME[8:], True)):
         assert side.large.read_on(Frame([part], SIZE, complete)) is None
@@ -69,7 +69,7 @@ def test_it_has_been_sent_with_its_last_part():
 def test_a_field_that_is_too_long_is_malformed():
     side = Side()
     cut = side.cut(side.view, size=3 * CUT_THROUGH_BYTES)
-    side.large.begin(cut)
+    side.large.begin(cut, START)
     assert side.sent == b"", "nothing has been read"
     cut.feed([bytes(CUT_THROUGH_BYTES)])
     with pytest.raises(Malformed):
@@ -79,7 +79,7 @@ def test_a_field_that_is_too_long_is_malformed():
 def test_items_of_a_part_are_charged_and_let_go():
     side = Side(Resources({"t": {PRODUCER_BYTE_RATE.name: "1000"}}))
     cut = side.cut(side.view)
-    side.large.begin(cut)
+    side.large.begin(cut, START)
     side.view.items = [Item("t", NO_ID, 0, 3000)]
     verdict = side.large.charge(side.view, START)
     assert verdict.throttle_seconds == pytest.approx(2.0), "two seconds beyond a burst of one second"
@@ -90,7 +90,7 @@ def test_items_of_a_part_are_charged_and_let_go():
 def test_what_has_come_of_a_request_counts_at_the_end_of_the_connection():
     side = Side()
     cut = side.cut(side.view)
-    side.large.begin(cut)
+    side.large.begin(cut, START)
     assert cut.uncounted == SIZE
     side.large.end()
     assert cut.uncounted == 0

@@ -104,6 +104,19 @@ async def test_it_is_half_closed_so_that_the_broker_reads_to_the_end(tls: bool, 
     assert transport.calls[2:] == ending
 
 
+async def test_over_tls_it_stays_open_until_responses_have_arrived_that_quotas_need() -> None:
+    broker = side()
+    transport = Transport(tls=True)
+    broker.connection_made(cast("Any", transport))
+    broker.await_late(True)
+    broker.end()
+    assert transport.calls[2:] == ["resume_reading"]
+    broker.await_late(True)
+    broker.await_late(False)
+    broker.await_late(False)
+    assert transport.calls[3:] == ["close"]
+
+
 async def test_an_end_before_it_is_connected_happens_then() -> None:
     broker = side()
     broker.wait_with([b"acks=0"])

@@ -1,0 +1,90 @@
+"""The broker is read on after its client has gone: quotas by topic take back what it has not appended."""
+
+import asyncio
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
+from proxy.quota.limits.resources import Resources
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.server.connection.connection import Connection
+from tests.support.messages.exchanges import TOPIC, produce
+from tests.support.messages.kio_messages import Ports
+from tests.support.process.certificates import Authority
+from tests.support.stories.playbook import drive, engine
+from tests.unit.proxy.relay.test_late_responses import rejected
+from tests.unit.proxy.server.connection.test_connection_ends import RESET, Host
+
+REQUEST = produce(1, size=800)
+
+
+class Broker(Host):
+    """Rejects the records after the client's reset."""
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        super().__init__()
+        self.limits: QuotaEngine = engine({}, resources=Resources({TOPIC: {PRODUCER_BYTE_RATE.name: "1000"}}))
+        self.received = asyncio.Event()
+        self._tls = tls
+
+    def opened(self, connection: Connection, address: str) -> Relay:
+        relay: Relay = drive(self.limits, Ports(), Traffic()).relay
+        return relay
+
+    async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        loop = asyncio.get_running_loop()
+        name = None if self._tls is None else "localhost"
+        await loop.create_connection(
+            lambda: broker, "127.0.0.1", self.broker_port, ssl=self._tls, server_hostname=name
+        )
+
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert await reader.readexactly(len(REQUEST)) == REQUEST
+        self.received.set()
+        while not self.reasons:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        writer.write(rejected(1))
+        await reader.read()
+        writer.close()
+
+    @property
+    def used(self) -> float:
+        return sum(bucket.used for bucket in self.limits.live())
+
+
+async def resets(host: Broker, tls: ssl.SSLContext | None) -> None:
+    loop = asyncio.get_running_loop()
+    broker = await asyncio.start_server(host.respond, "127.0.0.1", 0, ssl=tls)
+    host.broker_port = broker.sockets[0].getsockname()[1]
+    server = await loop.create_server(lambda: Connection(host, 1, loop), "127.0.0.1", 0)
+    async with broker, server, asyncio.timeout(30):
+        _, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
+        writer.write(REQUEST)
+        await host.received.wait()
+        assert host.used > 0
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        writer.transport.abort()
+        while host.used > 0 or host.gone == 0:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("secured", [False, True], ids=["plaintext", "TLS"])
+def test_a_client_that_resets_its_connection_leaves_the_limit_to_others(
+    secured: bool, tmp_path: Path, loop: asyncio.AbstractEventLoop
+) -> None:
+    server, client = contexts(tmp_path) if secured else (None, None)
+    loop.run_until_complete(resets(Broker(client), server))
+
+
+def contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """The contexts of the broker and of its client."""
+    authority = Authority(folder)
+    signed = authority.sign("broker")
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(signed.certificate, signed.key)
+    return server, ssl.create_default_context(cafile=authority.ca)
