@@ -150,7 +150,8 @@ class ResourceConfigs:
     async def _alter(self, request: AlterRequest, broker: Broker, who: Identity, yielder: Yielder) -> bytes:
         times = Counter(resource.key for resource in request.resources)
         planned = [self._plan(request, resource, times[resource.key] == 1) for resource in request.resources]
-        planned = self._without_conflicts(request, await _allowed(request, planned, broker.rights))
+        planned = await _allowed(request, planned, broker.rights)
+        planned = await self._without_conflicts(request, planned)
         results = [resource.rejection for resource in planned if resource.rejection is not None]
         responded, throttle_time_ms = await self._forward(request, planned, broker, yielder)
         results += responded
@@ -221,23 +222,18 @@ class ResourceConfigs:
             raise RequestRejected(ErrorCode.policy_violation, self._store.off)
         return None
 
-    def _without_conflicts(
+    async def _without_conflicts(
         self, request: AlterRequest, planned: list[_PlannedResource]
     ) -> list[_PlannedResource]:
         """Reject resources whose changes conflict with the stored configs, or with changes before them."""
         changes = [resource.change for resource in planned if resource.change is not None]
-        if not changes or not self._store.conflict(changes):
-            return planned
-        accepted: list[ConfigChange] = []
+        conflicts = iter(await self._store.conflicts(changes))
         checked: list[_PlannedResource] = []
         for resource in planned:
-            change = resource.change
-            conflict = "" if change is None else self._store.conflict([*accepted, change])
-            if conflict:
-                resource = _rejected(request, resource, ErrorCode.invalid_config, conflict)
-            elif change is not None:
-                accepted.append(change)
-            checked.append(resource)
+            conflict = "" if resource.change is None else next(conflicts)
+            checked.append(
+                _rejected(request, resource, ErrorCode.invalid_config, conflict) if conflict else resource
+            )
         return checked
 
     async def _forward(

@@ -125,27 +125,26 @@ class TopicCreations:
                     split.reject(topic, rejected.code, str(rejected))
                     continue
             split.forwarded.append(rest)
-        self._reject_conflicts(split)
+        await self._reject_conflicts(split)
         return split
 
-    def _reject_conflicts(self, split: _SplitRequest) -> None:
+    async def _reject_conflicts(self, split: _SplitRequest) -> None:
         """Reject the topics whose configs conflict with the stored ones, or with those of topics before
         them.
         """
         changes = [self._change(name, values) for name, values in split.configs.items()]
-        if not changes or not self._store.conflict(changes):
+        conflicts = {
+            change.entity.name: conflict
+            for change, conflict in zip(changes, await self._store.conflicts(changes), strict=True)
+            if conflict
+        }
+        if not conflicts:
             return
         topics = {topic.fields.name: topic for topic in split.whole.topics}
-        accepted: list[ConfigChange] = []
-        for change in changes:
-            conflict = self._store.conflict([*accepted, change])
-            if not conflict:
-                accepted.append(change)
-                continue
-            name = change.entity.name
+        for name, conflict in conflicts.items():
             del split.configs[name]
-            split.forwarded[:] = [topic for topic in split.forwarded if topic.fields.name != name]
             split.reject(topics[name], ErrorCode.invalid_config, conflict)
+        split.forwarded[:] = [topic for topic in split.forwarded if topic.fields.name not in conflicts]
 
     def _change(self, name: str, values: dict[str, str], topic_id: bytes = NO_ID) -> ConfigChange:
         known_id = None if topic_id == NO_ID else topic_id.hex()

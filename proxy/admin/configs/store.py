@@ -1,5 +1,6 @@
 """ConfigsStore: the quota store, with errors and topic ids as the APIs about configs and topics need them."""
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -50,11 +51,28 @@ class ConfigsStore:
         except (StoreUnavailable, StoreOff) as error:
             raise _rejection(error) from error
 
-    def conflict(self, changes: Sequence[ConfigChange]) -> str:
-        """Return why these changes conflict with each other or with the stored configs; empty if they do
-        not.
+    async def conflicts(self, changes: Sequence[ConfigChange]) -> list[str]:
+        """Return for each change why it conflicts with the stored configs, or with changes before it that do
+        not; empty if it does not.
+
+        A check takes milliseconds if there are thousands of changes. So halves are checked, not single
+        changes, and the event loop runs other work in between.
         """
-        return self._store.conflict(changes)
+        conflicts = [""] * len(changes)
+        accepted: list[ConfigChange] = []
+        unchecked = [(0, len(changes))] if changes else []
+        while unchecked:
+            start, stop = unchecked.pop()
+            conflict = self._store.conflict([*accepted, *changes[start:stop]])
+            if not conflict:
+                accepted += changes[start:stop]
+            elif stop - start == 1:
+                conflicts[start] = conflict
+            else:
+                middle = (start + stop) // 2
+                unchecked += [(middle, stop), (start, middle)]
+            await asyncio.sleep(0)
+        return conflicts
 
     async def alter(
         self, changes: Sequence[ConfigChange], broker: Broker, who: Identity

@@ -1,5 +1,6 @@
 """ConfigsStore: which error each change has, and the ids of the topics that configs are stored for."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -81,3 +82,27 @@ async def test_it_is_known_beforehand_that_nothing_can_be_stored() -> None:
     with pytest.raises(RequestRejected) as caught:
         configs.check_open()
     assert caught.value.code is ErrorCode.request_timed_out
+
+
+async def test_conflicts_name_the_changes_that_cannot_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of checks follows that of the conflicts, not that of the changes."""
+    store, _ = memory_store({}, configs={DEFAULT_BROKER: {TOTAL: "1001"}})
+    checks = 0
+    conflict = store.conflict
+
+    def counted(changes: Sequence[ConfigChange]) -> str:
+        nonlocal checks
+        checks += 1
+        return conflict(changes)
+
+    monkeypatch.setattr(store, "conflict", counted)
+    changes = [ConfigChange(ConfigResource(TOPIC, f"t{number}"), {PART: "1"}) for number in range(1000)]
+    changes[500] = ConfigChange(T, {PART: "3"})
+    found = await ConfigsStore(store).conflicts(changes)
+    assert [place for place, why in enumerate(found) if why] == [999], "those before it fit exactly"
+    assert checks < 30
+    changes[0] = ConfigChange(U, {PART: "1001"})
+    found = await ConfigsStore(store).conflicts(changes)
+    assert not found[0]
+    assert all(found[1:])
+    assert await ConfigsStore(store).conflicts([]) == []
