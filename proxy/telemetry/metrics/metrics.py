@@ -17,6 +17,7 @@ from proxy.telemetry.metrics.listeners import MeteredListener
 from proxy.telemetry.metrics.series import (
     MAX_SERIES,
     LargestCounters,
+    RestSums,
     Series,
     add,
     freed_steps,
@@ -81,6 +82,8 @@ class ProxyCollector(Collector):
         self._more: Final = more
         self._excluded: dict[str, int] = {}
         self._client_bytes: Final = LargestCounters()
+        self._rests: Final[dict[str, RestSums]] = {}
+        """Of the other families of counters, by name."""
 
     def collect(self) -> Iterator[Metric]:
         return (step for step in self.steps() if step is not None)
@@ -363,7 +366,7 @@ class ProxyCollector(Collector):
         family = CounterMetricFamily(PREFIX + name, text, labels=labels)
         self._note_count(name, count)
         found = dict(series) if count <= MAX_SERIES else (yield from largest_steps(series, kept))
-        for key, value in found.items():
+        for key, value in self._rests.setdefault(name, RestSums()).shown(found).items():
             family.add_metric(key, value)
         yield family
 

@@ -73,6 +73,27 @@ def freed_steps(series: dict[Key, Value]) -> Iterator[None]:
         yield
 
 
+class RestSums:
+    """The sums under REST of a family of counters, scrape after scrape.
+
+    A sum never decreases, although a bucket that is idle for an hour is dropped with its counters. Prometheus
+    would take that for a reset, and count the whole sum again.
+    """
+
+    def __init__(self) -> None:
+        self._last: Series = {}
+        """The sums of the last scrape."""
+        self._shown: Series = {}
+
+    def shown(self, found: Series) -> Series:
+        """Return what a scrape shows, of the largest counters and the sums of the rest."""
+        rest = {key: value for key, value in found.items() if key[-1] == REST}
+        for key, value in rest.items():
+            add(self._shown, key, max(value - self._last.get(key, 0.0), 0.0))
+        self._last = rest
+        return found | self._shown
+
+
 class LargestCounters:
     """The MAX_SERIES largest of a family's counters, scrape after scrape, and the sums of the rest.
 

@@ -115,6 +115,25 @@ def test_of_too_many_clients_those_with_the_fewest_tokens_are_shown() -> None:
     assert excluded[f"quota_proxy_{TOKENS}"] == excluded[f"quota_proxy_{rate}"] == 2
 
 
+def test_rest_does_not_decrease_when_idle_buckets_are_dropped() -> None:
+    states = [
+        bucket_state("producer_byte_rate", user=f"user-{n}", throttle_seconds=5.0)
+        for n in range(MAX_SERIES + 3)
+    ]
+    collector = ProxyCollector(
+        listeners=[],
+        buckets=lambda: [(1, state) for state in states],
+        store=None,
+        file_rejected=lambda: False,
+    )
+    rests = []
+    for _ in range(2):
+        [family] = [found for found in collector.collect() if found.name == "quota_proxy_throttle_seconds"]
+        rests += [sample.value for sample in family.samples if sample.labels["client_id"] == REST]
+        del states[-2:]
+    assert rests == [15.0, 15.0]
+
+
 def test_the_topic_that_keeps_quotas() -> None:
     families = collected(store=Store("", 0))
     assert (value(families, "quota_store_reachable"), value(families, "quota_store_lag")) == (1, 0)

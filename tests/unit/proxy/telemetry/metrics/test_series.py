@@ -10,6 +10,7 @@ from proxy.telemetry.metrics.series import (
     AT_A_TIME,
     MAX_SERIES,
     LargestCounters,
+    RestSums,
     Series,
     bounded,
     bounded_steps,
@@ -62,6 +63,17 @@ def result(steps: Generator[None, None, Series]) -> Series:
         except StopIteration as end:
             found: Series = end.value
             return found
+
+
+def test_sums_of_the_rest_do_not_decrease() -> None:
+    sums = RestSums()
+    alice, rest, other = ("in", "alice"), ("in", REST), ("out", REST)
+    assert sums.shown({alice: 9.0}) == {alice: 9.0}
+    assert sums.shown({alice: 9.0, rest: 10.0}) == {alice: 9.0, rest: 10.0}
+    assert sums.shown({rest: 4.0, other: 1.0}) == {rest: 10.0, other: 1.0}, "a bucket was dropped"
+    assert sums.shown({rest: 6.0, other: 1.0}) == {rest: 12.0, other: 1.0}
+    assert sums.shown({alice: 1.0}) == {alice: 1.0, rest: 12.0, other: 1.0}, "there are few series again"
+    assert sums.shown({rest: 2.0}) == {rest: 14.0, other: 1.0}
 
 
 def test_no_counter_goes_backwards_and_the_sums_stay_right() -> None:
