@@ -107,6 +107,7 @@ def test_topics(tool: ConfigsTool, cluster: EmbeddedKafka, other: ProxyProcess, 
     of_topic = ("--entity-type", "topics", "--entity-name", topic)
     said = tool.alter(*of_topic, add=f"{RATE}=1048576,{THEIRS}=60000")
     assert f"Completed updating config for topic {topic}." in said
+    wait_for(cluster.port(1), (TOPIC, topic), {THEIRS: "60000"})
     said = tool("--describe", *of_topic)
     assert f"{RATE}=1048576 sensitive=false synonyms={{DYNAMIC_TOPIC_CONFIG:{RATE}=1048576}}" in said
     assert f"{THEIRS}=60000 sensitive=false" in said
