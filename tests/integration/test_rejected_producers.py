@@ -21,7 +21,8 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.kafka
 LIMIT: Final = 100_000
 RATE: Final = 75_000
-"""Of each of the two producers."""
+"""Of each producer."""
+PRODUCERS: Final = 4
 SIZE: Final = 1000
 EXPIRE_MS: Final = 3000
 FAILED: Final = 4000
@@ -73,7 +74,7 @@ def test_what_expires_while_it_is_rejected_is_not_in_the_log(
     topic = f"expiring-{quota}"
     make_topic(kafka, topic)
     proxy = run_proxy(kafka.bootstrap, settings={"quotas": {"store": "none", **QUOTAS[quota]}})
-    producers = [Expiring(proxy.bootstrap, topic, 10_000_000 * number) for number in (1, 2)]
+    producers = [Expiring(proxy.bootstrap, topic, 10_000_000 * number) for number in range(1, PRODUCERS + 1)]
     stop = threading.Event()
     with ThreadPoolExecutor() as pool:
         running = [pool.submit(each.run, RATE, stop) for each in producers]
