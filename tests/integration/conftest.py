@@ -12,6 +12,7 @@ import pytest
 
 from proxy.demo import prepare
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.tool_server import ServedKafka
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 
 _KEPT = pytest.StashKey[list[str]]()
@@ -93,20 +94,20 @@ def _run(kafka: EmbeddedKafka, session: pytest.Session) -> Iterator[EmbeddedKafk
 @pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
     """One broker of the newest Kafka; leave no quota behind."""
-    yield from _run(EmbeddedKafka(), request.session)
+    yield from _run(ServedKafka(), request.session)
 
 
 @pytest.fixture(scope="session")
 def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
     """Three brokers of the newest Kafka; a test that stops one starts it again."""
-    yield from _run(EmbeddedKafka(brokers=3), request.session)
+    yield from _run(ServedKafka(brokers=3), request.session)
 
 
 @pytest.fixture(scope="session")
 def kafka_391(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
     """One broker of the last Kafka 3, prepared once for quick starts: its tools start many times."""
     prepare.main([KAFKA_3])
-    yield from _run(EmbeddedKafka(version=KAFKA_3), request.session)
+    yield from _run(ServedKafka(version=KAFKA_3), request.session)
 
 
 @pytest.fixture(scope="session")

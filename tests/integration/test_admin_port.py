@@ -13,6 +13,7 @@ import proxy as package
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.ports import free_ports
 from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.tool_server import ServedKafka
 from tests.support.kafka.topics import drop_topic, make_topic
 from tests.support.messages.kio_messages import request_frame
 from tests.support.messages.requests import TOPIC_IDS_FROM, api_versions, batch, fetch, metadata, produce
@@ -182,7 +183,7 @@ def test_readiness_follows_the_cluster(run_proxy: ProxyRunner) -> None:
     assert proxy.get("/healthz")[0] == 200
     wait_until(lambda: _says(proxy, f"{HOST}:{port}"), "a reason that names the broker")
     wait_until(proxy.rejects_clients, "clients to be rejected")
-    with EmbeddedKafka(ports={1: port}) as kafka:
+    with ServedKafka(ports={1: port}) as kafka:
         proxy.wait_ready()
         status, detail = _readiness(proxy)
         assert (status, detail["ready"], detail["problems"], detail["warnings"]) == (200, True, [], [])

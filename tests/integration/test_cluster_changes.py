@@ -10,6 +10,7 @@ from tests.support.kafka.clients import Confluent, poll_all
 from tests.support.kafka.load import Load
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.tap import Tap
+from tests.support.kafka.tool_server import ServedKafka
 from tests.support.kafka.topics import drop_topic, leaders, make_topic
 from tests.support.messages.numbered import Got, check_all_there, key, number, value
 from tests.support.messages.requests import api_versions
@@ -77,7 +78,7 @@ def test_a_broker_that_joins_gets_its_port(kafka_cluster: EmbeddedKafka, run_pro
 
 def test_a_broker_that_moves_is_followed(run_proxy: ProxyRunner) -> None:
     """A broker advertises another address after a restart: that of a tap."""
-    with EmbeddedKafka() as kafka:
+    with ServedKafka() as kafka:
         proxy = run_proxy(kafka.bootstrap)
         make_topic(kafka, "moved")
         producer = Confluent().producer(proxy.bootstrap)

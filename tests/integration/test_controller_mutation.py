@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ FAST = 50.0
 BATCH = 200
 LATE = 20.0
 """Seconds that a busy machine may add."""
+TOOL = "kafka-topics"
 METRIC = "quota_proxy_controller_mutation_"
 
 
@@ -49,9 +51,9 @@ def _limit(client_id: str, rate: float) -> dict[str, object]:
 def proxy(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
     """A proxy in which every client id has a bucket of its own, with RATE and Kafka's burst.
 
-    adminclient-1 is the tools' client id: its rate is low, so that no token returns while a tool starts.
+    The rate of TOOL is low, so that no token returns while a tool starts.
     """
-    limits = [_limit("<default>", RATE), _limit("rich", 1e6), _limit("adminclient-1", 0.1)]
+    limits = [_limit("<default>", RATE), _limit("rich", 1e6), _limit(TOOL, 0.1)]
     return run_proxy(kafka.bootstrap, limits)
 
 
@@ -248,17 +250,12 @@ def test_java(fast: ProxyProcess) -> None:
     assert (BATCH - FAST) / FAST - 1 < steps["delete"][2] < BATCH / FAST + LATE
 
 
-def test_kafka_topics(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+def test_kafka_topics(kafka: EmbeddedKafka, proxy: ProxyProcess, tmp_path: Path) -> None:
     """kafka-topics disables retries."""
-    create = (
-        "kafka-topics",
-        "--bootstrap-server",
-        proxy.bootstrap,
-        "--create",
-        "--partitions",
-        "30",
-        "--topic",
-    )
+    config = tmp_path / "client.properties"
+    config.write_text(f"client.id={TOOL}\n")
+    to_proxy = ("--bootstrap-server", proxy.bootstrap, "--command-config", str(config))
+    create = ("kafka-topics", *to_proxy, "--create", "--partitions", "30", "--topic")
     assert "Created topic" in kafka.run_tool(*create, "mutation-tool-1").stdout
     failed = kafka.run_tool(*create, "mutation-tool-2", check=False)
     assert failed.returncode == 1

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -78,9 +79,13 @@ def _owned(owner: subprocess.Popen[str]) -> tuple[list[int], Path]:
 
 
 def test_records_go_in_and_come_out(kafka: EmbeddedKafka) -> None:
-    _make_topic(kafka, "embedded-records")
-    _produce(kafka, "embedded-records", "one", "two")
-    assert _consume(kafka, "embedded-records", 2, "--from-beginning") == ["one", "two"]
+    """Each tool runs in a JVM of its own."""
+    run_tool = partial(EmbeddedKafka.run_tool, kafka)
+    to_topic = ("--bootstrap-server", kafka.bootstrap, "--topic", "embedded-records")
+    run_tool("kafka-topics", *to_topic, "--create")
+    run_tool("kafka-console-producer", *to_topic, input="one\ntwo\n")
+    read = run_tool("kafka-console-consumer", *to_topic, "--from-beginning", "--max-messages", "2")
+    assert read.stdout.splitlines() == ["one", "two"]
 
 
 def test_the_new_group_protocols_work(kafka: EmbeddedKafka) -> None:
@@ -160,14 +165,15 @@ def test_a_broker_that_cannot_start_says_why() -> None:
 def test_a_tool_that_fails_says_why(kafka: EmbeddedKafka) -> None:
     absent = ("--bootstrap-server", kafka.bootstrap, "--describe", "--topic", "absent")
     with pytest.raises(KafkaToolFailed, match="Topic 'absent' does not exist"):
-        kafka.run_tool("kafka-topics", *absent)
-    assert kafka.run_tool("kafka-topics", *absent, check=False).returncode == 1
+        EmbeddedKafka.run_tool(kafka, "kafka-topics", *absent)
+    assert EmbeddedKafka.run_tool(kafka, "kafka-topics", *absent, check=False).returncode == 1
 
 
 def test_a_tool_that_takes_too_long_is_killed(kafka: EmbeddedKafka) -> None:
     _make_topic(kafka, "embedded-silent")
     with pytest.raises(subprocess.TimeoutExpired):
-        kafka.run_tool(
+        EmbeddedKafka.run_tool(
+            kafka,
             "kafka-console-consumer",
             *("--bootstrap-server", kafka.bootstrap, "--topic", "embedded-silent"),
             timeout=2.0,

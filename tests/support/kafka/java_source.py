@@ -1,6 +1,5 @@
 """Java programs of one file, compiled by a JDK when they are run, with Kafka's jars."""
 
-import os
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -20,24 +19,18 @@ def run_java(name: str, *arguments: str, given: str | None = None) -> list[str]:
 
     `given`: its standard input.
     """
-    distribution = kafka_distribution.ensure()
-    java = str(distribution.java.executable)
-    if "jdk.compiler@" not in _modules(java):
+    if not compiles():
         pytest.skip("this Java cannot compile: a JDK is needed")
-    jars = os.pathsep.join(sorted(str(jar) for jar in distribution.folder.glob("*.jar")))
-    command = [java, *JVM_FLAGS, "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", jars]
-    done = subprocess.run(
-        [*command, str(FOLDER / f"{name}.java"), *arguments],
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    flags = (*JVM_FLAGS, "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+    command = kafka_distribution.ensure().command(str(FOLDER / f"{name}.java"), *arguments, jvm_flags=flags)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, f"{name} ended with status {done.returncode}:\n{done.stdout}{done.stderr}"
     return done.stdout.splitlines()
 
 
 @cache
-def _modules(java: str) -> str:
-    return subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True).stdout
+def compiles() -> bool:
+    """Whether this Java has a compiler."""
+    java = str(kafka_distribution.ensure().java.executable)
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True).stdout
+    return "jdk.compiler@" in modules

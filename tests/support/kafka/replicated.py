@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from proxy.demo.broker_properties import INTERNAL
-from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.ports import free_port_range
+from tests.support.kafka.tool_server import ServedKafka
 from tests.support.kafka.topics import describe_topic
 from tests.support.process.proxy_process import BROKERS, HOST, ProxyProcess
 from tests.support.waiting import wait_until
@@ -21,7 +21,7 @@ class Replicated:
     def __init__(self, folder: Path, brokers: int, properties: Mapping[str, str] | None = None) -> None:
         base = self._base = free_port_range(BROKERS)
         node_ids = range(1, brokers + 1)
-        self.kafka: Final = EmbeddedKafka(
+        self.kafka: Final = ServedKafka(
             brokers,
             properties=properties,
             advertised={node_id: {INTERNAL: f"{HOST}:{base + node_id}"} for node_id in node_ids},

@@ -9,6 +9,7 @@ from typing import Any, Final
 import confluent_kafka.admin
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.tool_server import ServedKafka
 from tests.support.process.certificates import Authority
 
 PASSWORDS: Final = {
@@ -51,7 +52,7 @@ def secured_kafka(authority: Authority) -> EmbeddedKafka:
     }
     for name in (SASL, BARE):
         properties.update(_mechanisms(f"listener.name.{name.lower()}"))
-    return EmbeddedKafka(properties=properties, listeners=_LISTENERS)
+    return ServedKafka(properties=properties, listeners=_LISTENERS)
 
 
 def _mechanisms(listener: str) -> dict[str, str]:
