@@ -5,16 +5,16 @@ CreateTopics in the client's name to the controller, whose quota is strict, and 
 topics are unknown (AutoTopicCreationManager); the client asks again until they are there. A topic that the
 quota rejects is unknown to the client, too.
 
-The relay intercepts Metadata requests of clients with a controller mutation quota alone. The proxy first asks
-the broker which of the topics exist, without creating any:
+The relay intercepts only the Metadata requests of clients with a controller mutation quota:
 
-Of those that do not exist, it admits as many as the quota allows, at num.partitions tokens each, and has the
-broker create them by a request of its own on the client's connection. The client's request is forwarded
-without the permission to create topics. Only if the broker does not create what was admitted, it is forwarded
-as it is, so that the client learns why.
+1. The proxy asks the broker which of the topics exist, without creating any.
+2. Of the topics that do not exist, it admits as many as the quota allows, at num.partitions tokens each. With
+   a request of its own on the client's connection, it has the broker create them.
+3. It forwards the client's request without the permission to create topics. If the broker has not created the
+   admitted topics, it forwards the request unchanged, so that the client gets the broker's error.
 
-Requests before v4 always create. They wait until the quota admits all of their topics, and are forwarded as
-they are.
+Requests before v4 always create topics. They wait until the quota admits all of their topics, and are
+forwarded unchanged.
 """
 
 import asyncio

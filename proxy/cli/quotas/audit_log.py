@@ -9,7 +9,7 @@ text. The topic is compacted: of several changes to one quota only the last may 
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from kio.schema.types import TopicName
 from proxy.cli.quotas.entity import Entity, make_entity
 from proxy.errors import QuotaProxyError, UpstreamUnavailable
 from proxy.quota.identity import DEFAULT_IN_YAML
+from proxy.store.consumers import stop_consumer
 from proxy.upstream.broker_connection import CLIENT_ID, BrokerConnection, connect_to_any
 from proxy.upstream.cluster_access import ClusterAccess
 
@@ -65,6 +66,7 @@ async def read_log(cluster: ClusterAccess, topic: str) -> tuple[list[AuditEntry]
         # Not seek_to_beginning(): assign() starts a reset to the latest offset, which can complete after it.
         auto_offset_reset="earliest",
         enable_auto_commit=False,
+        request_timeout_ms=int(READ_SECONDS * 1000),
     )
     entries: list[AuditEntry] = []
     unreadable = 0
@@ -79,7 +81,7 @@ async def read_log(cluster: ClusterAccess, topic: str) -> tuple[list[AuditEntry]
     except KafkaError as error:
         raise UpstreamUnavailable(f"cannot read topic {topic}: {error}") from error
     finally:
-        await consumer.stop()
+        await stop_consumer(consumer)
     return sorted(entries, key=lambda entry: entry.at_ms), unreadable
 
 
@@ -125,17 +127,32 @@ async def _read(
     records: list[ConsumerRecord[bytes, bytes]] = []
     clock = asyncio.get_running_loop().time
     give_up_at = clock() + READ_SECONDS
-    while any([await consumer.position(partition) < end for partition, end in ends.items()]):
+    while await _unread(consumer, ends):
         read = await consumer.getmany(timeout_ms=1000)
         if read:
             give_up_at = clock() + READ_SECONDS
         elif clock() > give_up_at:
-            raise UpstreamUnavailable(
-                f"cannot read topic {partitions[0].topic}: no data for {READ_SECONDS:g} s"
-            )
+            raise _no_data(partitions[0].topic)
         for partition, batch in read.items():
             records += [record for record in batch if record.offset < ends[partition]]
     return records
+
+
+async def _unread(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> bool:
+    """Whether the consumer has not reached the end of each partition."""
+    try:
+        # position() waits for the start of the log without a timeout.
+        async with asyncio.timeout(READ_SECONDS):
+            for partition, end in ends.items():
+                if await consumer.position(partition) < end:
+                    return True
+    except TimeoutError as error:
+        raise _no_data(next(iter(ends)).topic) from error
+    return False
+
+
+def _no_data(topic: str) -> UpstreamUnavailable:
+    return UpstreamUnavailable(f"cannot read topic {topic}: no data for {READ_SECONDS:g} s")
 
 
 async def _partitions(cluster: ClusterAccess, topic: str) -> list[int]:

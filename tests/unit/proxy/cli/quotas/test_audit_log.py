@@ -1,13 +1,17 @@
 """Records of the proxy's topic as entries of an audit trail."""
 
 import json
+from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.cli.quotas import audit_log
 from proxy.cli.quotas.audit_log import AuditEntry, TopicMissing, parse, read_log
 from proxy.errors import UpstreamUnavailable
 from proxy.upstream.cluster_access import ClusterAccess
+from proxy.wire.api_keys import FETCH
+from tests.support.process.log_broker import END, LIST_OFFSETS, LogBroker
 from tests.support.process.metadata_broker import MetadataBroker
 
 KEY = {"kind": "client-quota", "entity": {"client-id": None, "user": "alice"}, "name": "producer_byte_rate"}
@@ -118,3 +122,24 @@ async def test_a_topic_that_cannot_be_read_is_not_created(fault: ErrorCode, fail
 async def test_each_broker_that_does_not_respond_is_named() -> None:
     with pytest.raises(UpstreamUnavailable, match=r"127\.0\.0\.1:1: .*; \[::1\]:2: "):
         await read_log(ClusterAccess((("127.0.0.1", 1), ("::1", 2)), 5.0), "orders")
+
+
+class NoStart(LogBroker):
+    """Tells the end of the log, and not its start."""
+
+    async def respond(self, request: Any) -> Any:
+        if request.__api_key__ == LIST_OFFSETS and request.topics[0].partitions[0].timestamp != END:
+            return None
+        return await super().respond(request)
+
+
+@pytest.mark.parametrize("made", [LogBroker, NoStart], ids=["no records", "no start"])
+async def test_a_leader_without_responses_is_an_error(
+    made: type[LogBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_log, "READ_SECONDS", 0.5)
+    async with made("quotas") as broker:
+        broker.append([(b"key", b"value")])
+        broker.silent.add(FETCH)
+        with pytest.raises(UpstreamUnavailable, match="topic quotas"):
+            await read_log(ClusterAccess((broker.address,), 5.0), "quotas")
