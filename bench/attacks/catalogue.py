@@ -40,8 +40,8 @@ class Flood:
 
 
 def describe_client_quotas(target: Target) -> Flood:
-    """DescribeClientQuotas with three million filter components, 16 MiB."""
-    return Flood([frames.describe_client_quotas(3_300_000)], connections=2)
+    """DescribeClientQuotas with 200,000 filter components, the largest request that the proxy admits (1 MiB)."""
+    return Flood([frames.describe_client_quotas(200_000)], connections=2)
 
 
 def alter_client_quotas(target: Target) -> Flood:
