@@ -40,7 +40,7 @@ class Flood:
 
 
 def describe_client_quotas(target: Target) -> Flood:
-    """DescribeClientQuotas with 200,000 filter components, the largest request that the proxy admits (1 MiB)."""
+    """DescribeClientQuotas with 200,000 filter components, 1 MiB: the proxy takes no larger one."""
     return Flood([frames.describe_client_quotas(200_000)], connections=2)
 
 

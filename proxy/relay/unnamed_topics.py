@@ -2,9 +2,12 @@
 
 Quotas by topic find limits by the topic's name, but Produce v13 has only ids (KIP-516). A request with
 unknown ids waits while the shell requests their names from the cluster, and the relay reads no later request.
-The wait ends when all names are known, when the cluster has responded to a request for names that began after
-the Produce request arrived, or after NAMES_SECONDS. Partitions of topics that are still unknown get
-UNKNOWN_TOPIC_ID, as from a broker that does not have the topic.
+The wait ends when all names are known, when the cluster has responded to requests for each other id, or after
+NAMES_SECONDS. Partitions of topics that are still unknown get UNKNOWN_TOPIC_ID, as from a broker that does
+not have the topic.
+
+Only a request by id tells a topic that the proxy may not describe from one that does not exist. If a
+connection sends more unknown ids than its budget, the other ids wait for the names of all topics.
 """
 
 from base64 import urlsafe_b64encode
@@ -13,6 +16,7 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.relay.close_reasons import UNKNOWN_TOPIC, RelayError
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.waiting_produce import WaitingProduce
 from proxy.wire.cursor import NO_ID
 from proxy.wire.topic_names import TopicNames
@@ -41,9 +45,10 @@ class UnnamedTopics:
     def __init__(self, engine: QuotaEngine, names: TopicNames) -> None:
         self._engine: Final = engine
         self._names: Final = names
+        self._budget: Final = IdBudget(names)
         self._topic_ids = NO_TOPICS
-        self._requests = 0
-        """The number of requests for names that had been sent when the wait began."""
+        self._asked_at: Final[dict[bytes, int]] = {}
+        """By id: the number of requests for names that had been sent when the id was first wanted."""
         self._until = 0.0
         self._pause = 0.0
         self.produce: WaitingProduce | None = None
@@ -61,7 +66,7 @@ class UnnamedTopics:
             return NO_TOPICS
         if not self._names.asks or not self._engine.limits_topics(who):
             return NO_TOPICS
-        self._names.fill(items)
+        self._names.fill_known(items)
         return self._unknown(frozenset([item.topic_id for item in items if not item.topic and item.size > 0]))
 
     def _unknown(self, topic_ids: TopicIds) -> TopicIds:
@@ -70,24 +75,38 @@ class UnnamedTopics:
             [
                 topic_id
                 for topic_id in topic_ids
-                if topic_id != NO_ID and not names.name(topic_id) and not names.hides(topic_id)
+                if topic_id != NO_ID and not names.known_name(topic_id) and not names.hides(topic_id)
             ]
         )
+
+    def _ask(self, now: float) -> bool:
+        """Have names requested. Return whether the cluster has responded about each id."""
+        names = self._names
+        self._budget.start(now)
+        told = 0
+        for topic_id in self._topic_ids:
+            asked_at = self._asked_at.get(topic_id)
+            if asked_at is not None and names.responses > asked_at:
+                told += 1
+                continue
+            self._budget.name(topic_id)
+            if asked_at is None and names.asked(topic_id):
+                self._asked_at[topic_id] = names.requests
+        return told == len(self._topic_ids)
 
     def wait(self, produce: WaitingProduce, topic_ids: TopicIds, now: float) -> None:
         """Begin to wait."""
         self.produce = produce
         self._topic_ids = topic_ids
-        self._requests = self._names.requests
+        self._ask(now)
         self._until = now + NAMES_SECONDS
         self._pause = FIRST_LOOK_SECONDS
         self._look_again(now)
 
     def look(self, now: float) -> bool:
         """Return whether the wait is over, so that end() is due."""
-        over = now >= self._until or self._names.responses > self._requests
         self._topic_ids = self._unknown(self._topic_ids)
-        if over or not self._topic_ids:
+        if self._ask(now) or now >= self._until:
             return True
         self._pause = min(self._pause * 2.0, LONGEST_LOOK_SECONDS)
         self._look_again(now)
@@ -101,6 +120,7 @@ class UnnamedTopics:
         """End the wait; return the ids that are still unknown."""
         unknown = self._topic_ids
         self._topic_ids = NO_TOPICS
+        self._asked_at.clear()
         self.produce = None
         self.wake_at = 0.0
         return unknown

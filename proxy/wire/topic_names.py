@@ -9,7 +9,7 @@ from proxy.wire.views import Item
 
 KNOWN_AT_MOST: Final = 200_000
 """Beyond this the cache starts anew: topics come and go, and nobody tells which ids are gone."""
-ASKED_AT_MOST: Final = 50
+ASKED_AT_MOST: Final = 500
 """Clients may make ids up: so many are asked for by id until ask_again(). Beyond these, all topics are."""
 
 
@@ -25,8 +25,8 @@ class TopicNames:
         """Whether the shell has to ask for the names of all topics: more ids are unknown than it asks for."""
         self._asked: Final[set[bytes]] = set()
 
-    def name(self, topic_id: bytes) -> str:
-        """The topic's name; empty while it is not known. Then its id is wanted."""
+    def known_name(self, topic_id: bytes) -> str:
+        """The topic's name; empty while it is not known."""
         name = self._known.get(topic_id)
         if name is None:
             name = self.look_up(topic_id)
@@ -34,11 +34,21 @@ class TopicNames:
                 if len(self._known) >= KNOWN_AT_MOST:
                     self._known.clear()
                 self._known[topic_id] = name
-            elif topic_id not in self._asked:
-                self._want(topic_id)
         return name
 
-    def _want(self, topic_id: bytes) -> None:
+    def name(self, topic_id: bytes) -> str:
+        """The topic's name; empty while it is not known. Then its id is wanted."""
+        name = self.known_name(topic_id)
+        if not name and topic_id not in self._asked:
+            self.want(topic_id)
+        return name
+
+    def asked(self, topic_id: bytes) -> bool:
+        """Whether the id has become wanted since the last ask_again()."""
+        return topic_id in self._asked
+
+    def want(self, topic_id: bytes) -> None:
+        """Have the name of an id requested, or those of all topics if too many ids are wanted."""
         if len(self._asked) < ASKED_AT_MOST:
             self._asked.add(topic_id)
             self.wanted.add(topic_id)
@@ -71,6 +81,12 @@ class TopicNames:
         for item in items:
             if not item.topic and item.topic_id != NO_ID:
                 item.topic = self.name(item.topic_id)
+
+    def fill_known(self, items: list[Item]) -> None:
+        """The same with the names that are known; no others become wanted."""
+        for item in items:
+            if not item.topic and item.topic_id != NO_ID:
+                item.topic = self.known_name(item.topic_id)
 
     def awaits(self, topic_id: bytes) -> bool:
         """Whether the topic's name is wanted or has been requested, and a response is expected."""

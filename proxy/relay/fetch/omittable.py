@@ -6,6 +6,7 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
+from proxy.relay.id_budget import IdBudget
 from proxy.wire.fetch_request import TOPIC_IDS_FROM, FetchRequest, PartitionKey
 from proxy.wire.reader import text
 from proxy.wire.topic_names import TopicNames
@@ -22,12 +23,17 @@ class OmittablePartitions:
     def __init__(self, engine: QuotaEngine, names: TopicNames) -> None:
         self._engine: Final = engine
         self._names: Final = names
+        self._budget: Final = IdBudget(names)
         self._known_topics: Final[dict[bytes, str]] = {}
         """For a consumer, by topic: a quota may omit either all partitions of the topic, or none."""
         self._known: Final[dict[PartitionKey, str]] = {}
         """By partition: the topic's name if a quota may omit the partition, else empty."""
         self._asked_for: tuple[int, int, Identity] | None = None
         """The limits, the follower and the client for which the names are valid."""
+
+    def start(self, now: float) -> None:
+        """Begin to read a fetch."""
+        self._budget.start(now)
 
     def awaits(self, key: PartitionKey) -> bool:
         """Whether the name of a topic that is known only by its id has been requested."""
@@ -50,7 +56,7 @@ class OmittablePartitions:
             self._asked_for = (self._engine.generation, replica_id, who)
         found = self._known_topics.get(key[0]) if replica_id < 0 else self._known.get(key)
         if found is None:
-            topic = self._names.name(key[0]) if version >= TOPIC_IDS_FROM else text(key[0])
+            topic = self._budget.name(key[0]) if version >= TOPIC_IDS_FROM else text(key[0])
             if not topic:
                 return None
             found = topic if self._engine.may_omit(topic, key[1], replica_id, who) else ""

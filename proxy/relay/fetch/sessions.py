@@ -174,6 +174,7 @@ class FetchSessions:
         """Take a request that has been read. Return None if no quota applies to it, and it is to be forwarded
         unchanged.
         """
+        self._topics.start(now)
         whole = frame.pieces[0] if len(frame.pieces) == 1 else b"".join(frame.pieces)
         at_most = MAX_LENGTH if self._between_brokers else MAX_PARTITIONS
         request = read_fetch_request(whole, after_bounds(view), view.api_version, at_most)

@@ -2,7 +2,9 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,12 +12,14 @@ import pytest
 
 from proxy.config.settings import Listener, Upstream
 from proxy.errors import UpstreamUnavailable
-from proxy.security.access import PLAINTEXT
+from proxy.security.access import PLAINTEXT, Access
+from proxy.security.settings import UpstreamTls
 from proxy.server.listener.bootstrap_router import BootstrapRouter
 from proxy.server.listener.dialer import BrokerDialer
 from proxy.server.listener.ports import BrokerPorts
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
+from tests.support.process.certificates import Authority
 
 LISTENER = Listener(upstream=Upstream(bootstrap=("a:1",)), broker_port_base=0)
 
@@ -79,6 +83,33 @@ async def test_an_unreachable_broker_is_avoided_and_metadata_requested(kit: Kit)
         await kit.dialer.dial(3, Protocol())
     assert kit.cluster.refreshes == 1
     assert {kit.router.next() for _ in range(4)} == {4}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "server_name"), [(("elsewhere.test",), None), (("localhost",), "kafka.test")]
+)
+async def test_an_address_with_a_certificate_that_is_not_its_certificate_gets_nothing(
+    kit: Kit, tmp_path: Path, hosts: tuple[str, ...], server_name: str | None
+) -> None:
+    """A hostile broker names the address of another server with a certificate of the same authority."""
+    authority = Authority(tmp_path)
+    signed = authority.sign("server", hosts=hosts)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(signed.certificate, signed.key)
+    served: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(await reader.read())
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    access = Access(UpstreamTls(ca=authority.ca, server_name=server_name))
+    dialer = BrokerDialer(router=kit.router, cluster=kit.cluster, access=access, connect_seconds=20.0)
+    kit.ports.advertised(3, "localhost", server.sockets[0].getsockname()[1])
+    async with server:
+        with pytest.raises(UpstreamUnavailable, match="broker 3"):
+            await dialer.dial(3, Protocol())
+    assert served == []
 
 
 async def test_a_connection_that_takes_too_long(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
