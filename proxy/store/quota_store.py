@@ -186,14 +186,14 @@ class QuotaStore:
                 if self._take_config(entity, place, setting, now_ms):
                     configs.append((entity, place.name))
                 continue
-            if self._clients.read(place, setting, now_ms):
-                clients.append((entity, place.name))
             if setting is not None and setting.address is not None and entity.ip is not None:
                 clients += self._moved(entity, setting.address)
+            if self._clients.read(place, setting, now_ms):
+                clients.append((entity, place.name))
         self._publish(clients, configs)
 
     def _moved(self, host: QuotaEntity, address: str) -> list[tuple[QuotaEntity, str]]:
-        """Set the address of a host name. Returns the places where a value changes by that."""
+        """Set the address of a host name. Returns the places where a value may change by that."""
         before = self._enforced.set_address(host, address)
         if before is None:
             return []

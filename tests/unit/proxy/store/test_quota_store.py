@@ -314,3 +314,10 @@ class TestAddresses:
         limits = kit.store.limits
         assert limits.ip_limit(IP_RATE, "10.0.0.1") == UNLIMITED
         assert limits.ip_limit(IP_RATE, "10.0.0.2") == rate
+
+    async def test_removal_at_another_address(self) -> None:
+        kit = Kit()
+        place = Place(QuotaEntity(None, None, "a.example"), IP_RATE)
+        kit.store.read([(place, setting(3, address="10.0.0.1"))])
+        kit.store.read([(place, setting(None, address="10.0.0.2"))])
+        assert kit.store.limits.configured(IP_RATE) == {}
