@@ -7,9 +7,9 @@ from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.sharing.sharing import LocalUse, Sharing
 
-WAITED_SECONDS: Final = 1.0
+WAITED_SECONDS: Final = 0.4
 """A connection counts as waiting for this long after a wait, because it is about to send its next request,
-which will wait too.
+which will wait too. With a longer time, demand that moves to another process has its limit there too late.
 """
 
 

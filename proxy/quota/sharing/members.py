@@ -2,9 +2,9 @@
 
 from typing import Final, final
 
-LEASE_SECONDS: Final = 2.5
-"""After this long without a report, a process counts as gone. A process reports once a second at least, so
-two lost or late reports do not end its lease, and a killed process's share is free within 3 seconds.
+LEASE_SECONDS: Final = 2.4
+"""After this long without a report, a process counts as gone. A process reports once a second at least, so a
+lost or late report does not end its lease, and a killed process's share is in use within 3 seconds.
 """
 MAX_STEP_SECONDS: Final = 1.0
 """Between two records, the log's time advances by at most this. Each process reports every second, so a
