@@ -17,7 +17,12 @@ from bench.soak.process import bytecode_kept
 from bench.soak.scenario import Run, Scenario, has_passed, result_file, save
 from proxy.demo.embedded_kafka import EmbeddedKafka
 
-SCENARIOS: Final = tuple(module.SCENARIO for module in (restarts, connections, churn, client_ids, brokers))
+SCENARIOS: Final = (
+    restarts.SCENARIO,
+    restarts.AT_PASSED_SOCKETS,
+    restarts.HANDOVERS,
+    *(module.SCENARIO for module in (connections, churn, client_ids, brokers)),
+)
 
 
 def arguments() -> argparse.Namespace:

@@ -1,11 +1,15 @@
 """restarts: under load, the proxy is ended by SIGTERM and by SIGKILL in turn, and started again.
 
-As with a supervisor, the next process starts as soon as the last one has ended.
+As with a supervisor, the next process starts as soon as the last one has ended. `restarts` binds its ports
+anew; `restarts-passed` gets them from the supervisor, as from systemd's socket activation. `handovers` starts
+a successor at the same ports first (`reuse_port`).
 """
 
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from bench.soak.delivered import Group, check_read, check_stored
@@ -58,30 +62,72 @@ def restart(proxy: ProxyProcess, how: str, writers: list[Writer]) -> Restart:
     return Restart(how, signalled, ended, ready, time.monotonic())
 
 
-def run(run: Run) -> Outcome:
-    """Restart the proxy, and count lost and doubled messages."""
+def hand_over(old: ProxyProcess, new: ProxyProcess, writers: list[Writer]) -> Restart:
+    """Start the successor at the same ports, end the running proxy, and wait until every writer continues."""
+    new.start().wait_ready()
+    signalled = time.monotonic()
+    old.stop()
+    ended = time.monotonic()
+    go_on(writers)
+    return Restart("SIGTERM", signalled, ended, ended, time.monotonic())
+
+
+def run(run: Run, *, passed: bool = False) -> Outcome:
+    """Restart the proxy, and count lost and doubled messages. `passed`: whether its ports stay open."""
+    process = ProxyProcess(run.folder / "restarts", run.kafka.bootstrap)
+    if passed:
+        process.hold_ports()
+    with process as proxy:
+
+        def next_restart(number: int, writers: list[Writer]) -> Restart:
+            return restart(proxy, ("SIGTERM", "SIGKILL")[number % 2], writers)
+
+        return _measure(run, [proxy], next_restart)
+
+
+def run_handovers(run: Run) -> Outcome:
+    """Replace the proxy by a successor at the same ports, and count lost and doubled messages."""
+    first = ProxyProcess(run.folder / "first", run.kafka.bootstrap, listener={"reuse_port": True})
+    same = {"bootstrap_port": first.bootstrap_port, "broker_port_base": first.broker_port(0)}
+    second = ProxyProcess(run.folder / "second", run.kafka.bootstrap, listener={"reuse_port": True, **same})
+    with first:
+
+        def next_handover(number: int, writers: list[Writer]) -> Restart:
+            old, new = ((first, second), (second, first))[number % 2]
+            return hand_over(old, new, writers)
+
+        try:
+            return _measure(run, [first, second], next_handover)
+        finally:
+            second.kill()
+
+
+def _measure(
+    run: Run, proxies: list[ProxyProcess], next_restart: Callable[[int, list[Writer]], Restart]
+) -> Outcome:
     outcome = Outcome()
+    bootstrap = proxies[0].bootstrap
     count = run.amount(RESTARTS, SHORT_RESTARTS)
     between = SHORT_BETWEEN_SECONDS if run.short else BETWEEN_SECONDS
     makers = IN_TESTS if run.short else WRITERS
     for make in makers:
         make_topic(run.kafka, _topic(make), PARTITIONS)
     restarts: list[Restart] = []
-    with ProxyProcess(run.folder / "restarts", run.kafka.bootstrap) as proxy:
-        writers = [make(run.kafka, proxy.bootstrap, _topic(make)) for make in makers]
-        with Group(proxy.bootstrap, writers[0].topic) as group:
-            with running(writers):
-                for number in range(count):
-                    time.sleep(random.uniform(*between))
-                    restarts.append(restart(proxy, ("SIGTERM", "SIGKILL")[number % 2], writers))
-            read = check_read(group, writers[0], outcome)
-        complaints = proxy.log_lines("Traceback|ERROR")
+    writers = [make(run.kafka, bootstrap, _topic(make)) for make in makers]
+    with Group(bootstrap, writers[0].topic) as group:
+        with running(writers):
+            for number in range(count):
+                time.sleep(random.uniform(*between))
+                restarts.append(next_restart(number, writers))
+        read = check_read(group, writers[0], outcome)
+    complaints = [line for proxy in proxies for line in proxy.log_lines("Traceback|ERROR")]
     outcome.check(not complaints, f"the proxy's log has errors: {complaints[:1]}")
+    signals = sorted({each.how for each in restarts}, reverse=True)
     outcome.figures = {
         "restarts": count,
         "delivered": {each.name: check_stored(run.kafka, each, outcome) for each in writers},
         "group": read,
-        **{how: _times(how, restarts, writers) for how in ("SIGTERM", "SIGKILL")},
+        **{how: _times(how, restarts, writers) for how in signals},
     }
     if not run.short:
         longest = outcome.figures["SIGTERM"]["stall"]["librdkafka"]["max"]
@@ -109,3 +155,9 @@ def _times(how: str, restarts: list[Restart], writers: list[Writer]) -> dict[str
 
 
 SCENARIO: Final = Scenario("restarts", "200 restarts by SIGTERM and SIGKILL under load", run)
+AT_PASSED_SOCKETS: Final = Scenario(
+    "restarts-passed", "the same at ports that the supervisor holds", partial(run, passed=True)
+)
+HANDOVERS: Final = Scenario(
+    "handovers", "200 replacements by a successor at the same ports under load", run_handovers
+)

@@ -9,7 +9,10 @@ from bench.soak.scenario import Run, Scenario
 from proxy.demo.embedded_kafka import EmbeddedKafka
 
 pytestmark = pytest.mark.kafka
-OF_ONE_BROKER = [module.SCENARIO for module in (restarts, connections, churn, client_ids)]
+OF_ONE_BROKER = [
+    restarts.HANDOVERS,
+    *(module.SCENARIO for module in (restarts, connections, churn, client_ids)),
+]
 
 
 @pytest.mark.parametrize("scenario", OF_ONE_BROKER, ids=lambda scenario: scenario.name)

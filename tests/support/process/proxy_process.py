@@ -124,9 +124,13 @@ class ProxyProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._children.kill_all()
+        self.kill()
         for each in self._passed:
             each.close()
+
+    def kill(self) -> None:
+        """Kill the process if it runs."""
+        self._children.kill_all()
 
     @property
     def process(self) -> subprocess.Popen[str]:

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from bench.soak import restarts
-from bench.soak.restarts import Restart, _times, restart
+from bench.soak.restarts import Restart, _times, hand_over, restart
 
 
 class Proxy:
@@ -40,6 +40,16 @@ def test_the_next_process_starts_when_the_last_has_ended(
     assert proxy.calls == [*ended, "start", "ready", "went on"]
     assert found.how == how
     assert found.signalled <= found.ended <= found.ready <= found.recovered
+
+
+def test_a_successor_is_ready_before_the_old_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, list[str]]] = []
+    old, new = Proxy(), Proxy()
+    monkeypatch.setattr(old, "stop", lambda: calls.append(("stop", list(new.calls))))
+    monkeypatch.setattr(restarts, "go_on", lambda writers: calls.append(("went on", [])))
+    found = hand_over(cast("Any", old), cast("Any", new), [])
+    assert calls == [("stop", ["start", "ready"]), ("went on", [])]
+    assert found.signalled <= found.ended <= found.recovered
 
 
 def test_times_are_of_the_restarts_by_one_signal() -> None:
