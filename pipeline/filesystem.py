@@ -1,5 +1,6 @@
 """Files on any file system that Hadoop knows: local paths, file://, hdfs://, s3a:// and others."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -9,6 +10,13 @@ from pipeline.errors import PipelineError
 
 _HIDDEN: Final = ("_", ".")
 """Spark does not read files and folders whose names begin with one of these."""
+_PATTERN: Final = re.compile(r"[][*?{}\\]")
+"""The characters with a meaning in Hadoop's patterns of paths."""
+
+
+def literal(path: str) -> str:
+    """Return a pattern that matches only this path: what Spark reads from is a pattern of paths."""
+    return _PATTERN.sub(r"\\\g<0>", path)
 
 
 class FilePath:

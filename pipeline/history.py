@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.filesystem import FilePath
+from pipeline.filesystem import FilePath, literal
 from pipeline.tables import table_folder
 from pipeline.window import Window
 
@@ -103,7 +103,7 @@ class History:
         self._aside.replace(self._folder)
 
     def _read(self) -> DataFrame:
-        found = self._table.sparkSession.read.schema(self._table.schema).parquet(str(self._folder))
+        found = self._table.sparkSession.read.schema(self._table.schema).parquet(literal(str(self._folder)))
         return found.withColumn(DATE, F.col("hour").cast(DATE))
 
     def _replaces(self, day: date) -> bool:

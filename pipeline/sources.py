@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
-from pipeline.filesystem import FilePath
+from pipeline.filesystem import FilePath, literal
 from pipeline.schema import EVENT, names
 from pipeline.transforms.duplicates import PLACE, place_in_files, place_in_topic
 from pipeline.transforms.events import checked_lines, checked_rows
@@ -78,7 +78,7 @@ def read_checked(spark: SparkSession, source: Source) -> DataFrame:
     if source.kind == FILES:
         source = replace(source, kind=_kind_of(spark, source.place))
     if source.kind == PARQUET:
-        found = spark.read.parquet(source.place)
+        found = spark.read.parquet(literal(source.place))
         missing = [name for name in names(EVENT) if name not in found.columns]
         if missing:
             raise InputError(
@@ -102,7 +102,7 @@ def read_lines(spark: SparkSession, source: Source) -> DataFrame:
     if source.kind == LINES:
         return (
             spark.read.option("recursiveFileLookup", "true")
-            .text(source.place)
+            .text(literal(source.place))
             .select(F.col("value").alias("raw"), place_in_files().alias(PLACE))
         )
     records = (

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.filesystem import FilePath
+from pipeline.filesystem import FilePath, literal
 from pipeline.observed import Observed
 from pipeline.schema import EVENT, names
 from pipeline.sources import Source, read_checked
@@ -48,7 +48,7 @@ def add_distinct(rows: DataFrame, folder: str) -> None:
     """Append the rows that the table lacks, each once."""
     fresh = rows.distinct()
     if has_rows(rows.sparkSession, folder):
-        known = rows.sparkSession.read.parquet(folder)
+        known = rows.sparkSession.read.parquet(literal(folder))
         fresh = fresh.join(known, rows.columns, "left_anti")
     fresh.write.mode("append").parquet(folder)
 

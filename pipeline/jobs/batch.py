@@ -3,9 +3,10 @@
 from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
+from pipeline.filesystem import literal
 from pipeline.jobs.job import Job
 from pipeline.prices import Prices
-from pipeline.quota_file import CLUSTER, Quotas, QuotaSet, to_yaml
+from pipeline.quota_file import BROKER, CLUSTER, Quotas, QuotaSet, to_yaml
 from pipeline.schema import SKIPPED
 from pipeline.tables import append_events, events_folder, has_rows, is_streamed, write_table
 from pipeline.transforms.chargeback import chargeback
@@ -22,7 +23,7 @@ def append(job: Job) -> None:
     folder = events_folder(job.options.out)
     if is_streamed(job.spark, job.options.out):
         raise InputError(f"a stream writes {folder}; use --stream, or another --out")
-    known = job.spark.read.parquet(folder) if has_rows(job.spark, folder) else None
+    known = job.spark.read.parquet(literal(folder)) if has_rows(job.spark, folder) else None
     events = job.events(known=known)
     added = append_events(events, job.options.out)
     job.say(f"{folder}: {added:,} events added")
@@ -47,9 +48,11 @@ def write_chargeback(job: Job, prices: Prices) -> None:
 def write_replay(job: Job, quotas: QuotaSet) -> None:
     """Write `replay/`: the effect of other quotas."""
     folder = job.write("replay", replay(job.kept_events(), quotas))
+    if quotas.has(CLUSTER):
+        job.say(f"Replayed as of scope {BROKER}: the quotas of scope {CLUSTER}", "bold")
     if untried(quotas):
         job.say(f"Not replayed, because events do not have the charges: {', '.join(untried(quotas))}", "bold")
-    unknown = job.spark.read.parquet(folder).where(F.col("after_throttle_ms").isNull())
+    unknown = job.spark.read.parquet(literal(folder)).where(F.col("after_throttle_ms").isNull())
     found = sorted(row.quota or "an unnamed quota" for row in unknown.select("quota").distinct().collect())
     if found:
         job.say(f"Not replayed, and null in the after_ columns of {folder}: {', '.join(found)}", "bold")

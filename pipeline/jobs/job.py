@@ -13,7 +13,7 @@ from rich.console import Console
 
 from pipeline.access import PLAINTEXT, BrokerAccess
 from pipeline.errors import InputError
-from pipeline.filesystem import FilePath
+from pipeline.filesystem import FilePath, literal
 from pipeline.history import History
 from pipeline.jobs.progress import Progress
 from pipeline.session import make_session
@@ -111,14 +111,16 @@ class Job:
         If the window lacks an end, the end comes from the events. It is known only after all events have been
         read. The rows, which are few, are therefore written to a temporary folder first.
         """
+        rows = FilePath(self.spark, table_folder(self.options.out, name)).beside("rows")
+        # A run that was killed has left them.
+        rows.delete()
         window = self.options.window
         if window.start_ms is not None and window.end_ms is not None:
             yield with_period(table, window)
             return
-        rows = FilePath(self.spark, table_folder(self.options.out, name)).beside("rows")
         try:
             table.write.mode("overwrite").parquet(str(rows))
-            found = self.spark.read.schema(table.schema).parquet(str(rows))
+            found = self.spark.read.schema(table.schema).parquet(literal(str(rows)))
             yield with_period(found, self.period())
         finally:
             rows.delete()
@@ -127,7 +129,7 @@ class Job:
         """Write a table of events(), and quarantine invalid events; return the table's folder."""
         with self.with_period(name, table) as rows:
             folder = write_table(rows, self.options.out, name)
-        count = self.spark.read.parquet(folder).count()
+        count = self.spark.read.parquet(literal(folder)).count()
         self.say(f"{folder}: {count:,} rows")
         self.report_quality()
         return folder

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from pipeline.csv_files import write_csv
+from pipeline.filesystem import literal
 from pipeline.history import History
 from pipeline.jobs.job import Job
 from pipeline.prices import Prices
@@ -46,6 +47,7 @@ def write_report(job: Job, prices: Prices | None, quotas: QuotaSet | None) -> No
         currency="" if prices is None else prices.currency,
         headroom=[] if limits is None else _headroom(limits, several=several),
         bad_events=quality.bad,
+        contradicting=quality.contradicting,
         period=_period(job),
     )
     file = job.write_text("report.html", render(figures))
@@ -56,7 +58,7 @@ def _keep(job: Job, name: str, table: DataFrame) -> DataFrame:
     """Write the table as Parquet and CSV, and read it back, so that it is not computed again."""
     with job.with_period(name, table) as rows:
         folder = write_table(rows, job.options.out, name)
-    written = job.spark.read.parquet(folder)
+    written = job.spark.read.parquet(literal(folder))
     write_csv(written, f"{folder}.csv")
     return written
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.filesystem import FilePath
+from pipeline.filesystem import FilePath, literal
 from pipeline.schema import EVENT, names
 from pipeline.tables import EVENTS_TABLE, LATE_TABLE, QUARANTINE_TABLE, add_distinct, has_rows, table_folder
 from pipeline.transforms.duplicates import CONTRADICTED, IS_KNOWN, contradictions, deduplicate
@@ -117,7 +117,7 @@ class Batches:
             folder = table_folder(self._out, name)
             if has_rows(spark, folder):
                 known = known.unionByName(
-                    spark.read.parquet(folder).where(days & times).select(*names(EVENT))
+                    spark.read.parquet(literal(folder)).where(days & times).select(*names(EVENT))
                 )
         return known
 
@@ -141,7 +141,7 @@ class Batches:
         folder = table_folder(self._out, EVENTS_TABLE)
         if not has_rows(spark, folder):
             return None
-        table = spark.read.parquet(folder)
+        table = spark.read.parquet(literal(folder))
         day = _only(table.agg(F.max("date").alias("last"))).last
         newest: int = _only(table.where(F.col("date") == day).agg(F.max(_START).alias("last"))).last
         return min(newest, round(time.time() * 1000))

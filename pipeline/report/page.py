@@ -73,6 +73,8 @@ class Figures:
     currency: str = ""
     headroom: Sequence[Headroom] = ()
     bad_events: int = 0
+    contradicting: int = 0
+    """Events that differ from an earlier one with the same identity."""
     tenants: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     """bytes_in, bytes_out and requests of each tenant, largest first."""
     period: tuple[datetime, datetime] | None = None

@@ -54,11 +54,14 @@ def test_the_table_of_a_stream_is_not_appended_to(
 
 
 def test_what_a_replay_does_not_know_is_named(run_job: RunJob, tmp_path: Path) -> None:
-    """A quota that events say nothing about, and a quota that throttled, but that no replay knows."""
+    """A quota that events say nothing about, one that throttled, but that no replay knows, and a scope."""
     mutations = {"api": "CreateTopics", "topic": None, "quota": "controller_mutation_rate", "throttle_ms": 9}
     lines = write_lines(tmp_path / "events.jsonl", [make_event(user="bob", **mutations)])
     file = tmp_path / "quotas.yaml"
-    file.write_text("quotas: {clients: [{entity: {user: <default>}, request_percentage: 5}]}")
+    of_cluster = "{entity: {user: alice}, scope: cluster, producer_byte_rate: 1000}"
+    file.write_text(
+        f"quotas: {{clients: [{{entity: {{user: <default>}}, request_percentage: 5}}, {of_cluster}]}}"
+    )
     result = run_job("replay", "--events", lines, "--out", tmp_path / "out", "--quotas", file)
     assert result.exit_code == 0, result.output
     first, second = (
@@ -67,6 +70,7 @@ def test_what_a_replay_does_not_know_is_named(run_job: RunJob, tmp_path: Path) -
     )
     assert first != second
     assert str(tmp_path / "out/replay") in second
+    assert "scope cluster" in result.output
 
 
 def test_a_recommendation_is_a_file(spark: SparkSession, tmp_path: Path) -> None:

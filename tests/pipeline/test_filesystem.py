@@ -9,7 +9,7 @@ from click.testing import Result
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
-from pipeline.filesystem import FilePath
+from pipeline.filesystem import FilePath, literal
 from tests.pipeline.test_report import GOLDEN
 from tests.support.messages.usage_events import make_event, write_lines
 
@@ -99,6 +99,28 @@ def test_what_is_there_already_is_not_added_to_a_url(
     result = run_job("recommend", "--events", f"{url}/out/events", "--out", f"{url}/out", "--samples", 1)
     assert result.exit_code == 0, result.output
     assert "alice" in (tmp_path / "out/quotas.yaml").read_text()
+
+
+def test_a_name_is_no_pattern(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+    """Beside it is a folder that the pattern would match."""
+    name = "a[b]{c,d}*?"
+    for folder in (name, "abcxy"):
+        write_lines(tmp_path / folder / "in/events.jsonl", [make_event(user=folder)])
+    root = tmp_path / name
+    quotas = root / "quotas.yaml"
+    quotas.write_text("quotas: {clients: [{entity: {user: <default>}, producer_byte_rate: 1000}]}")
+    ingested = ("--events", root / "out/events", "--out", root / "out")
+    for arguments in (
+        *[("ingest", "--events", root / "in", "--out", root / "out")] * 2,
+        ("report", *ingested, "--quotas", quotas),
+    ):
+        result = run_job(*arguments)
+        assert result.exit_code == 0, result.output
+        assert "1 events read" in result.output
+    for table in ("events", "usage", "headroom"):
+        rows = spark.read.parquet(literal(str(root / "out" / table))).collect()
+        assert [row.user for row in rows] == [name]
+    assert name in (root / "out/usage.csv").read_text()
 
 
 def test_files_at_a_url(run_job: RunJob, tmp_path: Path, mounted: str) -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from pipeline.errors import InputError
 from pipeline.jobs.job import Job, Options
-from pipeline.window import Window
+from pipeline.window import Window, make_window
 from tests.support.messages.usage_events import counts, make_event, write_lines
 
 RunJob = Callable[..., Result]
@@ -53,6 +53,20 @@ def test_a_job_says_what_it_wrote_and_read(spark: SparkSession, tmp_path: Path) 
     assert counts(output.getvalue(), str(tmp_path / "out/quarantine")) == [2, 1]
     assert output.getvalue().splitlines()[-1] == "[red]"
     assert (tmp_path / "out/[red].txt").read_text() == "text"
+
+
+@pytest.mark.parametrize("ends", [(None, None), ("2025-12-31", "2026-01-01")])
+def test_the_rows_of_a_run_that_was_killed_are_removed(
+    spark: SparkSession, tmp_path: Path, ends: tuple[str | None, str | None]
+) -> None:
+    """Also by a run that needs no such folder, because its window has both ends."""
+    lines, left = write_lines(tmp_path / "events.jsonl", [make_event()]), tmp_path / ".usage.rows"
+    left.mkdir()
+    (left / "part.parquet").write_text("half")
+    options = Options(str(lines), str(tmp_path), make_window(*ends))
+    with Job(options, Console(quiet=True)) as job, job.with_period("usage", job.events()) as rows:
+        assert rows.count() == 1
+    assert not left.exists()
 
 
 def test_an_output_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

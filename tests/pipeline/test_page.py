@@ -1,5 +1,6 @@
 """The page of the report: self-contained, names as texts, and what it shows of long tables."""
 
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -39,6 +40,7 @@ def figures(
     charges: list[Charge] | None = None,
     headroom: list[Headroom] | None = None,
     bad_events: int = 0,
+    contradicting: int = 0,
 ) -> Figures:
     """An hour of one tenant, and what a test wants otherwise."""
     return Figures(
@@ -51,6 +53,7 @@ def figures(
         currency="EUR",
         headroom=headroom or [],
         bad_events=bad_events,
+        contradicting=contradicting,
     )
 
 
@@ -86,6 +89,17 @@ def test_sections_without_figures_are_skipped() -> None:
     assert {"Headroom", "Cost", "1.50"} <= set(many.texts)
     assert any("4,321" in text for text in many.texts)
     assert not any("4,321" in text for text in few.texts)
+
+
+def test_what_the_figures_lack_is_counted_by_its_reason() -> None:
+    def warnings(bad: int, contradicting: int) -> list[str]:
+        page = Page(render(figures(bad_events=bad, contradicting=contradicting)))
+        return [text for text in page.texts if re.search(r"\d,\d", text)]
+
+    assert [len(warnings(*counts)) for counts in ((0, 0), (1111, 0), (0, 2222), (1111, 2222))] == [0, 1, 1, 2]
+    invalid, contradicting = warnings(1111, 2222)
+    assert "1,111" in invalid
+    assert "2,222" in contradicting
 
 
 def test_a_long_table_ends_and_names_the_file_with_all_rows() -> None:

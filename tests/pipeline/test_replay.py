@@ -288,3 +288,4 @@ def test_the_job(spark: SparkSession, run_job: Callable[..., Result], tmp_path: 
     assert "have the charges: request_percentage" in result.output
     assert "and null in" in result.output
     assert "controller_mutation_rate" in result.output
+    assert "scope cluster" not in result.output
