@@ -20,6 +20,8 @@ APIS: Final = {PRODUCER_BYTE_RATE: ("Produce",), CONSUMER_BYTE_RATE: ("Fetch", "
 """The quotas that events can be compared with, and the APIs that each charges."""
 DIRECTIONS: Final = {PRODUCER_BYTE_RATE: "bytes_in", CONSUMER_BYTE_RATE: "bytes_out"}
 _PLACE: Final = ("cluster", "proxy", "broker")
+_RUN: Final = "-[0-9a-f]{8}$"
+"""The end of a proxy's name in events: the run of the process. Before it is the name of the host."""
 _BUCKETS: Final = StructType(
     [
         StructField("tenant_user", StringType()),
@@ -71,30 +73,46 @@ def interval_rates(charged: DataFrame, keys: Sequence[str], scope: str) -> DataF
     """Return `cluster, proxy, broker`, the keys, and `rate` (bytes/s) of each interval with traffic: at each
     broker of each proxy (BROKER), or over all of them (CLUSTER), with `proxy` and `broker` null.
 
-    Proxies begin their intervals at different times. The rates of intervals that begin within the same
-    multiple of their length add up; if a proxy begins two in it, their mean does.
+    `proxy` is the host of the proxy, because each run of a process has another name.
+
+    Proxies begin their intervals at different times, and their intervals may have different lengths. Over all
+    of them, a rate therefore covers a slot as long as the longest intervals of the cluster: the sum, over
+    proxies and brokers, of the bytes in the intervals that begin in the slot, divided by its length. A proxy
+    may begin an interval too many in a slot; its bytes are then divided by the length of its intervals.
     """
-    rates = (
+    sums = (
         charged.where(F.col("bytes") > 0)
         .groupBy(*_PLACE, *keys, "interval_start_ms")
-        .agg(
-            (F.sum("bytes") * F.lit(1000.0) / F.max("interval_ms")).alias("rate"),
-            F.max("interval_ms").alias("interval_ms"),
-        )
+        .agg(F.sum("bytes").alias("bytes"), F.max("interval_ms").alias("interval_ms"))
     )
     if scope == BROKER:
-        return rates.select(*_PLACE, *keys, "rate")
-    length = F.greatest(F.round(F.col("interval_ms") / 1000), F.lit(1.0)) * 1000
-    slots = rates.withColumn("slot", F.floor(F.col("interval_start_ms") / length) * length)
-    means = slots.groupBy(*_PLACE, *keys, "slot").agg(F.avg("rate").alias("rate"))
-    sums = means.groupBy("cluster", *keys, "slot").agg(F.sum("rate").alias("rate"))
-    return sums.select(
+        rate = F.col("bytes") * F.lit(1000.0) / F.col("interval_ms")
+        host = F.regexp_replace("proxy", _RUN, "")
+        return sums.select("cluster", host.alias("proxy"), "broker", *keys, rate.alias("rate"))
+    slots = sums.join(F.broadcast(_slot_lengths(sums)), "cluster").withColumn(
+        "slot", F.floor(F.col("interval_start_ms") / F.col("slot_ms"))
+    )
+    covered = F.greatest(F.sum("interval_ms"), F.max("slot_ms"))
+    places = slots.groupBy(*_PLACE, *keys, "slot").agg(
+        (F.sum("bytes") * F.lit(1000.0) / covered).alias("rate")
+    )
+    rates = places.groupBy("cluster", *keys, "slot").agg(F.sum("rate").alias("rate"))
+    return rates.select(
         "cluster",
         F.lit(None).cast("string").alias("proxy"),
         F.lit(None).cast("int").alias("broker"),
         *keys,
         "rate",
     )
+
+
+def _slot_lengths(sums: DataFrame) -> DataFrame:
+    """Return `cluster, slot_ms`: the length of the intervals of the proxy with the longest ones, in whole
+    seconds. The median of a proxy ignores a single interval that lasted longer.
+    """
+    lengths = sums.groupBy("cluster", "proxy").agg(F.median("interval_ms").alias("interval_ms"))
+    seconds = F.greatest(F.round(F.max("interval_ms") / 1000), F.lit(1.0))
+    return lengths.groupBy("cluster").agg((seconds * 1000).alias("slot_ms"))
 
 
 def _resolve(batch: Any, limits: Limits, of_cluster: Limits) -> Any:

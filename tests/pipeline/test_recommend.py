@@ -62,6 +62,17 @@ def test_each_proxy_counts_for_itself(frame: Frame) -> None:
     assert (row.limit, row.p99_rate, row.max_rate, row.used) == (1_000, 1_000, 1_000, 1.0)
 
 
+def test_the_runs_of_a_proxy_count_together(frame: Frame) -> None:
+    """A proxy that is restarted often has a few intervals in each run."""
+    sizes = {"host-00000001": 10_000, "host-00000002": 20_000, "host-00000003": 30_000}
+    events = [
+        make_event(proxy=proxy, at=10_000 * place, bytes_in=size)
+        for place, (proxy, size) in enumerate(sizes.items())
+    ]
+    (found,) = peaks(frame(*events)).collect()
+    assert (found.samples, found.p99_rate) == (3, pytest.approx(2_980))
+
+
 def test_for_users_or_for_client_ids(frame: Frame) -> None:
     events = frame(make_event(client_id="a", bytes_in=1_000), make_event(client_id="b", bytes_in=2_000))
     assert rates(peaks(events, PER_USER)) == {("alice", "", IN, "local/1"): 300}
