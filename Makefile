@@ -46,7 +46,7 @@ kafka: $(INSTALLED)
 demo: setup ## Show throttled tenants on a real Kafka
 	@$(VENV)/bin/quota-proxy demo
 
-# What needs no quiet machine runs side by side, the longest first; what measures a real flow runs alone, after it.
+# What needs no quiet machine runs side by side, the longest first; what measures a real flow runs after it.
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
 test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
 test: $(INSTALLED) kafka copy-sources ## Run every check and every test
@@ -104,8 +104,9 @@ integration: integration-untimed integration-timed ## Run the tests on a real Ka
 integration-untimed: setup
 	$(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
 
+# A move of replicas beside a flow of clients: each of both uses less than a core.
 integration-timed: setup
-	$(PYTHON) -m pytest tests/integration tests/pipeline -m timed
+	$(PYTHON) -m pytest tests/integration tests/pipeline -m timed --numprocesses=2 --no-loadscope-reorder
 
 # Coverage guides the fuzzer on the interpreted sources only. The compiled ones get mutations of the same inputs.
 fuzz: setup copy-sources ## Fuzz what parses bytes and files, FUZZ_SECONDS for each target

@@ -40,6 +40,8 @@ _SHARING: Final = {
 """By fixture, parts of the names of the tests that share brokers which take long to start."""
 _LONG: Final = (*_SHARING, "test_security.py", "test_embedded_kafka.py", "test_store.py", "test_groups.py")
 """What takes longest, in the order in which it should begin."""
+_MOVES: Final = ("test_replication.py", "test_reassignment_time.py")
+"""The timed tests that move replicas; they have clusters of their own."""
 
 
 def _group(nodeid: str) -> str:
@@ -51,6 +53,11 @@ def _group(nodeid: str) -> str:
     )
 
 
+def _lane(nodeid: str) -> str:
+    """Which timed tests run one after the other: moves of replicas, or flows of clients."""
+    return "moves" if any(file in nodeid for file in _MOVES) else "flows"
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Have each cluster start once, however many processes pytest-xdist has."""
@@ -58,7 +65,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Groups(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return _group(nodeid)
+            return _lane(nodeid) if config.getoption("markexpr") == "timed" else _group(nodeid)
 
     return Groups(config, log)
 

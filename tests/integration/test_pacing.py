@@ -13,7 +13,7 @@ from tests.support.process.proxy_process import HOST, ProxyRunner
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timed]
 QUOTA = 1_000_000
-SECONDS = 24
+SECONDS = 14
 STARTING = 3
 RECORD = 1000
 RECORDS = (SECONDS + 2) * QUOTA // RECORD

@@ -70,7 +70,7 @@ def test_two_proxies_let_one_limit_through(kafka: EmbeddedKafka, run_proxy: Prox
     one, other = [sharing_with(run_proxy, kafka, "shares-two", "shared") for _ in range(2)]
     wait_for_instances(one, 2)
     wait_for_instances(other, 2)
-    seconds = 12
+    seconds = 9
     with producing(one, "shared-a", "shared"), producing(other, "shared-b", "shared"):
         began = time.time()
         wait_until(lambda: time.time() > began + SETTLING + seconds, "the producers to have sent", 60)

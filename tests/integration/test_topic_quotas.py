@@ -33,7 +33,7 @@ pytestmark = pytest.mark.kafka
 RATE: Final = 500_000
 COUNT: Final = 300
 SIZE: Final = 10_000
-SECONDS: Final = 12
+SECONDS: Final = 9
 TOTAL, SHARE = "total.bytes.in.per.sec.threshold", "bytes.in.per.sec.threshold"
 RETRIED_RATE: Final = 200_000
 """So low that any client exceeds it, also on a busy machine."""

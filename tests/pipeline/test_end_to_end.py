@@ -24,7 +24,7 @@ SIZE = 1000
 BATCH = 100_000
 """Bytes: a client is some ms late after each wait, so there are few, of a quarter and half a second."""
 FREE = "e2e-free"
-MESSAGES = {FREE: 4000, "e2e-slow": 2400, "e2e-slower": 1600}
+MESSAGES = {FREE: 4000, "e2e-slow": 2400, "e2e-slower": 1200}
 LIMITS = {"e2e-slow": 400_000, "e2e-slower": 200_000}
 ROUNDS = 4
 ON_TIME = 0.96
