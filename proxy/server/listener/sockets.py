@@ -13,6 +13,7 @@ from proxy.security.tls import TlsFiles
 from proxy.server.connection.connection import Connection
 from proxy.server.listener.acceptor import Acceptor, Opener
 from proxy.server.listener.connections import ListenerConnections
+from proxy.server.listener.handshake_turns import HandshakeTurns
 from proxy.server.listener.plain_opener import PlainOpener
 from proxy.server.listener.ports import listen
 from proxy.server.listener.tls_opener import TlsOpener
@@ -49,6 +50,8 @@ class ListeningSockets:
         self._connections: Final = connections
         self._tasks: Final = tasks
         self._acceptors: Final[list[Acceptor]] = []
+        self._turns: HandshakeTurns | None = None
+        """Of the handshakes at all ports; None before the first port with TLS is served."""
         self._retry: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -96,8 +99,16 @@ class ListeningSockets:
         if self._tls is None:
             opener = PlainOpener(make, self._connections.abandoned)
         else:
-            seconds = self._handshake_seconds
-            opener = TlsOpener(self._connections, self._tls, node_id=node_id, make=make, seconds=seconds)
+            if self._turns is None:
+                self._turns = HandshakeTurns(loop)
+            opener = TlsOpener(
+                self._connections,
+                self._tls,
+                node_id=node_id,
+                make=make,
+                seconds=self._handshake_seconds,
+                turns=self._turns,
+            )
         acceptor = Acceptor(bound, self._connections, opener, self._tasks)
         self._acceptors.append(acceptor)
         acceptor.start()

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from proxy.quota.verdict import Verdict
 from proxy.security.alerts import Handshake
 from proxy.security.tls import TlsFiles
+from proxy.server.listener.handshake_turns import HandshakeTurns
 from proxy.wire.not_kafka import looks_like
 
 TLS_HANDSHAKE_FAILED: Final = "tls_handshake_failed"
@@ -48,10 +49,12 @@ class TlsOpener:
         node_id: int | None,
         make: Callable[[], asyncio.Protocol],
         seconds: float,
+        turns: HandshakeTurns,
     ) -> None:
         """`node_id` is the broker's whose port it is; None for the bootstrap port. `make` makes a
         connection's protocol; `seconds` is the timeout of a handshake.
         """
+        self._turns: Final = turns
         self._admission: Final = admission
         self._tls: Final = tls
         self._node_id: Final = node_id
@@ -103,6 +106,7 @@ class TlsOpener:
         if head[0] != HANDSHAKE:
             hint = looks_like(head) or "set the client's security.protocol to SSL or SASL_SSL"
             return f"it does not speak TLS, which this port requires: {hint}"
+        await self._turns.take()
         handshake = Handshake(client)
         try:
             await self._loop.connect_accepted_socket(

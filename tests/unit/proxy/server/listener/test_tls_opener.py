@@ -20,6 +20,7 @@ from proxy.security.tls import server_tls
 from proxy.server.connection.connection import Connection
 from proxy.server.listener.acceptor import Acceptor
 from proxy.server.listener.admission import UnlimitedAdmission
+from proxy.server.listener.handshake_turns import HandshakeTurns
 from proxy.server.listener.tls_opener import TlsOpener
 from proxy.tasks import Tasks
 from tests.support.messages.kio_messages import framed, request_frame, request_type
@@ -124,6 +125,7 @@ def run(
                 node_id=3,
                 make=lambda: Connection(gateway, 3, loop, admitted=True),
                 seconds=seconds,
+                turns=HandshakeTurns(loop),
             )
             server = Acceptor(bound, gateway, opener, tasks)
             server.start()
