@@ -47,19 +47,16 @@ def flow(processes: int, connections: Callable[[int], int]) -> Flow:
     simulation = Simulation(processes)
     started = [simulation.start(f"p{number}") for number in range(processes)]
     simulation.run(5.0)
+    # A connection sends at most a request in each step of the simulation.
+    size = min(SIZE, LIMIT / sum(map(connections, range(processes))) / 5)
     for number, process in enumerate(started):
-        process.connect(connections(number), _size(processes), simulation.now)
+        process.connect(connections(number), size, simulation.now)
     simulation.run(SETTLING)
     since = simulation.now
     simulation.run(SECONDS)
     rates = simulation.rates(since)
     fives = [mean(rates[first : first + 5]) for first in range(len(rates) - 4)]
     return Flow(mean(rates) / LIMIT, pstdev(rates) / mean(rates), max(fives) / LIMIT)
-
-
-def _size(processes: int) -> float:
-    """Of a request: with many processes, each has a small part of the limit."""
-    return min(SIZE, LIMIT / processes / 10)
 
 
 def seconds_to_move(seed: int) -> float:

@@ -178,7 +178,7 @@ class BrokerBytesIn(Quota):
                 explicit += own
             elif not internal(self._resources, topic):
                 without += 1
-        left = max(self._total.limit - explicit, 0.0)
+        left = max(self._total.whole_limit - explicit, 0.0)
         self._share = left / max(without, 1)
         self._share_of_one_more = left / (without + 1)
         if self.active:

@@ -13,6 +13,10 @@ which will wait too. With a longer time, demand that moves to another process ha
 """
 
 
+_NOTHING: Final = 0.001
+"""An average below this part of the limit counts as none: it takes hours to be zero."""
+
+
 @final
 class _Known:
     """A bucket as of the last look at it."""
@@ -82,6 +86,11 @@ class LocalUses:
         # An idle bucket was not looked at in the last pass, but then it had no use.
         elapsed = max(now - max(entry.looked_at, self._last_began), 1e-3)
         rate = max(paid - entry.paid, 0.0) / elapsed
+        if bucket.average is not None:
+            # Requests are rejected by the average, so it is the demand, not what a rejection leaves of it.
+            rate = bucket.measure(now)
+            if rate < _NOTHING * bucket.whole_limit:
+                rate = 0.0
         entry.paid = paid
         entry.used = bucket.used
         entry.looked_at = now
@@ -105,7 +114,7 @@ def hold(buckets: list[Bucket], part: float, now: float) -> None:
 
 
 def _shared(bucket: Bucket) -> bool:
-    return bucket.average is None and not bucket.observed and bucket.whole_limit != UNLIMITED
+    return not bucket.observed and 0.0 < bucket.whole_limit < UNLIMITED
 
 
 def bucket_key(node_id: int, bucket: Bucket) -> str:

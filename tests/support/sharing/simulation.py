@@ -9,6 +9,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.debt import Debt
 from proxy.quota.measure.rate_rule import RateRule
+from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.sharing.local_uses import LocalUses
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import REPORT_SECONDS, LocalUse, Sharing
@@ -79,6 +80,8 @@ class Process:
     skew: float = 0.0
     """Its clock, less that of the simulation."""
     entities: int = 1
+    averages: bool = False
+    """Whether the buckets have averages, as broker-side quotas have; their clients have to be `steady`."""
     connections: list[Connection] = field(default_factory=list)
     steady: float = 0.0
     """Units per second of a client that sends evenly, and waits as long as the bucket has a debt."""
@@ -93,11 +96,13 @@ class Process:
     def __post_init__(self) -> None:
         self.sharing = Sharing(self.name)
         self.uses = LocalUses()
-        rule = RateRule(burst_seconds=1.0)
+        rule = RateRule(burst_seconds=0.0 if self.averages else 1.0)
         self.buckets = [
             Bucket(quota="q", limit=self.limit, rule=rule, now=self.start + self.skew, user=f"u{number}")
             for number in range(self.entities)
         ]
+        for bucket in self.buckets if self.averages else ():
+            bucket.average = EwmaRate()
         self.bucket = self.buckets[0]
         self._report_at = self.start
         self._divide(self.start)
@@ -165,6 +170,9 @@ class Process:
 
     def _use(self, bucket: Bucket, value: float, now: float, who: Identity | None, entity: int) -> float:
         self.served.append((now, value, entity))
+        if self.averages:
+            bucket.record_average(value, now + self.skew)
+            return 0.0
         return bucket.record(value, now + self.skew, who)
 
 
@@ -181,8 +189,8 @@ class Simulation:
     def __post_init__(self) -> None:
         self.log = Log(Random(self.seed))
 
-    def start(self, name: str, skew: float = 0.0) -> Process:
-        process = Process(name, self.log, self.limit, self.now, skew, self.entities)
+    def start(self, name: str, skew: float = 0.0, averages: bool = False) -> Process:
+        process = Process(name, self.log, self.limit, self.now, skew, self.entities, averages)
         self.processes.append(process)
         return process
 

@@ -177,6 +177,16 @@ def test_a_view_without_partitions_changes_nothing():
     assert thresholds(made) == {"": 1000, "a": 1000 / 3, "b": 1000 / 3, "c": 1000 / 3}
 
 
+def test_the_topics_share_the_whole_limit_whatever_part_of_it_this_process_may_use():
+    made = quota(limits("1000"), view("a", "b"))
+    admit(made, 0.0, a=10)
+    total = made.live()[0]
+    total.share(0.25, 1.0)
+    made.see_cluster(view("a", "b", "c", "d"), 2.0)
+    assert thresholds(made)["a"] == 250
+    assert total.limit == 250
+
+
 def test_a_topic_that_is_not_on_the_broker_yet_has_the_share_of_one_more():
     made = quota(limits("1000", {"a": "400"}))
     admit(made, 0.0, new=10)

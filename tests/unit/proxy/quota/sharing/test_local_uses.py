@@ -76,12 +76,24 @@ def test_a_bucket_with_a_debt_is_not_idle() -> None:
     assert [len(look(uses, [ours], 10.0 + at)) for at in range(9)] == [1] * 9
 
 
-def test_averages_and_observed_buckets_are_not_shared() -> None:
-    average = bucket()
-    average.average = EwmaRate(60.0)
-    observed, unlimited = bucket(rule=RateRule(mode=OBSERVE)), bucket()
+def test_the_average_of_a_broker_side_quota_is_its_demand() -> None:
+    uses, ours = LocalUses(), bucket(rule=RateRule())
+    ours.average = EwmaRate()
+    look(uses, [ours], 10.0)
+    ours.record_average(400.0, 10.0)
+    found = [look(uses, [ours], now) for now in (15.0, 16.0, 600.0)]
+    assert [(use.rate, use.waiting) for use in found[0]] == [(80.0, 0)]
+    assert [(use.rate, use.used) for use in found[1]] == [(80.0, 400.0)], "it has not changed since"
+    assert found[2] == [], "almost nothing is left of it"
+    ours.record_average(50_000.0, 600.0)
+    [use] = look(uses, [ours], 606.0)
+    assert use.waiting == 1, "it is over, so the process can use any share"
+
+
+def test_some_buckets_are_not_shared() -> None:
+    observed, unlimited, nothing = bucket(rule=RateRule(mode=OBSERVE)), bucket(), bucket(limit=0.0)
     unlimited.configure(UNLIMITED, PACED, 0.0)
-    uses, buckets = LocalUses(), [average, observed, unlimited]
+    uses, buckets = LocalUses(), [observed, unlimited, nothing]
     look(uses, buckets, 9.0)
     for each in buckets:
         each.record(500.0, 9.5)
