@@ -5,6 +5,7 @@ can take a broker's port while that broker is down. Each process takes its ports
 that no other process that uses this module takes a port between its choice and its use.
 """
 
+import atexit
 import os
 import random
 import socket
@@ -61,6 +62,7 @@ def _take_block() -> bool:
             guard.close()
             continue
         _guards.append(guard)
+        atexit.register(guard.close)
         _left.append(range(start + 1, min(start + _BLOCK, _CANDIDATES.stop)))
         return True
     return False
