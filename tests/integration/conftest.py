@@ -16,6 +16,7 @@ from tests.support.kafka.tool_server import ServedKafka
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 
 _KEPT = pytest.StashKey[list[str]]()
+_OF_GROUP = pytest.StashKey[dict[str, EmbeddedKafka]]()
 _LOG_LINES: Final = 60
 KAFKA_3: Final = "3.9.1"
 _SHARING: Final = {
@@ -90,10 +91,27 @@ def _check_group(item: pytest.Item) -> None:
         raise pytest.UsageError(f"{item.nodeid} takes {wanted & _SHARING.keys()}: add it to _SHARING")
 
 
-def _run(kafka: EmbeddedKafka, session: pytest.Session) -> Iterator[EmbeddedKafka]:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """End the brokers that only the tests of a group share after its last test: they use CPU time if idle,
+    too.
+    """
+    yield
+    group = _group(item.nodeid)
+    if nextitem is not None and _group(nextitem.nodeid) != group:
+        kafka = item.config.stash.get(_OF_GROUP, {}).pop(group, None)
+        if kafka is not None:
+            kafka.keep_folder = item.session.testsfailed > 0
+            kafka.close()
+
+
+def _run(kafka: EmbeddedKafka, session: pytest.Session, group: str | None = None) -> Iterator[EmbeddedKafka]:
+    """Run brokers until the end of the session, or of the group of tests that share them."""
     with kafka:
+        if group is not None:
+            session.config.stash.setdefault(_OF_GROUP, {})[group] = kafka
         yield kafka
-        kafka.keep_folder = session.testsfailed > 0
+        kafka.keep_folder = kafka.keep_folder or session.testsfailed > 0
     if kafka.keep_folder:
         session.config.stash.setdefault(_KEPT, []).append(str(kafka.folder))
 
@@ -107,14 +125,14 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
 @pytest.fixture(scope="session")
 def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
     """Three brokers of the newest Kafka; a test that stops one starts it again."""
-    yield from _run(ServedKafka(brokers=3), request.session)
+    yield from _run(ServedKafka(brokers=3), request.session, "kafka_cluster")
 
 
 @pytest.fixture(scope="session")
 def kafka_391(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
     """One broker of the last Kafka 3, prepared once for quick starts: its tools start many times."""
     prepare.main([KAFKA_3])
-    yield from _run(ServedKafka(version=KAFKA_3), request.session)
+    yield from _run(ServedKafka(version=KAFKA_3), request.session, "kafka_391")
 
 
 @pytest.fixture(scope="session")
