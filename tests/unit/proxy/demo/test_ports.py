@@ -46,7 +46,7 @@ def test_a_forked_process_gets_other_ports() -> None:
         "from proxy.demo.ports import free_ports\n"
         "free_ports(1)\n"
         "child = os.fork()\n"
-        "print(*free_ports(20), flush=True)\n"
+        "os.write(1, (' '.join(map(str, free_ports(20))) + '\\n').encode())\n"  # in one piece
         "os.waitpid(child, 0) if child else os._exit(0)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
