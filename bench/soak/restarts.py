@@ -7,6 +7,7 @@ a successor at the same ports first (`reuse_port`).
 
 import random
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -110,10 +111,11 @@ def _measure(
     count = run.amount(RESTARTS, SHORT_RESTARTS)
     between = SHORT_BETWEEN_SECONDS if run.short else BETWEEN_SECONDS
     makers = IN_TESTS if run.short else WRITERS
-    for make in makers:
-        make_topic(run.kafka, _topic(make), PARTITIONS)
+    topics = [_new_topic(make) for make in makers]
+    for topic in topics:
+        make_topic(run.kafka, topic, PARTITIONS)
     restarts: list[Restart] = []
-    writers = [make(run.kafka, bootstrap, _topic(make)) for make in makers]
+    writers = [make(run.kafka, bootstrap, topic) for make, topic in zip(makers, topics, strict=True)]
     with Group(bootstrap, writers[0].topic) as group:
         with running(writers):
             for number in range(count):
@@ -135,8 +137,9 @@ def _measure(
     return outcome
 
 
-def _topic(make: Any) -> str:
-    return f"soak-restarts-{make.name}"
+def _new_topic(make: Any) -> str:
+    """Return a name that no other run on the same Kafka has."""
+    return f"soak-restarts-{make.name}-{uuid.uuid4().hex[:8]}"
 
 
 def _times(how: str, restarts: list[Restart], writers: list[Writer]) -> dict[str, Any]:
