@@ -64,16 +64,16 @@ def test_a_steady_client_within_its_fair_part_is_not_throttled() -> None:
     assert mean(simulation.rates(since)) == pytest.approx(simulation.limit, rel=0.02)
 
 
-def test_demand_that_moves_has_the_limit_within_a_second() -> None:
+def test_demand_that_moves_has_the_limit_within_two_seconds() -> None:
     simulation, (a, b, _) = three()
     a.connect(4, SIZE, simulation.now)
     simulation.run(10.0)
     a.connections = []
     b.connect(4, SIZE, simulation.now)
-    simulation.run(1.0)
+    simulation.run(1.7)
     since = simulation.now
     simulation.run(3.0)
-    assert mean(simulation.rates(since, only=b)) >= 0.95 * simulation.limit
+    assert mean(simulation.rates(since, only=b)) >= 0.98 * simulation.limit
 
 
 def test_the_share_of_a_killed_process_is_used_within_three_seconds() -> None:

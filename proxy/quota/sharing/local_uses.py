@@ -7,9 +7,10 @@ from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.sharing.sharing import LocalUse, Sharing
 
-WAITED_SECONDS: Final = 0.4
+WAITED_SECONDS: Final = 1.0
 """A connection counts as waiting for this long after a wait, because it is about to send its next request,
-which will wait too. With a longer time, demand that moves to another process has its limit there too late.
+which will wait too. A real producer may need most of a second for that on a busy machine; demand that moves
+to another process has its limit there only after this time.
 """
 
 

@@ -49,7 +49,7 @@ def test_connections_count_as_waiting_for_a_while() -> None:
     for name in "abc":
         ours.record(100.0, 10.0, client(name))
     assert look(uses, [ours], 11.9)[0].waiting == 2
-    assert look(uses, [ours], 12.2)[0].waiting == 2
+    assert look(uses, [ours], 12.5)[0].waiting == 2
     assert look(uses, [ours], 12.0 + WAITED_SECONDS) == []
 
 
