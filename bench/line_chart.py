@@ -61,7 +61,8 @@ class LineChart:
             value = self.highest * step / steps
             y = self._y(value)
             parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
-            parts.append(_text(LEFT - 6, y + 4, f"{value:g}", 'text-anchor="end"'))
+            unit = f" {self.unit}" if step == steps else ""
+            parts.append(_text(LEFT - 6, y + 4, f"{value:g}{unit}", 'text-anchor="end"'))
         for second in range(0, seconds, 10):
             x = self._x(second, seconds)
             parts.append(_text(x, HEIGHT - BOTTOM + 16, f"{second} s", 'text-anchor="middle"'))
@@ -69,7 +70,6 @@ class LineChart:
             x = self._x(at, seconds)
             parts.append(f'<path d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="#999" stroke-dasharray="3 3"/>')
             parts.append(_text(x + 3, TOP - 6, what))
-        parts.append(_text(LEFT, TOP - 6, self.unit, 'text-anchor="end"'))
         return parts
 
     def _line(self, line: Line, seconds: int) -> str:
