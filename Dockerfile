@@ -5,7 +5,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-COPY pyproject.toml setup.py README.md ./
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY proxy proxy
 # Fail the build if the pure rings cannot be compiled.
 ENV QUOTA_PROXY_BUILD=require

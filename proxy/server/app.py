@@ -43,6 +43,7 @@ from proxy.server.malloc import keep_freed_memory
 from proxy.server.readiness import Readiness
 from proxy.server.rejection_log import RejectionLog
 from proxy.server.reload import Reload
+from proxy.server.service_manager import ServiceManager
 from proxy.server.throttle_log import ThrottleLog
 from proxy.server.usage import usage_reporter
 from proxy.store.from_settings import Configuration
@@ -90,6 +91,7 @@ class Proxy:
         self._reload: Final = Reload(path, self._settings, kinds, self._use_file, configuration.file)
         tls = self._settings.admin.tls
         self._admin_tls: Final = None if tls is None else server_tls(tls, ("admin", "tls"))
+        self._service_manager: Final = ServiceManager()
         self._feed: QuotaClusterFeed | None = None
         """None until the listeners are built."""
 
@@ -152,6 +154,7 @@ class Proxy:
             RejectionLog(self._engines, time).run(),
             ThrottleLog(lambda: self._replication_state(listeners), time).run(),
             self._reload.watch(),
+            self._service_manager.follow(readiness.problems, readiness.warnings),
             certificates.run(),
             self._forget_idle(),
             *([] if topic is None else [topic.run()]),
@@ -161,6 +164,7 @@ class Proxy:
             tasks.start(work)
         await stop.wait()
         readiness.draining = True
+        self._service_manager.stopping()
         await listeners.drain(settings.limits.drain_seconds)
         if sharing is not None:
             await sharing.leave()
@@ -179,8 +183,13 @@ class Proxy:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        loop.add_signal_handler(signal.SIGHUP, lambda: tasks.start(self._reload.reload("SIGHUP")))
+        loop.add_signal_handler(signal.SIGHUP, lambda: tasks.start(self._reload_by_signal()))
         return stop
+
+    async def _reload_by_signal(self) -> None:
+        self._service_manager.reloading()
+        await self._reload.reload("SIGHUP")
+        self._service_manager.reloaded()
 
     # Quotas
 

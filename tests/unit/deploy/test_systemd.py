@@ -38,7 +38,8 @@ def values_of(unit: Path) -> dict[str, list[str]]:
 def test_systemd_accepts_the_units(tmp_path: Path, values: dict[str, list[str]]) -> None:
     """systemd-analyze requires the command to exist, so the test replaces it."""
     units = [tmp_path / UNIT.name, tmp_path / SOCKETS.name]
-    units[0].write_text(UNIT.read_text().replace(values["ExecStart"][0], shutil.which("true") or ""))
+    program = values["ExecStart"][0].split()[0]
+    units[0].write_text(UNIT.read_text().replace(program, shutil.which("true") or ""))
     units[1].write_text(SOCKETS.read_text())
     command = ["systemd-analyze", "verify", *map(str, units)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -51,6 +52,20 @@ def test_start_is_a_valid_command(values: dict[str, list[str]]) -> None:
     assert Path(program).name == "quota-proxy"
     context = main.commands[command].make_context(command, options)
     assert context.params["path"] == Path("/etc/quota-proxy/quota-proxy.yaml")
+
+
+def test_reload_validates_the_file_before_it_sends_the_signal(values: dict[str, list[str]]) -> None:
+    check, signal = values["ExecReload"]
+    program, command, *options = shlex.split(check)
+    _, _, *run_options = shlex.split(values["ExecStart"][0])
+    assert (command, options) == ("check", run_options)
+    assert program == shlex.split(values["ExecStart"][0])[0]
+    assert signal.endswith("kill -HUP $MAINPID")
+
+
+def test_the_proxy_says_when_it_is_ready(values: dict[str, list[str]]) -> None:
+    assert values["Type"] == ["notify"]
+    assert "AF_UNIX" in values["RestrictAddressFamilies"][0].split()
 
 
 def test_stop_waits_for_the_drain(values: dict[str, list[str]]) -> None:

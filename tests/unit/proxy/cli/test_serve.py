@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import proxy
 from proxy.cli import serve as module
 from proxy.config.load import load
 from proxy.demo.ports import free_port_range
@@ -54,8 +55,8 @@ def test_the_process_serves_the_settings_of_the_file(
 
     built: list[object] = []
 
-    def run(proxy: object) -> int:
-        built.append(proxy)
+    def run(process: object) -> int:
+        built.append(process)
         return 3
 
     monkeypatch.setattr(app, "build", build)
@@ -63,6 +64,24 @@ def test_the_process_serves_the_settings_of_the_file(
     assert module.serve(file, "debug") == 3
     assert built == [(load(file), file)]
     assert levels == ["debug"]
+
+
+def test_the_log_begins_with_the_version_the_build_and_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, levels: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "proxy.yaml").write_text(
+        SMALLEST.replace("{up", f"{{bootstrap_port: {free_port_range(1)}, up")
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(EarlyPorts, "open", lambda *_: None)
+    monkeypatch.setattr(app, "build", lambda *_: None)
+    monkeypatch.setattr(app, "run", lambda _: 0)
+    with caplog.at_level("INFO"):
+        module.serve(Path("proxy.yaml"), "info")
+    [record] = caplog.records
+    version, build, _, path = record.args if isinstance(record.args, tuple) else ()
+    assert (version, path) == (proxy.__version__, tmp_path / "proxy.yaml")
+    assert build == ("compiled" if proxy.COMPILED else "interpreted")
 
 
 def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:

@@ -245,3 +245,25 @@ async def test_sigterm_lets_connections_finish_and_frees_the_ports(tmp_path: Pat
         for port in range(proxy.port, proxy.port + 4):
             with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection(HOST, port)
+
+
+async def test_systemd_hears_of_the_start_a_reload_and_the_shutdown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        loop = asyncio.get_running_loop()
+
+        async def first_line() -> bytes:
+            line = b"STATUS"
+            while line.startswith(b"STATUS"):  # on a busy machine, the status changes during the start
+                line = (await loop.sock_recv(manager, 4096)).split(b"\n")[0]
+            return line
+
+        async with MetadataBroker() as broker, running(tmp_path, broker.address):
+            assert await first_line() == b"READY=1"
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert [await first_line(), await first_line()] == [b"RELOADING=1", b"READY=1"]
+        assert await first_line() == b"STOPPING=1"
