@@ -1,6 +1,6 @@
 """Reading the configuration, and the output of `quota-proxy check`: the settings with their defaults."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,11 +10,14 @@ from proxy.config.open_files import open_files
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.config.usage import UsageSettings
+from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.enforcement import PACE
+from proxy.quota.limits.scopes import BROKER_SCOPE
 from proxy.quota.quota import QuotaKind
 from proxy.store.from_settings import Configuration, load_configuration
 from proxy.store.layers import ClientLayer, ConfigLayer
+from proxy.store.yaml_file import read_scopes
 from proxy.upstream.addresses import join_address
 
 
@@ -44,13 +47,17 @@ def describe(configuration: Configuration) -> list[str]:
         lines.append(f"usage     {_usage(settings.usage)}")
     if settings.quotas.callback is not None:
         lines.append(f"callback  {settings.quotas.callback}")
-    quotas = [*_quotas(configuration.quotas.layer), *_configs(configuration.quotas.configs)]
+    scopes = read_scopes(settings.quotas.clients, ())
+    quotas = [*_quotas(configuration.quotas.layer, scopes), *_configs(configuration.quotas.configs)]
     return lines + (quotas or ["quota     none in this file"])
 
 
-def _quotas(layer: ClientLayer) -> Iterator[str]:
-    for entity, values in layer.lasting.items():
+def _quotas(layer: ClientLayer, scopes: Mapping[QuotaEntity, str]) -> Iterator[str]:
+    for entity in {**layer.lasting, **scopes}:
+        values = layer.lasting.get(entity, {})
         shown = [f"{key} {_number(value)}" for key, value in values.items() if value is not None]
+        if entity in scopes:
+            shown.append(f"scope {scopes[entity]}")
         yield f"quota     {entity}: {', '.join(shown)}"
     for entity, temporaries in layer.temporary.items():
         for key, temporary in temporaries.items():
@@ -108,6 +115,7 @@ def _number(value: float) -> str:
 
 def _rule(settings: Settings) -> str:
     quotas = settings.quotas
+    scope = "" if quotas.scope == BROKER_SCOPE else f", scope {quotas.scope}"
     if quotas.algorithm == PACE:
-        return f"{PACE}, {quotas.burst_seconds:g} s of burst"
-    return f"{quotas.algorithm}, {quotas.window_num} samples of {quotas.window_size_seconds} s"
+        return f"{PACE}, {quotas.burst_seconds:g} s of burst{scope}"
+    return f"{quotas.algorithm}, {quotas.window_num} samples of {quotas.window_size_seconds} s{scope}"

@@ -59,6 +59,9 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
     store: StoreTopic | Literal["none"] = StoreTopic()
     """Where the proxy keeps quotas that are set with Kafka's tools."""
+    scope: Literal["broker", "cluster"] = "broker"
+    """What the quotas of users, client ids and addresses limit, unless an entry of `clients` has its own
+    `scope`. `broker`: the usage on each broker, as in Kafka. `cluster`: the usage on all brokers together."""
     algorithm: Literal["pace", "window"] = "pace"
     """`pace` is a token bucket, which keeps the rate of every second near the quota. `window` is Kafka's
     sampled rate, with its bursts."""
@@ -92,7 +95,8 @@ class Quotas(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     changes: Changes = Changes()
     """Who can change quotas with Kafka's tools."""
     clients: tuple[dict[str, object], ...] = ()
-    """Quotas of users, client ids and addresses. Each entry has an `entity` and its quotas: see below."""
+    """Quotas of users, client ids and addresses. Each entry has an `entity` and its quotas, and may have a
+    `scope`: see below."""
     topics: dict[str, object] = {}
     """Quotas of topics, by name, or `<default>` for all others: see below."""
     brokers: dict[str | int, object] = {}

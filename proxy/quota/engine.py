@@ -266,7 +266,7 @@ class QuotaEngine:
         self.max_throttle_seconds = settings.algorithm.max_throttle_seconds
         self._rejection_error = settings.rejection_error
         for quota in self._quotas:
-            quota.configure(limits, now)
+            quota.configure(limits.within(quota.scope), now)
         self._index()
 
     @property

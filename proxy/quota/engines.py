@@ -5,6 +5,7 @@ from typing import Final, final
 from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
 
@@ -17,6 +18,9 @@ _NO_QUOTAS: Final[list[Quota]] = []
 class QuotaEngines:
     """Two engines per broker: one for clients, and one for other brokers. They are created when the broker
     first appears in the metadata. A PER_CLUSTER quota belongs to all of them.
+
+    A PER_BROKER kind of client quotas has one quota per broker for the scope `broker`, and one in all engines
+    for the scope `cluster`.
     """
 
     def __init__(self, kinds: list[QuotaKind], limits: Limits) -> None:
@@ -51,19 +55,27 @@ class QuotaEngines:
 
     def _make(self, node_id: int, between_brokers: bool) -> QuotaEngine:
         kinds = [kind for kind in self._kinds if kind.between_brokers == between_brokers]
-        return QuotaEngine([self._quota(kind, node_id) for kind in kinds])
+        return QuotaEngine([quota for kind in kinds for quota in self._quotas(kind, node_id)])
 
     def _all(self) -> list[tuple[int, QuotaEngine]]:
         return [*self._engines.items(), *self._between_brokers.items()]
 
-    def _quota(self, kind: QuotaKind, node_id: int) -> Quota:
+    def _quotas(self, kind: QuotaKind, node_id: int) -> list[Quota]:
         if kind.scope == PER_CLUSTER:
-            return self.shared(kind)
+            return [self.shared(kind)]
         quota = kind.build()
         peers = self._peers.setdefault(kind.name, [])
         quota.join(node_id, peers)
         peers.append(quota)
-        return quota
+        if not kind.keys:
+            return [quota]
+        over_brokers = self.shared(kind)
+        over_brokers.scope = CLUSTER_SCOPE
+        quota.scope = BROKER_SCOPE
+        for own, whole in zip(quota.buckets(), over_brokers.buckets(), strict=True):
+            own.inherit_from(whole)
+            whole.inherit_from(own)
+        return [quota, over_brokers]
 
     @property
     def wants_items(self) -> bool:
@@ -85,7 +97,7 @@ class QuotaEngines:
             engine.see_cluster(view, now)
 
     def shared(self, kind: QuotaKind) -> Quota:
-        """The quota of a PER_CLUSTER kind. It has no limits until there is an engine."""
+        """The quota that brokers share. It has no limits until there is an engine."""
         quota = self._shared.get(kind.name)
         if quota is None:
             quota = kind.build()

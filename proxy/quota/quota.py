@@ -12,16 +12,18 @@ from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import ConfigKey, Resources
+from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE
 from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.buckets import Buckets
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.views import Item, RequestView, ResponseView
 
 LONG: Final = "LONG"
 INT: Final = "INT"
 DOUBLE: Final = "DOUBLE"
-PER_BROKER: Final = "broker"
+PER_BROKER: Final = BROKER_SCOPE
 """Each broker has its own state, as with Kafka's quotas."""
-PER_CLUSTER: Final = "cluster"
+PER_CLUSTER: Final = CLUSTER_SCOPE
 """All brokers share one state."""
 
 _LARGEST: Final[dict[str, int]] = {
@@ -66,6 +68,8 @@ class Quota:
         """Whether the quota needs the cluster's partitions; configure() sets it."""
         self.node_id = -1
         """The broker of the quota; -1 if brokers share it."""
+        self.scope = ""
+        """The only scope of the limits that configure() gets; empty for both."""
         self.omits = False
         """Whether the quota may omit partitions of fetches: see proxy.quota.fetch_plan.
         configure() sets it.
@@ -166,6 +170,10 @@ class Quota:
 
         It may be out of date, and at first it may lack the partitions.
         """
+
+    def buckets(self) -> list[Buckets]:
+        """The buckets of client quotas, in a fixed order."""
+        return []
 
     def live(self) -> list[Bucket]:
         """Every bucket that has been used and has a limit."""

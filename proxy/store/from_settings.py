@@ -31,11 +31,12 @@ from proxy.quota.limits.enforcement import (
 from proxy.quota.limits.limit_source import LimitSource
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
+from proxy.quota.limits.scopes import Scopes
 from proxy.quota.networks import Networks
 from proxy.quota.quota import QuotaKind
 from proxy.quota_callback import load_callback
 from proxy.store.quota_store import FileQuotas
-from proxy.store.yaml_file import read_clients
+from proxy.store.yaml_file import read_clients, read_scopes
 from proxy.store.yaml_resources import read_resources
 
 SHARED_REVIEW_SECONDS: Final = 0.5
@@ -91,10 +92,13 @@ def _file_quotas(settings: Settings, rules: ConfigRules, kinds: Sequence[QuotaKi
     quotas = settings.quotas
     source = _callback_source(quotas)
     keys = {key.name: key for kind in kinds for key in kind.keys}
+    clients = read_clients(quotas.clients, keys, ("quotas", "clients"))
+    own_scopes = read_scopes(quotas.clients, ("quotas", "clients"))
+    others = frozenset(entity for entity, scope in own_scopes.items() if scope != quotas.scope)
     file = FileQuotas(
-        partial(_limits, settings, source),
-        replace(quotas, clients=(), topics={}, brokers={}),
-        read_clients(quotas.clients, keys, ("quotas", "clients")),
+        partial(_limits, settings, source, Scopes(quotas.scope, others)),
+        (replace(quotas, clients=(), topics={}, brokers={}), others),
+        clients,
         read_resources(quotas.topics, quotas.brokers, rules, ("quotas",)),
         retains_deleted=quotas.deleted_topic_configs == "retain",
     )
@@ -115,16 +119,17 @@ def _callback_source(quotas: Quotas) -> LimitSource | None:
 def _limits(
     settings: Settings,
     source: LimitSource | None,
+    scopes: Scopes,
     quotas: Mapping[QuotaEntity, Mapping[str, float]],
 ) -> Limits:
     """The snapshot for the quota engine, of these quotas under the file's settings."""
     resources = Resources(proxy_topics=settings.proxy_topics)
     longest = UNLIMITED if settings.shares is None else SHARED_REVIEW_SECONDS
-    enforcement = _enforcement(settings.quotas, longest)
+    enforcement = _enforcement(settings.quotas, scopes, longest)
     return Limits(quotas, resources=resources, settings=enforcement, source=source)
 
 
-def _enforcement(settings: Quotas, longest_throttle: float) -> EnforcementSettings:
+def _enforcement(settings: Quotas, scopes: Scopes, longest_throttle: float) -> EnforcementSettings:
     """How quotas are measured and enforced."""
     mode, controller, replicated = settings.mode, settings.controller, settings.replication
     return EnforcementSettings(
@@ -143,6 +148,7 @@ def _enforcement(settings: Quotas, longest_throttle: float) -> EnforcementSettin
             cidrs=list(settings.exempt.addresses),
         ),
         rejection_error=0 if settings.refusal_error == "auto" else settings.refusal_error,
+        scopes=scopes,
     )
 
 

@@ -1,7 +1,8 @@
 """Client quotas in YAML: a list of `{entity: {user: ..., client-id: ...}, QUOTA: VALUE, ...}`.
 
 The kinds in proxy/quota/kinds define the quotas and their values. An entry with `expires` is temporary; its
-entity can have a lasting entry as well.
+entity can have a lasting entry as well. `scope` is that of the entity; an entry may have it alone, for the
+quotas that tools set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +13,14 @@ from typing import Final
 from proxy.config.convert import show, unknown
 from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.identity import CLIENT_ID, IP, USER, QuotaEntity, parse_entity
+from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE
 from proxy.quota.quota import QuotaKey
 from proxy.store.layers import ClientLayer, Temporary
 
 ENTITY: Final = "entity"
 EXPIRES: Final = "expires"
+SCOPE: Final = "scope"
+_SCOPES: Final = (BROKER_SCOPE, CLUSTER_SCOPE)
 TYPES: Final = (USER, CLIENT_ID, IP)
 
 
@@ -41,6 +45,25 @@ def read_clients(
             else:
                 layer.set_temporary(entity, name, Temporary(value, expires_at_ms))
     return layer
+
+
+def read_scopes(clients: Sequence[Mapping[str, object]], at: KeyPath) -> dict[QuotaEntity, str]:
+    """The scopes of the entities that have their own, of entries that read_clients() has found valid.
+
+    Raises SettingsError for a scope that is not valid.
+    """
+    scopes: dict[QuotaEntity, str] = {}
+    for place, entry in enumerate(clients):
+        if SCOPE not in entry:
+            continue
+        key = (*at, place, SCOPE)
+        scope = entry[SCOPE]
+        if scope not in _SCOPES:
+            raise SettingsError(f"expected one of {', '.join(_SCOPES)}, got {show(scope)}", key)
+        entity = _entity(entry, (*at, place))
+        if scopes.setdefault(entity, str(scope)) != scope:
+            raise SettingsError(f"another entry for {entity} has the scope {scopes[entity]}", key)
+    return scopes
 
 
 def _first(clients: Sequence[Mapping[str, object]], entity: QuotaEntity, expires: bool) -> int:
@@ -91,16 +114,16 @@ def _values(
 ) -> dict[str, float]:
     values: dict[str, float] = {}
     for name, value in entry.items():
-        if name in (ENTITY, EXPIRES):
+        if name in (ENTITY, EXPIRES, SCOPE):
             continue
         quota_key = quota_keys.get(name)
         if quota_key is None:
-            raise unknown((*at, name), (ENTITY, EXPIRES, *quota_keys))
+            raise unknown((*at, name), (ENTITY, EXPIRES, SCOPE, *quota_keys))
         problem = quota_key.misplaced(entity) or quota_key.problem(value)
         if problem:
             raise SettingsError(problem, (*at, name))
         assert isinstance(value, (int, float))
         values[name] = float(value)
-    if not values:
+    if not values and SCOPE not in entry:
         raise SettingsError(f"no quota; expected at least one of {', '.join(sorted(quota_keys))}", at)
     return values

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE, Scopes
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.networks import Networks, canonical_network, networks_around
+from tests.support.stories.enforcement import enforcement
 
 KEYS = ["producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"]
 NAMES = ["a", "b", DEFAULT]
@@ -87,6 +89,31 @@ def test_buckets_follow_changes_as_if_they_had_been_made_with_the_last_limits(ch
             *[(followed.find_ip(ip, 0.0), fresh.find_ip(ip, 0.0)) for ip in ADDRESSES],
         ]:
             assert _shown(ours) == _shown(theirs)
+
+
+@given(changes, st.sampled_from([BROKER_SCOPE, CLUSTER_SCOPE]), st.sets(st.sampled_from(ENTITIES)))
+def test_each_client_has_its_quota_in_exactly_one_scope(changes, default, others):
+    """The buckets of the two scopes together are those without scopes, also after changes."""
+    key, rule, scopes = KEYS[0], RateRule(burst_seconds=1.0), Scopes(default, others)
+    limits = Limits({}, settings=enforcement(scopes=scopes))
+    followed = {scope: Buckets(key, limits, rule) for scope in (BROKER_SCOPE, CLUSTER_SCOPE)}
+    for change in changes:
+        limits = limits.with_changes(change)
+        whole = Buckets(key, limits, rule)
+        for scope, buckets in followed.items():
+            buckets.configure(limits.within(scope), rule, 0.0)
+        for user in ("a", "c"):
+            for client_id in ("a", "c", ""):
+                who = Identity(user, client_id, "")
+                found = [_shown(buckets.find(who, 0.0)) for buckets in followed.values()]
+                assert _limited(found) == _limited([_shown(whole.find(who, 0.0))])
+        for ip in ADDRESSES:
+            found = [_shown(buckets.find_ip(ip, 0.0)) for buckets in followed.values()]
+            assert _limited(found) == _limited([_shown(whole.find_ip(ip, 0.0))])
+
+
+def _limited(found):
+    return [each for each in found if each]
 
 
 def _shown(bucket):

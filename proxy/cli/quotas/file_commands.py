@@ -17,7 +17,7 @@ from proxy.cli.quotas.quota_file import QuotaFile, read_quotas
 from proxy.cli.quotas.sending import send
 from proxy.cli.quotas.whole_file import write_whole
 from proxy.errors import QuotaProxyError
-from proxy.store.yaml_file import EXPIRES
+from proxy.store.yaml_file import EXPIRES, SCOPE
 from proxy.upstream.cluster_access import ClusterAccess
 
 file_argument = click.argument("file", type=click.Path(path_type=Path))
@@ -120,6 +120,10 @@ def _read(file: Path) -> QuotaFile:
     if read.temporary:
         what = f"ignored {len(read.temporary)} quotas with {EXPIRES}"
         click.echo(f"{file}: {what}; use `quotas set --expires` to set temporary quotas", err=True)
+    if read.scoped:
+        what = f"ignored the {SCOPE} of {len(read.scoped)} entities"
+        where = f"set quotas.scope, or an entry's {SCOPE}, in the configuration of the proxies"
+        click.echo(f"{file}: {what}; {where}", err=True)
     return read
 
 

@@ -18,7 +18,7 @@ from proxy.config import document
 from proxy.config.convert import show, unknown
 from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.identity import DEFAULT_IN_YAML
-from proxy.store.yaml_file import ENTITY, EXPIRES
+from proxy.store.yaml_file import ENTITY, EXPIRES, SCOPE
 
 CLIENTS: Final[KeyPath] = ("quotas", "clients")
 _NOT_IN_YAML: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -27,10 +27,13 @@ _NOT_IN_YAML: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class QuotaFile:
-    """The content of a file: its lasting quotas, and the places of its temporary ones (with `expires`)."""
+    """The content of a file: its lasting quotas, the places of its temporary ones (with `expires`), and the
+    entities that have a `scope`.
+    """
 
     lasting: Quotas
     temporary: frozenset[Place]
+    scoped: frozenset[Entity] = frozenset()
 
 
 def read_quotas(path: Path) -> QuotaFile:
@@ -81,6 +84,7 @@ def _clients(root: object) -> list[object]:
 def _read_clients(clients: list[object]) -> QuotaFile:
     quotas: dict[bool, Quotas] = {False: {}, True: {}}
     places: dict[tuple[Entity, bool], int] = {}
+    scoped: set[Entity] = set()
     for place, entry in enumerate(clients):
         at = (*CLIENTS, place)
         if not isinstance(entry, dict):
@@ -92,10 +96,13 @@ def _read_clients(clients: list[object]) -> QuotaFile:
             other = spell((*CLIENTS, first))
             problem = f"{other} is for {show_entity(entity)} as well; merge the two entries"
             raise SettingsError(problem, (*at, ENTITY))
-        quotas[temporary][entity] = _read_values(entry, at)
-    return QuotaFile(
-        quotas[False], frozenset((entity, key) for entity, values in quotas[True].items() for key in values)
-    )
+        values = _read_values(entry, at)
+        if SCOPE in entry:
+            scoped.add(entity)
+        if values:
+            quotas[temporary][entity] = values
+    temporary_places = ((entity, key) for entity, values in quotas[True].items() for key in values)
+    return QuotaFile(quotas[False], frozenset(temporary_places), frozenset(scoped))
 
 
 def _read_entity(entry: dict[object, object], at: KeyPath) -> Entity:
@@ -118,7 +125,7 @@ def _read_entity(entry: dict[object, object], at: KeyPath) -> Entity:
 def _read_values(entry: dict[object, object], at: KeyPath) -> dict[str, float]:
     values: dict[str, float] = {}
     for key, value in entry.items():
-        if key in (ENTITY, EXPIRES):
+        if key in (ENTITY, EXPIRES, SCOPE):
             continue
         if not isinstance(key, str) or not key:
             raise SettingsError(f"expected the name of a quota, got {show(key)}", at)
@@ -128,7 +135,7 @@ def _read_values(entry: dict[object, object], at: KeyPath) -> dict[str, float]:
             values[key] = parse_number(value)
         except ValueError as error:
             raise SettingsError(f"{error}, got {show(value)}", (*at, key)) from error
-    if not values:
+    if not values and SCOPE not in entry:
         raise SettingsError("no quota; remove the entry, or add a quota such as producer_byte_rate", at)
     return values
 

@@ -81,6 +81,9 @@ class ClientBytes(Quota):
         self.active = self._produced.any or self._consumed.any
         self.limits_fetches = self._consumed.any
 
+    def buckets(self) -> list[Buckets]:
+        return [self._produced, self._consumed]
+
     def live(self) -> list[Bucket]:
         return self._produced.live() + self._consumed.live()
 
@@ -100,5 +103,5 @@ KIND: Final = QuotaKind(
     api_keys=API_KEYS,
     scope=PER_BROKER,
     build=ClientBytes,
-    help="Bytes per second that a user, a client id or both may produce or fetch on each broker.",
+    help="Bytes per second that a user, a client id or both may produce or fetch, by scope.",
 )

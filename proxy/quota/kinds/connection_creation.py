@@ -69,6 +69,9 @@ class ConnectionCreation(Quota):
         self._close_after = limits.settings.algorithm.window.seconds
         self.active = self._made.any
 
+    def buckets(self) -> list[Buckets]:
+        return [self._made]
+
     def live(self) -> list[Bucket]:
         return self._made.live()
 
@@ -92,5 +95,5 @@ KIND: Final = QuotaKind(
     api_keys=(),
     scope=PER_BROKER,
     build=ConnectionCreation,
-    help="Connections per second that an address may open to each broker; others wait, or are closed.",
+    help="Connections per second that an address may open, by scope; others wait, or are closed.",
 )

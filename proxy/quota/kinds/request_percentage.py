@@ -98,6 +98,9 @@ class RequestPercentage(Quota):
         self._used.configure(limits, _rule(limits), now)
         self.active = self._used.any
 
+    def buckets(self) -> list[Buckets]:
+        return [self._used]
+
     def live(self) -> list[Bucket]:
         return self._used.live()
 
@@ -140,5 +143,5 @@ KIND: Final = QuotaKind(
     api_keys=API_KEYS,
     scope=PER_BROKER,
     build=RequestPercentage,
-    help="Percentage of one thread's time that a user, a client id or both may use on each broker.",
+    help="Percentage of one thread's time that a user, a client id or both may use, by scope.",
 )

@@ -4,6 +4,7 @@ from typing import Final, final
 
 from proxy.quota.client_ids import configured
 from proxy.quota.identity import Identity
+from proxy.quota.limits.scopes import PER_BROKER_ONLY, Scopes
 from proxy.quota.networks import Networks
 
 PACE: Final = "pace"
@@ -142,6 +143,7 @@ class EnforcementSettings:
     controller_window: Kafka's controller.quota.window.num and .window.size.seconds.
     replication_window: Kafka's replication.quota.window.num and .window.size.seconds.
     rejection_error: the error code that producers get for what is rejected; 0: one that the client retries.
+    scopes: the scopes of client quotas.
     """
 
     __slots__ = (
@@ -151,6 +153,7 @@ class EnforcementSettings:
         "modes",
         "rejection_error",
         "replication_window",
+        "scopes",
     )
 
     def __init__(
@@ -162,6 +165,7 @@ class EnforcementSettings:
         modes: EnforcementModes = ENFORCE_ALL,
         exemptions: Exemptions = NO_EXEMPTIONS,
         rejection_error: int = 0,
+        scopes: Scopes = PER_BROKER_ONLY,
     ) -> None:
         self.algorithm: Final = algorithm
         self.controller_window: Final = controller_window
@@ -169,6 +173,7 @@ class EnforcementSettings:
         self.modes: Final = modes
         self.exemptions: Final = exemptions
         self.rejection_error: Final = rejection_error
+        self.scopes: Final = scopes
 
     def without_exemptions(self) -> "EnforcementSettings":
         """These settings for the requests of brokers, which the exemptions of clients do not concern."""
@@ -178,6 +183,7 @@ class EnforcementSettings:
             replication_window=self.replication_window,
             modes=self.modes,
             rejection_error=self.rejection_error,
+            scopes=self.scopes,
         )
 
 

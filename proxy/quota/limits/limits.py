@@ -36,6 +36,8 @@ class Limits:
         self.settings: Final = settings
         self.source: Final = source
         self._tables: Final[dict[str, Table]] = {}
+        self._scope = ""
+        """The only scope of these limits; empty for both."""
         self._prefix_lengths: list[int] = []
         """Of the networks that have a quota, the longest first; some of them may have lost it since."""
         self._apply(quotas)
@@ -53,6 +55,20 @@ class Limits:
     def without_exemptions(self) -> "Limits":
         """Copy these limits for the requests of brokers, which no exemption concerns."""
         return self._copy(self.resources, self.settings.without_exemptions())
+
+    def within(self, scope: str) -> "Limits":
+        """These limits without those of client quotas that have another scope; empty: of both scopes.
+
+        The other quotas keep their precedence: a client whose quota has the other scope has no limit here.
+        """
+        scopes = self.settings.scopes
+        if not scope or (scope == scopes.default and not scopes.mixed):
+            return self
+        if not scopes.mixed:
+            return Limits({}, resources=self.resources, settings=self.settings)
+        view = self._copy(self.resources, self.settings)
+        view._scope = scope
+        return view
 
     def _copy(self, resources: Resources, settings: EnforcementSettings) -> "Limits":
         changed = Limits({}, resources=resources, settings=settings, source=self.source)
@@ -83,6 +99,23 @@ class Limits:
     def configured(self, key: str) -> dict[QuotaEntity, float]:
         """Every entity that has this quota, with its value; read-only."""
         return cast("dict[QuotaEntity, float]", self._table(key).values)
+
+    def any(self, key: str) -> bool:
+        """Whether any entity has this quota."""
+        values = self._table(key).values
+        if not self._scope:
+            return len(values) > 0
+        return self.settings.scopes.any(self._scope, values)
+
+    @property
+    def takes_sourced(self) -> bool:
+        """Whether the limits of the source are among these; if not, they only take precedence."""
+        return not self._scope or self._scope == self.settings.scopes.default
+
+    def _value(self, entity: Names, value: float) -> float:
+        if self._scope and self.settings.scopes.of(entity) != self._scope:
+            return UNLIMITED
+        return value
 
     def change_since(self, other: "Limits", key: str) -> LimitChange | None:
         """Which entities of one quota differ from `other`; None if that is not known.
@@ -119,7 +152,7 @@ class Limits:
         for entity in limit_precedence(user, client_id):
             value = values.get(entity)
             if value is not None:
-                return value
+                return self._value(entity, value)
         return UNLIMITED
 
     def ip_limit(self, key: str, address: str) -> float:
@@ -128,7 +161,8 @@ class Limits:
         """
         values = self._table(key).values
         for name in [address, *networks_around(address, self._prefix_lengths), DEFAULT]:
-            value = values.get((None, None, name))
+            entity = (None, None, name)
+            value = values.get(entity)
             if value is not None:
-                return value
+                return self._value(entity, value)
         return UNLIMITED

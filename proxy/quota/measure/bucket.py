@@ -1,5 +1,6 @@
 """Bucket: the usage of one quota by one entity, and the throttling that it caused."""
 
+import math
 from typing import Final, final
 
 from proxy.quota.identity import Identity
@@ -131,6 +132,26 @@ class Bucket:
             return TokenBucket(self.limit, burst)
         tokens.configure(self.limit, burst, now)
         return tokens
+
+    def inherit(self, others: list["Bucket"], now: float) -> None:
+        """Begin with what the same clients have used of other buckets of this quota: on each broker, or over
+        all brokers. All debts to them remain owed. Without a debt, this bucket has no more tokens than any of
+        them.
+        """
+        self.sampled = SampledRate(self._rule.window.samples, self._rule.window.seconds)
+        uses = [use for other in others for use in other.sampled.uses()]
+        for at, value in sorted(uses):
+            self.sampled.record(value, at)
+        _inherit_tokens(self.allowance, [other.allowance for other in others], now)
+        tokens = self.tokens
+        owed = sum([max(other._owed_until - now, 0.0) for other in others])
+        self._owed_until = max(self._owed_until, now + owed) if tokens is None and owed > 0.0 else 0.0
+        _inherit_tokens(tokens, [other.tokens for other in others], now)
+        debt = self.debt(now)
+        if debt > 0.0 and not self.observed:
+            # No connection has this debt, so it gets a part of the limit as if a connection had it.
+            self._fair_share = FairShare(now)
+            self._fair_share.owe(Identity(self.user, self.client_id, self.ip), debt, self.limit, now)
 
     def record(self, value: float, now: float, who: Identity | None = None) -> float:
         """Count a use; return how many seconds the client must wait, 0.0 within the limit.
@@ -300,3 +321,14 @@ class Bucket:
             topic=self.topic,
             partition=self.partition,
         )
+
+
+def _inherit_tokens(tokens: TokenBucket | None, others: list[TokenBucket | None], now: float) -> None:
+    """Take as many tokens as are missing from the others: all their debts, or what misses most."""
+    if tokens is None:
+        return
+    left = [other.measure(now) for other in others if other is not None]
+    debts = sum([min(amount, 0.0) for amount in left])
+    excess = tokens.measure(now) - (debts if debts < 0.0 else min(left, default=math.inf))
+    if excess > 0.0:
+        tokens.record(excess, now)

@@ -62,12 +62,32 @@ class Buckets:
         """
         self._sourced: Final[set[tuple[str, str, str]]] = set()
         """Buckets whose limit comes from the limit source."""
+        self._others: Final[list[Buckets]] = []
+        """The buckets of the same quota with the other scope."""
         self.any = self._any()
         """Whether any client may have this quota."""
 
     def _any(self) -> bool:
         sourced = self._limits.source is not None and self.key in SOURCED_KEYS
-        return sourced or len(self._limits.configured(self.key)) > 0
+        return self._limits.any(self.key) or (sourced and self._limits.takes_sourced)
+
+    def inherit_from(self, others: "Buckets") -> None:
+        """Let a bucket that gets a limit begin with what its clients have used of these.
+
+        The scope of a quota may change. Otherwise its clients would have a burst from each new bucket.
+        """
+        self._others.append(others)
+
+    def _inherit(self, names: tuple[str, str, str], bucket: Bucket, now: float) -> None:
+        found = [others._buckets[names] for others in self._others if names in others._buckets]
+        if found:
+            bucket.inherit(found, now)
+
+    def _configure(self, names: tuple[str, str, str], bucket: Bucket, limit: float, now: float) -> None:
+        returns = bucket.whole_limit == UNLIMITED and limit != UNLIMITED
+        bucket.configure(limit, self._rule, now)
+        if returns:
+            self._inherit(names, bucket, now)
 
     def find(self, who: Identity, now: float) -> Bucket | None:
         """The bucket of a client; None if it has no limit."""
@@ -137,6 +157,7 @@ class Buckets:
         )
         self._buckets[names] = bucket
         self._name_bytes += size
+        self._inherit(names, bucket, now)
         return bucket
 
     def _drop(self, names: tuple[str, str, str]) -> None:
@@ -147,7 +168,7 @@ class Buckets:
     def _resolve_sourced(
         self, client: tuple[str, str, str], sourced: SourcedLimit, now: float
     ) -> Bucket | None:
-        if sourced.limit == UNLIMITED:
+        if sourced.limit == UNLIMITED or not self._limits.takes_sourced:
             if sourced.keep:
                 self._unlimited.add(client)
             return None
@@ -156,7 +177,7 @@ class Buckets:
         if bucket is None:
             bucket = self._add(names, sourced.limit, now)
         elif bucket.whole_limit != sourced.limit:
-            bucket.configure(sourced.limit, self._rule, now)
+            self._configure(names, bucket, sourced.limit, now)
         self._sourced.add(names)
         if sourced.keep:
             self._resolved[client] = bucket
@@ -169,7 +190,8 @@ class Buckets:
         return None if names is None else (names[0], names[1], "")
 
     def _limit(self, names: tuple[str, str, str]) -> float:
-        if names in self._sourced and self._limits.source is not None:
+        limits = self._limits
+        if names in self._sourced and limits.source is not None and limits.takes_sourced:
             return self._buckets[names].whole_limit
         if names[2]:
             return self._limits.ip_limit(self.key, names[2])
@@ -183,7 +205,11 @@ class Buckets:
     def configure(self, limits: Limits, rule: RateRule, now: float) -> None:
         """Set new limits. A bucket whose limit changes keeps its history."""
         same_rule = rule.same(self._rule)
-        same = same_rule and limits.source is self._limits.source
+        same = (
+            same_rule
+            and limits.source is self._limits.source
+            and limits.settings.scopes.same(self._limits.settings.scopes)
+        )
         change = limits.change_since(self._limits, self.key) if same else None
         self._limits = limits
         self._rule = rule
@@ -195,7 +221,7 @@ class Buckets:
         for names, bucket in self._buckets.items():
             limit = self._limit(names)
             if limit != bucket.whole_limit or not same_rule:
-                bucket.configure(limit, rule, now)
+                self._configure(names, bucket, limit, now)
 
     def _apply(self, change: LimitChange, now: float) -> None:
         """Apply a change that is known to concern only some entities."""
@@ -203,7 +229,7 @@ class Buckets:
             names = (user or "", client_id or "", ip or "")
             bucket = self._buckets.get(names)
             if bucket is not None:
-                bucket.configure(self._limit(names), self._rule, now)
+                self._configure(names, bucket, self._limit(names), now)
         moved = change.moved
         if moved:
             self._generation += 1

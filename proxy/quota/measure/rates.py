@@ -165,6 +165,14 @@ class _Windowed:
             return math.inf
         return math.floor((rate - limit) / limit * float(self._divisor()) + 0.5) / 1e3
 
+    def uses(self) -> list[tuple[float, float]]:
+        """Each sample's last time and its sum. Recorded in this order, they make an equal rate."""
+        if self._at == -_NEVER:
+            return []
+        samples = [*self._resting[self._oldest :], *self._resting[: self._oldest]]
+        uses = [(float(sample.last) / 1e3, sample.value) for sample in samples if sample.value != 0.0]
+        return [*uses, (float(self._last) / 1e3, self._value)]
+
     def _divisor(self) -> native:
         """The milliseconds by which the sum is divided. The samples have been purged."""
         raise NotImplementedError

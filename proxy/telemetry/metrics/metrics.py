@@ -228,7 +228,7 @@ class ProxyCollector(Collector):
         text = "Seconds for which requests were throttled."
         yield from self._largest("throttle_seconds", text, ENTITY, seconds, count)
         family = GaugeMetricFamily(
-            PREFIX + "quota_limit", "Limit of an active bucket, per broker and second.", labels=ENTITY
+            PREFIX + "quota_limit", "Limit of an active bucket, per second.", labels=ENTITY
         )
         limited = 0
         for number, (names, (_, _, limit)) in enumerate(entities.items(), 1):

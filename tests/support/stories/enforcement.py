@@ -10,6 +10,7 @@ from proxy.quota.limits.enforcement import (
     RateAlgorithm,
     RateWindow,
 )
+from proxy.quota.limits.scopes import PER_BROKER_ONLY, Scopes
 
 
 def enforcement(
@@ -29,6 +30,7 @@ def enforcement(
     exempt_client_ids: list[str] | None = None,
     exempt_cidrs: list[str] | None = None,
     rejection_error: int = 0,
+    scopes: Scopes = PER_BROKER_ONLY,
 ) -> EnforcementSettings:
     """Kafka's defaults, with these values changed."""
     return EnforcementSettings(
@@ -43,4 +45,5 @@ def enforcement(
         modes=EnforcementModes(mode, modes),
         exemptions=Exemptions(users=exempt_users, client_ids=exempt_client_ids, cidrs=exempt_cidrs),
         rejection_error=rejection_error,
+        scopes=scopes,
     )

@@ -80,6 +80,21 @@ usage: {kafka: {topic: used}, files: {folder: /var/usage, max_bytes: 5000, keep:
     ]
 
 
+def test_scopes_are_shown(tmp_path: Path) -> None:
+    text = """
+listeners: [{upstream: {bootstrap: ['k:9092']}}]
+quotas:
+  scope: cluster
+  clients: [{entity: {user: a}, scope: broker, producer_byte_rate: 5}, {entity: {user: b}, scope: broker}]
+"""
+    assert described(tmp_path, text)[3:] == [
+        "quotas    pace, 1 s of burst, scope cluster",
+        "store     topic __quota_proxy_config",
+        "quota     user a: producer_byte_rate 5, scope broker",
+        "quota     user b: scope broker",
+    ]
+
+
 def test_a_replication_listener(tmp_path: Path) -> None:
     text = """
 listeners:

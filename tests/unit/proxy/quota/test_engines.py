@@ -1,11 +1,19 @@
 """QuotaEngines: which engine has which quotas, and what reaches all of them."""
 
+import pytest
+
 from proxy.quota.cluster_view import ClusterView
-from proxy.quota.engines import QuotaEngines
-from proxy.quota.identity import DEFAULT, QuotaEntity
+from proxy.quota.engines import ALL_BROKERS, QuotaEngines
+from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
+from proxy.quota.kinds import load_kinds
+from proxy.quota.kinds.client_bytes import KIND as CLIENT_BYTES
+from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE, Scopes
 from proxy.quota.quota import LONG, PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 from proxy.wire.addresses import BrokerAddress
+from proxy.wire.views import RequestView, ResponseView
+from tests.support.stories.enforcement import enforcement
 
 SOME = Limits({QuotaEntity(DEFAULT, None): {"q": 1.0}})
 
@@ -34,6 +42,11 @@ class Recording(Quota):
         self.forgotten.append(now)
 
 
+def of_brokers(made):
+    """The quotas that belong to one broker."""
+    return [quota for quota in made if quota.node_id >= 0]
+
+
 def kind(scope=PER_BROKER):
     """A kind, and the list of its quotas as they are made."""
     made = []
@@ -52,9 +65,10 @@ def test_each_broker_has_its_own_quotas_but_for_those_of_the_cluster():
     one, two = engines.engine(1, 0.0), engines.engine(2, 0.0)
     assert engines.engine(1, 5.0) is one
     assert engines.engines() == {1: one, 2: two}
-    assert len(own) == 2
+    assert len(of_brokers(own)) == 2
+    assert len(own) == 3
     assert len(shared) == 1
-    assert [quota.limits for quota in own] == [[SOME], [SOME]]
+    assert [quota.limits for quota in of_brokers(own)] == [[SOME], [SOME]]
 
 
 def test_a_change_of_limits_reaches_brokers_old_and_new():
@@ -65,8 +79,8 @@ def test_a_change_of_limits_reaches_brokers_old_and_new():
     engines.configure(more, 1.0)
     engines.engine(2, 2.0)
     engines.forget_idle(3.0)
-    assert [quota.limits for quota in made] == [[SOME, more], [more]]
-    assert [quota.forgotten for quota in made] == [[3.0], [3.0]]
+    assert [quota.limits for quota in of_brokers(made)] == [[SOME, more], [more]]
+    assert [quota.forgotten for quota in of_brokers(made)] == [[3.0], [3.0]]
 
 
 def test_quotas_join_their_broker_and_its_peers():
@@ -74,6 +88,7 @@ def test_quotas_join_their_broker_and_its_peers():
     engines = QuotaEngines([broker, cluster], SOME)
     engines.engine(1, 0.0)
     engines.engine(2, 0.0)
+    own = of_brokers(own)
     assert [quota.node_id for quota in own] == [1, 2]
     assert [quota.peers for quota in own] == [[], [own[0]]]
     assert [(quota.node_id, quota.peers) for quota in shared] == [(-1, [])]
@@ -87,7 +102,7 @@ def test_every_quota_sees_the_cluster_also_those_that_come_later():
     engines.see_cluster(view, 5.0)
     assert made[0].views[-1] == (view, 5.0)
     engines.engine(2, 7.0)
-    assert made[1].views == [(view, 7.0)]
+    assert of_brokers(made)[1].views == [(view, 7.0)]
 
 
 def test_partitions_are_wanted_while_a_quota_in_force_wants_them():
@@ -101,3 +116,141 @@ def test_partitions_are_wanted_while_a_quota_in_force_wants_them():
     made[0].active = False
     engines.configure(SOME, 1.0)
     assert not engines.wants_partitions
+
+
+BROKERS = (1, 2, 3)
+USER, OTHER = QuotaEntity("a", None), QuotaEntity("b", None)
+RATE = 1000.0
+QUOTAS = {
+    USER: {"producer_byte_rate": RATE, "consumer_byte_rate": RATE, "request_percentage": RATE},
+    OTHER: {"producer_byte_rate": RATE},
+    QuotaEntity(None, None, DEFAULT): {"connection_creation_rate": 1.0},
+}
+
+
+def scoped(scope, *others, quotas=QUOTAS, algorithm=PACE):
+    return Limits(quotas, settings=enforcement(scopes=Scopes(scope, others), algorithm=algorithm))
+
+
+def produces(engines, node_id, size, now=0.0, user="a"):
+    """How long a producer with a connection of its own waits."""
+    who = Identity(user, "c", "127.0.0.1")
+    return engines.engine(node_id, now).admit(RequestView(0, 9, 1, "c", size), who, now).throttle_seconds
+
+
+def tokens(engines, quota, now):
+    """The tokens of each live bucket of a quota, by the broker."""
+    live = engines.live()
+    return {node_id: bucket.tokens.measure(now) for node_id, bucket in live if bucket.quota == quota}
+
+
+def test_a_quota_of_the_cluster_is_one_limit_over_the_brokers():
+    engines = QuotaEngines([CLIENT_BYTES], scoped(CLUSTER_SCOPE))
+    waits = [produces(engines, node_id, 1000) for node_id in BROKERS]
+    assert waits[0] == 0.0
+    assert waits[1] > 0.0
+    assert waits[2] > 0.0
+    assert tokens(engines, "producer_byte_rate", 0.0) == {ALL_BROKERS: -2000.0}
+
+
+def test_every_client_quota_may_be_of_the_cluster():
+    engines = QuotaEngines(load_kinds(), scoped(CLUSTER_SCOPE))
+    who = Identity("a", "c", "127.0.0.1")
+    for node_id in BROKERS:
+        engine = engines.engine(node_id, 0.0)
+        produces(engines, node_id, 10)
+        fetch, metadata = RequestView(1, 12, 1, "c", 100), RequestView(3, 9, 2, "c", 100)
+        engine.charge(fetch, ResponseView(12, True, 100), who, 0.0)
+        response = ResponseView(9, True, 100)
+        response.service_seconds = 0.5
+        engine.charge(metadata, response, who, 0.0)
+        engine.connect("127.0.0.1", 0.0)
+    found = {(bucket.quota, node_id): bucket.used for node_id, bucket in engines.live()}
+    assert found == {
+        ("producer_byte_rate", ALL_BROKERS): 30.0,
+        ("consumer_byte_rate", ALL_BROKERS): 312.0,
+        ("request_percentage", ALL_BROKERS): 150.0,
+        ("connection_creation_rate", ALL_BROKERS): 3.0,
+    }
+
+
+def test_an_entity_may_have_its_own_scope():
+    for scope, of_cluster, of_brokers in ((BROKER_SCOPE, "a", "b"), (CLUSTER_SCOPE, "b", "a")):
+        engines = QuotaEngines([CLIENT_BYTES], scoped(scope, USER))
+        for node_id in BROKERS:
+            produces(engines, node_id, 10, user="a")
+            produces(engines, node_id, 10, user="b")
+        found = sorted((bucket.user, node_id) for node_id, bucket in engines.live())
+        assert found == sorted([(of_cluster, ALL_BROKERS), *[(of_brokers, node_id) for node_id in BROKERS]])
+
+
+def test_a_more_specific_quota_with_another_scope_takes_precedence():
+    pair = QuotaEntity("a", "c")
+    limits = scoped(
+        CLUSTER_SCOPE, pair, quotas={USER: {"producer_byte_rate": 1.0}, pair: {"producer_byte_rate": RATE}}
+    )
+    engines = QuotaEngines([CLIENT_BYTES], limits)
+    assert [produces(engines, node_id, 1000) for node_id in BROKERS] == [0.0, 0.0, 0.0]
+    assert [node_id for node_id, _ in engines.live()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1)])
+def test_a_change_of_scope_gives_no_burst(before, after):
+    scope = {1: scoped(BROKER_SCOPE), 2: scoped(CLUSTER_SCOPE)}
+    engines = QuotaEngines([CLIENT_BYTES], scope[before])
+    for node_id in BROKERS:
+        produces(engines, node_id, 1000)
+    engines.configure(scope[after], 0.0)
+    assert all(produces(engines, node_id, 1) > 0.0 for node_id in BROKERS)
+    assert all(left < 0.0 for left in tokens(engines, "producer_byte_rate", 0.0).values())
+
+
+def test_debts_to_all_brokers_remain_owed_if_the_scope_becomes_the_cluster():
+    engines = QuotaEngines([CLIENT_BYTES], scoped(BROKER_SCOPE))
+    for node_id in BROKERS:
+        produces(engines, node_id, 3000)
+    engines.configure(scoped(CLUSTER_SCOPE), 1.0)
+    assert produces(engines, 1, 10, 1.0) >= 3.0
+    assert tokens(engines, "producer_byte_rate", 1.0) == {ALL_BROKERS: -3010.0}
+    # Their waiting connections have the debt.
+    assert produces(engines, 2, 10, 4.1) <= 0.05
+    assert tokens(engines, "producer_byte_rate", 4.1)[ALL_BROKERS] == pytest.approx(80.0)
+
+
+def test_a_scope_that_changes_back_finds_what_was_used_meanwhile():
+    engines = QuotaEngines([CLIENT_BYTES], scoped(BROKER_SCOPE))
+    produces(engines, 1, 1)
+    engines.configure(scoped(CLUSTER_SCOPE), 1.0)
+    produces(engines, 1, 5000, 1.0)
+    engines.configure(scoped(BROKER_SCOPE), 2.0)
+    assert produces(engines, 1, 1, 2.0) >= 3.0
+    assert produces(engines, 2, 1, 2.0) >= 3.0
+
+
+def test_kafkas_window_does_not_forget_uses_if_the_scope_changes():
+    engines = QuotaEngines([CLIENT_BYTES], scoped(BROKER_SCOPE, algorithm=WINDOW))
+    for second in range(5):
+        for node_id in BROKERS:
+            produces(engines, node_id, 1000, float(second))
+    engines.configure(scoped(CLUSTER_SCOPE, algorithm=WINDOW), 5.0)
+    assert produces(engines, 1, 1000, 5.0) > 0.0
+    assert [bucket.measure(5.0) for _, bucket in engines.live()] == [pytest.approx(1600.0)]
+
+
+def test_a_client_that_owes_nothing_has_its_burst_after_a_change_of_scope():
+    engines = QuotaEngines([CLIENT_BYTES], scoped(BROKER_SCOPE))
+    produces(engines, 1, 1000)
+    engines.configure(scoped(CLUSTER_SCOPE), 100.0)
+    assert produces(engines, 1, 1000, 100.0) == 0.0
+
+
+def test_a_quota_that_is_deleted_leaves_its_clients_to_one_of_the_other_scope():
+    pair = QuotaEntity("a", "c")
+    quotas = {QuotaEntity("a", DEFAULT): {"producer_byte_rate": RATE}, pair: {"producer_byte_rate": RATE}}
+    limits = scoped(BROKER_SCOPE, pair, quotas=quotas)
+    engines = QuotaEngines([CLIENT_BYTES], limits)
+    produces(engines, 1, 3000)
+    assert list(tokens(engines, "producer_byte_rate", 0.0)) == [ALL_BROKERS]
+    engines.configure(limits.with_changes({pair: {"producer_byte_rate": None}}), 0.0)
+    assert produces(engines, 1, 1) > 0.0
+    assert tokens(engines, "producer_byte_rate", 0.0) == {1: -2001.0}

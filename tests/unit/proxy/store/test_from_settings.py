@@ -12,6 +12,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.topic_limits import topic_limit
 from proxy.store.from_settings import load_configuration
 from proxy.store.quota_store import QuotaStore
+from proxy.store.records import Place, Setting
 from tests.support.process.settings import KINDS, SMALLEST, configuration, rejected_key, rejection
 
 CONFIG = Path(__file__).parents[4] / "config"
@@ -108,6 +109,46 @@ def test_mistake_in_quotas_is_rejected_by_its_key(tmp_path: Path, quotas: str, k
     error = rejection(tmp_path, SMALLEST + f"quotas: {quotas}")
     assert error.key == ("quotas", *key)
     assert (error.file, error.line) == (tmp_path / "proxy.yaml", 2)
+
+
+def test_scopes_of_entities(tmp_path: Path) -> None:
+    quotas = """
+    quotas:
+      scope: cluster
+      clients:
+        - {entity: {user: a}, scope: broker, producer_byte_rate: 1}
+        - {entity: {user: b}, scope: cluster, producer_byte_rate: 1}
+    """
+    scopes = limits(tmp_path, quotas).settings.scopes
+    assert [scopes.of(QuotaEntity(user, None)) for user in "abc"] == ["broker", "cluster", "cluster"]
+    assert limits(tmp_path, "").settings.scopes.of(QuotaEntity("a", None)) == "broker"
+    wrong = SMALLEST + "quotas: {clients: [{entity: {user: a}, scope: proxy, producer_byte_rate: 1}]}"
+    assert rejected_key(tmp_path, wrong) == ("quotas", "clients", 0, "scope")
+    assert rejected_key(tmp_path, SMALLEST + "quotas: {scope: proxy}") == ("quotas", "scope")
+
+
+async def test_a_reload_changes_the_scope_also_of_what_tools_set(tmp_path: Path) -> None:
+    snapshots: list[Limits] = []
+    text = "quotas: {clients: [{entity: {user: a}, producer_byte_rate: 1}]}"
+    store = QuotaStore(configuration(tmp_path, SMALLEST + text).quotas, snapshots.append)
+    alice, bob = QuotaEntity("a", None), QuotaEntity("b", None)
+    store.read(
+        [(Place(bob, "producer_byte_rate"), Setting(value=1.0, by="", client_id="", origin="", at_ms=0))]
+    )
+    for entry, of_alice, of_bob in (
+        ("", "cluster", "cluster"),
+        ("scope: broker, ", "broker", "cluster"),
+        ("scope: cluster, ", "cluster", "cluster"),
+    ):
+        text = f"quotas: {{scope: cluster, clients: [{{entity: {{user: a}}, {entry}producer_byte_rate: 1}}]}}"
+        await store.use_file(configuration(tmp_path, SMALLEST + text).quotas)
+        for entity, scope in ((alice, of_alice), (bob, of_bob)):
+            name = entity.user or ""
+            assert snapshots[-1].within(scope).bucket("producer_byte_rate", name, "") == (name, "")
+    count = len(snapshots)
+    await store.use_file(configuration(tmp_path, SMALLEST + text).quotas)
+    assert snapshots[count:] == []
+    store.close()
 
 
 def test_configs_of_topics_can_be_observed(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from proxy.errors import SettingsError
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.store.layers import Temporary
-from proxy.store.yaml_file import read_clients
+from proxy.store.yaml_file import read_clients, read_scopes
 from tests.support.process.settings import QUOTA_KEYS
 
 AT = ("quotas", "clients")
@@ -99,3 +99,26 @@ def test_entity_has_one_lasting_and_one_temporary_entry(expires: dict[str, objec
     with pytest.raises(SettingsError, match=r"quotas.clients\[1\]") as caught:
         read_clients([other, {**entry, **expires}, {**entry, **expires}], QUOTA_KEYS, AT)
     assert caught.value.key == (*AT, 2, "entity")
+
+
+def test_scopes_are_those_of_entities() -> None:
+    entries = [
+        {"entity": {"user": "a"}, "scope": "cluster", "producer_byte_rate": 1},
+        {"entity": {"user": "a"}, "expires": "2030-12-30T23:00:00Z", "producer_byte_rate": 2},
+        {"entity": {"user": "b"}, "scope": "broker"},
+        {"entity": {"user": "c"}, "producer_byte_rate": 1},
+    ]
+    layer = read_clients(entries, QUOTA_KEYS, AT)
+    assert layer.lasting == {
+        QuotaEntity("a", None): {"producer_byte_rate": 1.0},
+        QuotaEntity("c", None): {"producer_byte_rate": 1.0},
+    }
+    assert read_scopes(entries, AT) == {QuotaEntity("a", None): "cluster", QuotaEntity("b", None): "broker"}
+
+
+def test_an_entity_has_one_valid_scope() -> None:
+    for scopes in (["proxy"], [None], [["cluster"]], ["cluster", "broker"]):
+        entries = [{"entity": {"user": "a"}, "scope": scope} for scope in scopes]
+        with pytest.raises(SettingsError) as caught:
+            read_scopes(entries, AT)
+        assert caught.value.key == (*AT, len(scopes) - 1, "scope")

@@ -92,6 +92,19 @@ def test_import_and_diff_ignore_temporary_quotas(filled: FakeBroker, file: Path)
     assert filled.quotas == {ALICE: {"producer_byte_rate": 1e6}}
 
 
+def test_import_and_diff_say_that_they_ignore_scopes(filled: FakeBroker, file: Path) -> None:
+    file.write_text(
+        "quotas:\n  clients:\n"
+        "    - {entity: {user: alice}, scope: cluster, producer_byte_rate: 9}\n"
+        "    - {entity: {user: bob}, scope: cluster}\n"
+    )
+    note = f"{file}: ignored the scope of 2 entities"
+    for command in ("diff", "import"):
+        assert quotas(filled, command, str(file)).stderr.startswith(note)
+    assert filled.quotas[ALICE]["producer_byte_rate"] == 9.0
+    assert not any(("user", "bob") in entity for entity in filled.quotas)
+
+
 @pytest.mark.parametrize(("options", "typed"), [(["--yes"], None), ([], "y\n")])
 def test_import_with_prune(options: list[str], typed: str | None, filled: FakeBroker, file: Path) -> None:
     assert quotas(filled, "import", str(file), "--prune", *options, input=typed).exit_code == 0

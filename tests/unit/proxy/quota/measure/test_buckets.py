@@ -3,8 +3,10 @@ import pytest
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
 from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE, Scopes
 from proxy.quota.measure.buckets import BUCKETS_AT_MOST, NAME_BYTES_AT_MOST, Buckets
 from proxy.quota.measure.rate_rule import RateRule
+from tests.support.stories.enforcement import enforcement
 
 KEY = "producer_byte_rate"
 RULE = RateRule(burst_seconds=1.0)
@@ -260,6 +262,45 @@ def test_buckets_of_a_limit_source_are_bounded_too():
     for number in range(BUCKETS_AT_MOST + 10):
         each.find(Identity("u", str(number), "127.0.0.1"), float(number))
     assert len(each.live()) <= BUCKETS_AT_MOST
+
+
+class Counting(LimitSource):
+    """Gives user u a limit of its own, and counts the calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def find(self, key, user, client_id, now, topic="", partition=-1):
+        self.calls += 1
+        return SourcedLimit(user, "", 5.0) if user == "u" else None
+
+
+def test_the_limits_of_a_source_have_the_default_scope():
+    source, other = Counting(), QuotaEntity("v", None)
+    settings = enforcement(scopes=Scopes(BROKER_SCOPE, [QuotaEntity("u", None), other]))
+    quotas = {**EACH_USER, QuotaEntity("u", None): {KEY: 7.0}, other: {KEY: 8.0}}
+    limits = Limits(quotas, settings=settings, source=source)
+    broker, cluster = [Buckets(KEY, limits.within(scope), RULE) for scope in (BROKER_SCOPE, CLUSTER_SCOPE)]
+    for user in "uvw":
+        broker.find(who(user), 0.0)
+        cluster.find(who(user), 0.0)
+    assert names(broker) == [("u", "", 5.0), ("w", "", 1000.0)]
+    assert names(cluster) == [("v", "", 8.0)]
+    calls = source.calls
+    assert cluster.find(who("u"), 1.0) is None
+    assert source.calls == calls
+    flipped = enforcement(scopes=Scopes(CLUSTER_SCOPE))
+    changed = Limits(quotas, settings=flipped, source=source)
+    broker.inherit_from(cluster)
+    cluster.inherit_from(broker)
+    broker.find(who("u"), 1.0).record(100.0, 1.0)
+    for buckets_of, scope in ((broker, BROKER_SCOPE), (cluster, CLUSTER_SCOPE)):
+        buckets_of.configure(changed.within(scope), RULE, 1.0)
+        buckets_of.find(who("u"), 1.0)
+    assert names(broker) == []
+    assert ("u", "", 5.0) in names(cluster)
+    assert cluster.find(who("u"), 1.0).tokens.measure(1.0) == -95.0
 
 
 class EachOwn(LimitSource):
