@@ -1,6 +1,6 @@
 """FetchPlan: which partitions the quotas omit from one fetch, and how many bytes of the others may come.
 
-Two kinds of quota omit partitions: replication quotas (KIP-73), and topic quotas with the action `omit`.
+Replication quotas (KIP-73) omit partitions, and quotas of topics and their partitions with the action `omit`.
 
 1. configure() sets `Quota.omits` if the quota may omit any partition at all.
 2. may_omit() says which partitions the quota is about. The relay calls it once for each partition of a fetch
@@ -36,9 +36,8 @@ class FetchItem:
         "max_bytes",
         "omitted",
         "partition",
-        "queue",
         "replica_id",
-        "ticket",
+        "tickets",
         "topic",
     )
 
@@ -49,10 +48,8 @@ class FetchItem:
         """The follower's node id; -1 for a consumer."""
         self.marks: Final = marks
         """What the broker last reported about the partition on this connection."""
-        self.ticket: Ticket | None = None
-        """For a consumer: its place in the queue, or the reservation of the last plan."""
-        self.queue: FetchQueue | None = None
-        """The bucket of the ticket."""
+        self.tickets: dict[FetchQueue, Ticket] | None = None
+        """For a consumer: by bucket, its place in the queue, or the reservation of the last plan."""
         self.fetch_offset = 0
         """The offset that the client fetches next."""
         self.max_bytes = 0
@@ -62,16 +59,26 @@ class FetchItem:
         self.bound = NO_BOUND
         """The partition_max_bytes in the request to the broker; NO_BOUND for the client's own value."""
 
-    def take_ticket(self, earlier: "FetchItem") -> None:
-        """Continue in the place of the same partition in an earlier fetch."""
-        self.ticket = earlier.ticket
-        self.queue = earlier.queue
-        earlier.ticket = None
+    def ticket(self, queue: FetchQueue) -> Ticket | None:
+        """The place or reservation in the queue of a bucket."""
+        return None if self.tickets is None else self.tickets.get(queue)
+
+    def set_ticket(self, queue: FetchQueue, ticket: Ticket) -> None:
+        """Keep a place or a reservation until the next plan."""
+        if self.tickets is None:
+            self.tickets = {}
+        self.tickets[queue] = ticket
+
+    def take_tickets(self, earlier: "FetchItem") -> None:
+        """Continue in the places of the same partition in an earlier fetch."""
+        self.tickets = earlier.tickets
+        earlier.tickets = None
 
     def end(self) -> None:
         """Note that the partition is not fetched any more."""
-        if self.ticket is not None and self.queue is not None:
-            self.queue.end(self.ticket)
+        if self.tickets is not None:
+            for queue, ticket in self.tickets.items():
+                queue.end(ticket)
 
 
 @final

@@ -1,7 +1,8 @@
 """Quotas of topics and brokers in YAML: `NAME: {CONFIG: VALUE, ...}`; `<default>` is for all others.
 
 `action` in a topic's mapping is short for every config of an action that accepts the value: `action: omit`
-means `consumer.byte.rate.action: omit`.
+means `consumer.byte.rate.action: omit`, or `topic.consumer.byte.rate.action: omit` if the mapping has
+`topic.consumer.byte.rate`.
 """
 
 from collections.abc import Mapping
@@ -26,6 +27,8 @@ from proxy.store.layers import ConfigLayer
 
 ACTION: Final = "action"
 """The short key. The configs that it stands for end with it, after a dot."""
+_WHOLE_TOPIC: Final = "topic."
+"""The configs of whole topics begin with it."""
 LONGEST_TOPIC: Final = 249
 
 
@@ -89,7 +92,7 @@ def _read(
     for name, value in values.items():
         key = (*at, str(name))
         if name == ACTION and resource.type == TOPIC:
-            for config in _actions(keys, value, key):
+            for config in _actions(keys, values, key):
                 if config.name in values:
                     raise SettingsError(f"{config.name} is set as well; keep one of them", key)
                 layer.set_lasting(resource, config.name, str(value))
@@ -106,14 +109,18 @@ def _read(
         layer.set_lasting(resource, found.name, _text(found, value, key))
 
 
-def _actions(keys: Mapping[str, ConfigKey], value: object, key: KeyPath) -> list[ConfigKey]:
+def _actions(keys: Mapping[str, ConfigKey], values: Mapping[str, object], key: KeyPath) -> list[ConfigKey]:
     """The configs that `action: VALUE` stands for."""
+    value = values[ACTION]
     actions = [config for name, config in keys.items() if name.endswith(f".{ACTION}")]
     found = [config for config in actions if value in config.choices]
     if not found:
         choices = sorted({choice for config in actions for choice in config.choices})
         raise SettingsError(f"expected one of {', '.join(choices)}, got {show(value)}", key)
-    return found
+    limited = [config for config in found if config.name.removesuffix(f".{ACTION}") in values]
+    if any(config.name.startswith(_WHOLE_TOPIC) for config in limited):
+        return limited
+    return [config for config in found if not config.name.startswith(_WHOLE_TOPIC)]
 
 
 def _text(config: ConfigKey, value: object, key: KeyPath) -> str:

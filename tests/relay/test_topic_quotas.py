@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
+from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, TOPIC_PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.relay.traffic import Traffic
 from proxy.wire.cursor import NO_ID
@@ -72,6 +72,13 @@ def test_the_worst_partition_of_a_request_makes_its_client_wait():
     request = producing([500, 3500, 1000])
     told = story().client(request).to_broker(request).muted(2.5)
     told.broker(produced(1, version=9)).to_client(produced(1, 2500, version=9)).at(2.5).unmuted()
+
+
+def test_all_partitions_of_a_topic_share_the_limit_of_the_topic():
+    resources = Resources({TOPIC: {TOPIC_PRODUCER_BYTE_RATE.name: "1000"}})
+    request = producing([500, 3500, 1000])
+    told = story(resources).client(request).to_broker(request).muted(4.0)
+    told.broker(produced(1, version=9)).to_client(produced(1, 4000, version=9)).at(4.0).unmuted()
 
 
 def test_the_longer_wait_of_partition_and_client_counts():

@@ -70,6 +70,51 @@ CONSUMER_BYTE_RATE_ACTION: Final = ConfigKey(
     default=THROTTLE,
     choices=(THROTTLE, OMIT),
 )
+TOPIC_PRODUCER_BYTE_RATE: Final = ConfigKey(
+    name="topic.producer.byte.rate",
+    resource=TOPIC,
+    type=LONG,
+    documentation=(
+        "Bytes of records per second that producers may send to the topic: to all its partitions, on all "
+        "brokers."
+    ),
+    default=None,
+    least=1,
+)
+TOPIC_CONSUMER_BYTE_RATE: Final = ConfigKey(
+    name="topic.consumer.byte.rate",
+    resource=TOPIC,
+    type=LONG,
+    documentation=(
+        "Bytes of records per second that consumers may fetch from the topic: from all its partitions, on "
+        "all brokers."
+    ),
+    default=None,
+    least=1,
+)
+TOPIC_PRODUCER_BYTE_RATE_ACTION: Final = ConfigKey(
+    name="topic.producer.byte.rate.action",
+    resource=TOPIC,
+    type=STRING,
+    documentation=(
+        "What happens if the topic is over topic.producer.byte.rate: throttle forwards the request and "
+        "throttles the client; reject rejects the topic's partitions with a retriable error and forwards the "
+        "rest of the request."
+    ),
+    default=THROTTLE,
+    choices=(THROTTLE, REJECT),
+)
+TOPIC_CONSUMER_BYTE_RATE_ACTION: Final = ConfigKey(
+    name="topic.consumer.byte.rate.action",
+    resource=TOPIC,
+    type=STRING,
+    documentation=(
+        "What happens if the topic is over topic.consumer.byte.rate: throttle throttles the client; omit "
+        "omits the topic's partitions from fetches, and the client's other partitions continue."
+    ),
+    default=THROTTLE,
+    choices=(THROTTLE, OMIT),
+)
 BYTES_IN_THRESHOLD: Final = ConfigKey(
     name="bytes.in.per.sec.threshold",
     resource=TOPIC,

@@ -111,7 +111,7 @@ class FetchSession:
         """Give the reservations of this request's partitions to the client's next request."""
         earlier = self._partitions.get(key)
         if earlier is not None and earlier.item is not None and partition.item is not None:
-            partition.item.take_ticket(earlier.item)
+            partition.item.take_tickets(earlier.item)
 
     def end(self) -> None:
         """The session is over."""

@@ -16,6 +16,10 @@ from proxy.quota.limits.config_keys import (
     LEADER_THROTTLED_RATE,
     PRODUCER_BYTE_RATE,
     PRODUCER_BYTE_RATE_ACTION,
+    TOPIC_CONSUMER_BYTE_RATE,
+    TOPIC_CONSUMER_BYTE_RATE_ACTION,
+    TOPIC_PRODUCER_BYTE_RATE,
+    TOPIC_PRODUCER_BYTE_RATE_ACTION,
 )
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
@@ -56,6 +60,10 @@ def _limited(produce: str, consume: str) -> Resources:
                 CONSUMER_BYTE_RATE.name: "10",
                 PRODUCER_BYTE_RATE_ACTION.name: produce,
                 CONSUMER_BYTE_RATE_ACTION.name: consume,
+                TOPIC_PRODUCER_BYTE_RATE.name: "15",
+                TOPIC_CONSUMER_BYTE_RATE.name: "15",
+                TOPIC_PRODUCER_BYTE_RATE_ACTION.name: produce,
+                TOPIC_CONSUMER_BYTE_RATE_ACTION.name: consume,
             }
         }
     )

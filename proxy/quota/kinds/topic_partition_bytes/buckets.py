@@ -1,4 +1,4 @@
-"""PartitionBuckets: the buckets of one topic config, by topic and partition (KAFKA-16042)."""
+"""PartitionBuckets: the buckets of one topic config, by topic and partition (KAFKA-16042), or by topic."""
 
 from typing import Final, final
 
@@ -36,12 +36,16 @@ class LimitedPartition:
 
 @final
 class PartitionBuckets:
-    """The buckets of one config, on one broker.
+    """The buckets of one config, on one broker; with `whole_topics`, on all brokers, and the partitions of a
+    topic share one.
 
     A bucket that loses its limit is kept until it has been idle for an hour, as those of clients.
     """
 
-    def __init__(self, key: ConfigKey, action_key: ConfigKey, rule: RateRule) -> None:
+    def __init__(
+        self, key: ConfigKey, action_key: ConfigKey, rule: RateRule, *, whole_topics: bool = False
+    ) -> None:
+        self._whole_topics: Final = whole_topics
         self._key: Final = key
         self._action_key: Final = action_key
         self._resources: Resources = NO_RESOURCES
@@ -62,17 +66,21 @@ class PartitionBuckets:
         """A partition's bucket; None if it has no limit."""
         if topic in self._unlimited:
             return None
-        found = self._partitions.get((topic, partition))
+        names = self._names(topic, partition)
+        found = self._partitions.get(names)
         if found is None:
-            return self._make(topic, partition, now)
+            return self._make(names, now)
         return None if found.bucket.limit == UNLIMITED else found
+
+    def _names(self, topic: str, partition: int) -> tuple[str, int]:
+        return (topic, NO_PARTITION) if self._whole_topics else (topic, partition)
 
     def used(self, topic: str, partition: int) -> LimitedPartition | None:
         """A partition's bucket; None if it has no limit, or records have not been charged to it.
 
         A client can name partitions that do not exist, but records belong to existing ones.
         """
-        found = self._partitions.get((topic, partition))
+        found = self._partitions.get(self._names(topic, partition))
         if found is None and len(self._partitions) >= PARTITIONS_AT_MOST:
             found = self._partitions.get((REST, NO_PARTITION))
         return None if found is None or found.bucket.limit == UNLIMITED else found
@@ -85,25 +93,26 @@ class PartitionBuckets:
         `writable`: whether the client could write to the partition at all. If not, the partition may not
         exist, and its bucket is dropped if nothing else was charged to it.
         """
-        found = self._partitions.get((topic, partition))
+        names = self._names(topic, partition)
+        found = self._partitions.get(names)
         if found is None or found.bucket.limit == UNLIMITED:
             return
         found.bucket.give_back(size, now, who)
         if not writable and found.bucket.as_new(now):
-            del self._partitions[topic, partition]
+            del self._partitions[names]
 
     def limit(self, topic: str) -> float:
-        """The limit of each partition of a topic."""
+        """The limit of each partition of a topic, or of the topic."""
         return topic_limit(self._resources, topic, self._key)
 
-    def _make(self, topic: str, partition: int, now: float) -> LimitedPartition | None:
+    def _make(self, names: tuple[str, int], now: float) -> LimitedPartition | None:
+        topic = names[0]
         limit = topic_limit(self._resources, topic, self._key)
         if limit == UNLIMITED:
             if len(self._unlimited) >= UNLIMITED_AT_MOST:
                 self._unlimited.clear()
             self._unlimited.add(topic)
             return None
-        names = (topic, partition)
         if len(self._partitions) >= PARTITIONS_AT_MOST:
             self._drop_unused(now)
         if len(self._partitions) >= PARTITIONS_AT_MOST:

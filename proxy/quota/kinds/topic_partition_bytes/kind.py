@@ -49,6 +49,7 @@ from proxy.quota.limits.config_keys import (
 )
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import ConfigKey
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import byte_rate_rule
 from proxy.quota.not_appended import not_appended
@@ -67,15 +68,53 @@ its turn."""
 
 
 @final
-class TopicPartitionBytes(Quota):
-    """The byte rates of one broker's partitions."""
+class RateConfigs:
+    """The configs of topics that limit bytes, and of the actions.
 
-    def __init__(self) -> None:
+    whole_topic: whether the partitions of a topic share the limit.
+    """
+
+    def __init__(
+        self,
+        produced: ConfigKey,
+        produced_action: ConfigKey,
+        consumed: ConfigKey,
+        consumed_action: ConfigKey,
+        *,
+        whole_topic: bool = False,
+    ) -> None:
+        self.produced: Final = produced
+        self.produced_action: Final = produced_action
+        self.consumed: Final = consumed
+        self.consumed_action: Final = consumed_action
+        self.whole_topic: Final = whole_topic
+
+    @property
+    def all(self) -> tuple[ConfigKey, ...]:
+        return (self.produced, self.produced_action, self.consumed, self.consumed_action)
+
+
+PARTITION_CONFIGS: Final = RateConfigs(
+    PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION
+)
+
+
+@final
+class TopicPartitionBytes(Quota):
+    """The byte rates of one broker's partitions, or of whole topics on all brokers."""
+
+    def __init__(self, configs: RateConfigs = PARTITION_CONFIGS) -> None:
         super().__init__(API_KEYS)
+        self._configs: Final = configs
         limits = Limits({})
-        rule = byte_rate_rule(limits, PRODUCER_BYTE_RATE.name)
-        self._produced: Final = PartitionBuckets(PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, rule)
-        self._consumed: Final = PartitionBuckets(CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, rule)
+        rule = byte_rate_rule(limits, configs.produced.name)
+        whole = configs.whole_topic
+        self._produced: Final = PartitionBuckets(
+            configs.produced, configs.produced_action, rule, whole_topics=whole
+        )
+        self._consumed: Final = PartitionBuckets(
+            configs.consumed, configs.consumed_action, rule, whole_topics=whole
+        )
         self._produced_by_source: Final = SourcedPartitions("producer_byte_rate")
         self._consumed_by_source: Final = SourcedPartitions("consumer_byte_rate")
         self._lately: Final = ConsumedLately()
@@ -227,38 +266,46 @@ class TopicPartitionBytes(Quota):
         topic = ""
         omits = False
         least = 0
+        sharers = 1
         for item in plan.items:
             if item.topic != topic:
                 # A fetch may have thousands of partitions, and few topics.
                 topic = item.topic
                 omits = self._consumed.action(topic) == OMIT
-                least = int(self._consumed.limit(topic) * FIRST_FETCH_SECONDS) if omits else 0
-            if not omits:
+                sharers = self._sharers(plan, topic) if omits else 1
+                least = int(self._consumed.limit(topic) * FIRST_FETCH_SECONDS / sharers) if omits else 0
+            if not omits or item.omitted:
                 continue
             limited = self._consumed.used(item.topic, item.partition)
             if limited is None and item.marks.offsets is not None:
                 limited = self._consumed.find(item.topic, item.partition, now)
             if limited is not None:
-                self._plan(plan, item, limited.bucket, now)
+                self._plan(plan, item, limited.bucket, sharers, now)
             else:
                 # It may not exist: it gets a bucket when a response of the broker has named it.
                 plan.bound(item, least)
 
-    def _plan(self, plan: FetchPlan, item: FetchItem, bucket: Bucket, now: float) -> None:
+    def _sharers(self, plan: FetchPlan, topic: str) -> int:
+        """The number of partitions that may get bytes of one bucket in a fetch."""
+        if not self._configs.whole_topic:
+            return 1
+        items = [item for item in plan.items if item.topic == topic and item.marks.last_bytes != 0]
+        return max(len(items), 1)
+
+    def _plan(self, plan: FetchPlan, item: FetchItem, bucket: Bucket, sharers: int, now: float) -> None:
         """Omit a partition if its bucket is in debt, or has promised its tokens to fetches in flight."""
         queue = queue_of(bucket)
         last_bytes = item.marks.last_bytes
         expected = float(last_bytes)
         if last_bytes < 0:
             expected = queue.first_bytes if queue.first_bytes >= 0.0 else bucket.limit * FIRST_FETCH_SECONDS
-        ticket = item.ticket
+        ticket = item.ticket(queue)
         if ticket is None:
             ticket = queue.newcomer(expected)
         elif ticket.granted:
             queue.end(ticket)
             ticket = queue.successor(ticket, max(last_bytes, 0), max(last_bytes, 0))
-        item.ticket = ticket
-        item.queue = queue
+        item.set_ticket(queue, ticket)
         ticket.size = expected
         left = tokens_left(bucket, now) - queue.reserved(now) - queue.ahead(ticket, now)
         if left < 0.0:
@@ -267,17 +314,21 @@ class TopicPartitionBytes(Quota):
             queue.wait(ticket, again + PLACE_SECONDS)
             return
         queue.grant(ticket, now)
-        plan.bound(item, int(max(min(left, expected * GROWTH), bucket.limit * LEAST_FETCH_SECONDS)))
+        most = max(min(left, expected * GROWTH), bucket.limit * LEAST_FETCH_SECONDS)
+        plan.bound(item, int(most / sharers))
 
     def configure(self, limits: Limits, now: float) -> None:
-        self._produced.configure(limits.resources, byte_rate_rule(limits, PRODUCER_BYTE_RATE.name), now)
-        rule = byte_rate_rule(limits, CONSUMER_BYTE_RATE.name, repays=True)
+        configs = self._configs
+        self._produced.configure(limits.resources, byte_rate_rule(limits, configs.produced.name), now)
+        rule = byte_rate_rule(limits, configs.consumed.name, repays=True)
         self._consumed.configure(limits.resources, rule, now)
         self.rejects = self._produced.acts(REJECT) and not self._produced.observed
+        # A source gives limits of partitions, not of topics.
+        source = None if configs.whole_topic else limits.source
         sourced_rule = byte_rate_rule(limits, "producer_byte_rate")
-        self._produced_by_source.configure(limits.source, sourced_rule, now)
+        self._produced_by_source.configure(source, sourced_rule, now)
         rule = byte_rate_rule(limits, "consumer_byte_rate", repays=True)
-        self._consumed_by_source.configure(limits.source, rule, now)
+        self._consumed_by_source.configure(source, rule, now)
         sourced = self._produced_by_source.any
         self.active = self._produced.any or self._consumed.any or sourced
         by_topic = self._produced.any and not self._produced.observed
@@ -337,10 +388,5 @@ KIND: Final = QuotaKind(
     scope=PER_BROKER,
     build=TopicPartitionBytes,
     help="Bytes of records per second that clients may produce to and fetch from each partition of a topic.",
-    configs=(
-        PRODUCER_BYTE_RATE,
-        PRODUCER_BYTE_RATE_ACTION,
-        CONSUMER_BYTE_RATE,
-        CONSUMER_BYTE_RATE_ACTION,
-    ),
+    configs=PARTITION_CONFIGS.all,
 )

@@ -59,6 +59,23 @@ def test_action_stands_for_the_config_that_accepts_it(action: str, configs: dict
 
 
 @pytest.mark.parametrize(
+    ("configs", "actions"),
+    [
+        ("topic.consumer.byte.rate: 5, action: omit", {"topic.consumer.byte.rate.action"}),
+        ("producer.byte.rate: 5, action: reject", {"producer.byte.rate.action"}),
+        (
+            "consumer.byte.rate: 5, topic.consumer.byte.rate: 5, action: omit",
+            {"consumer.byte.rate.action", "topic.consumer.byte.rate.action"},
+        ),
+        ("topic.producer.byte.rate: 5, action: omit", {"consumer.byte.rate.action"}),
+    ],
+)
+def test_action_is_that_of_the_whole_topic_if_the_rate_is(configs: str, actions: set[str]) -> None:
+    (values,) = read(f"topics: {{t: {{{configs}}}}}").lasting.values()
+    assert {name for name in values if name.endswith(".action")} == actions
+
+
+@pytest.mark.parametrize(
     ("text", "key"),
     [
         ("topics: {t: 5}", "topics.t"),

@@ -44,6 +44,8 @@ class TestDescribing:
             RATE: "5",
             ACTION: "throttle",
             "consumer.byte.rate.action": "throttle",
+            "topic.producer.byte.rate.action": "throttle",
+            "topic.consumer.byte.rate.action": "throttle",
             PART: "8",
             REPLICAS: "0:1",
             "follower.replication.throttled.replicas": "",

@@ -180,6 +180,8 @@ async def test_response_has_quota_configs(version: int) -> None:
             PART: ("8", 3),
             ACTION: ("throttle", 5),
             "consumer.byte.rate.action": ("throttle", 5),
+            "topic.producer.byte.rate.action": ("throttle", 5),
+            "topic.consumer.byte.rate.action": ("throttle", 5),
             "follower.replication.throttled.replicas": ("", 5),
         }
         assert bool(kit.configs.get("t")) != validate_only

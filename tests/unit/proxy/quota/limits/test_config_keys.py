@@ -15,7 +15,7 @@ KEYS = [value for value in vars(config_keys).values() if isinstance(value, Confi
 
 
 def test_a_name_is_one_config():
-    assert len({key.name for key in KEYS}) == len(KEYS) == 12
+    assert len({key.name for key in KEYS}) == len(KEYS) == 16
 
 
 @pytest.mark.parametrize("key", KEYS, ids=[key.name for key in KEYS])
