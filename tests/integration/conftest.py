@@ -23,6 +23,7 @@ _SHARING: Final = {
     "kafka_cluster": (
         "test_addresses.py",
         "test_cluster_changes.py",
+        "test_cluster_scope.py",
         "test_controller_mutation.py::test_every_broker_takes_from_the_same_bucket",
         "test_embedded_kafka.py::test_a_broker_can_be_stopped_and_killed_and_comes_back",
         "test_ports.py::test_a_node_id_beyond_the_ports",

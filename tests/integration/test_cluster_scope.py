@@ -1,0 +1,124 @@
+"""Limits over three brokers and two proxies, with real producers: of a client, and of a whole topic."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.topics import make_topic, read_log
+from tests.support.messages.requests import batches
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+LIMIT: Final = 400_000
+SECONDS: Final = 8.0
+BURSTS: Final = 2.3
+"""Seconds of the limit: one in each process, and the requests that put a bucket into debt."""
+OF_TOPIC: Final = "topic.producer.byte.rate"
+KINDS: Final = ("producer_byte_rate", OF_TOPIC)
+TENANT, TOPIC = "scope-tenant", "scope-topic"
+
+
+@contextmanager
+def producing(proxy: ProxyProcess, topic: str) -> Iterator[None]:
+    """A producer that sends as much as it can to all partitions; its client id is the topic's name."""
+    stop = threading.Event()
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": proxy.bootstrap,
+            "client.id": topic,
+            "batch.size": 20_000,
+            "queue.buffering.max.messages": 200,
+            "log_level": 0,
+        }
+    )
+
+    def work() -> None:
+        sent = 0
+        while not stop.is_set():
+            try:
+                producer.produce(topic, bytes(1000), partition=sent % 3)
+                sent += 1
+            except BufferError:
+                producer.poll(0.01)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        producer.purge()
+
+
+def appended(kafka: EmbeddedKafka, topic: str) -> list[list[tuple[float, int]]]:
+    """The times at which each broker appended batches, and their sizes."""
+    return [
+        [piece for records in read_log(kafka, topic, partition) for piece in batches(records)]
+        for partition in range(3)
+    ]
+
+
+def set_rate(proxy: ProxyProcess, topic: str, rate: int) -> None:
+    entry = ConfigEntry(OF_TOPIC, str(rate), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": proxy.bootstrap})
+    for done in admin.incremental_alter_configs([resource]).values():
+        done.result(30)
+
+
+def share(proxy: ProxyProcess, kind: str) -> float:
+    """The part of the limit that the proxy may use; 0.0 before it has the bucket."""
+    (found,) = [bucket for bucket in proxy.buckets() if bucket["kind"] == kind] or [None]
+    if found is None:
+        return 0.0
+    assert (found["broker"], found["scope"], found["limit"]) == (None, "cluster", LIMIT)
+    return float(found["share"])
+
+
+def test_one_limit_over_brokers_and_proxies(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    for topic in (TENANT, TOPIC):
+        make_topic(kafka_cluster, topic, on=[[1], [2], [3]], message_timestamp_type="LogAppendTime")
+    clients = [{"entity": {"client-id": TENANT}, "scope": "cluster", "producer_byte_rate": LIMIT}]
+    settings = {
+        "quotas": {"clients": clients, "store": {"topic": "scope-quotas"}},
+        "sharing": {"topic": "scope-shares"},
+    }
+    proxies = [run_proxy(kafka_cluster.bootstrap, settings=settings) for _ in range(2)]
+    for proxy in proxies:
+        wait_until(lambda proxy=proxy: proxy.metric("quota_proxy_instances") == 2, "both proxies")  # type: ignore[misc]
+    set_rate(proxies[0], TOPIC, LIMIT)
+    with ExitStack() as stack:
+        for proxy in proxies:
+            for topic in (TENANT, TOPIC):
+                stack.enter_context(producing(proxy, topic))
+        began = time.time()
+        wait_until(lambda: time.time() > began + SECONDS, "the producers to have sent", 60)
+        shares = {
+            kind: [share(proxy, kind) for proxy in proxies] for kind in ("producer_byte_rate", OF_TOPIC)
+        }
+    for kind, parts in shares.items():
+        assert min(parts) > 0.0, kind
+        assert sum(parts) <= 1.2 * LIMIT, kind
+    for topic in (TENANT, TOPIC):
+        of_brokers = appended(kafka_cluster, topic)
+        assert all(of_brokers), "every broker had a part"
+        pieces = sorted(piece for pieces in of_brokers for piece in pieces)
+        seconds = pieces[-1][0] - pieces[0][0]
+        rate = sum(size for _, size in pieces) / LIMIT
+        assert seconds > 0.75 * SECONDS, topic
+        assert 0.8 * seconds <= rate <= 1.05 * seconds + BURSTS, (topic, seconds, rate)
