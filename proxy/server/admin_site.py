@@ -19,7 +19,9 @@ from proxy.server.admin_sources import AdminSources
 from proxy.server.listener.ports import BACKLOG
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.http import AdminSite
+from proxy.telemetry.metrics.certificates import certificate_families
 from proxy.telemetry.metrics.metrics import ProxyCollector
+from proxy.telemetry.metrics.process import process_families
 from proxy.telemetry.metrics.rejections import rejection_families
 from proxy.telemetry.metrics.replication import replication_families
 from proxy.telemetry.metrics.sharing import sharing_families
@@ -50,11 +52,12 @@ def admin_site(sources: AdminSources) -> AdminSite:
         store=sources.topic,
         file_rejected=lambda: bool(sources.reload.problem),
         sinks=() if sources.usage is None else sources.usage.sinks,
-        certificates=sources.certificates.days_left,
-        more=lambda: _quota_families(sources),
+        more=lambda: _more_families(sources),
     )
     return AdminSite(
         families=collector.steps,
+        # To list the open descriptors takes a millisecond for each thousand.
+        process=lambda: process_families(sources.loop_lag),
         problems=sources.readiness.problems,
         warnings=sources.readiness.warnings,
         buckets=sources.buckets,
@@ -65,12 +68,13 @@ def admin_site(sources: AdminSources) -> AdminSite:
     )
 
 
-def _quota_families(sources: AdminSources) -> Iterator[Metric | None]:
+def _more_families(sources: AdminSources) -> Iterator[Metric | None]:
     now = asyncio.get_running_loop().time()
     replication = sources.listeners.replication
     lags = chain.from_iterable(gateway.connections.follower_lags() for gateway in replication)
     sharing = sources.sharing
     return chain(
+        certificate_families(sources.certificates.days_left(), sources.certificates.ends()),
         rejection_families(sources.engines, now),
         replication_families(sources.replication(), lags, now),
         ()

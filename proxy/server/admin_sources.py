@@ -13,6 +13,7 @@ from proxy.server.limit_sharing import LimitSharing
 from proxy.server.listeners import Listeners
 from proxy.server.readiness import Readiness
 from proxy.server.reload import Reload
+from proxy.telemetry.loop_lag import LoopLag
 from proxy.telemetry.usage.reporter import UsageReporter
 
 if TYPE_CHECKING:
@@ -33,5 +34,6 @@ class AdminSources:
     usage: UsageReporter | None
     sharing: LimitSharing | None
     certificates: Certificates
+    loop_lag: LoopLag
     readiness: Readiness
     reload: Reload

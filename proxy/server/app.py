@@ -49,6 +49,7 @@ from proxy.server.usage import usage_reporter
 from proxy.store.from_settings import Configuration
 from proxy.store.quota_store import QuotaStore
 from proxy.tasks import Tasks
+from proxy.telemetry.loop_lag import LoopLag
 from proxy.wire.protected_topics import ProtectedTopics
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class Proxy:
             usage=usage,
             sharing=sharing,
         )
+        loop_lag = LoopLag()
         admin_port = AdminServer(settings.admin, self._admin_tls)
         sources = AdminSources(
             settings=settings.admin,
@@ -133,6 +135,7 @@ class Proxy:
             usage=usage,
             sharing=sharing,
             certificates=certificates,
+            loop_lag=loop_lag,
             readiness=readiness,
             reload=self._reload,
         )
@@ -156,6 +159,7 @@ class Proxy:
             self._reload.watch(),
             self._service_manager.follow(readiness.problems, readiness.warnings),
             certificates.run(),
+            loop_lag.run(),
             self._forget_idle(),
             *([] if topic is None else [topic.run()]),
             *([] if sharing is None else [sharing.follow(), sharing.run()]),

@@ -23,8 +23,11 @@ class Certificates:
     def days_left(self) -> dict[str, float]:
         """Days until the first certificate of each file expires, by file."""
         now = self._clock()
-        ends = {file: end for files in self._files for file, end in files.not_after.items()}
-        return {file: (end - now) / SECONDS_OF_DAY for file, end in ends.items()}
+        return {file: (end - now) / SECONDS_OF_DAY for file, end in self.ends().items()}
+
+    def ends(self) -> dict[str, float]:
+        """When the first certificate of each file expires, in seconds since the epoch, by file."""
+        return {file: end for files in self._files for file, end in files.not_after.items()}
 
     def warnings(self) -> list[str]:
         """Files that could not be reloaded, and certificates that expire soon."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -32,6 +33,7 @@ class AdminSite:
         self,
         *,
         families: Callable[[], Iterable[Metric | None]],
+        process: Callable[[], Iterable[Metric]] = tuple,
         problems: Callable[[], list[str]],
         warnings: Callable[[], list[str]],
         buckets: Callable[[], Iterable[tuple[int, BucketState]]],
@@ -42,6 +44,7 @@ class AdminSite:
     ) -> None:
         """
         families      the families of /metrics, with a None wherever the event loop may run other work
+        process       further families, which are read in a thread of their own
         problems      why clients cannot be served
         warnings      what is wrong but keeps no client from being served
         buckets       the active buckets with their brokers' node ids, for /api/quotas
@@ -50,6 +53,7 @@ class AdminSite:
         replication   the state of the replication quotas; None without a replication listener
         """
         self._families: Final = families
+        self._process: Final = process
         self._one_scrape: Final = asyncio.Lock()
         self._replication: Final = replication
         self._problems: Final = problems
@@ -77,7 +81,9 @@ class AdminSite:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         async with self._one_scrape:
-            body, content_type = await exposition(self._families(), request.headers.get("Accept", ""))
+            process = await asyncio.to_thread(lambda: list(self._process()))
+            steps = chain(process, self._families())
+            body, content_type = await exposition(steps, request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     async def _healthz(self, request: web.Request) -> web.Response:

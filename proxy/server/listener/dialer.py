@@ -9,6 +9,9 @@ from proxy.server.listener.bootstrap_router import BootstrapRouter
 from proxy.upstream.addresses import join_address
 from proxy.upstream.refresh import ClusterRefresh
 
+CONNECTED: Final = "connected"
+FAILED: Final = "failed"
+
 
 class BrokerDialer:
     """Opens one broker connection for each client connection of a listener."""
@@ -20,6 +23,8 @@ class BrokerDialer:
         self._cluster: Final = cluster
         self._access: Final = access
         self._connect_seconds: Final = connect_seconds
+        self.connects: Final[dict[tuple[int, str], int]] = {}
+        """Attempts to connect, by node id and outcome: CONNECTED or FAILED."""
 
     async def dial(self, node_id: int | None, protocol: asyncio.Protocol) -> None:
         """Connect `protocol` to the broker. Raises UpstreamUnavailable.
@@ -35,8 +40,14 @@ class BrokerDialer:
             async with asyncio.timeout(self._connect_seconds):
                 await loop.create_connection(lambda: protocol, host, port, ssl=self._access.ssl_context)
         except OSError as error:
+            self._count(node_id, FAILED)
             self._cluster.request_refresh()
             self._router.mark_unreachable(node_id)
             at = join_address(host, port)
             why = str(error) or f"no connection within {self._connect_seconds:g} s"
             raise UpstreamUnavailable(f"broker {node_id} at {at} is unreachable: {why}") from error
+        self._count(node_id, CONNECTED)
+
+    def _count(self, node_id: int, outcome: str) -> None:
+        key = (node_id, outcome)
+        self.connects[key] = self.connects.get(key, 0) + 1

@@ -42,6 +42,7 @@ class Gateway:
         self.topic_names: Final = topic_names
         self._ports: Final = ports
         self._closed: Final = serving.closed
+        self._dialer: Final = serving.dialer
         self._sockets: Final = serving.sockets
         self._discovery: Final = discovery
         self._watch: Final = watch
@@ -71,6 +72,10 @@ class Gateway:
     @property
     def connection_count(self) -> int:
         return len(self.connections.open)
+
+    @property
+    def broker_connects(self) -> dict[tuple[int, str], int]:
+        return self._dialer.connects
 
     @property
     def brokers_without_port(self) -> int:

@@ -41,6 +41,7 @@ class Serving(NamedTuple):
     connections: ListenerConnections
     closed: ClosedConnections
     sockets: ListeningSockets
+    dialer: BrokerDialer
 
 
 def transport_security(settings: Settings, listener: Listener) -> TransportSecurity:
@@ -92,4 +93,4 @@ def serving(
         connections=connections,
         tasks=tasks,
     )
-    return Serving(connections, closed, sockets)
+    return Serving(connections, closed, sockets, dialer)

@@ -38,5 +38,9 @@ class MeteredListener(Protocol):
         """Client connections that are open."""
 
     @property
+    def broker_connects(self) -> Mapping[tuple[int, str], int]:
+        """Attempts to connect to a broker, by node id and outcome."""
+
+    @property
     def brokers_without_port(self) -> int:
         """Brokers that clients cannot reach, because no port could be bound for them."""

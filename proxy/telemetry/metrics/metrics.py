@@ -14,8 +14,10 @@ from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.usage import REST
 from proxy.store.skipped_records import SkippedRecords
 from proxy.telemetry.metrics.listeners import MeteredListener
+from proxy.telemetry.metrics.quota_usage import quota_usage_steps
 from proxy.telemetry.metrics.series import (
     MAX_SERIES,
+    PREFIX,
     LargestCounters,
     RestSums,
     Series,
@@ -26,7 +28,6 @@ from proxy.telemetry.metrics.series import (
 from proxy.telemetry.usage.sink import Sink
 from proxy.wire.api_keys import api_name
 
-PREFIX: Final = "quota_proxy_"
 AT_A_TIME: Final = 50
 """Buckets or series that are read before the event loop may run other work; they take about a quarter of a
 slice."""
@@ -62,7 +63,6 @@ class ProxyCollector(Collector):
         store: StoreState | None,
         file_rejected: Callable[[], bool],
         sinks: Sequence[Sink] = (),
-        certificates: Callable[[], Mapping[str, float]] = dict,
         more: Callable[[], Iterable[Metric | None]] = tuple,
     ) -> None:
         """
@@ -70,7 +70,6 @@ class ProxyCollector(Collector):
         store          None if no topic keeps quotas
         file_rejected  whether the current configuration file was rejected
         sinks          those of the usage events
-        certificates   days until each file's first certificate expires
         more           further families, with a None wherever the event loop may run other work
         """
         self._listeners: Final = tuple(listeners)
@@ -78,7 +77,6 @@ class ProxyCollector(Collector):
         self._store: Final = store
         self._file_rejected: Final = file_rejected
         self._sinks: Final = sinks
-        self._certificates: Final = certificates
         self._more: Final = more
         self._excluded: dict[str, int] = {}
         self._client_bytes: Final = LargestCounters()
@@ -102,6 +100,7 @@ class ProxyCollector(Collector):
         yield from self._connections()
         yield from self._clients()
         yield from self._quotas()
+        yield from quota_usage_steps(self._buckets(), self._excluded.__setitem__)
         yield from self._configuration()
         yield from self._more()
         if self._sinks:
@@ -147,8 +146,15 @@ class ProxyCollector(Collector):
             "Logins that brokers rejected.",
             labels=("listener", "mechanism", "ip"),
         )
+        connects = CounterMetricFamily(
+            PREFIX + "broker_connects",
+            "Connections to brokers that clients needed, by outcome.",
+            labels=("listener", "broker", "outcome"),
+        )
         for listener in self._listeners:
             name = listener.name
+            for (node_id, outcome), count in listener.broker_connects.items():
+                connects.add_metric((name, str(node_id), outcome), count)
             for (mechanism, ip), count in listener.traffic.failed_logins.items():
                 failures.add_metric((name, mechanism, ip), count)
             if listener.between_brokers:
@@ -162,7 +168,7 @@ class ProxyCollector(Collector):
                     requests.add_metric((name, api_name(api_key)), count)
             sizes.add_metric((name, "in"), listener.traffic.total.bytes_in)
             sizes.add_metric((name, "out"), listener.traffic.total.bytes_out)
-        yield from (connections, without_port, closed, requests, sizes, unread, failures)
+        yield from (connections, without_port, closed, connects, requests, sizes, unread, failures)
 
     def _clients(self) -> Iterator[Metric | None]:
         series: Series = {}
@@ -277,12 +283,6 @@ class ProxyCollector(Collector):
         text = "Whether the current configuration file is in force."
         taken = 0.0 if self._file_rejected() else 1.0
         yield GaugeMetricFamily(PREFIX + "config_last_reload_successful", text, value=taken)
-        days = GaugeMetricFamily(
-            PREFIX + "certificate_days_left", "Days until a certificate expires.", labels=("file",)
-        )
-        for file, left in self._certificates().items():
-            days.add_metric((file,), left)
-        yield days
         state = self._store
         if state is not None:
             text = "Whether the topic that keeps quotas can be read and written."

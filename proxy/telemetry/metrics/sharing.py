@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from proxy.telemetry.metrics.metrics import PREFIX
+from proxy.telemetry.metrics.series import PREFIX
 
 
 def sharing_families(instances: int, lag_seconds: float, degraded: bool, failures: int) -> Iterator[Metric]:

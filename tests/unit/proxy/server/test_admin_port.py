@@ -13,12 +13,13 @@ from proxy.errors import PortInUse
 from proxy.server import admin_port
 from proxy.server.admin_port import AdminServer
 from proxy.server.admin_sources import AdminSources
+from proxy.telemetry.loop_lag import LoopLag
 
 
 def sources(admin: Admin) -> AdminSources:
     """Sources of which /healthz shows none."""
     parts: Any = SimpleNamespace(
-        all=[], replication=[], sinks=(), days_left=dict, problems=list, warnings=list, problem=""
+        all=[], replication=[], sinks=(), days_left=dict, ends=dict, problems=list, warnings=list, problem=""
     )
     return AdminSources(
         settings=admin,
@@ -30,6 +31,7 @@ def sources(admin: Admin) -> AdminSources:
         usage=None,
         sharing=None,
         certificates=parts,
+        loop_lag=LoopLag(),
         readiness=parts,
         reload=parts,
     )

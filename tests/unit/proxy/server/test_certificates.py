@@ -19,6 +19,7 @@ def certificates(*each: Any) -> Certificates:
 
 def test_days_left_of_all_files() -> None:
     found = certificates(files(a=30), None, files(b=WARN_DAYS, c=-1))
+    assert found.ends() == {"a": NOW + 30 * 86400, "b": NOW + WARN_DAYS * 86400, "c": NOW - 86400}
     assert found.days_left() == {"a": 30, "b": WARN_DAYS, "c": -1}
 
 

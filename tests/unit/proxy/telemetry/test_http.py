@@ -59,6 +59,20 @@ async def test_readyz_has_no_details_without_the_token(token: str, detail: bool)
         assert ("secret host" in await response.text()) is detail
 
 
+async def test_metrics_of_the_process_come_with_the_others() -> None:
+    pages = AdminSite(
+        families=lambda: (None, GaugeMetricFamily("a_family", "", value=1)),
+        process=lambda: [GaugeMetricFamily("a_process", "", value=2)],
+        problems=list,
+        warnings=list,
+        buckets=list,
+        time=lambda: 100.0,
+    )
+    async with TestClient(TestServer(pages.application())) as client:
+        text = await (await client.get("/metrics")).text()
+    assert {"a_family 1.0", "a_process 2.0"} <= set(text.splitlines())
+
+
 async def test_a_bucket_of_all_brokers() -> None:
     state = bucket_state("controller_mutation_rate", user="alice")
     async with site([], [], [(ALL_BROKERS, state)]) as client:

@@ -15,7 +15,7 @@ from proxy.errors import UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
 from proxy.security.settings import UpstreamTls
 from proxy.server.listener.bootstrap_router import BootstrapRouter
-from proxy.server.listener.dialer import BrokerDialer
+from proxy.server.listener.dialer import CONNECTED, FAILED, BrokerDialer
 from proxy.server.listener.ports import BrokerPorts
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
@@ -72,6 +72,7 @@ async def test_the_broker_s_own_address_is_dialed(kit: Kit) -> None:
         assert protocol.transport.get_extra_info("peername") == broker.getsockname()
         protocol.transport.abort()
     assert kit.cluster.refreshes == 0
+    assert kit.dialer.connects == {(3, CONNECTED): 1}
 
 
 async def test_an_unreachable_broker_is_avoided_and_metadata_requested(kit: Kit) -> None:
@@ -83,6 +84,7 @@ async def test_an_unreachable_broker_is_avoided_and_metadata_requested(kit: Kit)
         await kit.dialer.dial(3, Protocol())
     assert kit.cluster.refreshes == 1
     assert {kit.router.next() for _ in range(4)} == {4}
+    assert kit.dialer.connects == {(3, FAILED): 1}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ class Part:
         self.open = {1, 2}
         self.without_port = {7}
         self.by_reason = {"idle": 3}
+        self.connects = {(1, "failed"): 4}
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: self.calls.append(name)
@@ -37,7 +38,7 @@ def gateway(part: Part, **listener: Any) -> Gateway:
         traffic=Traffic(usage=UsageLedger()),
         security=TransportSecurity(PLAINTEXT, None),
         ports=anything,
-        serving=Serving(anything, anything, anything),
+        serving=Serving(anything, anything, anything, anything),
         discovery=anything,
         watch=anything,
         limits=ConnectionLimits(),
@@ -50,6 +51,7 @@ def test_what_the_metrics_and_the_readiness_page_see() -> None:
     shown = gateway(Part(), name="clients")
     assert (shown.name, shown.between_brokers) == ("clients", False)
     assert (shown.connection_count, shown.brokers_without_port, shown.closed) == (2, 1, {"idle": 3})
+    assert shown.broker_connects == {(1, "failed"): 4}
     assert shown.usage is shown.traffic.usage
     assert shown.problems() == ["no broker"]
     assert shown.warnings() == ["a warning"] * 3, "of the brokers, the traffic and the ports"

@@ -250,6 +250,7 @@ class Listener:
         self.closed = {"idle": 2}
         self.connection_count = 3
         self.brokers_without_port = 1
+        self.broker_connects = {(1, "failed"): 4}
 
 
 def samples_of(*listeners: Listener) -> dict[tuple[str, ...], float]:
@@ -271,6 +272,7 @@ def test_counters_of_a_listener() -> None:
     assert found["connections", "clients"] == 3
     assert found["connections_closed_total", "clients", "idle"] == 2
     assert found["brokers_without_port", "clients"] == 1
+    assert found["broker_connects_total", "clients", "1", "failed"] == 4
     assert found["requests_total", "clients", "Produce"] == 1
     assert found["bytes_total", "clients", "in"] == 5
     assert found["authentication_failures_total", "clients", "PLAIN", "10.0.0.1"] == 1
