@@ -2,7 +2,8 @@
 
 On a loopback address, reading needs no credentials. On other addresses, and for requests that change
 something, a client needs the token, or a certificate that the TLS handshake has verified. Without them,
-/healthz and /readyz respond with their status only.
+/healthz and /readyz respond with their status only, and the page, which has no data of its own, shows a form
+for the token.
 """
 
 import hmac
@@ -14,12 +15,13 @@ from aiohttp.typedefs import Middleware
 
 from proxy.security.loopback import is_loopback
 from proxy.security.secrets import SecretMissing
+from proxy.telemetry.page.files import FILES
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 READING: Final = ("GET", "HEAD")
 SCHEME: Final = "bearer "
-PROBES: Final = ("/healthz", "/readyz")
-"""Pages that are served to every client, without details if allows() is false."""
+OPEN: Final = ("/healthz", "/readyz", *FILES)
+"""Paths that are served to every client, without details if allows() is false."""
 
 
 class Guard:
@@ -57,8 +59,8 @@ class Guard:
 
         @web.middleware
         async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-            probe = request.path in PROBES and request.method in READING
-            if probe or self.allows(request):
+            is_open = request.path in OPEN and request.method in READING
+            if is_open or self.allows(request):
                 return await handler(request)
             problem = "send the header Authorization: Bearer TOKEN"
             if self._token is None:

@@ -14,16 +14,13 @@ from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.quota.measure.bucket_state import BucketState
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.metrics.exposition import exposition
+from proxy.telemetry.page.files import FILES, page
 from proxy.telemetry.replication import shown
 from proxy.telemetry.slices import Slices
 from proxy.wire.cursor import NO_PARTITION
 
 AT_A_TIME: Final = 25
 """Buckets that are encoded before the event loop may run other work; they take about a quarter of a slice."""
-INDEX: Final = """<!doctype html><title>quota-proxy</title><h1>quota-proxy</h1>
-<ul><li><a href="metrics">metrics</a><li><a href="healthz">healthz</a><li><a href="readyz">readyz</a>
-<li><a href="api/quotas">api/quotas</a></ul>
-"""
 
 
 class AdminSite:
@@ -67,7 +64,7 @@ class AdminSite:
         application = web.Application(middlewares=[self._guard.middleware()])
         application.add_routes(
             [
-                web.get("/", self._index),
+                *(web.get(path, page) for path in FILES),
                 web.get("/metrics", self._metrics),
                 web.get("/healthz", self._healthz),
                 web.get("/readyz", self._readyz),
@@ -75,9 +72,6 @@ class AdminSite:
             ]
         )
         return application
-
-    async def _index(self, request: web.Request) -> web.Response:
-        return web.Response(text=INDEX, content_type="text/html")
 
     async def _metrics(self, request: web.Request) -> web.Response:
         async with self._one_scrape:

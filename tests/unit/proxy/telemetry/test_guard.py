@@ -57,7 +57,7 @@ async def test_header_that_is_no_text_is_a_wrong_token() -> None:
         web.Application(middlewares=[Guard("0.0.0.0", lambda: TOKEN).middleware()])
     ) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \xff\r\n\r\n")
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \xff\r\n\r\n")
         assert b" 401 " in await reader.readline()
         writer.close()
 
