@@ -128,6 +128,10 @@ class QuotaEngines:
         """Every live bucket with its broker's node id, in the order of active()."""
         return [(node_id, bucket) for node_id, quota in self.active() for bucket in quota.live()]
 
+    def shared_buckets(self, now: float) -> list[Bucket]:
+        """The buckets of all brokers whose limits are divided among processes."""
+        return [bucket for _, quota in self.active() for bucket in quota.shared_buckets(now)]
+
     def configure(self, limits: Limits, now: float) -> None:
         """Set new limits in all engines, and for engines that are created later."""
         self._limits = limits

@@ -179,6 +179,10 @@ class Quota:
         """Every bucket that has been used and has a limit."""
         return []
 
+    def shared_buckets(self, now: float) -> list[Bucket]:
+        """The buckets whose limits are divided among processes."""
+        return self.live()
+
     def forget_idle(self, now: float) -> None:
         """Drop the state that has not been used for an hour, as Kafka does."""
 

@@ -144,7 +144,7 @@ class LimitSharing:
         stalled = sharing.stalled
         uses.begin(began)
         for node_id, quota in self._engines.active():
-            buckets = quota.live()
+            buckets = quota.shared_buckets(self._time())
             for first in range(0, len(buckets), BUCKETS_AT_A_TIME):
                 now = self._time()
                 if now - began > SLICE_SECONDS:
@@ -188,7 +188,8 @@ class LimitSharing:
         self._failure = failure
         self._failed_at = self._time()
         with suppress(Exception):
-            hold([bucket for _, bucket in self._engines.live()], 1.0 / self.instances, self._time())
+            now = self._time()
+            hold(self._engines.shared_buckets(now), 1.0 / self.instances, now)
 
     def _join(self) -> None:
         """Let clients in once the others know this process, or the wait for that has been long enough."""

@@ -12,7 +12,7 @@ do not show yet whether they catch up."""
 
 
 def shown(state: ReplicationState, now: float) -> list[dict[str, object]]:
-    """The rows of /api/quotas. Rows of other quotas have the first nine keys too."""
+    """The rows of /api/quotas. Rows of other quotas have the first eleven keys too."""
     return [
         {
             "kind": f"{side.role}.replication.throttled.rate",
@@ -20,6 +20,8 @@ def shown(state: ReplicationState, now: float) -> list[dict[str, object]]:
             "entity": {},
             "mode": "enforce" if side.enforced else "observe",
             "limit": side.limit,
+            "scope": "broker",
+            "share": side.share,
             "rate": side.rate,
             "throttled": side.omitted_replicas > 0,
             "throttled_requests": side.omitted,

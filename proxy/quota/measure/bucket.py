@@ -67,6 +67,8 @@ class Bucket:
         """What this process may use of it."""
         self.average: EwmaRate | None = None
         """Broker-side quotas have an average instead of the two, and use record_average()."""
+        self.waiters = 0
+        """The connections that wait for the bucket without a debt; its owner counts them."""
         self.fetch_queue: FetchQueue | None = None
         """Consumers' quotas: what fetches in flight have reserved; None before the first."""
         self.throttled_until = 0.0
@@ -278,6 +280,8 @@ class Bucket:
 
     def waiting(self, now: float) -> int:
         """The connections that wait for the bucket; 1 if their number is unknown, 0 if none waits."""
+        if self.waiters > 0:
+            return self.waiters
         fair_share = self._fair_share
         if fair_share is not None:
             fair_share.pay(self.limit, now)

@@ -42,6 +42,7 @@ from proxy.quota.limits.config_keys import (
     LEADER_THROTTLED_REPLICAS,
 )
 from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import FETCH
@@ -241,6 +242,9 @@ class Replication(Quota):
                     throttle.record(item.size, in_sync, now)
                 if replica is not None:
                     replica.got(item.size)
+
+    def shared_buckets(self, now: float) -> list[Bucket]:
+        return self._shared.shared_buckets(self.node_id, now)
 
     def forget_idle(self, now: float) -> None:
         replicas = self._shared.replicas

@@ -11,6 +11,7 @@ from proxy.quota.limits.config_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROT
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, NO_RESOURCES
+from proxy.quota.measure.bucket import Bucket
 
 SEEN_SECONDS: Final = 5.0
 """Metrics show a replica for this long after its last fetch: followers fetch each replica far more often."""
@@ -70,8 +71,10 @@ class ThrottleState:
     def __init__(self, throttle: Throttle, now: float) -> None:
         self.role: Final = throttle.role
         self.node_id: Final = throttle.node_id
-        self.limit: Final = throttle.limit
+        self.limit: Final = throttle.whole_limit
         """Bytes per second."""
+        self.share: Final = throttle.limit
+        """The part of the limit that this process may use."""
         self.enforced: Final = throttle.enforced
         self.rate: Final = throttle.rate(now)
         self.total_bytes: Final = throttle.total_bytes
@@ -197,6 +200,21 @@ class ReplicationState:
         for who in gone:
             del self._waiters[who]
         return counts
+
+    def shared_buckets(self, node_id: int, now: float) -> list[Bucket]:
+        """The buckets of a broker's throttles, with the numbers of connections that wait for them."""
+        found: list[Bucket] = []
+        for role in (LEADER, FOLLOWER):
+            throttle = self.throttles.get((role, node_id))
+            if throttle is not None and throttle.limit != UNLIMITED:
+                waiting = [
+                    waiter
+                    for waiter in self._waiters.values()
+                    if throttle in waiter.throttles and now <= waiter.ready_at + GRACE_SECONDS
+                ]
+                throttle.bucket.waiters = len(waiting)
+                found.append(throttle.bucket)
+        return found
 
     def report(self, now: float) -> list[ThrottleState]:
         """The leader's and the follower's throttle of every broker, with a limit or without."""

@@ -15,6 +15,8 @@ from typing import Final, final
 from proxy.quota.limits.config_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE
 from proxy.quota.limits.enforcement import ENFORCE, KAFKA_WINDOW, UNLIMITED
 from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import SimpleRate, TokenBucket
 
 MOST_BURST_SECONDS: Final = 1.0
@@ -38,8 +40,10 @@ class Throttle:
         self.node_id: Final = node_id
         self.key: Final = LEADER_THROTTLED_RATE if role == LEADER else FOLLOWER_THROTTLED_RATE
         """The config that has its limit."""
-        self.limit = UNLIMITED
-        """Bytes per second."""
+        self.bucket: Final = Bucket(quota=self.key.name, limit=UNLIMITED, rule=RateRule(), now=0.0)
+        """Has the limit, this process's part of it, and the tokens. Its uses are the bytes that came and the
+        reserved ones.
+        """
         self.enforced = True
         """Whether it omits replicas, and does not only count."""
         self.total_bytes = 0
@@ -52,8 +56,24 @@ class Throttle:
         self._window = KAFKA_WINDOW
         self._rate = SimpleRate(KAFKA_WINDOW.samples, KAFKA_WINDOW.seconds)
         self._in_sync_rate = SimpleRate(KAFKA_WINDOW.samples, KAFKA_WINDOW.seconds)
-        self._tokens: TokenBucket | None = None
-        self._burst = 0.0
+        self._burst_seconds = 0.0
+
+    @property
+    def limit(self) -> float:
+        """Bytes per second, what this process may use."""
+        return self.bucket.limit
+
+    @property
+    def whole_limit(self) -> float:
+        """Bytes per second, however many processes share them."""
+        return self.bucket.whole_limit
+
+    @property
+    def _burst(self) -> float:
+        return self.bucket.limit * self._burst_seconds
+
+    def _tokens(self) -> TokenBucket | None:
+        return None if self.bucket.limit == UNLIMITED else self.bucket.tokens
 
     def configure(self, limit: float, limits: Limits, now: float) -> None:
         """Take a limit and the settings of its measurement. The use so far still counts."""
@@ -62,21 +82,15 @@ class Throttle:
             self._rate = SimpleRate(window.samples, window.seconds)
             self._in_sync_rate = SimpleRate(window.samples, window.seconds)
             self._window = window
-        self.limit = limit
         was_observed = not self.enforced
-        self.enforced = limits.mode(self.key.name) == ENFORCE
-        if was_observed and self.enforced:
+        mode = limits.mode(self.key.name)
+        self.enforced = mode == ENFORCE
+        if limit == UNLIMITED or (was_observed and self.enforced):
             # What was fetched without enforcement is not a debt.
-            self._tokens = None
+            self.bucket.tokens = None
         algorithm = limits.settings.algorithm
-        if limit == UNLIMITED or not algorithm.paced:
-            self._tokens = None
-            return
-        self._burst = limit * min(algorithm.burst_seconds, MOST_BURST_SECONDS)
-        if self._tokens is None:
-            self._tokens = TokenBucket(limit, self._burst)
-        else:
-            self._tokens.configure(limit, self._burst, now)
+        self._burst_seconds = min(algorithm.burst_seconds, MOST_BURST_SECONDS) if algorithm.paced else 0.0
+        self.bucket.configure(limit, RateRule(burst_seconds=self._burst_seconds, mode=mode), now)
         self._forgive(now)
 
     @property
@@ -103,7 +117,7 @@ class Throttle:
 
     def allowance(self, now: float) -> float:
         """The bytes that may be fetched now."""
-        tokens = self._tokens
+        tokens = self._tokens()
         if tokens is not None:
             return tokens.measure(now)
         if self.limit == UNLIMITED:
@@ -115,14 +129,14 @@ class Throttle:
 
         For a size that is larger than the burst, a part of the burst is enough; the rest becomes a debt.
         """
-        tokens = self._tokens
+        tokens = self._tokens()
         if tokens is None or self.limit <= 0.0:
             return self.over(now)
         return tokens.measure(now) < self._least(size, ahead)
 
     def ready_at(self, size: float, ahead: int, now: float) -> float:
         """When the tokens will be enough for a size."""
-        tokens = self._tokens
+        tokens = self._tokens()
         if self.limit <= 0.0:
             return now + ASK_AGAIN_SECONDS
         if tokens is None:
@@ -146,24 +160,26 @@ class Throttle:
 
     def reserve(self, size: float, now: float) -> None:
         """Reserve granted bytes; a negative size releases them."""
-        tokens = self._tokens
+        self.bucket.used += size
+        tokens = self._tokens()
         if tokens is not None:
             tokens.record(size, now)
 
     def record(self, size: int, in_sync: bool, now: float) -> None:
         """Charge bytes of a throttled replica."""
         self.total_bytes += size
+        self.bucket.used += size
         self._rate.record(size, now)
         if in_sync:
             self._in_sync_rate.record(size, now)
-        tokens = self._tokens
+        tokens = self._tokens()
         if tokens is not None:
             tokens.record(size, now)
             self._forgive(now)
 
     def _forgive(self, now: float) -> None:
         """Limit the debt to what Kafka's rate remembers: the bytes of all its windows."""
-        tokens = self._tokens
+        tokens = self._tokens()
         if tokens is not None:
             beyond = -self.limit * self._window.total_seconds - tokens.measure(now)
             if beyond > 0.0:

@@ -14,7 +14,7 @@ def test_rows_of_api_quotas(move: tuple[ReplicationState, float]) -> None:
     leader, follower = sorted(shown(state, now), key=lambda row: str(row["kind"]), reverse=True)
     assert leader["kind"] == "leader.replication.throttled.rate"
     assert (leader["broker"], follower["broker"]) == (1, 2)
-    assert leader["limit"] == RATE
+    assert (leader["limit"], leader["share"], leader["scope"]) == (RATE, RATE, "broker")
     assert leader["replicas_behind"] == 4
     assert leader["since_seconds"] == pytest.approx(now - START, abs=0.1)
     assert leader["too_low"] is False

@@ -1,0 +1,116 @@
+"""Followers of one cluster that fetch through several proxies: the proxies share the replication quotas."""
+
+import statistics
+from random import Random
+
+import pytest
+
+from proxy.quota.kinds.replication.throttle import LEADER
+from proxy.quota.limits.enforcement import OBSERVE, WINDOW
+from proxy.quota.limits.limits import Limits
+from proxy.quota.sharing.local_uses import LocalUses
+from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
+from tests.support.sharing.simulation import Log
+from tests.support.stories.enforcement import enforcement
+from tests.support.stories.move import MEBIBYTE, START, Fetcher, by_second, copies, quotas, run, throttled
+
+RATE = 4 * MEBIBYTE
+SECONDS = 25
+SETTLING = 5
+PLENTY = 10**10
+NODES = (1, 2, 3)
+
+
+class Process:
+    """A proxy in front of three brokers; its steps are those of LimitSharing."""
+
+    def __init__(self, name, log, limits):
+        self.quotas = quotas(limits, NODES)
+        self.wakes_at = START
+        self._log = log
+        self._sharing = Sharing(name)
+        self._uses = LocalUses()
+        self._position = 0
+        self._report_at = START
+
+    def step(self, now, came):
+        self.wakes_at = now + 0.01
+        self._log.run(now)
+        for at in range(self._position, len(self._log.records)):
+            stamp, report = self._log.records[at]
+            self._sharing.see(report, at, stamp)
+            self._position += 1
+        if now >= self._report_at:
+            self._report_at = now + REPORT_SECONDS
+            self._uses.begin(now)
+            for node_id, quota in self.quotas.items():
+                self._uses.look(node_id, quota.shared_buckets(now), self._sharing, now, divide=True)
+            report = self._sharing.report(self._uses.end(), now)
+            if report is not None:
+                self._log.send(report, now)
+
+    def follower(self, leader, follower, first=0):
+        """A follower of 8 partitions of a leader, that fetches through this proxy."""
+        return Fetcher(self.quotas[leader], follower, copies(follower, 8, PLENTY, first=first))
+
+
+def processes(limits, count=2):
+    log = Log(Random(1))
+    return [Process(name, log, limits) for name in "abc"[:count]]
+
+
+def shared(came, rate=RATE):
+    sizes = by_second(came, SECONDS)[SETTLING:]
+    assert statistics.mean(sizes) == pytest.approx(rate, rel=0.05)
+    fives = [statistics.mean(sizes[at : at + 5]) for at in range(len(sizes) - 4)]
+    assert max(fives) <= 1.05 * rate
+
+
+def test_followers_of_a_leader_share_its_rate_through_any_proxy():
+    one, other = processes(throttled(RATE))
+    shared(run([one, other, one.follower(1, 2), other.follower(1, 3)], SECONDS))
+
+
+def test_kafkas_window_is_shared_too():
+    """A fetch brings two seconds' worth."""
+    one, other = processes(throttled(RATE, algorithm=WINDOW))
+    came = run([one, other, one.follower(1, 2), other.follower(1, 3)], SECONDS)
+    assert statistics.mean(by_second(came, SECONDS)[SETTLING:]) == pytest.approx(RATE, rel=0.15)
+
+
+def test_a_followers_rate_is_over_its_leaders_through_any_proxy():
+    one, other = processes(throttled(None, RATE))
+    shared(run([one, other, one.follower(1, 3), other.follower(2, 3, first=8)], SECONDS))
+
+
+def test_one_proxy_uses_what_the_others_do_not_need():
+    one, *others = processes(throttled(RATE, RATE), 3)
+    shared(run([one, *others, one.follower(1, 2)], SECONDS))
+
+
+def test_both_sides_of_a_broker_are_shared_and_others_are_not():
+    (one,) = processes(throttled(RATE, RATE), 1)
+    run([one, one.follower(1, 2)], 1)
+    found = {node_id: one.quotas[node_id].shared_buckets(START + 1) for node_id in NODES}
+    assert [[bucket.quota for bucket in found[node_id]] for node_id in NODES] == [
+        ["leader.replication.throttled.rate"],
+        ["follower.replication.throttled.rate"],
+        [],
+    ]
+
+
+def test_connections_that_wait_count_until_they_are_gone():
+    (one,) = processes(throttled(RATE), 1)
+    run([one.follower(1, 2), one.follower(1, 3)], 3)
+    throttle = one.quotas[1].shared.throttle(LEADER, 1, START)
+    one.quotas[1].shared_buckets(START + 3)
+    assert throttle.bucket.waiting(START + 3) >= 1
+    one.quotas[1].shared_buckets(START + 10)
+    assert throttle.bucket.waiting(START + 10) == 0
+
+
+def test_observed_quotas_are_not_shared():
+    observed = Limits({}, resources=throttled(RATE).resources, settings=enforcement(mode=OBSERVE))
+    (one,) = processes(observed, 1)
+    one.quotas[1].shared.throttle(LEADER, 1, START)
+    assert all(bucket.observed for bucket in one.quotas[1].shared_buckets(START))
