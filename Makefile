@@ -29,7 +29,7 @@ FUZZ_SECONDS ?= 30
 
 .PHONY: help setup kafka demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
 .PHONY: test-pipeline pipeline-copy integration integration-untimed integration-timed fuzz fuzz-briefly coverage interop bench
-.PHONY: soak image clean
+.PHONY: soak lock image clean
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
@@ -43,8 +43,8 @@ setup: $(BUILT)-$(QUOTA_PROXY_BUILD) kafka ## Make .venv with the project and it
 kafka: $(INSTALLED)
 	@$(PYTHON) -m proxy.demo.prepare
 
-demo: setup ## Show throttled tenants on a real Kafka
-	@$(VENV)/bin/quota-proxy demo
+demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it running to play with
+	@$(VENV)/bin/quota-proxy demo $(if $(KEEP),--keep)
 
 # What needs no quiet machine runs side by side, the longest first; what measures a real flow runs after it.
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
@@ -133,6 +133,15 @@ bench: setup ## Measure what the proxy costs, as ratios, into bench/results
 soak: setup ## Run the proxy for hours under faults; a second run goes on where the first has ended
 	@$(PYTHON) -m bench.soak
 
+# Without the options that name an index: the files hold for each.
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade
+
+lock: ## Lock the dependencies of users' installations again (needs uv)
+	$(LOCK) pyproject.toml -o requirements/proxy.txt
+	$(LOCK) pyproject.toml --extra pipeline -o requirements/pipeline.txt
+	echo 'setuptools>=77' | $(LOCK) pyproject.toml --extra demo - -o requirements/demo.txt
+	echo jgo | $(LOCK) - -c requirements/demo.txt -o requirements/fetch.txt
+
 image: ## Build the container image with docker or podman
 	$$(command -v docker || command -v podman || echo docker) build --tag kafka-quota-proxy .
 
@@ -140,10 +149,8 @@ clean: ## Remove what was built in the tree, but neither .venv nor the fetched K
 	rm -rf build bench/results .hypothesis .mypy_cache .ruff_cache .import_linter_cache $(BUILT)-*
 	find . -path ./$(VENV) -prune -o \( -name '*.so' -o -name __pycache__ \) -exec rm -rf {} +
 
-# Java is looked for before anything large is fetched. `--group` takes a pip of 2025. Python compiles a module when it
-# is imported first; to compile all of them, most of which nothing imports, takes a third of the installation.
-$(INSTALLED): pyproject.toml setup.py
-	@set -eu; \
+# Runs a Python of at least 3.11 as "$$python".
+define FIND_PYTHON
 	for python in $${BASE_PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11 none; do \
 		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then break; fi; \
 	done; \
@@ -152,12 +159,31 @@ $(INSTALLED): pyproject.toml setup.py
 			"install one (Debian and Ubuntu: apt install python3 python3-venv; macOS: brew install python)" \
 			"or name it in BASE_PYTHON" >&2; \
 		exit 1; \
-	fi; \
+	fi
+endef
+
+# The demo needs neither the tools nor Spark, and runs interpreted. `make setup` adds the rest to the same .venv.
+$(VENV)/.demo: requirements/demo.txt pyproject.toml
+	@set -eu; \
+	if [ -e $(INSTALLED) ]; then \
+		$(MAKE) --no-print-directory setup; \
+	else \
+		$(FIND_PYTHON); \
+		echo "Setting up the demo, once"; \
+		QUOTA_PROXY_BUILD=pure "$$python" -m proxy.demo.environment $(VENV); \
+	fi
+	@touch $@
+
+# Java is looked for before anything large is fetched. `--group` takes a pip of 2025. Python compiles a module when it
+# is imported first; to compile all of them, most of which nothing imports, takes a third of the installation.
+$(INSTALLED): pyproject.toml setup.py
+	@set -eu; \
+	$(FIND_PYTHON); \
 	"$$python" -m proxy.demo.java; \
 	echo "Installing the project and its tools into $(VENV)"; \
 	$(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
 	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'
-	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --no-compile --editable '.[pipeline]' --group dev
+	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --no-compile --editable '.[demo,pipeline]' --group dev
 	@$(PYTHON) -m pip install -qq --only-binary :all: --group fuzz 2>/dev/null || \
 		echo "There is no atheris for this platform: make fuzz does without the guidance of coverage"
 	@echo "Fetching Spark's Kafka source from Maven Central"

@@ -153,14 +153,15 @@ def version() -> None:
 
 
 @main.command()
-def demo() -> None:
+@click.option("--keep", is_flag=True, help="Leave everything running until Ctrl-C.")
+def demo(keep: bool) -> None:
     """Enforce quotas of several tenants on a real Apache Kafka.
 
     Requires Java 17 or newer; downloads Kafka if it is missing. Stops everything that it started.
     """
     from proxy.demo.demo import main as run_demo
 
-    sys.exit(run_demo())
+    sys.exit(run_demo(keep))
 
 
 main.add_command(quotas)

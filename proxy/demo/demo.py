@@ -9,10 +9,12 @@ All send and read as fast as they can. The rates are measured at the clients.
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from aiokafka.errors import KafkaError
@@ -51,8 +53,11 @@ class DemoFailed(QuotaProxyError):
     """The tenants transferred too little to measure."""
 
 
-def main() -> int:
-    """Run the demo. Returns 0 if every tenant got its quota, 1 if not, and 130 if the demo was stopped."""
+def main(keep: bool = False) -> int:
+    """Run the demo. Returns 0 if every tenant got its quota, 1 if not, and 130 if the demo was stopped.
+
+    `keep`: then leave the cluster, the proxy and the tenants with a quota running until a signal; returns 0.
+    """
     console = Console(highlight=False)
     # Every signal becomes SIGINT, which asyncio turns into a cancellation, so that the `with` blocks below
     # end.
@@ -62,7 +67,7 @@ def main() -> int:
     # Clients log every retry while Kafka prepares new topics.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
-        return _run(console)
+        return _run(console, keep)
     except KeyboardInterrupt:
         print("Stopped; all processes have ended.", file=sys.stderr)
         return 130
@@ -71,7 +76,7 @@ def main() -> int:
         return 1
 
 
-def _run(console: Console) -> int:
+def _run(console: Console, keep: bool) -> int:
     started = time.monotonic()
     console.print("Starting Apache Kafka ...")
     with EmbeddedKafka(properties=_BOUNDED_LOGS) as kafka:
@@ -80,16 +85,64 @@ def _run(console: Console) -> int:
             ready = time.monotonic() - started
             console.print(f"The proxy serves at {proxy.bootstrap}, {ready:.1f} s after the start.")
             results = asyncio.run(_serve_tenants(proxy, console))
-        complaints = [result.complaint for result in results if result.complaint]
+            complaints = _report(results, console)
+            if keep and not complaints:
+                _keep(proxy, console)
         kafka.keep_folder = bool(complaints)
+    if complaints:
+        return 1
+    if not keep:
+        console.print(
+            "Try next: make demo KEEP=1 leaves it running, so that you can watch it and change quotas."
+        )
+    return 0
+
+
+def _report(results: Sequence[Result], console: Console) -> list[str]:
+    """Print the results, and return what is wrong with them."""
     console.print(table(results, plain=not console.is_terminal))
+    complaints = [result.complaint for result in results if result.complaint]
     if complaints:
         console.print("\n".join(complaints), style="red")
-        return 1
+        return complaints
     console.print(f"Each tenant with a quota got it, within {TOLERANCE:.0%}; carol was never throttled.")
     console.print("A quota is one line of the configuration, under quotas.clients:")
     console.print("  - {entity: {client-id: alice}, producer_byte_rate: 1048576}", markup=False)
-    return 0
+    return complaints
+
+
+def _keep(proxy: EmbeddedProxy, console: Console) -> None:
+    """Run the tenants with a quota until a signal."""
+    command = os.path.relpath(sys.argv[0])
+    change = f"{command} quotas set --bootstrap {proxy.bootstrap}"
+    admin = f"http://127.0.0.1:{proxy.admin_port}"
+    for line in (
+        "",
+        "Kafka, the proxy, alice and bob continue until Ctrl-C.",
+        f"  page     {admin}/",
+        f"  tenants  {command} top --admin {admin}",
+        f"  change   {change} --client-id alice producer_byte_rate=3145728",
+        f"  clients  bootstrap.servers={proxy.bootstrap}",
+    ):
+        console.print(line, markup=False, soft_wrap=True)
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_continue_tenants(proxy))
+    console.print("Stopping ...")
+
+
+async def _continue_tenants(proxy: EmbeddedProxy) -> None:
+    flows = [flow for flow in _flows() if flow.limit]
+    try:
+        async with asyncio.TaskGroup() as clients:
+            for flow in flows:
+                clients.create_task(flow.run(proxy.bootstrap))
+    except ExceptionGroup as failures:
+        proxy.check()
+        raise failures.exceptions[0] from None
+
+
+def _flows() -> list[Flow]:
+    return [Flow(tenant, key, limit) for tenant, does in TENANTS.items() for key, limit in does.items()]
 
 
 def _quotas() -> list[dict[str, object]]:
@@ -102,7 +155,7 @@ def _quotas() -> list[dict[str, object]]:
 
 async def _serve_tenants(proxy: EmbeddedProxy, console: Console) -> list[Result]:
     """Run all clients at the same time, and measure them."""
-    flows = [Flow(tenant, key, limit) for tenant, does in TENANTS.items() for key, limit in does.items()]
+    flows = _flows()
     await make_topics(proxy.bootstrap, TENANTS)
     try:
         async with asyncio.TaskGroup() as clients:

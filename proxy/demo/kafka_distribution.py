@@ -1,43 +1,35 @@
 """Apache Kafka's jars, fetched once per version into a cache.
 
+`jars/kafka-VERSION.txt` lists the jars of each version that can be fetched, with their checksums: the
+broker's, and kafka-tools, which needs no others except for Kafka Connect's web server. slf4j-simple writes to
+standard error without a configuration file, which Kafka's logging back ends need.
+
 The cache is outside the source tree, in `$XDG_CACHE_HOME/kafka-quota-proxy` (`~/.cache/...` by default):
 
-    kafka-4.3.1/    one version: its jars, and ivy.xml, the request that resolved to them
-    ivy/            Apache Ivy's own cache while it runs, so that an interrupted fetch resumes
-    unfinished/     a version that is being fetched
-    lock            a file that is locked while the cache changes
+    kafka-4.3.1-0a1b2c3d/    the jars of one version, and the beginning of the SHA-256 of their list
+    maven/                   jars that are being fetched, so that an interrupted fetch resumes
+    unfinished/              a version that is being fetched
+    lock                     a file that is locked while the cache changes
 
 A version's folder is renamed into place when it is complete, so a folder that exists can be used unchecked.
 """
 
 import fcntl
+import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from proxy.demo import ivy, java
+from proxy.demo import java, maven
+from proxy.demo.maven import FetchFailed, Jar
 
 DEFAULT_VERSION: Final = "4.3.1"
-
-# kafka-tools without its dependencies: except for Kafka Connect's web server, the broker has them all.
-# slf4j-simple writes to standard error without a configuration file, which Kafka's logging back ends need.
-_REQUEST: Final = """\
-<ivy-module version="2.0">
-  <info organisation="kafka-quota-proxy" module="kafka"/>
-  <configurations><conf name="default"/></configurations>
-  <dependencies defaultconf="default->default">
-    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{version}"/>
-    <dependency org="org.apache.kafka" name="kafka-tools" rev="{version}" transitive="false"/>
-    <dependency org="org.slf4j" name="slf4j-simple" rev="1.7.36"/>
-    <exclude org="org.slf4j" module="slf4j-reload4j"/>
-  </dependencies>
-</ivy-module>
-"""
+LISTS: Final = Path(__file__).with_name("jars")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +59,27 @@ def cache_folder() -> Path:
     return Path(base) / "kafka-quota-proxy"
 
 
-def ensure(version: str = DEFAULT_VERSION) -> KafkaDistribution:
-    """Return this version of Apache Kafka; fetch it, with a line on standard error, if the cache lacks it.
+def ensure(version: str = DEFAULT_VERSION, on_jar: Callable[[Jar], None] | None = None) -> KafkaDistribution:
+    """Return this version of Apache Kafka; fetch it if the cache lacks it.
 
-    Several processes may call this at once. Raises JavaMissing and `ivy.ResolveFailed`.
+    `on_jar` is called for each fetched jar, in any thread; the default shows them on standard error. Several
+    processes may call this at once. Raises JavaMissing and FetchFailed.
     """
-    distribution = KafkaDistribution(version, cache_folder() / f"kafka-{version}", java.find())
-    if not _is_whole(distribution):
+    path = LISTS / f"kafka-{version}.txt"
+    if not path.exists():
+        known = ", ".join(sorted(each.stem.removeprefix("kafka-") for each in LISTS.glob("*.txt")))
+        raise FetchFailed(
+            f"there is no list of the jars of Apache Kafka {version}; there are those of {known}"
+        )
+    text = path.read_text()
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    distribution = KafkaDistribution(version, cache_folder() / f"kafka-{version}-{digest}", java.find())
+    if not distribution.folder.exists():
         with lock():
-            if not _is_whole(distribution):
-                _fetch(distribution)
+            if not distribution.folder.exists():
+                jars = [Jar.parse(line) for line in text.splitlines()]
+                _fetch(distribution, jars, on_jar or _Progress(version, len(jars)).on_jar)
     return distribution
-
-
-def _is_whole(distribution: KafkaDistribution) -> bool:
-    """Whether the cached version was resolved from today's request."""
-    try:
-        request = (distribution.folder / "ivy.xml").read_text()
-    except FileNotFoundError:
-        return False
-    return request == _REQUEST.format(version=distribution.version)
 
 
 @contextmanager
@@ -102,15 +95,27 @@ def lock() -> Iterator[None]:
         yield
 
 
-def _fetch(distribution: KafkaDistribution) -> None:
-    ivy_cache = cache_folder() / "ivy"
+def _fetch(distribution: KafkaDistribution, jars: Sequence[Jar], on_jar: Callable[[Jar], None]) -> None:
+    cache = cache_folder() / "maven"
     unfinished = cache_folder() / "unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
-    request = unfinished / "ivy.xml"
-    request.write_text(_REQUEST.format(version=distribution.version))
-    what = f"Apache Kafka {distribution.version}"
-    ivy.retrieve(what, request, unfinished, cache=ivy_cache, launcher=distribution.java.executable)
-    shutil.rmtree(distribution.folder, ignore_errors=True)
+    maven.fetch(jars, unfinished, cache=cache, on_jar=on_jar)
     unfinished.rename(distribution.folder)
-    shutil.rmtree(ivy_cache, ignore_errors=True)
+    shutil.rmtree(cache, ignore_errors=True)
+
+
+class _Progress:
+    """A line on standard error; on a terminal, with the number of fetched jars."""
+
+    def __init__(self, version: str, count: int) -> None:
+        self._line = f"Apache Kafka {version}: fetching {count} jars from Maven Central into {cache_folder()}"
+        self._terminal = sys.stderr.isatty()
+        self._left = count
+        print(self._line, end="" if self._terminal else "\n", file=sys.stderr, flush=True)
+
+    def on_jar(self, jar: Jar) -> None:
+        self._left -= 1
+        if self._terminal:
+            text = f"\r{self._line}: {self._left} left " + ("" if self._left else "\n")
+            print(text, end="", file=sys.stderr, flush=True)

@@ -1,9 +1,11 @@
 """The demo as users run it: it shows tenants at their quotas, and no process outlives it."""
 
+import json
 import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +19,9 @@ SECONDS = 120.0
 
 
 @pytest.fixture
-def demo() -> Iterator[subprocess.Popen[str]]:
-    """`quota-proxy demo`, with its output in pipes."""
-    command = [str(Path(sys.executable).with_name("quota-proxy")), "demo"]
+def demo(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """`quota-proxy demo` with the options of the parameter, and with its output in pipes."""
+    command = [str(Path(sys.executable).with_name("quota-proxy")), "demo", *getattr(request, "param", [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         yield process
         process.kill()
@@ -53,11 +55,31 @@ def runs(pid: int) -> bool:
 
 
 @pytest.mark.timed
-def test_every_tenant_gets_its_quota(demo: subprocess.Popen[str]) -> None:
+@pytest.mark.parametrize("demo", [["--keep"]], indirect=True)
+def test_every_tenant_gets_its_quota_and_goes_on(demo: subprocess.Popen[str]) -> None:
     read_to(demo, "The proxy serves at ")
     family = children(demo)
     assert set(family) == {"kafka", "proxy"}
-    output, errors = demo.communicate(timeout=SECONDS)
+    assert demo.stdout is not None
+    lines = []
+    for line in demo.stdout:
+        lines.append(line)
+        if "bootstrap.servers=" in line:
+            break
+    output = "".join(lines)
+    [admin] = re.findall(r"page +(http\S+)", output)
+    change = next(line.split() for line in lines if " quotas set " in line)[1:]
+    assert change[0].endswith("quota-proxy")
+    subprocess.run(change, check=True, timeout=SECONDS)
+
+    def alice_has_the_new_limit() -> bool:
+        with urllib.request.urlopen(f"{admin}api/quotas", timeout=10) as response:
+            rows = json.load(response)["quotas"]
+        return any(row["entity"] == {"client-id": "alice"} and row["limit"] == 3145728 for row in rows)
+
+    wait_until(alice_has_the_new_limit, "the new limit of alice, who continues")
+    demo.send_signal(signal.SIGINT)
+    _, errors = demo.communicate(timeout=SECONDS)
     assert demo.returncode == 0, output + errors
     assert errors == ""
     assert output.isascii()

@@ -217,7 +217,6 @@ def test_a_trial_run_makes_an_archive_that_brokers_start_with(
     distribution = kafka_distribution.ensure()
     copy = tmp_path / "kafka-quota-proxy" / distribution.folder.name
     copy.mkdir(parents=True)
-    shutil.copy(distribution.folder / "ivy.xml", copy)
     for jar in distribution.folder.glob("*.jar"):
         (copy / jar.name).symlink_to(jar)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -93,8 +93,9 @@ def test_package_has_nothing_else_to_look_up(name: str) -> None:
 
 
 def test_demo_ends_with_the_demos_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "proxy.demo.demo", SimpleNamespace(main=lambda: 3))
+    monkeypatch.setitem(sys.modules, "proxy.demo.demo", SimpleNamespace(main=lambda keep: 3 + keep))
     assert CliRunner().invoke(main, ["demo"]).exit_code == 3
+    assert CliRunner().invoke(main, ["demo", "--keep"]).exit_code == 4
 
 
 def test_python_m_proxy_is_the_command(file: Path) -> None:

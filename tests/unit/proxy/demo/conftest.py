@@ -1,20 +1,18 @@
 """A stand-in for Java: what it is asked to run decides what it does."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+
+from proxy.demo import maven
+from proxy.demo.maven import FetchFailed, Jar
 
 _SCRIPT = r"""#!/bin/sh
 here=$(dirname "$0")
 case " $* " in
 *" -version "*)
     echo 'openjdk version "17.0.99"' >&2 ;;
-*" -retrieve "*)
-    echo fetched >> "$here/fetches"
-    [ ! -e "$here/broken" ] || { cat "$here/broken"; exit 1; }
-    while [ "$1" != -retrieve ]; do shift; done
-    echo '	[SUCCESSFUL ] org.apache.kafka#kafka_2.13;4.3.1!kafka_2.13.jar (1ms)'
-    touch "$(dirname "$2")/kafka.jar" ;;
 *" kafka.tools.StorageTool "*)
     while [ "$1" != -c ]; do shift; done
     data=$(sed -n 's/^log.dirs=//p' "$2")
@@ -38,32 +36,41 @@ class FakeJava:
         self.executable = folder / "java"
         self.executable.write_text(_SCRIPT)
         self.executable.chmod(0o755)
-        self._fetches = folder / "fetches"
-        self._broken = folder / "broken"
-
-    @property
-    def fetches(self) -> int:
-        """How often Ivy ran."""
-        return len(self._fetches.read_text().splitlines()) if self._fetches.exists() else 0
+        self.fetches = 0
+        """How often jars were fetched."""
+        self._broken = ""
 
     def break_network(self, says: str) -> None:
-        """From now on Ivy fails and says this."""
-        self._broken.write_text(says)
+        """From now on, a fetch fails and says this."""
+        self._broken = says
 
     def mend_network(self) -> None:
-        self._broken.unlink()
+        self._broken = ""
+
+    def fetch(
+        self,
+        jars: Sequence[Jar],
+        into: Path,
+        *,
+        cache: Path,
+        on_jar: Callable[[Jar], None] = lambda jar: None,
+    ) -> None:
+        """Fetches the first jar of a list, as an empty file named kafka.jar."""
+        self.fetches += 1
+        cache.mkdir(exist_ok=True)
+        if self._broken:
+            raise FetchFailed(self._broken)
+        (into / "kafka.jar").touch()
+        on_jar(jars[0])
 
 
 @pytest.fixture
 def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeJava:
-    """Found as Java, with an empty cache and a PySpark whose Ivy nobody opens."""
+    """Found as Java, with an empty cache and a stand-in for Maven Central."""
     home = tmp_path / "java"
     (home / "bin").mkdir(parents=True)
     monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    jars = tmp_path / "site" / "pyspark" / "jars"
-    jars.mkdir(parents=True)
-    (jars.parent / "__init__.py").touch()
-    (jars / "ivy-2.5.3.jar").touch()
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    return FakeJava(home / "bin")
+    fake = FakeJava(home / "bin")
+    monkeypatch.setattr(maven, "fetch", fake.fetch)
+    return fake

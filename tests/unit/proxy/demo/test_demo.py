@@ -28,7 +28,7 @@ def signal_handlers() -> Iterator[None]:
 
 def run_as(monkeypatch: pytest.MonkeyPatch, run: Callable[[], int]) -> int:
     """`main` with this in place of the demo itself."""
-    monkeypatch.setattr(demo, "_run", lambda console: run())
+    monkeypatch.setattr(demo, "_run", lambda console, keep: run())
     return demo.main()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from proxy.demo import kafka_distribution
-from proxy.demo.ivy import ResolveFailed
+from proxy.demo.maven import FetchFailed, Jar
 from tests.unit.proxy.demo.conftest import FakeJava
 
 
@@ -16,33 +16,66 @@ def cache(tmp_path: Path) -> Path:
 
 def test_a_version_is_fetched_once(fake_java: FakeJava, cache: Path) -> None:
     distribution = kafka_distribution.ensure("4.3.1")
-    assert distribution.folder == cache / "kafka-4.3.1"
+    assert distribution.folder.parent == cache
     assert (distribution.folder / "kafka.jar").exists()
     assert kafka_distribution.ensure("4.3.1") == distribution
     assert fake_java.fetches == 1
-    assert sorted(entry.name for entry in cache.iterdir()) == ["kafka-4.3.1", "lock"]
+    assert sorted(entry.name for entry in cache.iterdir()) == [distribution.folder.name, "lock"]
 
 
-def test_each_version_has_its_own_folder(fake_java: FakeJava, cache: Path) -> None:
-    for version in ("4.3.1", "3.9.1", "4.3.1"):
-        assert f'rev="{version}"' in (kafka_distribution.ensure(version).folder / "ivy.xml").read_text()
+def test_each_version_has_its_own_folder(fake_java: FakeJava) -> None:
+    folders = {kafka_distribution.ensure(version).folder for version in ("4.3.1", "3.9.1", "4.3.1")}
+    assert sorted(folder.name[:11] for folder in folders) == ["kafka-3.9.1", "kafka-4.3.1"]
     assert fake_java.fetches == 2
 
 
-def test_a_version_of_another_request_is_fetched_again(fake_java: FakeJava) -> None:
+def test_another_list_of_a_version_has_another_folder(
+    fake_java: FakeJava, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     folder = kafka_distribution.ensure().folder
-    (folder / "ivy.xml").write_text("what an older release of ours asked for")
-    (folder / "old.jar").touch()
-    kafka_distribution.ensure()
+    monkeypatch.setattr(kafka_distribution, "LISTS", tmp_path)
+    (tmp_path / "kafka-4.3.1.txt").write_text("org.example:other:1.0 abc\n")
+    assert kafka_distribution.ensure("4.3.1").folder != folder
     assert fake_java.fetches == 2
-    assert not (folder / "old.jar").exists()
+
+
+def test_a_version_without_a_list(fake_java: FakeJava) -> None:
+    with pytest.raises(FetchFailed, match=r"1\.0\.0.*3\.9\.1, 4\.3\.1"):
+        kafka_distribution.ensure("1.0.0")
+
+
+@pytest.mark.parametrize("version", ["4.3.1", "3.9.1"])
+def test_a_list_names_each_jar_once_with_a_checksum(version: str) -> None:
+    lines = (kafka_distribution.LISTS / f"kafka-{version}.txt").read_text().splitlines()
+    jars = [Jar.parse(line) for line in lines]
+    assert len({jar.file_name for jar in jars}) == len(jars)
+    assert f"kafka-clients-{version}.jar" in {jar.file_name for jar in jars}
+    assert all(len(bytes.fromhex(jar.sha256)) == 32 for jar in jars)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_fetching_is_announced(
+    fake_java: FakeJava,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    cache: Path,
+    terminal: bool,
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    kafka_distribution.ensure("4.3.1")
+    said = capsys.readouterr().err
+    assert "4.3.1" in said
+    assert str(cache) in said
+    assert ("\r" in said) == terminal
+    kafka_distribution.ensure("4.3.1")
+    assert capsys.readouterr().err == ""
 
 
 def test_a_failed_fetch_is_retried_by_the_next_call(fake_java: FakeJava, cache: Path) -> None:
     fake_java.break_network("Server access error")
-    with pytest.raises(ResolveFailed):
+    with pytest.raises(FetchFailed):
         kafka_distribution.ensure()
-    assert not (cache / "kafka-4.3.1").exists()
+    assert not list(cache.glob("kafka-*"))
     fake_java.mend_network()
     assert (kafka_distribution.ensure().folder / "kafka.jar").exists()
 

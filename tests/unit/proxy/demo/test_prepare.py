@@ -1,4 +1,5 @@
 import fcntl
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -45,10 +46,9 @@ def test_a_second_process_waits_and_uses_what_the_first_fetched(fake_java: FakeJ
         second = subprocess.Popen(ensure, stderr=subprocess.PIPE, text=True)
         assert second.stderr is not None
         assert "Apache Kafka" in second.stderr.readline()
-        first = cache / "kafka-4.3.1"
+        text = (kafka_distribution.LISTS / "kafka-4.3.1.txt").read_bytes()
+        first = cache / f"kafka-4.3.1-{hashlib.sha256(text).hexdigest()[:8]}"
         first.mkdir()
-        request = kafka_distribution._REQUEST.format(version="4.3.1")
-        (first / "ivy.xml").write_text(request)
         (first / "classes-17.0.99.jsa").touch()
         assert second.poll() is None
     _, errors = second.communicate(timeout=30)
