@@ -1,14 +1,16 @@
-"""A job on a Spark cluster of a master and two workers gives the same result as a local one."""
+"""A job on a Spark cluster of a master, a worker and two executors gives the same result as a local one."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 import pyspark
 import pytest
+from click.testing import Result
+from pyspark.sql import SparkSession
 
 from pipeline import cli
 from proxy.demo.children import Children
@@ -21,9 +23,10 @@ SPARK_CLASS: Final = SPARK_BIN / "spark-class"
 SPARK_SUBMIT: Final = SPARK_BIN / "spark-submit"
 HOST: Final = "127.0.0.1"
 JVM_FLAGS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
-"""For six processes that live for seconds."""
+"""For five processes that live for seconds."""
 SETTINGS: Final = (
     f"spark.driver.host={HOST}",
+    "spark.executor.cores=1",
     "spark.executor.memory=512m",
     "spark.sql.shuffle.partitions=2",
     # Several partitions of a few rows: what takes long is compiling.
@@ -36,10 +39,10 @@ SETTINGS: Final = (
 
 @pytest.fixture
 def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """spark://HOST:PORT of a master with two workers of one core each."""
+    """spark://HOST:PORT of a master with a worker that has room for two executors."""
     monkeypatch.setenv("SPARK_DAEMON_JAVA_OPTS", JVM_FLAGS)
     children = Children()
-    port, *pages = free_ports(4)
+    port, *pages = free_ports(3)
     url = f"spark://{HOST}:{port}"
     log = tmp_path / "cluster.log"
     with log.open("wb") as output:
@@ -50,34 +53,41 @@ def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
                 [*command, "--webui-port", str(page), *arguments], stdout=output, stderr=subprocess.STDOUT
             )
 
-        def workers() -> bool:
-            return log.read_text().count("Registering worker") == 2
+        def has_worker() -> bool:
+            return "Registering worker" in log.read_text()
 
         try:
             start("master.Master", pages[0], "--port", str(port))
-            for page in pages[1:]:
-                folder = str(tmp_path / f"worker-{page}")
-                start("worker.Worker", page, "--cores", "1", "--memory", "1g", "--work-dir", folder, url)
-            wait_until(workers, "two workers", 120)
+            folder = str(tmp_path / "worker")
+            start("worker.Worker", pages[1], "--cores", "2", "--memory", "2g", "--work-dir", folder, url)
+            wait_until(has_worker, "a worker", 120)
             yield url
         finally:
             children.kill_all()
 
 
-def test_the_report_is_the_same(master: str, tmp_path: Path) -> None:
-    """`spark-submit` chooses the master. One table of the report is computed in Python on the workers."""
+def test_the_table_is_the_same(
+    master: str, spark: SparkSession, run_job: Callable[..., Result], tmp_path: Path
+) -> None:
+    """`spark-submit` chooses the master. The job reads, shuffles, computes in Python and writes on the
+    executors.
+    """
+    job = ("replay", "--events", GOLDEN / "hour.jsonl", "--quotas", GOLDEN / "quotas.yaml", "--out")
     command = [
         *(str(SPARK_SUBMIT), "--master", master, "--name", "hourly"),
         *[word for setting in SETTINGS for word in ("--conf", setting)],
-        *(str(cli.__file__), "report"),
-        *("--events", str(GOLDEN / "hour.jsonl"), "--out", str(tmp_path / "out")),
-        *("--prices", str(GOLDEN / "prices.yaml"), "--quotas", str(GOLDEN / "quotas.yaml")),
+        *(str(cli.__file__), *map(str, job), str(tmp_path / "cluster")),
     ]
-    # The pipeline is installed where the driver and the workers run.
+    # The pipeline is installed where the driver and the executors run.
     root = str(Path(cli.__file__).parents[1])
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": root}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     # spark-submit writes what the driver says to its standard output.
     assert f"Spark runs on {master}" in done.stdout
-    assert (tmp_path / "out/report.html").read_text() == (GOLDEN / "report.html").read_text()
+    assert run_job(*job, tmp_path / "local").exit_code == 0
+    found, expected = (
+        sorted(map(str, spark.read.parquet(str(tmp_path / run / "replay")).collect()))
+        for run in ("cluster", "local")
+    )
+    assert found == expected != []
