@@ -41,6 +41,8 @@ def describe(configuration: Configuration) -> list[str]:
     for listener in settings.listeners:
         lines += [f"listener  {_listener(settings, listener)}", *explain(settings, listener)]
     lines.append(f"admin     {join_address(settings.admin.bind, _port(settings.admin.port))}")
+    if settings.worker_count > 1:
+        lines.append(f"workers   {settings.worker_count}")
     lines.append(f"quotas    {_rule(settings)}")
     lines.append(f"store     {_store(settings)}")
     if settings.usage is not None:

@@ -65,6 +65,26 @@ def run(path: Path, log_level: str) -> None:
         _fail(error)
 
 
+@main.command(hidden=True)
+@config_option
+@click.option("--log-level", type=click.Choice(log.LEVELS), required=True)
+@click.option("--number", type=int, required=True)
+@click.option("--channel", type=int, required=True)
+@click.option("--ports", type=int, required=True)
+def worker(path: Path, log_level: str, number: int, channel: int, ports: int) -> None:
+    """One of several workers; `run` starts it."""
+    from proxy.server.garbage_collection import gc_paused
+
+    with gc_paused():
+        import_kio()
+        from proxy.cli.serve import serve_worker
+
+    try:
+        sys.exit(serve_worker(path, log_level, number, channel, ports))
+    except QuotaProxyError as error:
+        _fail(error)
+
+
 @main.command()
 @config_option
 def check(path: Path) -> None:

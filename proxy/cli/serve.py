@@ -3,10 +3,12 @@
 import logging
 import platform
 import signal
+import socket
 from pathlib import Path
 
 import proxy
 from proxy.cli.check import read_configuration
+from proxy.config.settings import Settings
 from proxy.quota.kinds import load_kinds
 from proxy.server.garbage_collection import gc_paused
 from proxy.server.listener.early_ports import EarlyPorts
@@ -14,6 +16,43 @@ from proxy.server.listener.passed_sockets import passed_sockets
 from proxy.telemetry import log
 
 logger = logging.getLogger(__name__)
+
+
+def serve_worker(path: Path, log_level: str, number: int, channel: int, ports: int) -> int:
+    """Serve as one of several workers; return the exit code. Raises QuotaProxyError.
+
+    channel, ports: the descriptors of the sockets that are connected to the supervisor.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    log.set_up(log_level, f"worker {number}")
+    kinds = load_kinds()
+    with gc_paused():
+        configuration = read_configuration(path, kinds)
+        from proxy.server.app import build, run
+        from proxy.server.workers.link import WorkerLink
+        from proxy.server.workers.ports import WorkerPorts
+
+    link = WorkerLink(number, socket.socket(fileno=channel))
+    early = WorkerPorts(socket.socket(fileno=ports))
+    process = build(configuration, kinds, path, early, link)
+    del configuration
+    return run(process)
+
+
+def _supervise(settings: Settings, path: Path, log_level: str, early: EarlyPorts) -> int:
+    from proxy.server.workers.supervisor import supervise
+
+    _set_up_log(path, log_level, "supervisor")
+    return supervise(settings, path, log_level, early)
+
+
+def _set_up_log(path: Path, log_level: str, process: str = "") -> None:
+    log.set_up(log_level, process)
+    build_name = "compiled" if proxy.COMPILED else "interpreted"
+    logger.info(
+        "quota-proxy %s (%s, Python %s): configuration %s",
+        *(proxy.__version__, build_name, platform.python_version(), path.absolute()),
+    )
 
 
 def serve(path: Path, log_level: str) -> int:
@@ -24,15 +63,12 @@ def serve(path: Path, log_level: str) -> int:
     with gc_paused():
         configuration = read_configuration(path, kinds)
         early = EarlyPorts(passed_sockets())
+        if configuration.settings.worker_count > 1:
+            return _supervise(configuration.settings, path, log_level, early)
         early.open(configuration.settings)
         # Imported when the ports listen: this takes as long as everything before it.
         from proxy.server.app import build, run
-    log.set_up(log_level)
-    build_name = "compiled" if proxy.COMPILED else "interpreted"
-    logger.info(
-        "quota-proxy %s (%s, Python %s): configuration %s",
-        *(proxy.__version__, build_name, platform.python_version(), path.absolute()),
-    )
+    _set_up_log(path, log_level)
     process = build(configuration, kinds, path, early)
     # Only the store keeps the quotas of the file, so that a reload releases the previous ones.
     del configuration

@@ -39,6 +39,7 @@ def load(path: Path) -> Settings:
         _check_listeners(settings)
         _check_replication(settings)
         check_ports(settings)
+        _check_workers(settings)
         check_admin(settings)
         check_logins(settings)
     except SettingsError as error:
@@ -81,6 +82,18 @@ def _check_listeners(settings: Settings) -> None:
         else:
             _check_upstream(settings, listener, (*key, "upstream"))
         check_security(listener, key)
+
+
+def _check_workers(settings: Settings) -> None:
+    """Several workers serve the same ports, so each port needs a number."""
+    if settings.worker_count == 1:
+        return
+    for place, listener in enumerate(settings.listeners):
+        for name in ("bootstrap_port", "broker_port_base"):
+            needed = listener.sni is None if name == "broker_port_base" else not listener.replication
+            if needed and getattr(listener, name) == 0:
+                problem = "workers serve the same ports; set a port, or workers: 1"
+                raise SettingsError(problem, ("listeners", place, name))
 
 
 def _check_replication(settings: Settings) -> None:

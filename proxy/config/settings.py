@@ -3,13 +3,14 @@
 `proxy.config.load` reads the file. A port of 0 means any free port.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from proxy.config.quotas import Quotas
 from proxy.config.sharing import SharingSettings
+from proxy.config.usable_cores import usable_cores
 from proxy.config.usage import UsageSettings
 from proxy.quota.limits.topic_limits import SHARES_TOPIC
 from proxy.security.settings import Principal, Sni, Text, Tls, UpstreamSasl, UpstreamTls
@@ -159,6 +160,9 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Name of the cluster in metrics and logs."""
     listeners: Annotated[tuple[Listener, ...], Meta(min_length=1)]
     """The listeners; at least one."""
+    workers: Annotated[int, Meta(ge=1, le=256)] | Literal["auto"] = 1
+    """Number of processes that serve the listeners on this host; `auto`: one for each usable core. They share
+    limits, also without `sharing`, and one admin port."""
     admin: Admin = Admin()
     """The admin port."""
     limits: ConnectionLimits = ConnectionLimits()
@@ -171,6 +175,11 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Usage events."""
     sharing: SharingSettings | bool = False
     """Whether several proxies enforce their limits together: `on`, or a mapping with the keys below."""
+
+    @property
+    def worker_count(self) -> int:
+        """The number of workers."""
+        return usable_cores() if self.workers == "auto" else self.workers
 
     @property
     def client_listeners(self) -> tuple[Listener, ...]:

@@ -37,16 +37,23 @@ async def serve_site(
     sources: AdminSources, bound: socket.socket, tls: TlsFiles | None
 ) -> Callable[[], Awaitable[None]]:
     """Serve the site on a bound socket until the returned function is called."""
-    runner = web.AppRunner(admin_site(sources).application(), access_log=None)
+    return await serve_application(admin_site(sources).application(), bound, tls)
+
+
+async def serve_application(
+    application: web.Application, bound: socket.socket, tls: TlsFiles | None
+) -> Callable[[], Awaitable[None]]:
+    """Serve a site on a bound socket until the returned function is called."""
+    runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     context = None if tls is None else tls.following_context()
     await web.SockSite(runner, bound, backlog=BACKLOG, ssl_context=context).start()
     return runner.cleanup
 
 
-def admin_site(sources: AdminSources) -> AdminSite:
-    """The pages that show these sources."""
-    collector = ProxyCollector(
+def proxy_collector(sources: AdminSources) -> ProxyCollector:
+    """The metrics of these sources."""
+    return ProxyCollector(
         listeners=sources.listeners.all,
         buckets=sources.buckets,
         store=sources.topic,
@@ -54,8 +61,12 @@ def admin_site(sources: AdminSources) -> AdminSite:
         sinks=() if sources.usage is None else sources.usage.sinks,
         more=lambda: _more_families(sources),
     )
+
+
+def admin_site(sources: AdminSources) -> AdminSite:
+    """The pages that show these sources."""
     return AdminSite(
-        families=collector.steps,
+        families=proxy_collector(sources).steps,
         # To list the open descriptors takes a millisecond for each thousand.
         process=lambda: process_families(sources.loop_lag),
         problems=sources.readiness.problems,

@@ -46,6 +46,7 @@ from proxy.server.reload import Reload
 from proxy.server.service_manager import ServiceManager
 from proxy.server.throttle_log import ThrottleLog
 from proxy.server.usage import usage_reporter
+from proxy.server.workers.link import WorkerLink
 from proxy.store.from_settings import Configuration
 from proxy.store.quota_store import QuotaStore
 from proxy.tasks import Tasks
@@ -60,11 +61,20 @@ FORGET_EVERY_SECONDS: Final = 60.0
 """Idle buckets cost memory only, so they need not be dropped any sooner."""
 
 
-def build(configuration: Configuration, kinds: Sequence[QuotaKind], path: Path, early: EarlyPorts) -> "Proxy":
-    """The process for a configuration, which was loaded from `path`. Raises SettingsError."""
+def build(
+    configuration: Configuration,
+    kinds: Sequence[QuotaKind],
+    path: Path,
+    early: EarlyPorts,
+    link: WorkerLink | None = None,
+) -> "Proxy":
+    """The process for a configuration, which was loaded from `path`. Raises SettingsError.
+
+    `link`: connects a worker to its supervisor; None for a process of its own.
+    """
     keep_freed_memory()
     with gc_paused():
-        return Proxy(configuration, kinds, path, early)
+        return Proxy(configuration, kinds, path, early, link)
 
 
 def run(proxy: "Proxy") -> int:
@@ -78,12 +88,18 @@ class Proxy:
     """Owns what the parts of the process share: the quotas, their store, and the configuration file."""
 
     def __init__(
-        self, configuration: Configuration, kinds: Sequence[QuotaKind], path: Path, early: EarlyPorts
+        self,
+        configuration: Configuration,
+        kinds: Sequence[QuotaKind],
+        path: Path,
+        early: EarlyPorts,
+        link: WorkerLink | None = None,
     ) -> None:
         """`configuration` is that of the file `path`; `early` has the ports that listen already."""
         self._settings: Final = configuration.settings
         self._kinds: Final = list(kinds)
         self._early: Final = early
+        self._link: Final = link
         self._rules: Final = configuration.rules
         self._store: Final = QuotaStore(configuration.quotas, self._configure, rules=self._rules)
         self._engines: Final = QuotaEngines(self._kinds, self._store.limits)
@@ -124,7 +140,8 @@ class Proxy:
             sharing=sharing,
         )
         loop_lag = LoopLag()
-        admin_port = AdminServer(settings.admin, self._admin_tls)
+        link = self._link
+        admin_port = AdminServer(settings.admin, self._admin_tls) if link is None else None
         sources = AdminSources(
             settings=settings.admin,
             engines=self._engines,
@@ -150,7 +167,8 @@ class Proxy:
             listeners.start_clients(quotas_loaded),
             listeners.start_replication(quotas_loaded),
             listeners.end_early(),
-            admin_port.serve(sources, lambda: not readiness.problems()),
+            *([] if link is None else [link.run(stop), link.serve(sources)]),
+            *([] if admin_port is None else [admin_port.serve(sources, lambda: not readiness.problems())]),
             DeletedTopics(self._store, listeners.asking_clusters, time).run(),
             ProtectedTopicIds(self._protected_topics, listeners.asking_clusters).run(),
             CallbackLog(lambda: self._store.limits.source, time).run(),
@@ -174,12 +192,15 @@ class Proxy:
             await sharing.leave()
         if usage is not None:
             await usage.finish()
+        if link is not None:
+            await link.close()
         await tasks.cancel()
         self._store.close()
         if topic is not None:
             await topic.close()
         listeners.close()
-        await admin_port.close()
+        if admin_port is not None:
+            await admin_port.close()
 
     def _handle_signals(self, tasks: Tasks) -> asyncio.Event:
         """Reload on SIGHUP; return an event that SIGTERM and SIGINT set."""
@@ -222,13 +243,18 @@ class Proxy:
         self, listeners: Listeners, tasks: Tasks, time: Callable[[], float]
     ) -> LimitSharing | None:
         """How this process shares limits with others; None if it does not."""
-        shares = self._settings.shares
+        shares, link = self._settings.shares, self._link
         if shares is None:
-            return None
+            if link is None:
+                return None
+            return LimitSharing(f"worker {link.number}", self._engines, link.shares, time)
         from proxy.store.shares_topic import SharesTopic
 
         topic = SharesTopic(listeners.cluster_access, shares.topic, tasks)
-        return LimitSharing(shares.instance or f"{gethostname()}-{getpid()}", self._engines, topic, time)
+        instance = shares.instance
+        if instance and link is not None:
+            instance += f"-{link.number}"
+        return LimitSharing(instance or f"{gethostname()}-{getpid()}", self._engines, topic, time)
 
     def _mutations(self, time: Callable[[], float]) -> ControllerMutations:
         quota = self._engines.shared(controller_mutation.KIND)

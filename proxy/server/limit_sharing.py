@@ -4,16 +4,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 from uuid import uuid4
 
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.sharing.local_uses import LocalUses, hold
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
-
-if TYPE_CHECKING:
-    from proxy.store.shares_topic import SharesTopic
+from proxy.store.skipped_records import SkippedRecords
 
 log = logging.getLogger(__name__)
 JOIN_SECONDS: Final = 5.0
@@ -33,11 +31,40 @@ DUPLICATE_SECONDS: Final = 30.0
 """For how long two live processes may have one name: while one replaces the other."""
 
 
+class SharesLog(Protocol):
+    """The log of reports, which all processes read in the same order: a topic, or that of a supervisor."""
+
+    @property
+    def problem(self) -> str:
+        """Why the log cannot be read or written at the moment; empty if it can."""
+
+    @property
+    def skipped(self) -> SkippedRecords:
+        """The records that are no reports."""
+
+    async def run(self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]) -> None:
+        """Follow the log; never returns.
+
+        see: takes each report with its offset and the log's timestamp in milliseconds.
+        begin_anew: records are missing, or the offsets begin again.
+        """
+
+    def append(self, report: Report) -> None:
+        """Write a report, without waiting for it."""
+
+    async def close(self) -> None:
+        """Write what was appended."""
+
+
 class LimitSharing:
     """Reports the use of the live buckets, and gives them their parts."""
 
     def __init__(
-        self, instance: str, engines: QuotaEngines, topic: "SharesTopic", time: Callable[[], float]
+        self,
+        instance: str,
+        engines: QuotaEngines,
+        topic: SharesLog,
+        time: Callable[[], float],
     ) -> None:
         """`instance`: this process's name; `time`: the clock of the quotas."""
         self.topic: Final = topic

@@ -9,15 +9,14 @@ import msgspec
 from aiohttp import web
 from prometheus_client.core import Metric
 
-from proxy.quota.engines import ALL_BROKERS
 from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.quota.measure.bucket_state import BucketState
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.metrics.exposition import exposition
 from proxy.telemetry.page.files import FILES, page
+from proxy.telemetry.quota_rows import Row, quota_row
 from proxy.telemetry.replication import shown
 from proxy.telemetry.slices import Slices
-from proxy.wire.cursor import NO_PARTITION
 
 AT_A_TIME: Final = 25
 """Buckets that are encoded before the event loop may run other work; they take about a quarter of a slice."""
@@ -73,8 +72,19 @@ class AdminSite:
         )
         return application
 
+    async def refresh_metrics(self) -> None:
+        """Called before the families are read."""
+
+    async def refresh_readiness(self) -> None:
+        """Called before the problems and warnings are read."""
+
+    async def further_rows(self) -> list[Row]:
+        """Rows of /api/quotas besides those of the buckets and of replication."""
+        return []
+
     async def _metrics(self, request: web.Request) -> web.Response:
         async with self._one_scrape:
+            await self.refresh_metrics()
             process = await asyncio.to_thread(lambda: list(self._process()))
             steps = chain(process, self._families())
             body, content_type = await exposition(steps, request.headers.get("Accept", ""))
@@ -84,6 +94,7 @@ class AdminSite:
         return web.json_response({"status": "ok"})
 
     async def _readyz(self, request: web.Request) -> web.Response:
+        await self.refresh_readiness()
         problems = self._problems()
         status = 503 if problems else 200
         if not self._guard.allows(request):
@@ -101,35 +112,16 @@ class AdminSite:
         body = bytearray(b'{"quotas": [')
         slices = Slices()
         for number, (broker, state) in enumerate(self._buckets(), 1):
-            body += msgspec.json.encode(_shown(broker, state, now)) + b", "
+            body += msgspec.json.encode(quota_row(broker, state, now)) + b", "
             if number % AT_A_TIME == 0:
                 await slices.give_way()
         replication = self._replication()
         if replication is not None:
             for row in shown(replication, now):
                 body += msgspec.json.encode(row) + b", "
+        for number, row in enumerate(await self.further_rows(), 1):
+            body += msgspec.json.encode(row) + b", "
+            if number % AT_A_TIME == 0:
+                await slices.give_way()
         body = body.removesuffix(b", ") + b"]}"
         return web.Response(body=body, content_type="application/json", charset="utf-8")
-
-
-def _shown(broker: int, state: BucketState, now: float) -> dict[str, object]:
-    """A row of /api/quotas: `entity` has the names that the bucket belongs to, and `broker` is null if all
-    brokers share the bucket.
-    """
-    names = {"user": state.user, "client-id": state.client_id, "ip": state.ip, "topic": state.topic}
-    entity: dict[str, object] = {part: name for part, name in names.items() if name}
-    if state.partition != NO_PARTITION:
-        entity["partition"] = state.partition
-    return {
-        "kind": state.quota,
-        "broker": None if broker == ALL_BROKERS else broker,
-        "entity": entity,
-        "mode": state.mode,
-        "limit": state.limit,
-        "scope": "cluster" if broker == ALL_BROKERS else "broker",
-        "share": state.share,
-        "rate": state.rate,
-        "throttled": state.throttled_until > now,
-        "throttled_requests": state.throttled_requests,
-        "throttle_seconds": state.throttle_seconds,
-    }

@@ -21,18 +21,23 @@ class LineFormatter(logging.Formatter):
     default_time_format = "%Y-%m-%dT%H:%M:%S"
     default_msec_format = "%s.%03dZ"
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    def __init__(self, process: str = "") -> None:
+        """`process` begins each message; empty for none."""
+        named = f"{process}: " if process else ""
+        super().__init__(f"%(asctime)s %(levelname)-7s %(name)s: {named}%(message)s")
         self.converter = time.gmtime
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return "".join(map(_visible, super().formatMessage(record)))
 
 
-def set_up(level: str) -> None:
-    """Send records of this level (one of LEVELS) and above to stderr; replaces an earlier set-up."""
+def set_up(level: str, process: str = "") -> None:
+    """Send records of this level (one of LEVELS) and above to stderr; replaces an earlier set-up.
+
+    `process` names the process in each line, where several write to the same log.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LineFormatter())
+    handler.setFormatter(LineFormatter(process))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     for name in _NOISY:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))

@@ -18,6 +18,10 @@ TESTED_BY: Final[Mapping[str, str]] = {
     "proxy/relay/fetch/sessions.py": "tests/relay/test_fetch_sessions.py",
     "proxy/relay/produce_gate.py": "tests/relay/test_rejecting.py",
     "proxy/quota/sharing/reports.py": "tests/unit/proxy/store/test_share_records.py",
+    "proxy/server/workers/link.py": "tests/unit/proxy/server/workers/test_supervisor.py",
+    "proxy/server/workers/pages.py": "tests/integration/test_workers.py",
+    "proxy/server/workers/process.py": "tests/unit/proxy/server/workers/test_supervisor.py",
+    "proxy/server/workers/site.py": "tests/unit/proxy/server/workers/test_supervisor.py",
     "proxy/config/sharing.py": "tests/unit/proxy/config/test_settings.py",
 }
 """Source files without a test file of their own, and the test file that tests them."""

@@ -41,15 +41,9 @@ class EarlyPorts:
         """Listen at the ports that are known from the configuration.
 
         Skips a port that cannot be bound; the process reports it when it needs the port. Raises SettingsError
-        for a passed socket that belongs to no listener.
+        as check_passed() does.
         """
-        served = {
-            _key(listener.bind, port)
-            for listener in settings.listeners
-            for port in _ports(listener, broker_ports(settings, listener))
-        }
-        for host, port in self._passed_ports - served:
-            raise unused(host, port)
+        self.check_passed(settings)
         for listener in settings.client_listeners:
             if listener.reuse_port:
                 continue  # Another process may serve the ports meanwhile.
@@ -60,6 +54,16 @@ class EarlyPorts:
                     self._waiting[listener.bind, port] = listening(listener.bind, port)
                 except PortInUse:
                     continue
+
+    def check_passed(self, settings: Settings) -> None:
+        """Raises SettingsError for a passed socket that belongs to no listener."""
+        served = {
+            _key(listener.bind, port)
+            for listener in settings.listeners
+            for port in _ports(listener, broker_ports(settings, listener))
+        }
+        for host, port in self._passed_ports - served:
+            raise unused(host, port)
 
     def take(self, host: str, port: int) -> socket.socket | None:
         """Return the listening socket of a port, to serve it; None if the port does not listen early."""

@@ -32,7 +32,7 @@ def hangup() -> Iterator[None]:
 def levels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The levels that the log was set up with, in place of doing it."""
     levels: list[str] = []
-    monkeypatch.setattr(log, "set_up", levels.append)
+    monkeypatch.setattr(log, "set_up", lambda level, process: levels.append(level))
     return levels
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from proxy.config.load import load, located_in
+from proxy.config.usable_cores import usable_cores
 from proxy.errors import KeyPath, SettingsError
 from tests.support.process.settings import SMALLEST, read, rejected_key, rejection
 
@@ -90,3 +91,15 @@ def test_wildcard_is_never_advertised(tmp_path: Path, host: str) -> None:
     text = "listeners: [{{bind: '{host}'{more}, upstream: {{bootstrap: ['k:9092']}}}}]"
     assert rejected_key(tmp_path, text.format(host=host, more="")) == ("listeners", 0, "advertised_host")
     read(tmp_path, text.format(host=host, more=", advertised_host: a"))
+
+
+@pytest.mark.parametrize("key", ["bootstrap_port", "broker_port_base"])
+def test_several_workers_need_ports_with_a_number(tmp_path: Path, key: str) -> None:
+    text = f"listeners: [{{{key}: 0, upstream: {{bootstrap: ['k:9092']}}}}]\n"
+    assert read(tmp_path, text).worker_count == 1
+    assert rejected_key(tmp_path, text + "workers: 2\n") == ("listeners", 0, key)
+
+
+def test_as_many_workers_as_cores(tmp_path: Path) -> None:
+    assert read(tmp_path, SMALLEST + "workers: auto\n").worker_count == usable_cores()
+    assert rejected_key(tmp_path, SMALLEST + "workers: 0\n") == ("workers",)

@@ -1,0 +1,84 @@
+"""Fleet: the running workers, and what they show together."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Final
+
+import msgspec
+
+from proxy.server.workers.channel import QUOTAS, READINESS
+from proxy.server.workers.process import WorkerProcess
+from proxy.telemetry.quota_rows import Row, merged_rows
+
+DOES_NOT_REPLY: Final = "does not reply"
+FRESH_SECONDS: Final = 0.1
+"""A worker that has said how it is so lately is not asked again."""
+_readiness: Final = msgspec.json.Decoder(tuple[list[str], list[str], dict[str, float]])
+
+
+class Fleet:
+    """The workers by number."""
+
+    def __init__(self, count: int) -> None:
+        self.count: Final = count
+        self.running: Final[dict[int, WorkerProcess]] = {}
+        self.restarts = 0
+        """How often a worker was started again."""
+        self.ended: Final[dict[int, str]] = {}
+        """How each worker ended that does not run."""
+        self.stopping = False
+        self._asked_at = 0.0
+
+    async def ask_how_they_are(self) -> None:
+        """Bring problems() and warnings() up to date."""
+        if time.monotonic() - self._asked_at < FRESH_SECONDS:
+            return
+        workers = list(self.running.values())
+        for worker, body in zip(workers, await self.ask_all(workers, READINESS), strict=True):
+            if body:
+                worker.problems, worker.warnings, worker.certificates = _readiness.decode(body)
+            elif worker.replied:
+                worker.problems = [DOES_NOT_REPLY]
+        self._asked_at = time.monotonic()
+
+    async def ask_all(self, workers: list[WorkerProcess], what: str) -> list[bytes]:
+        """What each worker replies, in the same order."""
+        return await asyncio.gather(*(worker.ask(what) for worker in workers))
+
+    def problems(self) -> list[str]:
+        """Why not all workers serve clients; empty if they do."""
+        problems = ["shutting down"] if self.stopping else []
+        for number in range(1, self.count + 1):
+            worker = self.running.get(number)
+            found = worker.problems if worker else [self.ended.get(number, "starting")]
+            problems += [f"worker {number}: {problem}" for problem in found]
+        return problems
+
+    def warnings(self) -> list[str]:
+        """What is wrong but keeps no client from being served; once, if all workers say it."""
+        by_text: dict[str, list[int]] = {}
+        for worker in self.running.values():
+            for warning in worker.warnings:
+                by_text.setdefault(warning, []).append(worker.number)
+        return [_of(numbers, len(self.running), text) for text, numbers in by_text.items()]
+
+    def certificates(self) -> dict[str, float]:
+        """Days until each certificate expires."""
+        return dict(chain.from_iterable(each.certificates.items() for each in self.running.values()))
+
+    async def quota_rows(self) -> list[Row]:
+        """The rows of /api/quotas."""
+        pages = await self.ask_all(list(self.running.values()), QUOTAS)
+        return merged_rows(msgspec.json.decode(body) for body in pages if body)
+
+    def each(self, choose: Callable[[WorkerProcess], bool]) -> Iterator[WorkerProcess]:
+        """The running workers that are chosen."""
+        return (worker for worker in list(self.running.values()) if choose(worker))
+
+
+def _of(numbers: list[int], count: int, text: str) -> str:
+    if len(numbers) == count:
+        return text
+    return f"worker {', '.join(map(str, sorted(numbers)))}: {text}"

@@ -1,0 +1,93 @@
+"""WorkerLink: a worker's connection to its supervisor.
+
+It takes the place of the admin port, which the supervisor serves for all workers: it replies to the
+supervisor's questions.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from proxy.server.admin_sources import AdminSources
+from proxy.server.garbage_collection import gc_paused
+from proxy.server.workers.channel import (
+    METRICS,
+    READINESS,
+    Appended,
+    Ask,
+    Channel,
+    LastMetrics,
+    Record,
+    WorkerReply,
+)
+from proxy.server.workers.local_shares import LocalShares
+
+Pages = Callable[[AdminSources, str], Awaitable[bytes]]
+
+
+class WorkerLink:
+    """One worker's end; run() serves it."""
+
+    def __init__(self, number: int, end: socket.socket) -> None:
+        """`number` counts the workers from 1; `end` is connected to the supervisor."""
+        self.number: Final = number
+        self.shares: Final = LocalShares(self._append)
+        """How the workers of this host share limits, if no topic is configured for that."""
+        self._end: Final = end
+        self._channel: Channel | None = None
+        self._sources: AdminSources | None = None
+        self._page: Pages | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until the supervisor is gone, and then set `stop`."""
+        channel = self._channel = await Channel.over(self._end)
+        while (message := await channel.receive()) is not None:
+            if isinstance(message, Record):
+                self.shares.take(message)
+            elif isinstance(message, Ask):
+                channel.send(WorkerReply(message.number, await self._reply(message.what)))
+        stop.set()
+
+    def _append(self, value: bytes) -> None:
+        if self._channel is not None and not self._channel.full:
+            self._channel.send(Appended(value))
+
+    async def _reply(self, what: str) -> bytes:
+        """Empty if the worker cannot tell yet."""
+        sources = self._sources
+        if sources is None:
+            return b""
+        if what == READINESS:
+            return readiness_page(sources)
+        return b"" if self._page is None else await self._page(sources, what)
+
+    async def serve(self, sources: AdminSources) -> None:
+        """WorkerReply with what these sources show."""
+        self._sources = sources
+        # In a thread, so that clients are served meanwhile.
+        self._page = await asyncio.to_thread(_imported)
+
+    async def close(self) -> None:
+        """Hand over the last counts, and close the connection."""
+        if self._channel is None:
+            return
+        if self._page is not None and self._sources is not None:
+            self._channel.send(LastMetrics(await self._page(self._sources, METRICS)))
+            await self._channel.flush()
+        self._channel.close()
+
+
+def readiness_page(sources: AdminSources) -> bytes:
+    """What /readyz says of the worker."""
+    problems, warnings = sources.readiness.problems(), sources.readiness.warnings()
+    return msgspec.json.encode([problems, warnings, sources.certificates.days_left()])
+
+
+def _imported() -> Pages:
+    with gc_paused():
+        from proxy.server.workers.pages import page
+
+    return page

@@ -1,0 +1,53 @@
+"""LocalShares: a worker's view of the log by which the workers of one host share limits.
+
+It has the interface of SharesTopic, without a topic.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from proxy.quota.sharing.reports import Report
+from proxy.server.workers.channel import Record
+from proxy.store.records import Unreadable
+from proxy.store.share_records import decode_report, encode_report
+from proxy.store.skipped_records import SkippedRecords
+
+
+class LocalShares:
+    """run() follows the log; append() writes to it."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        """`send` appends a record's value to the supervisor's log."""
+        self.problem = ""
+        """Why the log cannot be read: never, for a worker ends with its supervisor."""
+        self.skipped: Final = SkippedRecords("of the supervisor", "sharing", "restart the proxy")
+        self._send: Final = send
+        self._records: Final[asyncio.Queue[Record]] = asyncio.Queue()
+        self._next: int | None = None
+        """The offset of the next record; None before the first."""
+
+    def take(self, record: Record) -> None:
+        """A record from the supervisor."""
+        self._records.put_nowait(record)
+
+    async def run(self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]) -> None:
+        """Hand over each record; never returns. A gap, which a suspended worker finds, begins anew."""
+        while True:
+            record = await self._records.get()
+            if self._next is not None and record.offset != self._next:
+                begin_anew()
+            self._next = record.offset + 1
+            try:
+                report = decode_report(record.value)
+            except Unreadable as error:
+                self.skipped.skip(None, record.offset, str(error))
+            else:
+                see(report, record.offset, record.timestamp_ms)
+
+    def append(self, report: Report) -> None:
+        """Write a report, without waiting for it."""
+        self._send(encode_report(report))
+
+    async def close(self) -> None:
+        """Nothing waits to be written."""

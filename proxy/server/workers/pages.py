@@ -1,0 +1,51 @@
+"""What a worker replies to its supervisor: its metrics, and its rows of /api/quotas.
+
+Only `link` imports this file, and late: prometheus_client takes long to import.
+"""
+
+import asyncio
+from itertools import chain
+
+import msgspec
+
+from proxy.server.admin_site import proxy_collector
+from proxy.server.admin_sources import AdminSources
+from proxy.server.workers.channel import METRICS
+from proxy.telemetry.metrics.process import process_families
+from proxy.telemetry.metrics.summed import packed
+from proxy.telemetry.quota_rows import quota_row
+from proxy.telemetry.replication import shown
+from proxy.telemetry.slices import Slices
+
+AT_A_TIME = 25
+"""Buckets that are encoded before the event loop may run other work."""
+
+
+async def page(sources: AdminSources, what: str) -> bytes:
+    """The reply as JSON: the families of metrics, or the rows of quotas."""
+    return await _metrics(sources) if what == METRICS else await _quotas(sources)
+
+
+async def _metrics(sources: AdminSources) -> bytes:
+    parts = []
+    slices = Slices()
+    process = await asyncio.to_thread(lambda: list(process_families(sources.loop_lag)))
+    for step in chain(process, proxy_collector(sources).steps()):
+        if step is not None:
+            parts.append(msgspec.json.encode(packed(step)))
+        await slices.give_way()
+    return b"[" + b",".join(parts) + b"]"
+
+
+async def _quotas(sources: AdminSources) -> bytes:
+    now = asyncio.get_running_loop().time()
+    parts = []
+    slices = Slices()
+    for number, (broker, state) in enumerate(sources.buckets(), 1):
+        parts.append(msgspec.json.encode(quota_row(broker, state, now)))
+        if number % AT_A_TIME == 0:
+            await slices.give_way()
+    replication = sources.replication()
+    if replication is not None:
+        parts += [msgspec.json.encode(row) for row in shown(replication, now)]
+    return b"[" + b",".join(parts) + b"]"

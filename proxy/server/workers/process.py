@@ -1,0 +1,105 @@
+"""WorkerProcess: one process of the supervisor, from its start to its end."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Self
+
+from proxy.server.workers.channel import Appended, Ask, Channel, LastMetrics, WorkerReply
+from proxy.server.workers.ports import KeptPorts
+
+REPLY_SECONDS: Final = 1.0
+"""For how long the supervisor waits for a reply: a suspended worker gives none."""
+
+
+class WorkerProcess:
+    """A running worker."""
+
+    def __init__(
+        self, number: int, process: asyncio.subprocess.Process, channel: Channel, ports: socket.socket
+    ) -> None:
+        self.number: Final = number
+        self.problems: list[str] = ["starting"]
+        """Why it cannot serve clients, as it said last."""
+        self.warnings: list[str] = []
+        self.certificates: dict[str, float] = {}
+        """Days until each certificate expires."""
+        self.replied = False
+        """Whether it has replied to a question: it handles signals then."""
+        self.channel: Final = channel
+        self._process: Final = process
+        self._ports: Final = ports
+        self._asked = 0
+        self._waiting: Final[dict[int, asyncio.Future[bytes]]] = {}
+
+    @classmethod
+    async def start(cls, number: int, path: Path, log_level: str, kept: KeptPorts) -> Self:
+        """Start the process for the configuration file `path`."""
+        channel, far_channel = socket.socketpair()
+        ports, far_ports = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        ports.setblocking(False)
+        asyncio.get_running_loop().add_reader(ports, kept.answer, ports)
+        options = {"--config": path, "--log-level": log_level, "--number": number}
+        options |= {"--channel": far_channel.fileno(), "--ports": far_ports.fileno()}
+        with far_channel, far_ports:
+            process = await asyncio.create_subprocess_exec(
+                # -P: no module of the current folder takes the place of one of the proxy's.
+                *(sys.executable, "-P", "-m", "proxy", "worker"),
+                *(str(part) for option in options.items() for part in option),
+                pass_fds=(far_channel.fileno(), far_ports.fileno()),
+            )
+        return cls(number, process, await Channel.over(channel), ports)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def follow(self, append: Callable[[bytes], None], last: Callable[[bytes], None]) -> int:
+        """Take its messages until it has ended; the exit code, negative for a signal.
+
+        append: takes a report for the log. last: takes its last metrics.
+        """
+        while (message := await self.channel.receive()) is not None:
+            if isinstance(message, Appended):
+                append(message.value)
+            elif isinstance(message, LastMetrics):
+                last(message.body)
+            elif isinstance(message, WorkerReply):
+                future = self._waiting.pop(message.number, None)
+                if future is not None and not future.done():
+                    future.set_result(message.body)
+        code = await self._process.wait()
+        self._close()
+        return code
+
+    def _close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._ports)
+        self._ports.close()
+        self.channel.close()
+        for future in self._waiting.values():
+            future.cancel()
+
+    async def ask(self, what: str) -> bytes:
+        """What the worker replies; empty if it does not in REPLY_SECONDS, or cannot tell yet."""
+        if self.channel.full:
+            return b""
+        self._asked += 1
+        number = self._asked
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        self.channel.send(Ask(number, what))
+        await asyncio.wait([future], timeout=REPLY_SECONDS)
+        self._waiting.pop(number, None)
+        if not future.done() or future.cancelled():
+            return b""
+        self.replied = True
+        return future.result()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless the process has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)

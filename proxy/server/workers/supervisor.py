@@ -1,0 +1,181 @@
+"""Supervisor: starts the workers, replaces those that end, and serves the admin port for all of them."""
+
+import asyncio
+import logging
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import uvloop
+
+from proxy.config.settings import Settings
+from proxy.security.tls import server_tls
+from proxy.server.garbage_collection import gc_paused
+from proxy.server.listener.early_ports import EarlyPorts
+from proxy.server.listener.ports import listening
+from proxy.server.service_manager import ServiceManager
+from proxy.server.workers.channel import Record
+from proxy.server.workers.fleet import Fleet
+from proxy.server.workers.ports import KeptPorts
+from proxy.server.workers.process import WorkerProcess
+from proxy.server.workers.share_log import ShareLog
+from proxy.tasks import Tasks
+from proxy.upstream.addresses import join_address
+
+if TYPE_CHECKING:
+    from proxy.server.workers.site import WorkersSite
+
+log = logging.getLogger(__name__)
+LEAST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 10.0
+"""A worker that ends at once is started again after a pause that doubles each time."""
+STEADY_SECONDS: Final = 10.0
+"""A worker that ran for so long is started again at once."""
+STATUS_SECONDS: Final = 0.5
+COUNT_SECONDS: Final = 10.0
+"""How often the supervisor takes the workers' metrics: a killed worker loses what it counted since."""
+KILL_SECONDS: Final = 7.0
+"""After limits.drain_seconds, a worker has this long to deliver its usage events and end."""
+
+
+def supervise(settings: Settings, path: Path, log_level: str, passed: EarlyPorts) -> int:
+    """Run the workers until SIGTERM or SIGINT; return the exit code. Raises SettingsError and PortInUse."""
+    passed.check_passed(settings)
+    ports = KeptPorts(settings, passed)
+    ports.open()
+    uvloop.run(Supervisor(settings, path, log_level, ports).serve())
+    return 0
+
+
+class Supervisor:
+    """The parent of all workers."""
+
+    def __init__(self, settings: Settings, path: Path, log_level: str, ports: KeptPorts) -> None:
+        """Listen at the admin port. Raises PortInUse."""
+        self._settings: Final = settings
+        self._path: Final = path
+        self._log_level: Final = log_level
+        self._ports: Final = ports
+        self._fleet: Final = Fleet(settings.worker_count)
+        self._shares: Final = ShareLog()
+        self._service_manager: Final = ServiceManager()
+        self._site: WorkersSite | None = None
+        """None until it is imported."""
+        admin = settings.admin
+        self._admin: Final = listening(admin.bind, admin.port, "admin.port: ")
+        self._admin_tls: Final = None if admin.tls is None else server_tls(admin.tls, ("admin", "tls"))
+        scheme = "http" if admin.tls is None else "https"
+        log.info("admin port: %s://%s", scheme, join_address(admin.bind, self._admin.getsockname()[1]))
+
+    async def serve(self) -> None:
+        """Run until a signal, and until all workers have ended then."""
+        fleet, tasks = self._fleet, Tasks()
+        stop = self._handle_signals()
+        keeping = [tasks.start(self._keep(number, stop)) for number in range(1, fleet.count + 1)]
+        tasks.start(self._serve_admin())
+        tasks.start(self._ask())
+        tasks.start(self._service_manager.follow(fleet.problems, fleet.warnings))
+        await stop.wait()
+        log.info("stopping %d workers", len(fleet.running))
+        fleet.stopping = True
+        self._service_manager.stopping()
+        # The workers listen until they have drained.
+        self._ports.close()
+        self._signal_all(signal.SIGTERM)
+        _, late = await asyncio.wait(keeping, timeout=self._settings.limits.drain_seconds + KILL_SECONDS)
+        if late:
+            log.warning("killing %d workers that did not end", len(fleet.running))
+            self._signal_all(signal.SIGKILL)
+            await asyncio.wait(late)
+        await tasks.cancel()
+        self._admin.close()
+
+    def _handle_signals(self) -> asyncio.Event:
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        return stop
+
+    def _reload(self) -> None:
+        self._service_manager.reloading()
+        # Others read the file at their start, and SIGHUP would end them.
+        for worker in self._fleet.each(lambda worker: worker.replied):
+            worker.signal(signal.SIGHUP)
+        self._service_manager.reloaded()
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        for worker in self._fleet.each(lambda worker: True):
+            worker.signal(number)
+
+    # Workers
+
+    async def _keep(self, number: int, stop: asyncio.Event) -> None:
+        """Run one worker after the other, until `stop` is set."""
+        time = asyncio.get_running_loop().time
+        pause = LEAST_PAUSE
+        while not stop.is_set():
+            began = time()
+            how = await self._run_one(number, stop)
+            if stop.is_set():
+                return
+            if time() - began >= STEADY_SECONDS:
+                pause = LEAST_PAUSE
+            self._fleet.ended[number] = f"{how}; it starts again in {pause:.1f} s"
+            log.warning("worker %d %s; it starts again in %.1f s", number, how, pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await stop.wait()
+            self._fleet.restarts += 1
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _run_one(self, number: int, stop: asyncio.Event) -> str:
+        """Run a worker until it ends; return how it ended."""
+        try:
+            worker = await WorkerProcess.start(number, self._path, self._log_level, self._ports)
+        except OSError as error:
+            return f"cannot be started: {error}"
+        log.info("worker %d: process %d", number, worker.pid)
+        for record in self._shares.kept():
+            worker.channel.send(record)
+        self._fleet.running[number] = worker
+        if stop.is_set():
+            worker.signal(signal.SIGTERM)
+        last: list[bytes] = []
+        code = await worker.follow(self._append, last.append)
+        del self._fleet.running[number]
+        if self._site is not None:
+            self._site.ended(worker.pid, last[-1] if last else b"")
+        return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+
+    def _append(self, value: bytes) -> None:
+        """Append a report to the log, and send it to all workers."""
+        record: Record = self._shares.append(value)
+        for worker in self._fleet.running.values():
+            if not worker.channel.full:
+                worker.channel.send(record)
+
+    # The admin port
+
+    async def _ask(self) -> None:
+        time = asyncio.get_running_loop().time
+        counted_at = time()
+        while True:
+            await self._fleet.ask_how_they_are()
+            if self._site is not None and time() - counted_at >= COUNT_SECONDS:
+                counted_at = time()
+                await self._site.count()
+            await asyncio.sleep(STATUS_SECONDS if not self._fleet.problems() else STATUS_SECONDS / 5)
+
+    async def _serve_admin(self) -> None:
+        site = await asyncio.to_thread(_imported)
+        self._site = site(self._settings.admin, self._fleet)
+        await self._site.serve(self._admin, self._admin_tls)
+
+
+def _imported() -> "type[WorkersSite]":
+    with gc_paused():
+        from proxy.server.workers.site import WorkersSite
+
+    return WorkersSite

@@ -1,0 +1,147 @@
+"""SummedFamilies: the metrics of several workers as those of one process.
+
+Counters are sums that never go back: what a worker has counted stays when it ends, or drops a series.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import msgspec
+from prometheus_client.core import Metric
+
+from proxy.telemetry.metrics.series import PREFIX
+
+KEPT_SECONDS: Final = 900.0
+"""For how long a counter of no worker is still shown. Prometheus takes a series that was away for five
+minutes for a new one."""
+_COUNTED: Final = ("counter", "histogram")
+"""Types whose samples only grow."""
+_LARGEST: Final = (
+    "build_info",
+    "instances",
+    "sharing_lag_seconds",
+    "sharing_degraded",
+    "quota_limit",
+    "quota_store_lag",
+    "quota_store_broken_records",
+    "brokers_without_port",
+)
+_LEAST: Final = (
+    "config_last_reload_successful",
+    "certificate_days_left",
+    "certificate_expires_timestamp_seconds",
+    "quota_store_reachable",
+)
+_COMBINE: Final[dict[str, Callable[[float, float], float]]] = {
+    **{PREFIX + name: max for name in _LARGEST},
+    **{PREFIX + name: min for name in _LEAST},
+    "python_info": max,
+    "process_start_time_seconds": min,
+    "process_max_fds": min,
+}
+"""How the gauges combine that do not add up."""
+SampleKey = tuple[str, tuple[tuple[str, str], ...]]
+"""The sample's name, and its labels."""
+
+
+class Family(msgspec.Struct, array_like=True, frozen=True):
+    """A family of one worker."""
+
+    name: str
+    documentation: str
+    type: str
+    samples: list[tuple[str, dict[str, str], float]]
+
+
+def packed(metric: Metric) -> Family:
+    """The family as a worker sends it."""
+    samples = [(sample.name, dict(sample.labels), float(sample.value)) for sample in metric.samples]
+    return Family(metric.name, metric.documentation, metric.type, samples)
+
+
+class _Total:
+    __slots__ = ("seen_at", "value")
+
+    def __init__(self) -> None:
+        self.value = 0.0
+        self.seen_at = 0.0
+
+
+class SummedFamilies:
+    """The sums over all workers, up to what each has sent last."""
+
+    def __init__(self, time: Callable[[], float] = time.monotonic) -> None:
+        self._time: Final = time
+        self._latest: Final[dict[int, list[Family]]] = {}
+        """By process."""
+        self._counted: Final[dict[int, dict[SampleKey, float]]] = {}
+        """The counters of each process, as it sent them last."""
+        self._totals: Final[dict[str, dict[SampleKey, _Total]]] = {}
+        """The counters of each family."""
+        self._counters: Final[dict[str, Family]] = {}
+        """The families of counters and histograms, as a worker sent them last."""
+
+    def take(self, process: int, families: list[Family]) -> None:
+        """What a process shows now."""
+        now = self._time()
+        before = self._counted.get(process, {})
+        counted: dict[SampleKey, float] = {}
+        for family in families:
+            if family.type not in _COUNTED:
+                continue
+            self._counters[family.name] = family
+            totals = self._totals.setdefault(family.name, {})
+            for name, labels, value in family.samples:
+                key = name, tuple(labels.items())
+                counted[key] = value
+                total = totals.setdefault(key, _Total())
+                known = before.get(key, 0.0)
+                # A series that the worker dropped begins again at 0.
+                total.value += value - known if value >= known else value
+                total.seen_at = now
+        self._counted[process] = counted
+        self._latest[process] = families
+
+    def forget(self, process: int) -> None:
+        """The process has ended; what it counted stays."""
+        self._counted.pop(process, None)
+        self._latest.pop(process, None)
+
+    def families(self) -> Iterator[Metric]:
+        """Yield the families of all workers together."""
+        self._drop_old()
+        for name, totals in self._totals.items():
+            family = self._counters[name]
+            metric = Metric(name, family.documentation, family.type)
+            for (sample, labels), total in totals.items():
+                metric.add_sample(sample, dict(labels), total.value)
+            yield metric
+        yield from self._gauges(family for families in self._latest.values() for family in families)
+
+    def _gauges(self, families: Iterable[Family]) -> Iterator[Metric]:
+        found: dict[str, tuple[Family, dict[SampleKey, float]]] = {}
+        for family in families:
+            if family.type in _COUNTED:
+                continue
+            _, values = found.setdefault(family.name, (family, {}))
+            combine = _COMBINE.get(family.name, _add)
+            for name, labels, value in family.samples:
+                key = name, tuple(labels.items())
+                values[key] = combine(values[key], value) if key in values else value
+        for family, values in found.values():
+            metric = Metric(family.name, family.documentation, family.type)
+            for (sample, names), value in values.items():
+                metric.add_sample(sample, dict(names), value)
+            yield metric
+
+    def _drop_old(self) -> None:
+        oldest = self._time() - KEPT_SECONDS
+        shown = {key for counted in self._counted.values() for key in counted}
+        for totals in self._totals.values():
+            for key in [key for key, total in totals.items() if total.seen_at < oldest and key not in shown]:
+                del totals[key]
+
+
+def _add(one: float, other: float) -> float:
+    return one + other

@@ -1,0 +1,53 @@
+"""The rows of /api/quotas: one for each bucket, and their sums over several workers."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from proxy.quota.engines import ALL_BROKERS
+from proxy.quota.measure.bucket_state import BucketState
+from proxy.wire.cursor import NO_PARTITION
+
+Row = dict[str, Any]
+_SUMMED: Final = ("share", "rate", "throttled_requests", "throttle_seconds")
+
+
+def quota_row(broker: int, state: BucketState, now: float) -> Row:
+    """A row of /api/quotas: `entity` has the names that the bucket belongs to, and `broker` is null if all
+    brokers share the bucket.
+    """
+    names = {"user": state.user, "client-id": state.client_id, "ip": state.ip, "topic": state.topic}
+    entity: dict[str, object] = {part: name for part, name in names.items() if name}
+    if state.partition != NO_PARTITION:
+        entity["partition"] = state.partition
+    return {
+        "kind": state.quota,
+        "broker": None if broker == ALL_BROKERS else broker,
+        "entity": entity,
+        "mode": state.mode,
+        "limit": state.limit,
+        "scope": "cluster" if broker == ALL_BROKERS else "broker",
+        "share": state.share,
+        "rate": state.rate,
+        "throttled": state.throttled_until > now,
+        "throttled_requests": state.throttled_requests,
+        "throttle_seconds": state.throttle_seconds,
+    }
+
+
+def merged_rows(of_workers: Iterable[Iterable[Row]]) -> list[Row]:
+    """One row for each bucket: a bucket's rates, shares and counts add up over the workers."""
+    merged: dict[tuple[object, ...], Row] = {}
+    for rows in of_workers:
+        for row in rows:
+            entity = tuple(sorted(row["entity"].items()))
+            key = (row["kind"], row["broker"], entity, row["mode"], row.get("scope"))
+            known = merged.get(key)
+            if known is None:
+                merged[key] = dict(row)
+                continue
+            for name in _SUMMED:
+                if name in row:
+                    known[name] += row[name]
+            known["limit"] = max(known["limit"], row["limit"])
+            known["throttled"] = known["throttled"] or row["throttled"]
+    return list(merged.values())

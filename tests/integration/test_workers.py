@@ -1,0 +1,64 @@
+"""Several workers on one host hold one limit, with real producers, while one is killed."""
+
+import os
+import re
+import signal
+import time
+from contextlib import ExitStack
+from statistics import fmean
+
+import pytest
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.integration.test_sharing import QUOTA, SETTLING, appended, logged, producing
+from tests.support.kafka.rates import per_second
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timed]
+
+
+def worker_pids(proxy: ProxyProcess) -> list[int]:
+    """The processes of the workers, each as often as it was started."""
+    return [int(pid) for pid in re.findall(r"worker \d+: process (\d+)", proxy.log)]
+
+
+def counted(proxy: ProxyProcess) -> float:
+    return proxy.metric("quota_proxy_client_bytes_total", direction="in", client_id="workers")
+
+
+def test_a_worker_is_killed_while_clients_use_the_whole_limit(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner
+) -> None:
+    topics = [f"workers-{number}" for number in range(6)]
+    logged(kafka, *topics)
+    quotas = [{"entity": {"client-id": "workers"}, "producer_byte_rate": QUOTA}]
+    proxy = run_proxy(kafka.bootstrap, quotas, settings={"workers": 2})
+    assert proxy.metric("quota_proxy_workers") == 2
+    with ExitStack() as producers:
+        for topic in topics:
+            producers.enter_context(producing(proxy, topic, "workers"))
+        began = time.time()
+        wait_until(lambda: time.time() > began + 6, "a steady flow", 60)
+        shown = [bucket for bucket in proxy.buckets() if bucket["kind"] == "producer_byte_rate"]
+        before = counted(proxy)
+        os.kill(worker_pids(proxy)[0], signal.SIGKILL)
+        killed = time.time()
+        counts = [before]
+
+        def counted_for_long() -> bool:
+            counts.append(counted(proxy))
+            return time.time() > killed + 7
+
+        wait_until(counted_for_long, "a flow without it", 60)
+    pieces = [piece for name in topics for piece in appended(kafka, name)]
+    whole = per_second(pieces, began + SETTLING, int(killed - began - SETTLING + 7))
+    fives = [fmean(whole[start : start + 5]) for start in range(len(whole) - 4)]
+    assert max(fives) <= 1.05 * QUOTA
+    assert fmean(per_second(pieces, killed + 3, 4)) == pytest.approx(QUOTA, rel=0.05)
+    assert len(shown) == 1
+    assert shown[0]["share"] == pytest.approx(QUOTA, rel=0.05)
+    assert before > 0
+    assert counts == sorted(counts)
+    assert len(worker_pids(proxy)) == 3
+    assert proxy.stop() == 0

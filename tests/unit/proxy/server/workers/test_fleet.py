@@ -1,0 +1,67 @@
+"""What the workers show together."""
+
+from typing import cast
+
+from proxy.server.workers.fleet import DOES_NOT_REPLY, Fleet
+from proxy.server.workers.process import WorkerProcess
+
+
+class Worker:
+    """A worker that replies with `body`."""
+
+    def __init__(self, number: int, body: bytes) -> None:
+        self.number = number
+        self.body = body
+        self.problems = ["starting"]
+        self.warnings: list[str] = []
+        self.certificates: dict[str, float] = {}
+        self.replied = False
+
+    async def ask(self, what: str) -> bytes:
+        self.replied = self.replied or bool(self.body)
+        return self.body
+
+
+def fleet_of(count: int, *workers: Worker) -> Fleet:
+    fleet = Fleet(count)
+    for worker in workers:
+        fleet.running[worker.number] = cast("WorkerProcess", worker)
+    return fleet
+
+
+async def test_it_is_ready_when_all_workers_are() -> None:
+    one, other = (
+        Worker(1, b'[[], ["same", "first"], {"a.pem": 3}]'),
+        Worker(2, b'[["no broker"], ["same"], {}]'),
+    )
+    fleet = fleet_of(3, one, other)
+    fleet.ended[3] = "ended"
+    await fleet.ask_how_they_are()
+    assert fleet.problems() == ["worker 2: no broker", "worker 3: ended"]
+    assert fleet.warnings() == ["same", "worker 1: first"]
+    assert fleet.certificates() == {"a.pem": 3}
+    fleet = fleet_of(1, one)
+    await fleet.ask_how_they_are()
+    assert not fleet.problems()
+    fleet.stopping = True
+    assert fleet.problems()
+
+
+async def test_a_suspended_worker_is_a_problem() -> None:
+    worker = Worker(1, b"[[], [], {}]")
+    fleet = fleet_of(1, worker)
+    await fleet.ask_how_they_are()
+    worker.body = b""
+    fleet = fleet_of(1, worker)
+    await fleet.ask_how_they_are()
+    assert fleet.problems() == [f"worker 1: {DOES_NOT_REPLY}"]
+
+
+async def test_the_rows_of_all_workers_that_reply() -> None:
+    row = (
+        b'{"kind": "k", "broker": 1, "entity": {}, "mode": "enforce", '
+        b'"limit": 9, "rate": 2, "throttled": false}'
+    )
+    fleet = fleet_of(3, Worker(1, b"[" + row + b"]"), Worker(2, b"[" + row + b"]"), Worker(3, b""))
+    (merged,) = await fleet.quota_rows()
+    assert (merged["limit"], merged["rate"]) == (9, 4)

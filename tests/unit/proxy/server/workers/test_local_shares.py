@@ -1,0 +1,49 @@
+"""A worker's view of the supervisor's log."""
+
+import asyncio
+
+from proxy.quota.sharing.reports import Report
+from proxy.server.workers.channel import Record
+from proxy.server.workers.local_shares import LocalShares
+from proxy.store.share_records import encode_report
+from proxy.tasks import Tasks
+
+
+def report(number: int) -> Report:
+    return Report(instance="a/1", number=number, read_to=0, buckets=[])
+
+
+async def seen(*records: Record) -> tuple[list[object], LocalShares]:
+    """What the log hands over for these records; "anew" where it begins anew."""
+    shares = LocalShares(lambda value: None)
+    found: list[object] = []
+    for record in records:
+        shares.take(record)
+    following = Tasks().start(
+        shares.run(
+            lambda report, offset, ms: found.append((report.number, offset, ms)), lambda: found.append("anew")
+        )
+    )
+    await asyncio.sleep(0)
+    following.cancel()
+    return found, shares
+
+
+async def test_records_are_handed_over_and_a_gap_begins_anew() -> None:
+    records = [Record(offset, 10 * offset, encode_report(report(offset))) for offset in (4, 5, 9)]
+    found, _ = await seen(*records)
+    assert found == [(4, 4, 40), (5, 5, 50), "anew", (9, 9, 90)]
+
+
+async def test_what_is_no_report_is_skipped() -> None:
+    found, shares = await seen(Record(0, 0, b"?"), Record(1, 1, encode_report(report(7))))
+    assert found == [(7, 1, 1)]
+    assert shares.skipped.warning
+
+
+async def test_reports_are_appended_as_records() -> None:
+    sent: list[bytes] = []
+    shares = LocalShares(sent.append)
+    shares.append(report(2))
+    assert sent == [encode_report(report(2))]
+    await shares.close()

@@ -1,0 +1,132 @@
+"""The supervisor and its workers as users run them, with a cluster that is away."""
+
+import json
+import os
+import re
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from proxy.demo.ports import free_port_range
+from tests.support.process.proxy_process import HOST, STOP_SECONDS, ProxyProcess
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def proxy(tmp_path: Path) -> Iterator[ProxyProcess]:
+    settings = {"workers": 2, "quotas": {"store": "none"}, "limits": {"drain_seconds": 1}}
+    upstream = f"{HOST}:{free_port_range(1)}"
+    process = ProxyProcess(tmp_path, upstream, settings=settings)
+    yield process
+    process.kill()
+
+
+def started(proxy: ProxyProcess) -> list[int]:
+    """The processes that were started as workers."""
+    return [int(pid) for pid in re.findall(r"worker \d+: process (\d+)", proxy.log)]
+
+
+def running(pid: int) -> bool:
+    with suppress(OSError):
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    return False
+
+
+def wait_replying(proxy: ProxyProcess, count: int = 2) -> None:
+    """Wait until `count` workers say why they are not ready."""
+    wait_until(lambda: json.loads(proxy.get("/readyz")[1])["problems"], "problems")
+
+    def replying() -> bool:
+        problems = json.loads(proxy.get("/readyz")[1])["problems"]
+        return sum("clients: " in problem for problem in problems) == count
+
+    wait_until(replying, f"{count} workers that reply")
+
+
+def test_a_killed_worker_is_replaced_and_sigterm_ends_all(proxy: ProxyProcess) -> None:
+    proxy.start()
+    wait_replying(proxy)
+    assert proxy.get("/readyz")[0] == 503
+    first, second = started(proxy)
+    lags = proxy.metric("quota_proxy_event_loop_lag_seconds_count")
+    assert lags > 0
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: proxy.metric("quota_proxy_worker_restarts_total") == 1, "a restart")
+    assert proxy.metric("quota_proxy_event_loop_lag_seconds_count") >= lags
+    wait_replying(proxy)
+    third = started(proxy)[2]
+    assert proxy.metric("quota_proxy_workers") == 2
+    assert not running(first)
+    assert proxy.log_lines("worker 1: ")
+    proxy.process.send_signal(signal.SIGHUP)
+    proxy.config_file.write_text("listeners: 1\n")
+    wait_until(lambda: json.loads(proxy.get("/readyz")[1])["warnings"], "a warning about the file")
+    assert running(second)
+    assert running(third)
+    assert proxy.stop() == 0
+    assert not running(second)
+    assert not running(third)
+
+
+def test_workers_that_cannot_start_are_tried_again_ever_later(proxy: ProxyProcess) -> None:
+    proxy.start()
+    wait_replying(proxy)
+    proxy.config_file.write_text("listeners: 1\n")
+    os.kill(started(proxy)[0], signal.SIGKILL)
+    pauses: list[float] = []
+
+    def paused_thrice() -> bool:
+        pauses[:] = [float(found) for found in re.findall(r"worker 1 .* in ([\d.]+) s", proxy.log)]
+        return len(pauses) >= 3
+
+    wait_until(paused_thrice, "three ends")
+    assert pauses == sorted(pauses)
+    assert pauses[-1] > pauses[-2]
+    assert running(started(proxy)[1])
+    proxy.terminate()
+    assert proxy.process.wait(STOP_SECONDS) == 0
+
+
+def test_workers_end_with_a_killed_supervisor(proxy: ProxyProcess) -> None:
+    proxy.start()
+    wait_replying(proxy)
+    proxy.process.kill()
+    for pid in started(proxy):
+        wait_until(lambda pid=pid: not running(pid), "the end of a worker")
+
+
+def test_a_suspended_worker_does_not_reply(proxy: ProxyProcess) -> None:
+    proxy.start()
+    wait_replying(proxy)
+    suspended = started(proxy)[0]
+    os.kill(suspended, signal.SIGSTOP)
+    wait_replying(proxy, 1)
+    assert proxy.get("/metrics")[0] == 200
+    os.kill(suspended, signal.SIGCONT)
+    wait_replying(proxy)
+
+
+def test_sigterm_while_the_workers_start(proxy: ProxyProcess) -> None:
+    proxy.launch()
+    wait_until(lambda: len(started(proxy)) == 2, "both workers")
+    assert proxy.stop() == 0
+    assert not any(map(running, started(proxy)))
+
+
+@pytest.mark.parametrize("port", ["admin_port", "bootstrap_port"])
+def test_a_port_in_use_ends_the_supervisor(proxy: ProxyProcess, port: str) -> None:
+    with socket.create_server((HOST, getattr(proxy, port))):
+        proxy.launch()
+        assert proxy.process.wait(STOP_SECONDS) == 1
+    assert not started(proxy)
+
+
+def test_a_wrong_file_is_said_once(proxy: ProxyProcess) -> None:
+    proxy.config_file.write_text("workers: 2\nlisteners: 1\n")
+    proxy.launch()
+    assert proxy.process.wait(STOP_SECONDS) == 2
+    assert len(proxy.log_lines("quota-proxy: ")) == 1

@@ -1,0 +1,82 @@
+"""The metrics of several workers as those of one process."""
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from proxy.telemetry.metrics.summed import KEPT_SECONDS, Family, SummedFamilies, packed
+
+
+def requests(**by_api: float) -> Family:
+    family = CounterMetricFamily("quota_proxy_requests", "Requests.", labels=("api",))
+    for api, count in by_api.items():
+        family.add_metric((api,), count)
+    return packed(family)
+
+
+def gauge(name: str, value: float) -> Family:
+    return packed(GaugeMetricFamily(f"quota_proxy_{name}", "It.", value=value))
+
+
+def values(sums: SummedFamilies) -> dict[str, float]:
+    return {
+        sample.labels.get("api", family.name): sample.value
+        for family in sums.families()
+        for sample in family.samples
+    }
+
+
+def test_counters_add_up_and_stay_when_a_worker_ends() -> None:
+    sums = SummedFamilies()
+    sums.take(1, [requests(Produce=10, Fetch=1)])
+    sums.take(2, [requests(Produce=5)])
+    assert values(sums) == {"Produce": 15, "Fetch": 1}
+    sums.take(1, [requests(Produce=12, Fetch=1)])
+    sums.forget(1)
+    assert values(sums) == {"Produce": 17, "Fetch": 1}
+    sums.take(3, [requests(Produce=2)])
+    sums.take(3, [requests(Produce=3)])
+    assert values(sums) == {"Produce": 20, "Fetch": 1}
+
+
+def test_a_series_that_a_worker_drops_and_begins_again_does_not_go_back() -> None:
+    sums = SummedFamilies()
+    sums.take(1, [requests(Produce=10)])
+    sums.take(1, [requests()])
+    assert values(sums) == {"Produce": 10}
+    sums.take(1, [requests(Produce=2)])
+    assert values(sums) == {"Produce": 12}
+    sums.take(1, [requests(Produce=1)])
+    assert values(sums) == {"Produce": 13}
+
+
+def test_a_counter_of_no_worker_is_dropped_in_the_end() -> None:
+    now = 0.0
+    sums = SummedFamilies(lambda: now)
+    sums.take(1, [requests(Produce=1)])
+    sums.take(2, [requests(Fetch=1)])
+    sums.forget(1)
+    now = KEPT_SECONDS + 1
+    sums.take(2, [requests(Fetch=1)])
+    assert values(sums) == {"Fetch": 1}
+
+
+def test_gauges_add_up_or_have_the_value_that_counts() -> None:
+    sums = SummedFamilies()
+    names = ("connections", "instances", "config_last_reload_successful")
+    sums.take(1, [gauge(name, value) for name, value in zip(names, (3, 2, 1), strict=True)])
+    sums.take(2, [gauge(name, value) for name, value in zip(names, (4, 2, 0), strict=True)])
+    assert list(values(sums).values()) == [7, 2, 0]
+    sums.forget(2)
+    assert list(values(sums).values()) == [3, 2, 1]
+
+
+def test_the_families_keep_their_names_and_types() -> None:
+    sums = SummedFamilies()
+    sums.take(1, [requests(Produce=1)])
+    (family,) = sums.families()
+    assert isinstance(family, Metric)
+    assert (family.name, family.type, family.documentation) == (
+        "quota_proxy_requests",
+        "counter",
+        "Requests.",
+    )
+    assert family.samples[0].name == "quota_proxy_requests_total"
