@@ -58,7 +58,10 @@ class ProduceRequest(Partitioned):
 @final
 @mypyc_attr(free_list_len=1)
 class ProduceResponse(Partitioned):
+    """Its items are the partitions with an error: the others are known from the request."""
+
     topic_id_from = TOPIC_ID_FROM
+    only_errors = True
 
     def __init__(self, addresses: Addresses) -> None:
         self.addresses: Final = addresses
@@ -70,11 +73,10 @@ class ProduceResponse(Partitioned):
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version
         view.cursor.error_code = reader.i16()
-        reader.take(8)  # base_offset
-        if version >= 2:
-            reader.take(8)  # log_append_time_ms
         if version >= 5:
-            reader.take(8)  # log_start_offset
+            reader.skip(24)  # base_offset, log_append_time_ms, log_start_offset
+        else:
+            reader.skip(16 if version >= 2 else 8)
         if version >= 8:
             left = reader.count(view.flexible)
             while left > 0:  # record_errors: batch_index, batch_index_error_message

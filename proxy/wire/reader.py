@@ -110,6 +110,8 @@ class Reader:
 
     def peek(self, size: native) -> bytes:
         """The next `size` bytes, which stay to be read."""
+        if self.pos + size <= self.end:
+            return self.data[self.pos : self.pos + size]
         mark = self.mark()
         at = self.take(size)
         data = self.data[at : at + size]

@@ -25,6 +25,8 @@ class Partitioned:
 
     topic_id_from: int
     """The first version that names topics by id."""
+    only_errors = False
+    """Whether only partitions with an error become items."""
 
     def read_head(self, reader: Reader, view: View) -> bool:
         """Read up to the topics and set the cursor's `topics_left`; return whether to read on."""
@@ -68,7 +70,7 @@ def walk(message: Partitioned, reader: Reader, view: View) -> None:
             cursor.phase = AFTER_RECORDS
         elif phase == AFTER_RECORDS:
             message.read_after_records(reader, view)
-            if view.want_items:
+            if view.want_items and (cursor.error_code != 0 or not message.only_errors):
                 view.items.append(_item(cursor))
             cursor.phase = PARTITION
         elif phase == TOPIC:

@@ -53,7 +53,7 @@ def split(data, frame, first=0):
     return parts_of(frame, cuts)
 
 
-def sizes(topics, partitions, number):
+def sizes(topics, partitions, number, *, errors_only=False):
     """The items that a view has to show."""
     return [
         (
@@ -64,6 +64,7 @@ def sizes(topics, partitions, number):
         )
         for topic in topics
         for partition in getattr(topic, partitions)
+        if not errors_only or partition.error_code is not ErrorCode.none
     ]
 
 
@@ -167,7 +168,8 @@ def check_view(response, pieces):
         names = type(response).__annotations__["responses"].__args__[0].__annotations__
         partitions = "partition_responses" if "partition_responses" in names else "partitions"
         number = "index" if response.__api_key__ == PRODUCE else "partition_index"
-        assert items_of(view) == sizes(response.responses, partitions, number)
+        errors_only = response.__api_key__ == PRODUCE
+        assert items_of(view) == sizes(response.responses, partitions, number, errors_only=errors_only)
     wanted = through(response)
     assert read_frame(type(response), edited(pieces, view)) == wanted
     if waits(response):

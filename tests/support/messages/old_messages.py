@@ -39,13 +39,17 @@ def produce_request(
     return request(0, version, correlation_id, client_id, number(acks, 2) + number(30_000, 4) + array(data))
 
 
-def produce_response(version: int, correlation_id: int, topics: Sizes, throttle_ms: int = 0) -> bytes:
+def produce_response(
+    version: int, correlation_id: int, topics: Sizes, throttle_ms: int = 0, error_code: int = 0
+) -> bytes:
     """[name, [index, error_code, base_offset, v2: log_append_time_ms]], v1: throttle_time_ms; v0-2."""
     assert 0 <= version <= 2
     time = number(-1, 8) if version >= 2 else b""
     data = [
         string(name)
-        + array([number(index, 4) + number(0, 2) + number(at, 8) + time for index, at in parts.items()])
+        + array(
+            [number(index, 4) + number(error_code, 2) + number(at, 8) + time for index, at in parts.items()]
+        )
         for name, parts in topics.items()
     ]
     throttle = number(throttle_ms, 4) if version >= 1 else b""

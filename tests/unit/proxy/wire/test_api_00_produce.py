@@ -80,13 +80,14 @@ def test_a_response_shows_its_wait_if_it_has_one(version):
         assert edited([frame], view) == produced(1, throttle_ms=5678, version=version)
 
 
-def test_the_oldest_response_with_many_partitions():
+@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize(("error_code", "items"), [(0, []), (6, [("a", 0, 6), ("a", 1, 6), ("b", 2, 6)])])
+def test_the_items_of_a_response_are_the_partitions_with_an_error(version, error_code, items):
     topics = {"a": {0: 5, 1: 6}, "b": {2: 7}}
-    for version in range(3):
-        frame = produce_response(version, 1, topics, throttle_ms=9)
-        view = read_response(0, version, [frame])
-        assert [item[:3] for item in items_of(view)] == [("a", NO_ID, 0), ("a", NO_ID, 1), ("b", NO_ID, 2)]
-        assert view.throttle_time_ms == (9 if version else 0)
+    frame = produce_response(version, 1, topics, throttle_ms=9, error_code=error_code)
+    view = read_response(0, version, [frame])
+    assert [(item.topic, item.partition, item.error_code) for item in view.items] == items
+    assert view.throttle_time_ms == (9 if version else 0)
 
 
 @pytest.mark.parametrize("version", [8, 9])
