@@ -141,7 +141,13 @@ class ClientUsage:
         self.client_id: Final = client_id
         self._ledger: Final = ledger
         self._apis: dict[int, Tally] = {}
-        self._partitions: dict[tuple[int, str, bytes, int], Tally] = {}
+        self._topics: dict[tuple[int, str, bytes], dict[int, Tally]] = {}
+        """The tallies by API, topic and topic id, and by partition."""
+        self._topic_api: native = _NO_API
+        """The API, topic and tallies of the last partition: most messages have many partitions of a topic."""
+        self._topic = ""
+        self._topic_id = NO_ID
+        self._tallies: dict[int, Tally] = {}
 
     def count_request(self, api_key: native, size: int) -> None:
         """Count a request, and its frame of so many bytes."""
@@ -211,33 +217,45 @@ class ClientUsage:
     def _find_api(self, api_key: int) -> Tally:
         tally = self._apis.get(api_key)
         if tally is None:
-            if not self._apis and not self._partitions:
-                self._ledger.enlist(self)
-            self._ledger.tallies += 1
-            tally = Tally()
+            tally = self._new_tally()
             self._apis[api_key] = tally
         return tally
 
-    def _partition(self, api_key: int, item: Item) -> Tally:
-        key = (api_key, item.topic, NO_ID if item.topic else item.topic_id, item.partition)
-        tally = self._partitions.get(key)
-        if tally is None:
-            if self._ledger.full or len(item.topic) > MAX_TOPIC_NAME:
-                self._ledger.excluded += 1
-                key = (api_key, REST, NO_ID, NO_PARTITION)
-                tally = self._partitions.get(key)
-            if tally is None:
-                if not self._apis and not self._partitions:
-                    self._ledger.enlist(self)
-                self._ledger.tallies += 1
-                tally = Tally()
-                self._partitions[key] = tally
+    def _new_tally(self) -> Tally:
+        if not self._apis and not self._topics:
+            self._ledger.enlist(self)
+        self._ledger.tallies += 1
+        return Tally()
+
+    def _partition(self, api_key: native, item: Item) -> Tally:
+        if api_key != self._topic_api or item.topic != self._topic or item.topic_id != self._topic_id:
+            self._tallies = self._topics.get(_topic_key(api_key, item), {})
+            self._topic_api = api_key
+            self._topic = item.topic
+            self._topic_id = item.topic_id
+        tally = self._tallies.get(item.partition)
+        return self._add(api_key, item) if tally is None else tally
+
+    def _add(self, api_key: int, item: Item) -> Tally:
+        """Add a tally to those of the item's topic, or return that of all partitions without one."""
+        if self._ledger.full or len(item.topic) > MAX_TOPIC_NAME:
+            self._ledger.excluded += 1
+            rest = self._topics.get((api_key, REST, NO_ID))
+            if rest is None:
+                rest = {NO_PARTITION: self._new_tally()}
+                self._topics[api_key, REST, NO_ID] = rest
+            return rest[NO_PARTITION]
+        tally = self._new_tally()
+        self._tallies[item.partition] = tally
+        self._topics[_topic_key(api_key, item)] = self._tallies
         return tally
 
     def take(self) -> list[Usage]:
         """Return all counts, and start again from zero."""
         apis, self._apis = self._apis, {}
-        partitions, self._partitions = self._partitions, {}
+        topics, self._topics = self._topics, {}
+        self._topic_api = _NO_API
+        self._tallies = {}
         self._last_api = _NO_API
         self._last_tally = _NO_TALLY
         node_id, user, client_id = self.node_id, self.user, self.client_id
@@ -254,20 +272,25 @@ class ClientUsage:
             )
             for api_key, tally in apis.items()
         ]
-        for key, tally in partitions.items():
-            taken.append(
-                Usage(
-                    node_id=node_id,
-                    user=user,
-                    client_id=client_id,
-                    api_key=key[0],
-                    topic=key[1],
-                    topic_id=key[2],
-                    partition=key[3],
-                    tally=tally,
+        for key, tallies in topics.items():
+            for partition, tally in tallies.items():
+                taken.append(
+                    Usage(
+                        node_id=node_id,
+                        user=user,
+                        client_id=client_id,
+                        api_key=key[0],
+                        topic=key[1],
+                        topic_id=key[2],
+                        partition=partition,
+                        tally=tally,
+                    )
                 )
-            )
         return taken
+
+
+def _topic_key(api_key: int, item: Item) -> tuple[int, str, bytes]:
+    return (api_key, item.topic, NO_ID if item.topic else item.topic_id)
 
 
 @final

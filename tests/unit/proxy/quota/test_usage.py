@@ -67,6 +67,25 @@ def test_apis_in_turn_count_apart():
     }
 
 
+def test_topics_and_apis_in_turn_count_apart():
+    ledger = UsageLedger()
+    client = ledger.client(1, "u", "c")
+    other = bytes(reversed(ID))
+    for _ in range(2):
+        client.records_in(PRODUCE, [item(0, 1), item(0, 2, "s"), item(0, 4), item(1, 8, "s")])
+        client.records_in(FETCH, [item(0, 16, "s"), item(0, 32, "", ID), item(0, 64, "", other)])
+        # A topic whose name is known counts by name, with or without its id.
+        client.records_in(PRODUCE, [item(0, 128, "s", ID)])
+    assert {place: counts[1] // 2 for place, counts in by_place(ledger).items()} == {
+        (PRODUCE, "t", NO_ID, 0): 5,
+        (PRODUCE, "s", NO_ID, 0): 130,
+        (PRODUCE, "s", NO_ID, 1): 8,
+        (FETCH, "s", NO_ID, 0): 16,
+        (FETCH, "", ID, 0): 32,
+        (FETCH, "", other, 0): 64,
+    }
+
+
 def test_a_large_frame_counts_as_it_passes():
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
