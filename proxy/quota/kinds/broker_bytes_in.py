@@ -102,12 +102,25 @@ class BrokerBytesIn(Quota):
             self._take_back(item, now)
 
     def _record(self, items: list[Item], now: float) -> None:
+        """Count the records by topic: a message has the partitions of a topic side by side."""
+        total = 0
+        size = 0
+        topic = ""
         for item in items:
-            if item.size > 0:
-                self._total.record_average(item.size, now)
-                bucket = self._topic(item.topic, now)
-                if bucket is not None:
-                    bucket.record_average(item.size, now)
+            if item.topic != topic:
+                self._record_topic(topic, size, now)
+                topic = item.topic
+                size = 0
+            size += item.size
+            total += item.size
+        self._record_topic(topic, size, now)
+        if total > 0:
+            self._total.record_average(total, now)
+
+    def _record_topic(self, topic: str, size: int, now: float) -> None:
+        bucket = self._topic(topic, now) if size > 0 else None
+        if bucket is not None:
+            bucket.record_average(size, now)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         for item, error_code in not_appended(request, response):

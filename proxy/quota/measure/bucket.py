@@ -176,8 +176,7 @@ class Bucket:
             if who is not None and not rule.observed:
                 self._note_debtor(who, seconds, value)
         else:
-            tokens.record(value, now)
-            seconds = tokens.throttle_seconds(self.limit, now)
+            seconds = tokens.take(value, now)
             if seconds > rule.max_debt_seconds:
                 tokens.record((rule.max_debt_seconds - seconds) * self.limit, now)
             elif seconds <= 0.0:

@@ -56,6 +56,11 @@ class TokenBucket:
         tokens = self._tokens - value
         self._tokens = tokens if tokens < self._burst else self._burst
 
+    def take(self, value: float, now: float) -> float:
+        """Take tokens; return the time until the debt is refilled, as throttle_seconds()."""
+        self.record(value, now)
+        return 0.0 if self._tokens >= 0.0 else self._seconds_of_debt()
+
     def measure(self, now: float) -> float:
         """The tokens at `now`: at most the burst, below zero in debt."""
         self._refill(now)
@@ -72,8 +77,9 @@ class TokenBucket:
         It refills at the bucket's own rate, which is the limit; `limit` is unused.
         """
         self._refill(now)
-        if self._tokens >= 0.0:
-            return 0.0
+        return 0.0 if self._tokens >= 0.0 else self._seconds_of_debt()
+
+    def _seconds_of_debt(self) -> float:
         return -self._tokens / self._rate if self._rate > 0.0 else math.inf
 
     def _refill(self, now: float) -> None:

@@ -50,7 +50,10 @@ class PartitionBuckets:
         self._action_key: Final = action_key
         self._resources: Resources = NO_RESOURCES
         self._rule = rule
-        self._partitions: Final[dict[tuple[str, int], LimitedPartition]] = {}
+        self._topics: Final[dict[str, dict[int, LimitedPartition]]] = {}
+        """By topic and partition: a look-up for each partition of a message makes no tuple."""
+        self._count = 0
+        """The partitions of all topics."""
         self._unlimited: Final[set[str]] = set()
         """Topics without a limit."""
         self._dropped_at = -DROP_SECONDS
@@ -64,25 +67,25 @@ class PartitionBuckets:
 
     def find(self, topic: str, partition: int, now: float) -> LimitedPartition | None:
         """A partition's bucket; None if it has no limit."""
-        if topic in self._unlimited:
-            return None
-        names = self._names(topic, partition)
-        found = self._partitions.get(names)
+        found = self._get(topic, partition)
         if found is None:
-            return self._make(names, now)
+            return None if topic in self._unlimited else self._make(topic, partition, now)
         return None if found.bucket.limit == UNLIMITED else found
 
-    def _names(self, topic: str, partition: int) -> tuple[str, int]:
-        return (topic, NO_PARTITION) if self._whole_topics else (topic, partition)
+    def _get(self, topic: str, partition: int) -> LimitedPartition | None:
+        partitions = self._topics.get(topic)
+        if partitions is None:
+            return None
+        return partitions.get(NO_PARTITION if self._whole_topics else partition)
 
     def used(self, topic: str, partition: int) -> LimitedPartition | None:
         """A partition's bucket; None if it has no limit, or records have not been charged to it.
 
         A client can name partitions that do not exist, but records belong to existing ones.
         """
-        found = self._partitions.get(self._names(topic, partition))
-        if found is None and len(self._partitions) >= PARTITIONS_AT_MOST:
-            found = self._partitions.get((REST, NO_PARTITION))
+        found = self._get(topic, partition)
+        if found is None and self._count >= PARTITIONS_AT_MOST:
+            found = self._get(REST, NO_PARTITION)
         return None if found is None or found.bucket.limit == UNLIMITED else found
 
     def give_back(
@@ -93,40 +96,57 @@ class PartitionBuckets:
         `writable`: whether the client could write to the partition at all. If not, the partition may not
         exist, and its bucket is dropped if nothing else was charged to it.
         """
-        names = self._names(topic, partition)
-        found = self._partitions.get(names)
+        found = self._get(topic, partition)
         if found is None or found.bucket.limit == UNLIMITED:
             return
         found.bucket.give_back(size, now, who)
         if not writable and found.bucket.as_new(now):
-            del self._partitions[names]
+            self._drop(found)
 
     def limit(self, topic: str) -> float:
         """The limit of each partition of a topic, or of the topic."""
         return topic_limit(self._resources, topic, self._key)
 
-    def _make(self, names: tuple[str, int], now: float) -> LimitedPartition | None:
-        topic = names[0]
+    def _make(self, topic: str, partition: int, now: float) -> LimitedPartition | None:
         limit = topic_limit(self._resources, topic, self._key)
         if limit == UNLIMITED:
             if len(self._unlimited) >= UNLIMITED_AT_MOST:
                 self._unlimited.clear()
             self._unlimited.add(topic)
             return None
-        if len(self._partitions) >= PARTITIONS_AT_MOST:
+        if self._count >= PARTITIONS_AT_MOST:
             self._drop_unused(now)
-        if len(self._partitions) >= PARTITIONS_AT_MOST:
-            names = (REST, NO_PARTITION)
+        if self._whole_topics:
+            partition = NO_PARTITION
+        if self._count >= PARTITIONS_AT_MOST:
+            topic = REST
+            partition = NO_PARTITION
             limit = self.least_limit
-            found = self._partitions.get(names)
+            found = self._get(topic, partition)
             if found is not None:
                 return found
         bucket = Bucket(
-            quota=self._key.name, limit=limit, rule=self._rule, now=now, topic=names[0], partition=names[1]
+            quota=self._key.name, limit=limit, rule=self._rule, now=now, topic=topic, partition=partition
         )
-        made = LimitedPartition(bucket, self._action(names[0]))
-        self._partitions[names] = made
+        made = LimitedPartition(bucket, self._action(topic))
+        partitions = self._topics.get(topic)
+        if partitions is None:
+            self._topics[topic] = {partition: made}
+        else:
+            partitions[partition] = made
+        self._count += 1
         return made
+
+    def _all(self) -> list[LimitedPartition]:
+        return [limited for partitions in self._topics.values() for limited in partitions.values()]
+
+    def _drop(self, limited: LimitedPartition) -> None:
+        bucket = limited.bucket
+        partitions = self._topics[bucket.topic]
+        del partitions[bucket.partition]
+        if not partitions:
+            del self._topics[bucket.topic]
+        self._count -= 1
 
     def _drop_unused(self, now: float) -> None:
         """Drop the buckets that have nothing to remember, at most once in DROP_SECONDS."""
@@ -134,13 +154,9 @@ class PartitionBuckets:
             return
         self._dropped_at = now
         before = now - DROP_SECONDS
-        unused = [
-            names
-            for names, limited in self._partitions.items()
-            if limited.bucket.last_used <= before and limited.bucket.as_new(now)
-        ]
-        for names in unused:
-            del self._partitions[names]
+        for limited in self._all():
+            if limited.bucket.last_used <= before and limited.bucket.as_new(now):
+                self._drop(limited)
 
     def _action(self, topic: str) -> str:
         return self._resources.text(TOPIC, topic, self._action_key.name) or THROTTLE
@@ -159,10 +175,11 @@ class PartitionBuckets:
         throttled = [float(value) for topic, value in values.items() if self._action(topic) == THROTTLE]
         self.least_throttled = min(throttled, default=UNLIMITED)
         self._unlimited.clear()
-        for names, limited in self._partitions.items():
-            rest = names[0] == REST
-            limit = self.least_limit if rest else topic_limit(resources, names[0], self._key)
-            limited.action = self._action(names[0])
+        for limited in self._all():
+            topic = limited.bucket.topic
+            rest = topic == REST
+            limit = self.least_limit if rest else topic_limit(resources, topic, self._key)
+            limited.action = self._action(topic)
             if limit != limited.bucket.whole_limit or not same_rule:
                 limited.bucket.configure(limit, rule, now)
 
@@ -178,11 +195,10 @@ class PartitionBuckets:
 
     def live(self) -> list[Bucket]:
         """Every bucket that has a limit now."""
-        limited = [limited.bucket for limited in self._partitions.values()]
-        return [bucket for bucket in limited if bucket.limit != UNLIMITED]
+        return [limited.bucket for limited in self._all() if limited.bucket.limit != UNLIMITED]
 
     def forget_idle(self, now: float) -> None:
         """Drop the buckets that have not been used for an hour."""
-        idle = [names for names, limited in self._partitions.items() if limited.bucket.idle(now)]
-        for names in idle:
-            del self._partitions[names]
+        for limited in self._all():
+            if limited.bucket.idle(now):
+                self._drop(limited)

@@ -77,6 +77,15 @@ def test_the_rates_are_kafkas_one_minute_averages():
     assert a.measure(2 * TICK) == pytest.approx(2000 + kept * (1000 - 2000))
 
 
+def test_each_topic_counts_all_its_partitions_in_any_order():
+    made = quota()
+    request = RequestView(PRODUCE, 9, 1, "c", 10_000)
+    sizes = [("a", 0, 100), ("a", 1, 400), ("b", 0, 50), ("", 0, 7), ("a", 2, 500), ("c", 0, 0)]
+    request.items = [Item(topic, NO_ID, partition, size) for topic, partition, size in sizes]
+    assert made.admit(request, WHO, 0.0) is ALLOW
+    assert [bucket.used for bucket in made.live()] == [1057, 1000, 50, 0]
+
+
 def test_rejected_only_while_the_broker_and_the_topic_are_over():
     made = quota(limits("1000", {"a": "400", "b": "400"}))
     admit(made, 0.0, a=2500, b=1000)

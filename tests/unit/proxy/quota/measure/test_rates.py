@@ -79,6 +79,8 @@ def test_token_bucket(name, rate, burst, uses, now, tokens, wait):
         bucket.record(value, at)
     assert bucket.measure(now) == pytest.approx(tokens)
     assert bucket.throttle_seconds(rate, now) == pytest.approx(wait)
+    assert bucket.take(0, now) == bucket.throttle_seconds(rate, now)
+    assert bucket.take(1, now) == bucket.throttle_seconds(rate, now)
 
 
 def test_token_bucket_is_exact_on_whole_milliseconds():
