@@ -141,6 +141,7 @@ def top(url: str, token_file: str | None, ca: str | None, interval: float, once:
         )
     from rich.console import Console
 
+    import_kio()
     from proxy.cli.top import AdminPort, follow, show
     from proxy.security.secrets import read_secret
 

@@ -2,7 +2,10 @@
 
 import json
 import re
+import subprocess
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -51,12 +54,47 @@ def test_exposed_ports_are_the_defaults() -> None:
     assert ports == f"{listener.bootstrap_port} {base}-{base + 9} {Admin().port}"
 
 
-def test_health_check_asks_the_default_admin_port() -> None:
+@pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1), (None, 1)])
+def test_health_check_asks_the_default_admin_port(status: int | None, code: int) -> None:
+    """`status` of the response; None: nothing listens."""
+    paths = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paths.append(self.path)
+            self.send_response(status or 500)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
     [check] = instructions("HEALTHCHECK")
     command = json.loads(check.partition(" CMD ")[2])
-    assert command[:2] == ["python", "-c"]
-    compile(command[2], "health check", "exec")
-    assert f"http://127.0.0.1:{Admin().port}/healthz" in command[2]
+    assert not any("python" in word for word in command)
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        port = server.server_port
+        if status is None:
+            server.socket.close()
+        thread = Thread(target=server.handle_request) if status else None
+        if thread:
+            thread.start()
+        here = [word.replace(f"/127.0.0.1/{Admin().port}", f"/127.0.0.1/{port}") for word in command]
+        assert here != command
+        done = subprocess.run(here, capture_output=True, timeout=60, check=False)
+        if thread:
+            thread.join()
+    assert done.returncode == code
+    assert paths == (["/healthz"] if status else [])
+
+
+@pytest.mark.parametrize("file", ["Dockerfile", "deploy/pipeline/Containerfile"])
+def test_the_base_has_an_exact_version_and_the_packages_are_locked(file: str) -> None:
+    text = (ROOT / file).read_text()
+    bases = set(re.findall(r"^FROM (\S+)", text, re.MULTILINE))
+    assert len(bases) == 1
+    assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-\w+", bases.pop())
+    assert "--require-hashes" in text
+    assert 'org.opencontainers.image.licenses="Apache-2.0"' in text
 
 
 def test_default_command_runs_the_proxy() -> None:

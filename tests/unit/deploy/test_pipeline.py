@@ -43,7 +43,7 @@ def test_the_image_runs_the_command_as_a_user_that_is_not_root() -> None:
     [user] = instructions("USER")
     assert all(int(part) > 0 for part in user.split(":"))
     assert instructions("ENTRYPOINT") == ['["quota-pipeline"]']
-    assert "[pipeline]" in TEXT
+    assert "--require-hashes -r requirements/pipeline.txt" in TEXT
 
 
 def test_the_service_ingests_and_bills_what_it_has_ingested() -> None:

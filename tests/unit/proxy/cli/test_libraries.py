@@ -1,10 +1,13 @@
 """What the commands import, and what not: each in a process of its own."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import proxy
 
 HEAVY = ("aiohttp", "aiokafka", "hypothesis", "kio", "msgspec", "prometheus_client", "rich", "uvloop", "yaml")
 """Libraries that take a noticeable time to import."""
@@ -88,3 +91,21 @@ def test_kio_does_not_import_hypothesis(tmp_path: Path) -> None:
     assert list(empty.iterdir()) == []
     kept = "import hypothesis\n" + without_it + "\nassert hypothesis is sys.modules['hypothesis']"
     assert imported("import sys\n" + kept, tmp_path) == {"hypothesis", "kio"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["top", "--once", "--admin", "http://127.0.0.1:1"],
+        ["quotas", "list", "--bootstrap", "127.0.0.1:1"],
+        ["check", "--config", "none"],
+        ["run", "--config", "none"],
+    ],
+)
+def test_no_command_writes_into_the_current_folder(arguments: list[str], tmp_path: Path) -> None:
+    """Nothing listens at port 1, and the file does not exist: the commands end after their imports."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(proxy.__file__).parents[1])}
+    command = [sys.executable, "-m", "proxy", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert list(tmp_path.iterdir()) == []
