@@ -35,6 +35,8 @@ class Setting:
     start_seconds: float = START_SECONDS
     quotas: tuple[Mapping[str, object], ...] = ()
     """Further entries of quotas.clients."""
+    kinds: tuple[str, ...] = ()
+    """What else than the tenants' byte quotas is on: see bench.peers.quota_proxy.KINDS."""
 
 
 def no_doubts() -> list[str]:

@@ -21,6 +21,8 @@ TENANT: Final = "bench"
 BASELINE: Final = "baseline"
 # It is unreachable: the bench measures the cost of checking quotas, not of throttling.
 BYTES_PER_SECOND: Final = 10**11
+KINDS: Final = ("topic partition", "broker", "mutation", "usage")
+"""Quotas besides the byte quotas of the tenants, and usage events."""
 
 
 class QuotaProxy:
@@ -66,23 +68,33 @@ def configuration(
     if setting.tls:
         made = make_certificate(setting.folder)
         listener["tls"] = {"certificate": str(made.certificate), "key": str(made.key)}
-    clients = [*_clients(setting.tenants), *setting.quotas]
+    clients = [*_clients(setting.tenants, "mutation" in setting.kinds), *setting.quotas]
+    limits: dict[str, object] = {}
+    if "topic partition" in setting.kinds:
+        rates = dict.fromkeys(("producer.byte.rate", "consumer.byte.rate"), BYTES_PER_SECOND)
+        limits["topics"] = {"<default>": rates}
+    if "broker" in setting.kinds:
+        limits["brokers"] = {"<default>": {"total.bytes.in.per.sec.threshold": BYTES_PER_SECOND}}
     document: dict[str, object] = {
         "cluster": "bench",
         "listeners": [listener],
         "admin": {"bind": HOST, "port": admin},
         # The fake broker stores no topics.
-        "quotas": {"store": "none", "algorithm": "pace", "clients": clients},
+        "quotas": {"store": "none", "algorithm": "pace", "clients": clients, **limits},
     }
+    if "usage" in setting.kinds:
+        document["usage"] = {"files": {"folder": str(setting.folder / f"usage-{bootstrap}")}}
     return document
 
 
-def _clients(tenants: int) -> Iterator[dict[str, object]]:
+def _clients(tenants: int, mutations: bool) -> Iterator[dict[str, object]]:
+    mutation_rate = {"controller_mutation_rate": BYTES_PER_SECOND} if mutations else {}
     for number in range(tenants):
         yield {
             "entity": {"client-id": f"{TENANT}-{number}"},
             "producer_byte_rate": BYTES_PER_SECOND,
             "consumer_byte_rate": BYTES_PER_SECOND,
+            **mutation_rate,
         }
 
 
