@@ -1,0 +1,62 @@
+"""The wheel has all files that run, and runs where the sources are not."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+from zipfile import ZipFile
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[3]
+FOLDERS: Final = ("proxy", "pipeline")
+CODE: Final = {".py", ".pyc", ".so"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built in a copy of the sources, for setuptools writes into their folder."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    for file in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / file, source)
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    run_pip("wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", str(folder), str(source))
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def run_pip(*arguments: str) -> None:
+    environment = {**os.environ, "QUOTA_PROXY_BUILD": "pure"}
+    command = [sys.executable, "-m", "pip", "--quiet", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_wheel_has_every_file_of_the_packages(wheel: Path) -> None:
+    packed = set(ZipFile(wheel).namelist())
+    files = [file for name in FOLDERS for file in (ROOT / name).rglob("*") if file.is_file()]
+    wanted = {
+        str(file.relative_to(ROOT))
+        for file in files
+        if "__pycache__" not in file.parts and (file.suffix not in CODE or file.suffix == ".py")
+    }
+    assert sorted(wanted - packed) == []
+    assert {name.partition("/")[0] for name in packed if ".dist-info/" not in name} == set(FOLDERS)
+    assert [name for name in packed if name.endswith("licenses/LICENSE")]
+
+
+def test_the_installed_wheel_checks_a_file(wheel: Path, tmp_path: Path) -> None:
+    run_pip("install", "--no-deps", "--target", str(tmp_path / "site"), str(wheel))
+    script = tmp_path / "site" / "bin" / "quota-proxy"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    command = [sys.executable, str(script), "check", "--config", str(ROOT / "config/quota-proxy.yaml")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    where = [sys.executable, "-c", "import proxy; print(proxy.__file__)"]
+    found = subprocess.run(where, env=environment, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert Path(found.stdout.strip()).is_relative_to(tmp_path)
