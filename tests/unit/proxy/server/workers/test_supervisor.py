@@ -22,7 +22,7 @@ def proxy(tmp_path: Path) -> Iterator[ProxyProcess]:
     upstream = f"{HOST}:{free_port_range(1)}"
     process = ProxyProcess(tmp_path, upstream, settings=settings)
     yield process
-    process.kill()
+    process.__exit__(None, None, None)
 
 
 def started(proxy: ProxyProcess) -> list[int]:
@@ -130,3 +130,12 @@ def test_a_wrong_file_is_said_once(proxy: ProxyProcess) -> None:
     proxy.launch()
     assert proxy.process.wait(STOP_SECONDS) == 2
     assert len(proxy.log_lines("quota-proxy: ")) == 1
+
+
+def test_the_sockets_of_a_service_manager_are_served_and_outlive_the_proxy(proxy: ProxyProcess) -> None:
+    proxy.hold_ports()
+    proxy.start()
+    wait_replying(proxy)
+    assert not proxy.log_lines("cannot be bound")
+    assert proxy.stop() == 0
+    socket.create_connection((HOST, proxy.bootstrap_port)).close()
