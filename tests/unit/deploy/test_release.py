@@ -1,0 +1,34 @@
+"""The release workflow is valid YAML, builds what there is, and gives no job more rights than it needs."""
+
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+ROOT: Final = Path(__file__).parents[3]
+FLOW: Final[dict[Any, Any]] = yaml.safe_load((ROOT / ".github/workflows/release.yaml").read_text())
+
+
+def test_wheels_are_built_for_each_supported_python() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    prefix = "Programming Language :: Python :: 3."
+    minors = [each.removeprefix(prefix) for each in settings["project"]["classifiers"] if prefix in each]
+    recipe = settings["tool"]["cibuildwheel"]
+    assert recipe["build"] == [f"cp3{minor}-*" for minor in minors]
+    assert recipe["environment"] == {"QUOTA_PROXY_BUILD": "require"}
+
+
+def test_the_images_are_those_of_the_repository() -> None:
+    images = FLOW["jobs"]["image"]["strategy"]["matrix"]["include"]
+    assert [image["name"] for image in images] == ["quota-proxy", "quota-pipeline"]
+    assert all((ROOT / image["file"]).exists() for image in images)
+
+
+@pytest.mark.parametrize("job", FLOW["jobs"])
+def test_only_signing_jobs_have_an_identity(job: str) -> None:
+    assert FLOW["permissions"] == {"contents": "read"}
+    rights = FLOW["jobs"][job].get("permissions", FLOW["permissions"])
+    assert ("id-token" in rights) == (job in ("publish", "image"))
+    assert rights["contents"] == "read"
