@@ -93,7 +93,8 @@ def _run(console: Console, keep: bool) -> int:
         return 1
     if not keep:
         console.print(
-            "Try next: make demo KEEP=1 leaves it running, so that you can watch it and change quotas."
+            "Try next: make demo KEEP=1 leaves it running, so that you can watch it and change quotas.",
+            soft_wrap=True,
         )
     return 0
 
