@@ -57,10 +57,11 @@ test: $(INSTALLED) kafka copy-sources ## Run every check and every test
 	$(MAKE) --no-print-directory integration-timed || failed=1; \
 	exit $$failed
 
+# mypy and mypyc cannot open one cache at the same moment (sqlite: "database is locked").
 lint: $(INSTALLED) ## Check style, types and imports
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
-	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy --cache-dir .mypy_cache/lint --show-traceback
 	$(VENV)/bin/lint-imports
 
 format: $(INSTALLED) ## Put the style right

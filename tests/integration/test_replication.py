@@ -131,8 +131,8 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
             at_least = throttled_bytes(proxy, side, broker) - before_it[side]
             rate = proxy.metric(f"quota_proxy_{side}_replication_throttled_rate", broker=broker)
             at_most = throttled_bytes(proxy, side, broker) - before_it[side]
-            # Its window began with the first byte at the latest, and is of 11 s at the most.
-            assert 0.95 * at_least / 11 <= rate <= 1.05 * at_most / meter.seconds
+            # Its window began with the first byte, or 11 s ago if the machine is slow.
+            assert 0.95 * at_least / max(meter.seconds, 11) <= rate <= 1.05 * at_most / min(meter.seconds, 11)
         wait_until(lambda: set(leaders(cluster.kafka, "moved").values()) == {2}, "the move's end", 60)
         load.check()
         seconds = meter.by_second()

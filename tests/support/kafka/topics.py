@@ -36,9 +36,12 @@ def make_topic(
     """
     partitions = len(on) or partitions
     settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
+    is_new = describe_topic(kafka.port(1), name).error_code == ErrorCode.unknown_topic_or_partition
     with RawClient(kafka.port(1)) as client:
         response = client.ask(create_topic(name, partitions, replicas, settings, on)).topics[0]
-    assert response.error_code == ErrorCode.none, f"{name}: {response.error_code!r} {response.error_message}"
+    # A broker that loses the controller's response sends it the request again.
+    repeated = is_new and response.error_code == ErrorCode.topic_already_exists
+    assert repeated or response.error_code == ErrorCode.none, f"{name}: {response!r}"
     for node_id in kafka.node_ids:
         wait_until(partial(_is_known, kafka, node_id, name, partitions), f"{name} at broker {node_id}")
     led: dict[int, list[int]] = {}
@@ -46,7 +49,7 @@ def make_topic(
         led.setdefault(leader, []).append(partition)
     for node_id, theirs in led.items():
         wait_until(partial(_is_led, kafka, node_id, name, theirs), f"{name}'s leader {node_id}", 120)
-    topic_id = response.topic_id
+    topic_id = describe_topic(kafka.port(1), name).topic_id
     assert isinstance(topic_id, UUID)
     return topic_id
 
