@@ -90,8 +90,8 @@ def follow_until_sigterm(
 def test_a_stream_goes_on_where_it_ended(
     kafka: EmbeddedKafka, topic: str, spark: SparkSession, run_job: RunJob, tmp_path: Path
 ) -> None:
-    """Duplicates are dropped within a batch, between batches and across restarts, also after SIGTERM; late
-    events are kept apart.
+    """Duplicates are dropped within a batch, between batches and across restarts, also after SIGTERM and when a
+    run was killed before its first commit; late events are kept apart.
     """
     source = f"kafka://{kafka.bootstrap}/{topic}"
     options = ("ingest", "--stream", "once", "--late", "10 minutes", "--events", source, "--out", tmp_path)
@@ -104,6 +104,7 @@ def test_a_stream_goes_on_where_it_ended(
     assert stored(spark, tmp_path) == list(range(15))
     assert "17 events read" in first.output
     assert "1 of them are invalid" in first.output
+    shutil.rmtree(tmp_path / "_checkpoint/commits")
     send(kafka, topic, [events[14], *events[15:22], events[14]])
     followed = follow_until_sigterm(run_job, options, tmp_path, lambda: send(kafka, topic, events[21:]))
     assert followed.exit_code == 0, followed.output

@@ -50,6 +50,9 @@ def test_the_service_ingests_and_bills_what_it_has_ingested() -> None:
     ingest, bill = commands()
     assert Path(ingest[0]).name == "quota-pipeline"
     assert (parameters(ingest[1:])["out"], Path(bill[0]).name) == (bill[1], "monthly-bill")
+    # Events of a month whose bill is still written are no late ones.
+    late = parameters(ingest[1:])["late"]
+    assert f"$time {late} ago" in (FOLDER / "monthly-bill").read_text()
 
 
 @pytest.mark.parametrize(
