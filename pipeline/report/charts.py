@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from typing import Final
 
+from pipeline.report.periods import DAY, HOUR, Periods
 from pipeline.report.units import ticks
 
 COLORS: Final = ("#3b6fb6", "#e08a2e", "#3f9b6c", "#b8475a", "#7a5fa8", "#2aa0a8", "#d07fb3", "#8a5a44")
@@ -19,7 +20,9 @@ _LABELS_AT_MOST: Final = 12
 _COLUMN_AT_MOST: Final = 56.0
 _CELL_HEIGHT: Final = 22.0
 _STEPS: Final = (1, 2, 3, 4, 6, 12, 24, 48, 72, 168, 336, 720, 2160, 8760)
-HOUR: Final = timedelta(hours=1)
+_COLUMNS_AT_MOST: Final = 400
+"""A year has a column for each day, and a fortnight one for each hour."""
+_ROWS_AT_MOST: Final = 62
 Span = tuple[datetime, datetime] | None
 """The first and the last hour; None without events."""
 
@@ -57,6 +60,8 @@ class Chart:
     """The y of horizontal lines."""
     left: float = _LEFT
     right: float = WIDTH - _RIGHT
+    unit: str = "hour"
+    """What a column or a row stands for: `hour`, `day`, `7 days` and so on."""
 
 
 def stacked_columns(
@@ -67,45 +72,68 @@ def stacked_columns(
     span: Span,
     height: float = 250.0,
 ) -> Chart:
-    """Draw a column for each hour of the span, with a box for each series, the first at the bottom."""
-    hours = _hours(span)
-    totals = [sum(values.get(hour, 0.0) for values in series.values()) for hour in hours]
+    """Draw a column for each hour of the span, or for each longer period of a long span, with a box for each
+    series, the first at the bottom.
+    """
+    periods = None if span is None else Periods.over(*span, _COLUMNS_AT_MOST)
+    begins = [] if periods is None else periods.begins()
+    sums = {name: _sums(values, periods) for name, values in series.items()}
+    totals = [sum(values.get(place, 0.0) for values in sums.values()) for place in range(len(begins))]
     marks = ticks(max(totals, default=0.0), steps)
-    bottom, slot = height - _BOTTOM, (WIDTH - _LEFT - _RIGHT) / max(len(hours), 1)
+    bottom, slot = height - _BOTTOM, (WIDTH - _LEFT - _RIGHT) / max(len(begins), 1)
     scale = (bottom - _TOP) / marks[-1]
     wide = min(slot - min(slot * 0.15, 3.0), _COLUMN_AT_MOST)
     boxes = []
-    for place, hour in enumerate(hours):
+    for place, begin in enumerate(begins):
         y = bottom
-        for name, values in series.items():
-            value = values.get(hour, 0.0)
-            if value > 0:
+        for name, values in sums.items():
+            value = values.get(place, 0.0)
+            if value > 0 and periods is not None:
                 y -= value * scale
-                title = f"{hour:%Y-%m-%d %H:%M}  {name}: {spell(value)}"
+                title = f"{periods.title(begin)}  {name}: {spell(value)}"
                 x = _LEFT + slot * place + (slot - wide) / 2
                 boxes.append(Box(x, y, wide, value * scale, colors[name], title))
     lines = [bottom - mark * scale for mark in marks]
     return Chart(
         height,
         boxes,
-        _time_labels(hours, slot, height - 8),
+        _time_labels(periods, slot, height - 8),
         [Label(_LEFT - 8, y + 4, spell(mark)) for y, mark in zip(lines, marks, strict=True)],
         lines,
+        unit="hour" if periods is None else periods.name,
     )
 
 
+def _sums(values: Mapping[datetime, float], periods: Periods | None) -> dict[int, float]:
+    """The sum of each period, by its place."""
+    sums: dict[int, float] = {}
+    for hour, value in values.items():
+        if periods is not None:
+            place = periods.place(hour)
+            sums[place] = sums.get(place, 0.0) + value
+    return sums
+
+
 def heat_map(values: Mapping[datetime, float], spell: Callable[[float], str]) -> Chart:
-    """Draw a row for each day and a column for each hour; a darker cell means a larger value."""
-    days = _days([hour.date() for hour in values])
-    highest = max(values.values(), default=0.0)
+    """Draw a row for each day, or for each longer period of a long time, and a column for each hour of the
+    day; a darker cell means a larger value.
+    """
+    periods = Periods.over(min(values), max(values), _ROWS_AT_MOST, DAY) if values else None
+    begins = [] if periods is None else periods.begins()
+    cells: dict[tuple[int, int], float] = {}
+    for hour, value in values.items():
+        if periods is not None:
+            cell = periods.place(hour), hour.hour
+            cells[cell] = cells.get(cell, 0.0) + value
+    highest = max(cells.values(), default=0.0)
     slot = (WIDTH - _LEFT - _RIGHT) / 24
     boxes = []
-    for row, day in enumerate(days):
+    for row, begin in enumerate(begins):
+        day = "" if periods is None else periods.title(begin)
         for column in range(24):
-            hour = datetime(day.year, day.month, day.day, column)
-            value = values.get(hour)
-            title = f"{hour:%Y-%m-%d %H:%M}  {'no events' if value is None else spell(value)}"
-            color = "#f1f3f6" if value is None else _heat(value / highest if highest else 0.0)
+            found = cells.get((row, column))
+            title = f"{day} {column:02}:00  {'no events' if found is None else spell(found)}"
+            color = "#f1f3f6" if found is None else _heat(found / highest if highest else 0.0)
             boxes.append(
                 Box(
                     _LEFT + slot * column + 1,
@@ -116,42 +144,40 @@ def heat_map(values: Mapping[datetime, float], spell: Callable[[float], str]) ->
                     title,
                 )
             )
-    height = _TOP + _CELL_HEIGHT * len(days) + _BOTTOM
+    height = _TOP + _CELL_HEIGHT * len(begins) + _BOTTOM
     return Chart(
         height,
         boxes,
         [Label(_LEFT + slot * (hour + 0.5), height - 8, f"{hour:02}") for hour in range(24)],
         [
-            Label(_LEFT - 8, _TOP + _CELL_HEIGHT * (row + 0.5) + 4, f"{day:%a %b} {day.day}")
-            for row, day in enumerate(days)
+            Label(_LEFT - 8, _TOP + _CELL_HEIGHT * (row + 0.5) + 4, f"{begin:%a %b} {begin.day}")
+            for row, begin in enumerate(begins)
         ],
         [],
+        unit="day" if periods is None else periods.name,
     )
 
 
-def _hours(span: Span) -> list[datetime]:
-    if span is None:
+def _time_labels(periods: Periods | None, slot: float, y: float) -> list[Label]:
+    if periods is None:
         return []
-    first, last = span
-    return [first + HOUR * place for place in range((last - first) // HOUR + 1)]
-
-
-def _days(found: Sequence[date]) -> list[date]:
-    if not found:
-        return []
-    first, last = min(found), max(found)
-    return [first + timedelta(days=place) for place in range((last - first).days + 1)]
-
-
-def _time_labels(hours: Sequence[datetime], slot: float, y: float) -> list[Label]:
-    step = next((step for step in _STEPS if len(hours) / step <= _LABELS_AT_MOST), _STEPS[-1])
+    begins = periods.begins()
+    by_hour = periods.length == HOUR
+    step = next((step for step in _STEPS if len(begins) / step <= _LABELS_AT_MOST), _STEPS[-1])
     labels = []
-    for place, hour in enumerate(hours):
-        if (hour - datetime(1970, 1, 1)) // HOUR % step == 0:
-            midnight = hour.hour == 0
-            text = f"{hour:%b} {hour.day}" if midnight else f"{hour:%H:%M}"
-            labels.append(Label(_LEFT + slot * (place + (0.5 if len(hours) < 30 else 0.0)), y, text))
+    for place, begin in enumerate(begins):
+        # Hours are labelled at full steps of the day, longer periods from the first on.
+        number = (begin - datetime(1970, 1, 1)) // HOUR if by_hour else place
+        if number % step == 0:
+            text = _time_label(begin, by_hour=by_hour, years=begins[0].year != begins[-1].year)
+            labels.append(Label(_LEFT + slot * (place + (0.5 if len(begins) < 30 else 0.0)), y, text))
     return labels
+
+
+def _time_label(begin: datetime, *, by_hour: bool, years: bool) -> str:
+    if by_hour and begin.hour:
+        return f"{begin:%H:%M}"
+    return f"{begin:%Y-%m-%d}" if years and not by_hour else f"{begin:%b} {begin.day}"
 
 
 def _heat(part: float) -> str:

@@ -48,7 +48,33 @@ def test_charts_without_events_are_empty() -> None:
 
 
 def test_the_labels_of_a_long_time_stand_apart() -> None:
-    span = (NOON, NOON + timedelta(days=60))
-    labels = stacked_columns({}, {}, str, units.SIZES, span).x_labels
-    assert 2 <= len(labels) <= 12
-    assert all(label.text[:3] in {"Jan", "Feb", "Mar"} for label in labels), "days, not hours"
+    for days, starts in ((14, "Jan"), (60, ("Jan", "Feb", "Mar")), (365, ("2026-", "2027-"))):
+        span = (NOON, NOON + timedelta(days=days))
+        labels = stacked_columns({}, {}, str, units.SIZES, span).x_labels
+        assert 2 <= len(labels) <= 12
+        assert all(label.text.startswith(starts) for label in labels), "days, not hours"
+
+
+def test_a_long_time_has_columns_of_days() -> None:
+    series = {"a": {NOON: 1.0, NOON + timedelta(hours=3): 2.0, NOON + timedelta(days=300): 5.0}}
+    span = (NOON, NOON + timedelta(days=300))
+    chart = stacked_columns(series, {"a": "red"}, str, units.SIZES, span)
+    assert chart.unit == "day"
+    assert [box.title for box in chart.boxes] == ["2026-01-01  a: 3.0", "2026-10-28  a: 5.0"]
+
+
+@pytest.mark.parametrize("days", [1, 30, 365, 4000])
+def test_the_size_does_not_grow_with_the_time(days: int) -> None:
+    """One event of 2015 in a report of a day, for example."""
+    values = {NOON + timedelta(days=day): 1.0 for day in (0, days)}
+    columns = stacked_columns({"a": values}, {"a": "red"}, str, units.SIZES, (NOON, max(values)))
+    assert sum(box.height > 0 for box in columns.boxes) == 2
+    heat = heat_map(values, str)
+    assert len(heat.boxes) <= 62 * 24
+    assert len([box for box in heat.boxes if not box.title.endswith("no events")]) == 2
+    assert (columns.unit, heat.unit) == {
+        1: ("hour", "day"),
+        30: ("day", "day"),
+        365: ("day", "7 days"),
+        4000: ("30 days", "365 days"),
+    }[days]

@@ -90,8 +90,8 @@ def follow_until_sigterm(
 def test_a_stream_goes_on_where_it_ended(
     kafka: EmbeddedKafka, topic: str, spark: SparkSession, run_job: RunJob, tmp_path: Path
 ) -> None:
-    """Duplicates are dropped within a batch, between batches and across restarts, also after SIGTERM and when a
-    run was killed before its first commit; late events are kept apart.
+    """Duplicates are dropped within a batch, between batches and across restarts, also after SIGTERM and when
+    a run was killed before its first commit; late events are kept apart.
     """
     source = f"kafka://{kafka.bootstrap}/{topic}"
     options = ("ingest", "--stream", "once", "--late", "10 minutes", "--events", source, "--out", tmp_path)
