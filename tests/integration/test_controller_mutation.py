@@ -268,9 +268,10 @@ def _confluent(bootstrap: str) -> Callable[[], None]:
     topics = [NewTopic(name, 1, 1) for name in names]
 
     def run() -> None:
-        for futures in (admin.create_topics(topics), admin.delete_topics(names, request_timeout=60.0)):
-            for future in futures.values():
-                future.result(60.0)
+        for future in admin.create_topics(topics).values():
+            future.result(60.0)
+        for future in admin.delete_topics(names, request_timeout=60.0).values():
+            future.result(60.0)
 
     return run
 
