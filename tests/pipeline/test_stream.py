@@ -104,7 +104,10 @@ def test_a_stream_goes_on_where_it_ended(
     assert stored(spark, tmp_path) == list(range(15))
     assert "17 events read" in first.output
     assert "1 of them are invalid" in first.output
-    shutil.rmtree(tmp_path / "_checkpoint/commits")
+    shutil.rmtree(tmp_path / "_checkpoint/ingest/commits")
+    again = run_job(*options)
+    assert again.exit_code == 0, again.output
+    assert stored(spark, tmp_path) == list(range(15))
     send(kafka, topic, [events[14], *events[15:22], events[14]])
     followed = follow_until_sigterm(run_job, options, tmp_path, lambda: send(kafka, topic, events[21:]))
     assert followed.exit_code == 0, followed.output
