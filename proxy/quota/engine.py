@@ -36,6 +36,8 @@ class QuotaEngine:
         """The longest throttle time that is announced. A longer wait is reviewed each time that it has
         passed.
         """
+        self._configured_throttle_seconds = UNLIMITED
+        self._review_seconds = UNLIMITED
         self._rejection_error = 0
         self._active: list[Quota] = []
         self._by_api: list[list[Quota]] = []
@@ -263,11 +265,17 @@ class QuotaEngine:
         """Take new limits in all quotas."""
         settings = limits.settings
         self._exemptions = settings.exemptions
-        self.max_throttle_seconds = settings.algorithm.max_throttle_seconds
+        self._configured_throttle_seconds = settings.algorithm.max_throttle_seconds
+        self.review_every(self._review_seconds)
         self._rejection_error = settings.rejection_error
         for quota in self._quotas:
             quota.configure(limits.within(quota.scope), now)
         self._index()
+
+    def review_every(self, seconds: float) -> None:
+        """Announce no throttle time over this, whatever is configured: limits may grow at any moment."""
+        self._review_seconds = seconds
+        self.max_throttle_seconds = min(self._configured_throttle_seconds, seconds)
 
     @property
     def wants_partitions(self) -> bool:

@@ -4,6 +4,7 @@ from typing import Final, final
 
 from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE
 from proxy.quota.measure.bucket import Bucket
@@ -27,6 +28,7 @@ class QuotaEngines:
         self._kinds: Final = kinds
         self._limits = limits
         self._view = NOTHING_KNOWN
+        self._review_seconds = UNLIMITED
         self._shared: Final[dict[str, Quota]] = {}
         self._peers: Final[dict[str, list[Quota]]] = {}
         """The quotas of each PER_BROKER kind, by the name of the kind."""
@@ -55,7 +57,9 @@ class QuotaEngines:
 
     def _make(self, node_id: int, between_brokers: bool) -> QuotaEngine:
         kinds = [kind for kind in self._kinds if kind.between_brokers == between_brokers]
-        return QuotaEngine([quota for kind in kinds for quota in self._quotas(kind, node_id)])
+        engine = QuotaEngine([quota for kind in kinds for quota in self._quotas(kind, node_id)])
+        engine.review_every(self._review_seconds)
+        return engine
 
     def _all(self) -> list[tuple[int, QuotaEngine]]:
         return [*self._engines.items(), *self._between_brokers.items()]
@@ -141,6 +145,13 @@ class QuotaEngines:
             without_exemptions = limits.without_exemptions()
             for engine in self._between_brokers.values():
                 engine.configure(without_exemptions, now)
+
+    def review_every(self, seconds: float) -> None:
+        """Set QuotaEngine.review_every() in all engines, and for engines that are created later."""
+        if seconds != self._review_seconds:
+            self._review_seconds = seconds
+            for _, engine in self._all():
+                engine.review_every(seconds)
 
     def forget_idle(self, now: float) -> None:
         """Drop the state that has not been used for an hour, in all engines."""

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from uuid import uuid4
 
 from proxy.quota.engines import QuotaEngines
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.sharing.local_uses import LocalUses, hold
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
@@ -16,6 +17,10 @@ from proxy.store.skipped_records import SkippedRecords
 log = logging.getLogger(__name__)
 JOIN_SECONDS: Final = 5.0
 """For how long clients wait at startup until the other processes know this one."""
+REVIEW_SECONDS: Final = 0.5
+"""The longest throttle time that is announced while several processes share: this process's part may grow at
+any moment.
+"""
 PAUSE_FACTOR: Final = 10
 """The pause after a look at all buckets is at least this many times as long as the look took."""
 LONGEST_PAUSE: Final = 0.5
@@ -157,6 +162,7 @@ class LimitSharing:
             else:
                 if self._time() - self._failed_at > FAILED_SECONDS:
                     self._failure = ""
+            self._engines.review_every(REVIEW_SECONDS if self.instances > 1 else UNLIMITED)
             self._join()
             self._look_for_namesakes()
             await asyncio.sleep(pause)

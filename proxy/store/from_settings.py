@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -21,7 +20,6 @@ from proxy.quota.kinds.replication import kind as replication
 from proxy.quota.limits.enforcement import (
     ENFORCE,
     OBSERVE,
-    UNLIMITED,
     EnforcementModes,
     EnforcementSettings,
     Exemptions,
@@ -38,11 +36,6 @@ from proxy.quota_callback import load_callback
 from proxy.store.quota_store import FileQuotas
 from proxy.store.yaml_file import read_clients, read_scopes
 from proxy.store.yaml_resources import read_resources
-
-SHARED_REVIEW_SECONDS: Final = 0.5
-"""The longest throttle_time_ms where processes share limits. A wait is computed from this process's part of
-the limit, which may grow at any moment; a client that owes more stays muted until it owes nothing.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +117,11 @@ def _limits(
 ) -> Limits:
     """The snapshot for the quota engine, of these quotas under the file's settings."""
     resources = Resources(proxy_topics=settings.proxy_topics)
-    longest = UNLIMITED if settings.shares is None else SHARED_REVIEW_SECONDS
-    enforcement = _enforcement(settings.quotas, scopes, longest)
+    enforcement = _enforcement(settings.quotas, scopes)
     return Limits(quotas, resources=resources, settings=enforcement, source=source)
 
 
-def _enforcement(settings: Quotas, scopes: Scopes, longest_throttle: float) -> EnforcementSettings:
+def _enforcement(settings: Quotas, scopes: Scopes) -> EnforcementSettings:
     """How quotas are measured and enforced."""
     mode, controller, replicated = settings.mode, settings.controller, settings.replication
     return EnforcementSettings(
@@ -137,7 +129,7 @@ def _enforcement(settings: Quotas, scopes: Scopes, longest_throttle: float) -> E
             name=settings.algorithm,
             burst_seconds=settings.burst_seconds,
             window=RateWindow(settings.window_num, settings.window_size_seconds),
-            max_throttle_seconds=min(settings.max_throttle_seconds, longest_throttle),
+            max_throttle_seconds=settings.max_throttle_seconds,
         ),
         controller_window=RateWindow(controller.window_num, controller.window_size_seconds),
         replication_window=RateWindow(replicated.window_num, replicated.window_size_seconds),

@@ -8,6 +8,8 @@ process.
     hot     A process uses more. The limit is divided by demand (waterfill), and each process reports its use
             every REPORT_SECONDS.
 
+A process that is alone has the whole limits, and reports no use.
+
 If a process stalls (SIGSTOP, a frozen virtual machine), its lease may end, and the others divide its parts.
 When it continues, it uses nearly nothing until it has read a report that it has written since then. A process
 that cannot reach the log keeps its parts. While no process can write, no part grows.
@@ -158,16 +160,17 @@ class Sharing:
         gone += members.expire(now)
         if report.instance == self.instance and report.number >= self._stalled_until:
             self._stalled_until = 0
-        for entry in report.buckets:
+        entries: list[BucketReport] = [] if self._alone else report.buckets
+        for entry in entries:
             self._heat(entry).see(report.instance, entry, now)
         self._cool(offset, now)
         if changed or gone:
             self._told.clear()
             self._divide_all(offset, gone)
         else:
-            for entry in report.buckets:
+            for entry in entries:
                 self._hot[entry.key].divide(members, offset, self.instance, anew=False)
-        if changed or gone or report.buckets:
+        if changed or gone or entries:
             self._news_to = self._read_to
         self._newer = report.newer or (self._newer and len(members.newer()) > 0)
         self._read_by_all = members.read_by_all()
@@ -196,7 +199,9 @@ class Sharing:
         self._called_at = now
 
     def hot(self, use: LocalUse) -> bool:
-        """Whether the others need to know the use of a bucket."""
+        """Whether the others need to know the use of a bucket: not if this process is alone."""
+        if self._alone:
+            return False
         if use.waiting > 0 or use.key in self._hot:
             return True
         return use.rate > HOT_PART * self.part(use.key) * use.limit
@@ -283,12 +288,15 @@ class Sharing:
         return bucket
 
     def _cool(self, offset: int, now: float) -> None:
-        """Take the buckets that no process reports any more from the hot ones."""
+        """Take the buckets that no process reports any more from the hot ones.
+
+        If this process is alone, it takes all: credit would be part of its share for as long as they are hot.
+        """
         equal = self._equal_part()
         while self._hot:
             key = next(iter(self._hot))
             bucket = self._hot[key]
-            if now - bucket.reported_at <= COLD_SECONDS:
+            if now - bucket.reported_at <= COLD_SECONDS and not self._alone:
                 break
             del self._hot[key]
             self._told.pop(key, None)
@@ -310,6 +318,10 @@ class Sharing:
             for instance in gone:
                 bucket.forget(instance)
             bucket.divide(self._members, offset, self.instance, anew=True)
+
+    @property
+    def _alone(self) -> bool:
+        return len(self._members) == 1 and self.instance in self._members
 
     def _equal_part(self) -> float:
         return 1.0 / len(self._members) if self.instance in self._members else 0.0

@@ -7,7 +7,7 @@ from proxy.quota.engines import ALL_BROKERS, QuotaEngines
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.client_bytes import KIND as CLIENT_BYTES
-from proxy.quota.limits.enforcement import PACE, WINDOW
+from proxy.quota.limits.enforcement import PACE, UNLIMITED, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE, Scopes
 from proxy.quota.quota import LONG, PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
@@ -254,3 +254,17 @@ def test_a_quota_that_is_deleted_leaves_its_clients_to_one_of_the_other_scope():
     engines.configure(limits.with_changes({pair: {"producer_byte_rate": None}}), 0.0)
     assert produces(engines, 1, 1) > 0.0
     assert tokens(engines, "producer_byte_rate", 0.0) == {1: -2001.0}
+
+
+def test_the_bound_of_throttle_times_holds_for_all_engines_and_after_a_change_of_limits():
+    engines = QuotaEngines(load_kinds(), Limits({}, settings=enforcement(max_throttle_seconds=3.0)))
+    first, between = engines.engine(1, 0.0), engines.between_brokers(1, 0.0)
+    engines.review_every(0.5)
+    bounds = [engine.max_throttle_seconds for engine in (first, between, engines.engine(2, 0.0))]
+    assert bounds == [0.5, 0.5, 0.5]
+    engines.configure(Limits({}, settings=enforcement(max_throttle_seconds=0.25)), 0.0)
+    assert first.max_throttle_seconds == 0.25, "the smaller one"
+    engines.configure(Limits({}, settings=enforcement(max_throttle_seconds=2.0)), 0.0)
+    assert first.max_throttle_seconds == 0.5
+    engines.review_every(UNLIMITED)
+    assert [first.max_throttle_seconds, between.max_throttle_seconds] == [2.0, 2.0]

@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.sharing.reports import Report
@@ -32,7 +33,14 @@ TIME_MS = 1_700_000_000_000
 
 
 class Start(Protocol):
-    def __call__(self, broker: LogBroker, name: str, clients: int = 1) -> tuple[LimitSharing, Bucket]: ...
+    def __call__(
+        self, broker: LogBroker, name: str, clients: int = 1, engines: QuotaEngines | None = None
+    ) -> tuple[LimitSharing, Bucket]: ...
+
+
+def quota_engines() -> QuotaEngines:
+    limits = Limits({QuotaEntity("u", DEFAULT): {"producer_byte_rate": LIMIT}})
+    return QuotaEngines(load_kinds(), limits)
 
 
 @pytest.fixture(autouse=True)
@@ -46,10 +54,11 @@ async def start() -> AsyncIterator[Start]:
     """Starts a process's sharing, with a bucket in use, until the end of the test."""
     tasks = Tasks()
 
-    def started(broker: LogBroker, name: str, clients: int = 1) -> tuple[LimitSharing, Bucket]:
+    def started(
+        broker: LogBroker, name: str, clients: int = 1, engines: QuotaEngines | None = None
+    ) -> tuple[LimitSharing, Bucket]:
         topic = SharesTopic(ClusterAccess((broker.address,), 5.0), broker.topic, tasks)
-        limits = Limits({QuotaEntity("u", DEFAULT): {"producer_byte_rate": LIMIT}})
-        engines = QuotaEngines(load_kinds(), limits)
+        engines = quota_engines() if engines is None else engines
         for number in range(clients):
             who = Identity("u", f"c{number}", "10.0.0.1")
             engines.engine(1, 0.0).admit(RequestView(PRODUCE, 9, 1, who.client_id, 10), who, 0.0)
@@ -79,6 +88,20 @@ async def test_two_processes_have_half_each_and_one_that_leaves_gives_its_half_b
         await reached(lambda: bucket.limit == LIMIT, "the first has all")
         assert decode_report(broker.values[-1]).instance.startswith("a/")
         assert any(decode_report(value).leaving for value in broker.values)
+
+
+async def test_throttle_times_are_short_while_there_are_several_processes(start: Start) -> None:
+    engines = quota_engines()
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        sharing, bucket = start(broker, "a", engines=engines)
+        await asyncio.wait_for(sharing.joined.wait(), 30)
+        assert engines.engine(1, 0.0).max_throttle_seconds == UNLIMITED
+        other, _ = start(broker, "b")
+        await reached(lambda: bucket.limit == LIMIT / 2, "half of the limit")
+        assert engines.engine(1, 0.0).max_throttle_seconds == limit_sharing.REVIEW_SECONDS
+        assert engines.engine(2, 0.0).max_throttle_seconds == limit_sharing.REVIEW_SECONDS, "a new broker"
+        await other.leave()
+        await reached(lambda: engines.engine(1, 0.0).max_throttle_seconds == UNLIMITED, "no bound")
 
 
 async def test_clients_are_served_although_the_topic_is_away(

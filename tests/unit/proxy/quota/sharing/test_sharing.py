@@ -79,6 +79,35 @@ def test_cold_limits_are_divided_equally() -> None:
     assert a.instances == 2
 
 
+def test_a_process_that_is_alone_reports_its_uses_only_when_another_joins() -> None:
+    world = World()
+    a = world.start("a")
+    for used in range(4):
+        world.turn(a=use(rate=80.0, waiting=1, used=float(used)))
+    told = len(world.log)
+    for used in range(4, 20):
+        world.turn(a=use(rate=80.0, waiting=1, used=float(used)))
+    assert not any(report.buckets for report, _ in world.log[told:])
+    assert a.part(KEY) == 1.0
+    b = world.start("b")
+    for used in range(20, 30):
+        world.turn(a=use(rate=80.0, waiting=1, used=float(used)))
+    assert any(report.buckets for report, _ in world.log[told:])
+    assert a.part(KEY) > 0.9 > b.part(KEY), "the demand of the first is known"
+
+
+def test_a_process_that_is_left_alone_has_its_limits_without_credit() -> None:
+    world, a, b = two()
+    for used in range(10):
+        world.turn(a=use(rate=40.0, waiting=1, used=2.0 * used), b=use(rate=40.0, waiting=1, used=2.0 * used))
+    assert a.part(KEY) + b.part(KEY) > 1.05, "they have credit"
+    del world.processes["b"]
+    while a.instances > 1:
+        world.turn(a=use(rate=40.0, waiting=1))
+    world.turn(a=use(rate=40.0, waiting=1))
+    assert a.part(KEY) == 1.0
+
+
 def test_an_idle_process_sends_heartbeats_alone() -> None:
     world, _, _ = two()
     before = len(world.log)
