@@ -120,8 +120,9 @@ def _read(file: Path) -> QuotaFile:
     if read.temporary:
         what = f"ignored {len(read.temporary)} quotas with {EXPIRES}"
         click.echo(f"{file}: {what}; use `quotas set --expires` to set temporary quotas", err=True)
-    if read.scoped:
-        what = f"ignored the {SCOPE} of {len(read.scoped)} entities"
+    if read.scoped or read.has_default_scope:
+        of_entities = [f"the {SCOPE} of {len(read.scoped)} entities"] if read.scoped else []
+        what = "ignored " + " and ".join(["quotas.scope"] * read.has_default_scope + of_entities)
         where = f"set quotas.scope, or an entry's {SCOPE}, in the configuration of the proxies"
         click.echo(f"{file}: {what}; {where}", err=True)
     return read

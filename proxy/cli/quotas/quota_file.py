@@ -6,7 +6,7 @@ The names and values of quotas are validated by the server, so a file can have t
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,22 +27,24 @@ _NOT_IN_YAML: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class QuotaFile:
-    """The content of a file: its lasting quotas, the places of its temporary ones (with `expires`), and the
-    entities that have a `scope`.
+    """The content of a file: its lasting quotas, the places of its temporary ones (with `expires`), the
+    entities that have a `scope`, and whether it has `quotas.scope`.
     """
 
     lasting: Quotas
     temporary: frozenset[Place]
     scoped: frozenset[Entity] = frozenset()
+    has_default_scope: bool = False
 
 
 def read_quotas(path: Path) -> QuotaFile:
     """Read the file. Raises SettingsError with the file, the line and the key."""
     file = document.read(path)
     try:
-        return _read_clients(_clients(file.value))
+        read = _read_clients(_clients(file.value))
     except SettingsError as error:
         raise file.locate(error) from error
+    return replace(read, has_default_scope=_has(file.value, (CLIENTS[0], SCOPE)))
 
 
 def to_yaml(quotas: Quotas) -> str:
@@ -79,6 +81,14 @@ def _clients(root: object) -> list[object]:
     if not isinstance(value, list):
         raise SettingsError(f"expected a list, got {show(value)}", CLIENTS)
     return value
+
+
+def _has(value: object, key: KeyPath) -> bool:
+    for part in key:
+        if not isinstance(value, dict) or part not in value:
+            return False
+        value = value[part]
+    return True
 
 
 def _read_clients(clients: list[object]) -> QuotaFile:

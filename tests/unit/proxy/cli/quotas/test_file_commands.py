@@ -105,6 +105,22 @@ def test_import_and_diff_say_that_they_ignore_scopes(filled: FakeBroker, file: P
     assert not any(("user", "bob") in entity for entity in filled.quotas)
 
 
+@pytest.mark.parametrize(
+    ("clients", "ignored"),
+    [
+        ("[{entity: {user: bob}, producer_byte_rate: 3}]", "quotas.scope"),
+        ("[{entity: {user: bob}, scope: broker}]", "quotas.scope and the scope of 1 entities"),
+        ("[]", "quotas.scope"),
+    ],
+)
+def test_import_and_diff_say_that_they_ignore_the_scope_of_all_quotas(
+    clients: str, ignored: str, filled: FakeBroker, file: Path
+) -> None:
+    file.write_text(f"quotas: {{scope: cluster, clients: {clients}}}\n")
+    for command in ("diff", "import"):
+        assert quotas(filled, command, str(file)).stderr.startswith(f"{file}: ignored {ignored};")
+
+
 @pytest.mark.parametrize(("options", "typed"), [(["--yes"], None), ([], "y\n")])
 def test_import_with_prune(options: list[str], typed: str | None, filled: FakeBroker, file: Path) -> None:
     assert quotas(filled, "import", str(file), "--prune", *options, input=typed).exit_code == 0
