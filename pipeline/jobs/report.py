@@ -21,6 +21,7 @@ from pipeline.tables import write_table
 from pipeline.transforms.chargeback import chargeback
 from pipeline.transforms.headroom import headroom
 from pipeline.transforms.throttle import BOUND, throttle
+from pipeline.transforms.totals import total
 from pipeline.transforms.usage import usage
 
 _TENANT: Final = ("cluster", "user", "client_id")
@@ -81,9 +82,9 @@ def _label(row: Row, several: bool) -> str:
 def _tenants(table: DataFrame) -> dict[Row, tuple[int, int, int]]:
     """Bytes in, bytes out and requests by _TENANT, largest first."""
     sums = table.groupBy(F.struct(*_TENANT).alias("tenant")).agg(
-        *[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")]
+        *[total(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")]
     )
-    largest = sums.orderBy(F.desc(F.col("bytes_in") + F.col("bytes_out")), "tenant")
+    largest = sums.orderBy(F.desc(F.col("bytes_in").cast("double") + F.col("bytes_out")), "tenant")
     return {row.tenant: (row.bytes_in, row.bytes_out, row.requests) for row in largest.collect()}
 
 
@@ -93,7 +94,7 @@ def _hours(table: DataFrame, named: list[Row], *, several: bool) -> list[Hour]:
     for tenant in named:
         is_named = is_named | reduce(Column.__and__, [F.col(name) == tenant[name] for name in _TENANT])
     sums = table.groupBy("hour", F.when(is_named, F.struct(*_TENANT)).alias("tenant")).agg(
-        *[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out")]
+        *[total(name).alias(name) for name in ("bytes_in", "bytes_out")]
     )
     timed = sums.orderBy("hour", "tenant").withColumn("hour", F.unix_seconds("hour"))
     return [
@@ -121,7 +122,7 @@ def _utc(seconds: float) -> datetime:
 
 
 def _bound(table: DataFrame, *, several: bool) -> list[Bound]:
-    sums = table.groupBy(*_TENANT, "quota").agg(*[F.sum(name).alias(name) for name in BOUND])
+    sums = table.groupBy(*_TENANT, "quota").agg(*[total(name).alias(name) for name in BOUND])
     worst = sums.orderBy(F.desc("throttle_ms"), F.desc("rejected_bytes"), *_TENANT, "quota")
     return [
         Bound(_label(row, several), row.quota or "unknown", *[row[name] for name in BOUND])
@@ -131,7 +132,7 @@ def _bound(table: DataFrame, *, several: bool) -> list[Bound]:
 
 def _throttle_hours(table: DataFrame) -> dict[str, dict[datetime, float]]:
     found: dict[str, dict[datetime, float]] = defaultdict(lambda: defaultdict(float))
-    rows = table.groupBy("quota", "hour").agg(F.sum("throttle_ms").alias("throttle_ms"))
+    rows = table.groupBy("quota", "hour").agg(total("throttle_ms").alias("throttle_ms"))
     timed = rows.where(F.col("throttle_ms") > 0).orderBy("quota", "hour")
     for row in timed.withColumn("hour", F.unix_seconds("hour")).collect():
         found[row.quota or "unknown"][_utc(row.hour)] += row.throttle_ms

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from pipeline.quota_file import BROKER, CLUSTER, QuotaSet
+from pipeline.transforms.totals import total
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.client_bytes import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 from proxy.quota.limits.enforcement import UNLIMITED
@@ -83,7 +84,7 @@ def interval_rates(charged: DataFrame, keys: Sequence[str], scope: str) -> DataF
     sums = (
         charged.where(F.col("bytes") > 0)
         .groupBy(*_PLACE, *keys, "interval_start_ms")
-        .agg(F.sum("bytes").alias("bytes"), F.max("interval_ms").alias("interval_ms"))
+        .agg(total("bytes").alias("bytes"), F.max("interval_ms").alias("interval_ms"))
     )
     if scope == BROKER:
         rate = F.col("bytes") * F.lit(1000.0) / F.col("interval_ms")
@@ -94,7 +95,7 @@ def interval_rates(charged: DataFrame, keys: Sequence[str], scope: str) -> DataF
     )
     covered = F.greatest(F.sum("interval_ms"), F.max("slot_ms"))
     places = slots.groupBy(*_PLACE, *keys, "slot").agg(
-        (F.sum("bytes") * F.lit(1000.0) / covered).alias("rate")
+        (total("bytes") * F.lit(1000.0) / covered).alias("rate")
     )
     rates = places.groupBy("cluster", *keys, "slot").agg(F.sum("rate").alias("rate"))
     return rates.select(

@@ -13,6 +13,7 @@ from pyspark.sql.types import DecimalType
 
 from pipeline.prices import Price, Prices, tiers
 from pipeline.schema import CHARGEBACK, MONEY, names
+from pipeline.transforms.totals import total
 
 _GIB_PER_BYTE: Final = Decimal(1) / (1 << 30)
 _QUANTITY: Final = DecimalType(31, 18)
@@ -34,10 +35,10 @@ def tenants(events: DataFrame) -> DataFrame:
         "client_id",
         *_PARTITION,
         F.date_trunc("hour", F.timestamp_millis("interval_start_ms")).alias("hour"),
-    ).agg(*[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")])
+    ).agg(*[total(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")])
     used = F.col("topic").isNotNull() & F.col("partition").isNotNull()
     return hours.groupBy("cluster", "user", "client_id").agg(
-        *[F.sum(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")],
+        *[total(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")],
         F.count(F.when(used, 1)).alias("partition_hours"),
     )
 

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from pipeline.quota_file import BROKER, CLUSTER, QuotaSet
 from pipeline.schema import HEADROOM, names
 from pipeline.transforms.buckets import charged, interval_rates, with_buckets
+from pipeline.transforms.totals import total
 
 _BUCKET: Final = ("bucket_quota", "bucket_user", "bucket_client_id", "limit", "scope")
 
@@ -21,7 +22,7 @@ def headroom(events: DataFrame, quotas: QuotaSet) -> DataFrame:
     tenants = (
         charged(events)
         .groupBy("cluster", "proxy", "broker", "user", "client_id", "bucket_quota", "interval_start_ms")
-        .agg(F.sum("bytes").alias("bytes"), F.max("interval_ms").alias("interval_ms"))
+        .agg(total("bytes").alias("bytes"), F.max("interval_ms").alias("interval_ms"))
     )
     places = _rates(with_buckets(tenants.where(F.col("bytes") > 0), quotas), quotas)
     brokers = places.groupBy("cluster", "proxy", "broker", *_BUCKET).agg(

@@ -34,6 +34,8 @@ _MOST_CONNECTIONS: Final = 20_000
 """The proxy's default for `limits.max_connections`. An event with impossible sums would otherwise give more
 connections than fit into memory.
 """
+_MOST_STEPS: Final = 10_000
+"""In an interval. A client that sends ten thousand times the limit needs no more to be replayed."""
 _NEARLY_ALL: Final = 0.9
 _LEAST_OF_TRIED: Final = 0.95
 _MOST_OF_TRIED: Final = 1.25
@@ -64,7 +66,7 @@ class Interval:
     """
 
 
-def connections_of(throttled: int, throttle_ms: float, interval_ms: float) -> int:
+def connections_of(throttled: float, throttle_ms: float, interval_ms: float) -> int:
     """Estimate how many connections waited at the same time, from the sums of an interval.
 
     A connection that always waits has the throttle time of the interval and, on average, of half a wait more,
@@ -74,7 +76,7 @@ def connections_of(throttled: int, throttle_ms: float, interval_ms: float) -> in
         return 1
     each = throttle_ms / throttled
     if each >= interval_ms:
-        return min(throttled, _MOST_CONNECTIONS)
+        return round(min(throttled, _MOST_CONNECTIONS))
     return min(max(1, round(throttle_ms / (interval_ms + each / 2))), _MOST_CONNECTIONS)
 
 
@@ -105,9 +107,12 @@ def lay_out(
 ) -> Iterator[Step]:
     """Yield the steps of the interval in order, each of at most `per_step` bytes or of a single request.
 
+    Steps are larger than that if there would be more than about _MOST_STEPS.
+
     `limit`: the connection's limit in bytes/s. `burst_seconds`: the content of a full bucket, in seconds at
     the limit. `eager`: the part of the waiting time over which the throttled requests are spread.
     """
+    per_step = max(per_step, interval.size / _MOST_STEPS)
     throttled = min(interval.throttled, interval.requests)
     if throttled <= 0 or interval.throttle_seconds <= 0 or interval.size <= 0 or limit <= 0:
         seconds = interval.length if interval.sending is None else interval.sending
@@ -117,7 +122,7 @@ def lay_out(
     waited = min(interval.size, limit * interval.throttle_seconds)
     passed = interval.size - waited
     free_seconds = passed / limit
-    cycles = max(1, math.floor(free_seconds / burst_seconds))
+    cycles = min(max(1, math.floor(free_seconds / burst_seconds)), _MOST_STEPS)
     passing = max(0.0, free_seconds / cycles - burst_seconds)
     if interval.continues_burst:
         passing = interval.idle

@@ -10,6 +10,7 @@ import pandas as pd
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pipeline.transforms.layout import Interval, Step, connections_of
+from pipeline.transforms.totals import LARGEST
 from proxy.quota.identity import Identity
 
 STATE: Final = ("cluster", "proxy", "listener", "broker")
@@ -65,11 +66,15 @@ class Connection:
             self.who.principal,
             self.who.client_id,
             quota,
-            round(self._throttle_seconds * 1000),
-            round(self._delayed_bytes),
-            round(self._late_seconds * 1000),
-            self.rejected_bytes,
+            _whole(self._throttle_seconds * 1000),
+            _whole(self._delayed_bytes),
+            _whole(self._late_seconds * 1000),
+            _whole(self.rejected_bytes),
         )
+
+
+def _whole(value: float) -> int:
+    return min(round(value), LARGEST)
 
 
 def play(connections: Sequence[Connection], charge: Callable[[int, float, float], float]) -> None:

@@ -38,6 +38,7 @@ from pipeline.transforms.played import (
 from pipeline.transforms.replay_broker import rejected
 from pipeline.transforms.replay_topics import replay_topics, replayed_topics
 from pipeline.transforms.sequence import in_sequence
+from pipeline.transforms.totals import total
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import SHARE
@@ -58,7 +59,7 @@ def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
     rejected it, in the events or in the replay.
     """
     before = events.groupBy(*_TENANT, "quota").agg(
-        F.sum("throttle_ms").alias("throttle_ms"), F.sum("rejected_bytes").alias("rejected_bytes")
+        total("throttle_ms").alias("throttle_ms"), total("rejected_bytes").alias("rejected_bytes")
     )
     before = before.where((F.col("throttle_ms") > 0) | (F.col("rejected_bytes") > 0))
     after = replay_buckets(events, quotas)
@@ -97,7 +98,7 @@ def _tenants(after: DataFrame) -> DataFrame:
     """Sum over all brokers what the quotas did to each tenant."""
     sums = ("throttle_ms", "delayed_bytes", "rejected_bytes")
     found = after.groupBy(*_TENANT, "quota").agg(
-        *[F.sum(name).alias(name) for name in sums], F.max("late_ms").alias("late_ms")
+        *[total(F.coalesce(name, F.lit(0))).alias(name) for name in sums], F.max("late_ms").alias("late_ms")
     )
     return found.where(reduce(Column.__or__, [F.col(name) > 0 for name in sums]))
 
@@ -107,7 +108,7 @@ def replay_buckets(events: DataFrame, quotas: QuotaSet) -> DataFrame:
     intervals = (
         charged(events)
         .groupBy(*STATE, "user", "client_id", "bucket_quota", "api", "interval_start_ms")
-        .agg(F.max("interval_ms").alias("interval_ms"), *[F.sum(name).alias(name) for name in SUMS])
+        .agg(F.max("interval_ms").alias("interval_ms"), *[total(name).alias(name) for name in SUMS])
     )
 
     def run(rows: Any) -> Any:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pipeline.quota_file import QuotaSet
+from pipeline.transforms.totals import LARGEST, total
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import KIND, SHARE
@@ -43,7 +44,7 @@ def rejected(events: DataFrame, quotas: QuotaSet) -> DataFrame:
         .groupBy(*_BROKER, "user", "client_id", "topic", "interval_start_ms")
         .agg(
             F.max("interval_ms").alias("interval_ms"),
-            F.sum(F.col("bytes_in") + F.col("rejected_bytes")).alias("bytes"),
+            total(F.col("bytes_in") + F.col("rejected_bytes")).alias("bytes"),
         )
     )
 
@@ -54,7 +55,7 @@ def rejected(events: DataFrame, quotas: QuotaSet) -> DataFrame:
 
     found = offered.groupBy(*_BROKER).applyInPandas(run, _AFTER)
     tenants = found.groupBy("cluster", "user", "client_id", "quota")
-    return tenants.agg(F.sum("rejected_bytes").alias("rejected_bytes"))
+    return tenants.agg(total("rejected_bytes").alias("rejected_bytes"))
 
 
 def simulate_broker(rows: Any, quotas: QuotaSet) -> list[tuple[str, str, str, int]]:
@@ -87,4 +88,4 @@ def simulate_broker(rows: Any, quotas: QuotaSet) -> list[tuple[str, str, str, in
                     lost[name] = lost.get(name, 0) + item.size
                 else:
                     quota.charge_items(nobody, [item], who, now)
-    return [(user, client_id, SHARE, size) for (user, client_id), size in lost.items()]
+    return [(user, client_id, SHARE, min(size, LARGEST)) for (user, client_id), size in lost.items()]

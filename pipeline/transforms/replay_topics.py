@@ -27,6 +27,7 @@ from pipeline.transforms.played import (
     play,
 )
 from pipeline.transforms.sequence import in_sequence
+from pipeline.transforms.totals import total
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.kind import KIND
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, OMIT, PRODUCER_BYTE_RATE
@@ -73,7 +74,7 @@ def replay_topics(events: DataFrame, quotas: QuotaSet) -> DataFrame:
         .otherwise(F.col("bytes_out")),
     }
     intervals = found.groupBy(*_TENANT, "api", "topic", "partition", "interval_start_ms").agg(
-        F.max("interval_ms").alias("interval_ms"), *[F.sum(sums[name]).alias(name) for name in SUMS]
+        F.max("interval_ms").alias("interval_ms"), *[total(sums[name]).alias(name) for name in SUMS]
     )
     users = intervals.where(F.col("topic").isNotNull()).select(*_TENANT).distinct()
 
@@ -169,6 +170,8 @@ def _senders(
     The topic `<rest>` stands for partitions that the event does not name, so no limit is known for it.
     """
     tenant = tenant[tenant["topic"].isna() | tenant["partition"].notna()]
+    # The sums of a few numbers of 64 bits need more than 64 bits.
+    tenant = tenant.astype(dict.fromkeys(SUMS, float))
     partitions = tenant[tenant["topic"].notna() & (tenant["bytes"] > 0)]
     if partitions.empty:
         return

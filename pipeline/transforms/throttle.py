@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.schema import THROTTLE, names
+from pipeline.transforms.totals import total
 
 BOUND: Final = ("throttled_requests", "throttle_ms", "rejected_requests", "rejected_bytes")
 
@@ -27,6 +28,6 @@ def throttle(events: DataFrame) -> DataFrame:
         *BOUND,
     )
     sums = hours.groupBy("hour", "cluster", "user", "client_id", "quota").agg(
-        *[F.sum(name).alias(name) for name in BOUND]
+        *[total(name).alias(name) for name in BOUND]
     )
     return sums.select(*names(THROTTLE))

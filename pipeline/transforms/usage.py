@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.schema import COUNTS, USAGE, names
+from pipeline.transforms.totals import total
 
 HOUR: Final = "hour"
 DAY: Final = "day"
@@ -20,7 +21,7 @@ def usage(events: DataFrame, by: str = HOUR) -> DataFrame:
         F.date_trunc(by, F.timestamp_millis("interval_start_ms")).alias("hour"), "*"
     )
     hours = intervals.groupBy("hour", *_TENANT_PARTITION).agg(
-        *[F.sum(name).alias(name) for name in COUNTS],
+        *[total(name).alias(name) for name in COUNTS],
         *[F.max(f"{way}_rate").alias(f"max_{way}_rate") for way in ("bytes_in", "bytes_out")],
         *[
             F.percentile(f"{way}_rate", F.array(*[F.lit(each / 100) for each in _PERCENTS])).alias(rates)
@@ -41,7 +42,7 @@ def usage(events: DataFrame, by: str = HOUR) -> DataFrame:
 def with_rates(events: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     """Sum by keys and interval, with `bytes_in_rate` and `bytes_out_rate` (bytes/s) of the interval."""
     sums = events.groupBy(*keys, "interval_start_ms").agg(
-        *[F.sum(name).alias(name) for name in COUNTS], F.max("interval_ms").alias("interval_ms")
+        *[total(name).alias(name) for name in COUNTS], F.max("interval_ms").alias("interval_ms")
     )
     return sums.select(
         *keys,
@@ -56,8 +57,8 @@ def with_rates(events: DataFrame, keys: tuple[str, ...]) -> DataFrame:
 
 
 def _share(name: str) -> Column:
-    total = F.sum(name).over(Window.partitionBy("hour", "cluster"))
-    return F.when(total > 0, F.col(name) / total).otherwise(0.0)
+    everything = F.sum(F.col(name).cast("double")).over(Window.partitionBy("hour", "cluster"))
+    return F.when(everything > 0, F.col(name) / everything).otherwise(0.0)
 
 
 def partition_rates(events: DataFrame) -> DataFrame:

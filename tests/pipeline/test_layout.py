@@ -24,6 +24,14 @@ def test_connections_are_told_by_how_long_they_wait(
     assert connections_of(throttled, throttle_ms, 10_000) == connections
 
 
+@pytest.mark.parametrize("throttled", [0.0, 1e9])
+def test_impossible_sums_have_few_steps(throttled: float) -> None:
+    interval = Interval(0.0, 10.0, 2.0**53, 2.0**53, throttled, throttled)
+    steps = list(lay_out(interval, 1000.0, 0.9, 1.0, 250.0))
+    assert len(steps) < 50_000
+    assert sum(size for _, size in steps) == pytest.approx(2.0**53)
+
+
 def test_an_interval_is_laid_out_whole() -> None:
     steps = list(lay_out(Interval(100.0, 10.0, 5000.0, 50, 20, 4.0), 500.0, 0.9, 1.0, 100.0))
     assert sum(size for _, size in steps) == pytest.approx(5000)
