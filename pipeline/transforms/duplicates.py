@@ -33,13 +33,15 @@ _ROW_BITS: Final = 29
 _SPLIT_BITS: Final = 14
 _SPLIT_SIZE_BITS: Final = 22
 """Spark's splits of a file have at least 4 MiB."""
+_FILES: Final = (1 << (63 - _ROW_BITS)) - (1 << _SPLIT_BITS)
+"""The number of hashes of files. The split is added to the hash, so nearly all of the bits are the hash's."""
 
 
 def place_in_files() -> Column:
     """PLACE for a table read from files."""
-    file = F.xxhash64("_metadata.file_path").bitwiseAND((1 << (63 - _SPLIT_BITS - _ROW_BITS)) - 1)
     split = F.shiftright("_metadata.file_block_start", _SPLIT_SIZE_BITS).bitwiseAND((1 << _SPLIT_BITS) - 1)
-    return F.shiftleft(file, _SPLIT_BITS + _ROW_BITS) + F.shiftleft(split, _ROW_BITS)
+    file = F.pmod(F.xxhash64("_metadata.file_path"), F.lit(_FILES))
+    return F.shiftleft(file + split, _ROW_BITS)
 
 
 def place_in_topic() -> Column:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from click.testing import Result
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from pipeline.schema import EVENT
-from pipeline.transforms.duplicates import CONTRADICTED, CONTRADICTION, contradictions, deduplicate
+from pipeline.sources import LINES, Source, read_checked
+from pipeline.transforms.duplicates import CONTRADICTED, CONTRADICTION, PLACE, contradictions, deduplicate
 from tests.support.messages.usage_events import make_event, write_lines
 
 Frame = Callable[..., DataFrame]
@@ -52,6 +54,19 @@ def test_an_event_of_an_earlier_run_is_the_first(frame: Frame) -> None:
     assert found == [(0, True, True), (10_000, True, True), (30_000, False, False)]
     read = frame(make_event(), make_event(bytes_in=7)).selectExpr("*", "string(bytes_in) AS raw")
     assert [tuple(row) for row in contradictions(read, known).collect()] == [("1000", CONTRADICTION)]
+
+
+def test_each_file_has_its_own_place(spark: SparkSession, tmp_path: Path) -> None:
+    """The names are chosen so that the lower 20 bits of the hashes of their paths are the same."""
+    paths = F.concat(F.lit(f"file:{tmp_path}/"), F.col("id"))
+    found = spark.range(5000).groupBy(F.xxhash64(paths).bitwiseAND((1 << 20) - 1)).agg(F.collect_list("id"))
+    alike = next(row[1] for row in found.collect() if len(row[1]) > 1)
+    for name in alike:
+        write_lines(tmp_path / str(name), [make_event()])
+    lowest = F.xxhash64("_metadata.file_path").bitwiseAND((1 << 20) - 1)
+    assert spark.read.text(str(tmp_path)).select(lowest).distinct().count() == 1
+    places = read_checked(spark, Source(LINES, str(tmp_path))).select(PLACE).collect()
+    assert len({row[0] for row in places}) == len(places) == len(alike)
 
 
 @pytest.mark.parametrize("job", ["usage", "ingest"])

@@ -103,7 +103,7 @@ def test_what_is_there_already_is_not_added_to_a_url(
 
 def test_a_name_is_no_pattern(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
     """Beside it is a folder that the pattern would match."""
-    name = "a[b]{c,d}*?"
+    name = "a[b]{c,d}*? %20,e"
     for folder in (name, "abcxy"):
         write_lines(tmp_path / folder / "in/events.jsonl", [make_event(user=folder)])
     root = tmp_path / name
