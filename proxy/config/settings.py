@@ -3,20 +3,22 @@
 `proxy.config.load` reads the file. A port of 0 means any free port.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from proxy.config.quotas import Quotas
 from proxy.config.sharing import SharingSettings
 from proxy.config.usable_cores import usable_cores
-from proxy.config.usage import UsageSettings
-from proxy.quota.limits.topic_limits import SHARES_TOPIC
+from proxy.config.usage import LONGEST_TOPIC_NAME, UsageSettings
+from proxy.quota.limits.topic_limits import SHARES_TOPIC, STORE_TOPIC
 from proxy.security.settings import Principal, Sni, Text, Tls, UpstreamSasl, UpstreamTls
 from proxy.upstream.addresses import split_address
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
+_SUFFIX: Final = "_shares"
+"""Follows the name of a topic for quotas, in the default name of the topic for sharing."""
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
 
 
@@ -173,8 +175,9 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Optional families of /metrics."""
     usage: UsageSettings | None = None
     """Usage events."""
-    sharing: SharingSettings | bool = False
-    """Whether several proxies enforce their limits together: `on`, or a mapping with the keys below."""
+    sharing: SharingSettings | bool | Literal["auto"] = "auto"
+    """Whether several proxies enforce their limits together: `on`, `off`, or a mapping with the keys below.
+    `auto`: on, unless `quotas.store` is `none`."""
 
     @property
     def worker_count(self) -> int:
@@ -196,10 +199,17 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
     @property
     def shares(self) -> SharingSettings | None:
-        """How limits are shared; None if they are not."""
-        if isinstance(self.sharing, bool):
-            return SharingSettings() if self.sharing else None
-        return self.sharing
+        """How limits are shared, with the name of the topic; None if they are not."""
+        sharing, store = self.sharing, self.quotas.store
+        if sharing is False or (sharing == "auto" and store == "none"):
+            return None
+        chosen = sharing if isinstance(sharing, SharingSettings) else SharingSettings()
+        if chosen.topic:
+            return chosen
+        if store == "none" or store.topic == STORE_TOPIC:
+            return replace(chosen, topic=SHARES_TOPIC)
+        # Proxies with another topic for quotas have other quotas, and share with each other only.
+        return replace(chosen, topic=f"{store.topic[: LONGEST_TOPIC_NAME - len(_SUFFIX)]}{_SUFFIX}")
 
     @property
     def replication_enforced_by(self) -> str:

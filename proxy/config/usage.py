@@ -10,7 +10,8 @@ from proxy.errors import KeyPath, SettingsError
 from proxy.quota.limits.topic_limits import USAGE_TOPIC
 from proxy.security.settings import Text
 
-TOPIC_NAME: Final = r"^[a-zA-Z0-9._-]{1,249}$"
+LONGEST_TOPIC_NAME: Final = 249
+TOPIC_NAME: Final = rf"^[a-zA-Z0-9._-]{{1,{LONGEST_TOPIC_NAME}}}$"
 
 
 class UsageTopic(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

@@ -11,7 +11,7 @@ from proxy.quota.engines import QuotaEngines
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.sharing.local_uses import LocalUses, hold
 from proxy.quota.sharing.reports import Report
-from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
+from proxy.quota.sharing.sharing import REPORT_SECONDS, LocalUse, Sharing
 from proxy.store.skipped_records import SkippedRecords
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,10 @@ class SharesLog(Protocol):
     @property
     def problem(self) -> str:
         """Why the log cannot be read or written at the moment; empty if it can."""
+
+    @property
+    def writable(self) -> bool:
+        """Whether append() has an effect."""
 
     @property
     def skipped(self) -> SkippedRecords:
@@ -188,11 +192,11 @@ class LimitSharing:
                     if sharing is not self._sharing or sharing.stalled > stalled:
                         return 0.0
                     if now - self._reported_at > LONGEST_PAUSE:
-                        self._append(sharing.report([], now, applied=self._applied), now)
+                        self._report([], now, self._applied)
                 uses.look(node_id, buckets[first : first + BUCKETS_AT_A_TIME], sharing, now, divide)
         self._applied = read_to
         now = self._time()
-        self._append(sharing.report(uses.end(), now, applied=read_to), now)
+        self._report(uses.end(), now, read_to)
         took += self._time() - began
         return min(max(REPORT_SECONDS - took, took * PAUSE_FACTOR), LONGEST_PAUSE)
 
@@ -204,7 +208,12 @@ class LimitSharing:
             return True
         return self._sharing.instances > 0 and self._time() - self._joining_since > JOIN_SECONDS
 
-    def _append(self, report: Report | None, now: float) -> None:
+    def _report(self, uses: list[LocalUse], now: float, applied: int) -> None:
+        """Report what is due; where nothing can be written, all of it stays due."""
+        if not self.topic.writable:
+            self._sharing.wake(now)
+            return
+        report = self._sharing.report(uses, now, applied=applied)
         if report is not None:
             self._reported_at = now
             self.topic.append(report)

@@ -174,6 +174,11 @@ class SharesTopic:
             self.skipped.forget()
         return len(records)
 
+    @property
+    def writable(self) -> bool:
+        """Whether the topic is connected."""
+        return self._producer is not None
+
     def append(self, report: Report) -> None:
         """Write a report, without waiting for it. It may be lost; the next one supersedes it."""
         if self._producer is not None and self.unsent < UNSENT_AT_MOST:

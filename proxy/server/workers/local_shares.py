@@ -21,6 +21,7 @@ class LocalShares:
         """`send` appends a record's value to the supervisor's log."""
         self.problem = ""
         """Why the log cannot be read: never, for a worker ends with its supervisor."""
+        self.writable: Final = True
         self.skipped: Final = SkippedRecords("of the supervisor", "sharing", "restart the proxy")
         self._send: Final = send
         self._records: Final[asyncio.Queue[Record]] = asyncio.Queue()

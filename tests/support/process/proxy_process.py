@@ -74,6 +74,9 @@ class ProxyProcess:
         }
         for key, value in (settings or {}).items():
             config[key] = {**config.get(key, {}), **value} if isinstance(value, dict) else value
+        if config["quotas"].get("store") != "none":
+            # Proxies of other tests in front of the same Kafka would have a part of each limit.
+            config.setdefault("sharing", {"topic": f"__quota_proxy_shares_{self.bootstrap_port}"})
         folder.mkdir(parents=True, exist_ok=True)
         self.config_file = folder / "quota-proxy.yaml"
         self.write_config(config)

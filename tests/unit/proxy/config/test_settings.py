@@ -25,7 +25,7 @@ def test_the_proxys_topics_are_those_that_the_file_names(tmp_path: Path) -> None
     shares = "__quota_proxy_shares"
     assert read(tmp_path, SMALLEST).proxy_topics == {"__quota_proxy_config", shares}
     named = "quotas: {store: {topic: q}}\nusage: {kafka: {topic: u}}\n"
-    assert read(tmp_path, SMALLEST + named).proxy_topics == {"q", "u", shares}
+    assert read(tmp_path, SMALLEST + named).proxy_topics == {"q", "q_shares", "u", shares}
     nothing = "quotas: {store: none}\nusage: {files: {folder: f}}\n"
     assert read(tmp_path, SMALLEST + nothing).proxy_topics == {shares}
 
@@ -33,14 +33,23 @@ def test_the_proxys_topics_are_those_that_the_file_names(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "topic"),
     [
-        ("", None),
+        ("", "__quota_proxy_shares"),
+        ("sharing: auto", "__quota_proxy_shares"),
+        ("quotas: {store: {topic: __quota_proxy_config}}", "__quota_proxy_shares"),
+        ("quotas: {store: {topic: q}}", "q_shares"),
+        ("quotas: {store: {topic: q}}\nsharing: {instance: a}", "q_shares"),
+        ("quotas: {store: {topic: q}}\nsharing: off", None),
+        (f"quotas: {{store: {{topic: {'q' * 249}}}}}", "q" * 242 + "_shares"),
+        ("quotas: {store: none}", None),
+        ("quotas: {store: none}\nsharing: auto", None),
+        ("quotas: {store: none}\nsharing: on", "__quota_proxy_shares"),
         ("sharing: off", None),
         ("sharing: on", "__quota_proxy_shares"),
         ("sharing: {}", "__quota_proxy_shares"),
         ("sharing: {topic: s, instance: a}", "s"),
     ],
 )
-def test_sharing_is_off_on_or_a_mapping(tmp_path: Path, text: str, topic: str | None) -> None:
+def test_limits_are_shared_where_quotas_are_in_a_topic(tmp_path: Path, text: str, topic: str | None) -> None:
     settings = read(tmp_path, f"{SMALLEST}{text}\n")
     shares = settings.shares
     assert (None if shares is None else shares.topic) == topic
