@@ -159,7 +159,7 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The whole file."""
 
     cluster: Text = "kafka"
-    """Name of the cluster in metrics and logs."""
+    """Name of the cluster in metrics and logs. Only proxies with the same name share limits."""
     listeners: Annotated[tuple[Listener, ...], Meta(min_length=1)]
     """The listeners; at least one."""
     workers: Annotated[int, Meta(ge=1, le=256)] | Literal["auto"] = 1

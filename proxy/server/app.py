@@ -161,7 +161,7 @@ class Proxy:
             if topic is not None:
                 await topic.loaded.wait()
             if sharing is not None:
-                await sharing.joined.wait()
+                await sharing.until_joined()
 
         for work in (
             listeners.start_clients(quotas_loaded),
@@ -250,7 +250,7 @@ class Proxy:
             return LimitSharing(f"worker {link.number}", self._engines, link.shares, time)
         from proxy.store.shares_topic import SharesTopic
 
-        topic = SharesTopic(listeners.cluster_access, shares.topic, tasks)
+        topic = SharesTopic(listeners.cluster_access, shares.topic, tasks, self._settings.cluster)
         instance = shares.instance
         if instance and link is not None:
             instance += f"-{link.number}"

@@ -16,7 +16,7 @@ from proxy.store.skipped_records import SkippedRecords
 
 log = logging.getLogger(__name__)
 JOIN_SECONDS: Final = 5.0
-"""For how long clients wait at startup until the other processes know this one."""
+"""For how long clients wait at startup, once quotas are loaded, until the other processes know this one."""
 REVIEW_SECONDS: Final = 0.5
 """The longest throttle time that is announced while several processes share: this process's part may grow at
 any moment.
@@ -78,7 +78,7 @@ class LimitSharing:
         """`instance`: this process's name; `time`: the clock of the quotas."""
         self.topic: Final = topic
         self.joined: Final = asyncio.Event()
-        """Set when the other processes know this one, or the topic is unavailable for JOIN_SECONDS."""
+        """Set when the other processes know this one, or until_joined() has waited for JOIN_SECONDS."""
         self.failures = 0
         """How often run() failed."""
         self._failure = ""
@@ -167,7 +167,8 @@ class LimitSharing:
                 if self._time() - self._failed_at > FAILED_SECONDS:
                     self._failure = ""
             self._engines.review_every(REVIEW_SECONDS if self.instances > 1 else UNLIMITED)
-            self._join()
+            if self._sharing.joined and not self._failure:
+                self.joined.set()
             self._look_for_namesakes()
             await asyncio.sleep(pause)
 
@@ -233,14 +234,14 @@ class LimitSharing:
             now = self._time()
             hold(self._engines.shared_buckets(now), 1.0 / self.instances, now)
 
-    def _join(self) -> None:
-        """Let clients in once the others know this process, or the wait for that has been long enough."""
-        if self.joined.is_set():
-            return
-        if self._sharing.joined and not self._failure:
-            self.joined.set()
-        elif self._time() - self._joining_since > JOIN_SECONDS:
-            log.warning("sharing: clients are served, and no other process knows of this one yet")
+    async def until_joined(self) -> None:
+        """Wait until the other processes know this one, at most JOIN_SECONDS."""
+        try:
+            async with asyncio.timeout(JOIN_SECONDS):
+                await self.joined.wait()
+        except TimeoutError:
+            if not self.joined.is_set():
+                log.warning("sharing: clients are served, and no other process knows of this one yet")
             self.joined.set()
 
     def _look_for_namesakes(self) -> None:

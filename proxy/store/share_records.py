@@ -1,6 +1,6 @@
 """Records of the topic by which proxies share limits: JSON, one per report.
 
-    {"v": 1, "instance": "proxy-1/5f0c", "number": 12, "read_to": 345,
+    {"v": 1, "instance": "proxy-1/5f0c", "number": 12, "read_to": 345, "cluster": "kafka",
      "buckets": [["18:producer_byte_rate5:alice0:0:0:-1/1", 1048576.0, 734003.2, null, 3]]}
 
 A bucket is its key, limit, sum of uses, demand (null: all it can get) and waiting connections. A process that
@@ -18,7 +18,7 @@ from proxy.store.records import Unreadable
 
 VERSION: Final = 1
 MAX_NAME: Final = 1000
-"""Characters of an instance's name, and of a bucket's key."""
+"""Characters of the name of an instance or a cluster, and of a bucket's key."""
 
 
 class _Version(msgspec.Struct):
@@ -33,6 +33,12 @@ class _Head(msgspec.Struct, omit_defaults=True):
     number: int
     read_to: int
     leaving: bool = False
+    cluster: str = ""
+    """The `cluster` of the process's configuration; empty: it has none, or is older than this field."""
+
+
+class _Cluster(msgspec.Struct):
+    cluster: str = ""
 
 
 class _Record(_Head, omit_defaults=True):
@@ -40,11 +46,12 @@ class _Record(_Head, omit_defaults=True):
 
 
 _VERSION: Final = msgspec.json.Decoder(_Version)
+_CLUSTER: Final = msgspec.json.Decoder(_Cluster)
 _HEAD: Final = msgspec.json.Decoder(_Head)
 _RECORD: Final = msgspec.json.Decoder(_Record)
 
 
-def encode_report(report: Report) -> bytes:
+def encode_report(report: Report, cluster: str = "") -> bytes:
     """The value of the record."""
     return msgspec.json.encode(
         _Record(
@@ -63,6 +70,7 @@ def encode_report(report: Report) -> bytes:
                 for entry in report.buckets
             ],
             leaving=report.leaving,
+            cluster=cluster,
         )
     )
 
@@ -76,8 +84,11 @@ def decode_report(value: bytes | None) -> Report:
         head = _HEAD.decode(raw) if record is None else record
     except msgspec.DecodeError as error:
         raise Unreadable(f"it is no report of a proxy: {error}") from error
-    if head.v < 1 or not 0 < len(head.instance) <= MAX_NAME or head.number < 1 or head.read_to < 0:
-        raise Unreadable("it is no report of a proxy: its v, instance, number or read_to is out of range")
+    named = 0 < len(head.instance) <= MAX_NAME and len(head.cluster) <= MAX_NAME
+    if head.v < 1 or not named or head.number < 1 or head.read_to < 0:
+        raise Unreadable(
+            "it is no report of a proxy: its v, instance, cluster, number or read_to is out of range"
+        )
     return Report(
         instance=head.instance,
         number=head.number,
@@ -86,6 +97,11 @@ def decode_report(value: bytes | None) -> Report:
         leaving=head.leaving,
         newer=newer,
     )
+
+
+def cluster_of(value: bytes) -> str:
+    """The cluster of a report that decode_report() accepts; empty if it names none."""
+    return _CLUSTER.decode(value).cluster
 
 
 def _bucket(key: str, limit: float, used: float, demand: float | None, waiting: int) -> BucketReport:

@@ -13,7 +13,7 @@ from proxy.errors import UpstreamUnavailable
 from proxy.quota.sharing.reports import Report
 from proxy.store.consumers import stop_consumer
 from proxy.store.records import Unreadable
-from proxy.store.share_records import decode_report, encode_report
+from proxy.store.share_records import cluster_of, decode_report, encode_report
 from proxy.store.skipped_records import SkippedRecords
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
@@ -34,6 +34,7 @@ UNSENT_AT_MOST: Final = 10
 """Further reports are dropped."""
 AT_ONCE: Final = 100
 """After a report with more buckets, the event loop gets a turn."""
+CLUSTERS_LOGGED: Final = 10
 SKIPPED_SECONDS: Final = 600.0
 """For how long skipped records are a warning: the topic's retention has deleted them then."""
 LOG_APPEND_TIME: Final = 1
@@ -58,7 +59,9 @@ class SharesTopic:
         cluster: ClusterAccess,
         topic: str,
         tasks: Tasks,
+        cluster_name: str = "",
     ) -> None:
+        """cluster_name: the reports of processes with another one are ignored."""
         self.problem = f"topic {topic} is not read yet"
         """Why the topic cannot be read or written at the moment; empty if it can."""
         self.skipped: Final = SkippedRecords(
@@ -68,6 +71,9 @@ class SharesTopic:
         self._partition: Final = TopicPartition(topic, 0)
         self._tasks: Final = tasks
         self._cluster: Final = cluster
+        self._cluster_name: Final = cluster_name
+        self._ignored: Final[set[str]] = set()
+        """Names of other clusters that were logged."""
         self._topic_id: object = None
         self._position = 0
         self._producer: Any = None
@@ -167,12 +173,29 @@ class SharesTopic:
                 self._skipped_at = now
                 self.skipped.skip(record.key, record.offset, str(error))
             else:
+                if self._is_of_another_cluster(record.value):
+                    continue
                 see(report, record.offset, record.timestamp)
                 if len(report.buckets) > AT_ONCE:
                     await asyncio.sleep(0)
         if now - self._skipped_at > SKIPPED_SECONDS:
             self.skipped.forget()
         return len(records)
+
+    def _is_of_another_cluster(self, value: bytes) -> bool:
+        name = cluster_of(value)
+        if name == self._cluster_name or not name:
+            return False
+        if name not in self._ignored and len(self._ignored) < CLUSTERS_LOGGED:
+            self._ignored.add(name)
+            log.warning(
+                "sharing: topic %s has reports of proxies whose `cluster` is %r, not %r; they do not share "
+                "limits with this one",
+                self._partition.topic,
+                name,
+                self._cluster_name,
+            )
+        return True
 
     @property
     def writable(self) -> bool:
@@ -183,7 +206,7 @@ class SharesTopic:
         """Write a report, without waiting for it. It may be lost; the next one supersedes it."""
         if self._producer is not None and self.unsent < UNSENT_AT_MOST:
             self.unsent += 1
-            self._tasks.start(self._send(self._producer, encode_report(report)))
+            self._tasks.start(self._send(self._producer, encode_report(report, self._cluster_name)))
 
     async def _send(self, producer: Any, value: bytes) -> None:
         try:

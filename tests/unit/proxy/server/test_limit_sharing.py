@@ -111,7 +111,10 @@ async def test_clients_are_served_although_the_topic_is_away(
     async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
         broker.silent.add(PRODUCE)
         sharing, bucket = start(broker, "a")
-        await asyncio.wait_for(sharing.joined.wait(), 30)
+        await reached(lambda: sharing.lag_seconds > 3 * limit_sharing.JOIN_SECONDS, "a long wait")
+        assert not sharing.joined.is_set(), "quotas are not loaded"
+        await asyncio.wait_for(sharing.until_joined(), 30)
+        assert sharing.joined.is_set()
         await reached(lambda: sharing.degraded, "the lack of reports")
         assert bucket.limit == LIMIT
 
@@ -174,6 +177,7 @@ async def test_a_process_that_may_not_write_uses_its_reserve(
         sharing, bucket = start(broker, "a")
         await reached(lambda: bucket.limit == pytest.approx(LIMIT * RESERVE), "the reserve")
         await reached(lambda: sharing.topic.problem, "the error")
+        await sharing.until_joined()
         await reached(
             lambda: any("grant the proxy" in warning for warning in sharing.warnings()), "the advice"
         )

@@ -42,6 +42,8 @@ def test_a_heartbeat_is_small() -> None:
         json.dumps({**GOOD, "instance": ""}).encode(),
         json.dumps({**GOOD, "instance": "a" * 1001}).encode(),
         json.dumps({**GOOD, "number": 0}).encode(),
+        json.dumps({**GOOD, "cluster": 5}).encode(),
+        json.dumps({**GOOD, "cluster": "c" * 1001}).encode(),
         json.dumps({**GOOD, "read_to": -1}).encode(),
         json.dumps({**GOOD, "number": "1"}).encode(),
         json.dumps({**GOOD, "v": 0}).encode(),

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.quota.sharing.reports import Report
 from proxy.store import shares_topic
-from proxy.store.share_records import decode_report, encode_report
+from proxy.store.share_records import cluster_of, decode_report, encode_report
 from proxy.store.shares_topic import PLAN, UNSENT_AT_MOST, SharesTopic
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
@@ -43,8 +43,8 @@ class Follower:
     failures: list[type[BaseException]] = field(default_factory=list)
     """What the next reports raise."""
 
-    def follow(self, broker: LogBroker) -> SharesTopic:
-        topic = SharesTopic(ClusterAccess((broker.address,), 5.0), broker.topic, self.tasks)
+    def follow(self, broker: LogBroker, cluster: str = "") -> SharesTopic:
+        topic = SharesTopic(ClusterAccess((broker.address,), 5.0), broker.topic, self.tasks, cluster)
         self.tasks.start(topic.run(self._see, self._begin_anew))
         return topic
 
@@ -83,6 +83,21 @@ async def test_records_that_are_no_reports_are_skipped(follower: Follower) -> No
         topic = follower.follow(broker)
         await reached(lambda: topic.skipped.total == 2, "all records")
         assert follower.seen == [(5, 1, TIME_MS)]
+
+
+async def test_processes_of_another_cluster_are_ignored(
+    follower: Follower, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        clusters = ("other", "kafka", "other", "")
+        broker.append([(None, encode_report(report(n), name)) for n, name in enumerate(clusters, 1)])
+        topic = follower.follow(broker, "kafka")
+        await reached(lambda: len(follower.seen) == 2, "the others")
+        assert [number for number, _, _ in follower.seen] == [2, 4]
+        assert len([message for message in caplog.messages if "'other'" in message]) == 1
+        topic.append(report(5))
+        await reached(lambda: len(follower.seen) == 3, "its own")
+        assert cluster_of(broker.values[-1]) == "kafka"
 
 
 async def test_the_senders_time_is_not_taken(follower: Follower) -> None:
