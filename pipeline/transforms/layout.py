@@ -30,7 +30,7 @@ rate, a nearly empty bucket would never become empty.
 """
 Step = tuple[float, float]
 """A time in seconds, and the bytes that are sent at this time."""
-_MOST_CONNECTIONS: Final = 20_000
+MOST_CONNECTIONS: Final = 20_000
 """The proxy's default for `limits.max_connections`. An event with impossible sums would otherwise give more
 connections than fit into memory.
 """
@@ -64,20 +64,24 @@ class Interval:
     """The length of the period, at the end of an unthrottled interval, in which its bytes are sent. None: the
     whole interval.
     """
+    places: Sequence[int] = (0,)
+    """The numbers of the tenant's connections that send in the interval."""
+    waiting: float = 1.0
+    """The number of connections that wait at the same time, at least those that send."""
 
 
 def connections_of(throttled: float, throttle_ms: float, interval_ms: float) -> int:
-    """Estimate how many connections waited at the same time, from the sums of an interval.
+    """Estimate how many connections sent, from the sums of an interval.
 
     A connection that always waits has the throttle time of the interval and, on average, of half a wait more,
-    because its last wait ends after the interval.
+    because its last wait ends after the interval. With longer waits than the interval, it sends one request.
     """
     if throttled <= 0 or throttle_ms <= 0:
         return 1
     each = throttle_ms / throttled
     if each >= interval_ms:
-        return round(min(throttled, _MOST_CONNECTIONS))
-    return min(max(1, round(throttle_ms / (interval_ms + each / 2))), _MOST_CONNECTIONS)
+        return round(min(throttled, MOST_CONNECTIONS))
+    return min(max(1, round(throttle_ms / (interval_ms + each / 2))), MOST_CONNECTIONS)
 
 
 def always_waits(interval: Interval) -> bool:
@@ -94,7 +98,7 @@ def throttled_rate(intervals: Sequence[tuple[Interval, int]], tried: float) -> f
     """
     waiting = [each for each in intervals if each[0].throttled > 0 and each[0].throttle_seconds > 0]
     full = [each for each in waiting if always_waits(each[0])]
-    size = sum(each.size * each.throttled / each.requests * count for each, count in full or waiting)
+    size = sum(each.size * each.throttled / each.requests * each.waiting for each, _ in full or waiting)
     seconds = sum(each.throttle_seconds for each, _ in full or waiting)
     if seconds <= 0 or size <= 0:
         return 0.0

@@ -11,6 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pipeline.transforms.layout import Interval, Step, connections_of
 from pipeline.transforms.totals import LARGEST
+from pipeline.transforms.turns import take_turns
 from proxy.quota.identity import Identity
 
 STATE: Final = ("cluster", "proxy", "listener", "broker")
@@ -102,7 +103,7 @@ def after_table(rows: Any, found: Sequence[Row]) -> Any:
 
 
 def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
-    """Return, for each interval in order, the sums of one connection and the number of connections.
+    """Return, for each interval in order, the sums of one connection and how many connections send.
 
     `tenant` has `interval_start_ms`, `interval_ms` and SUMS; times are relative to `base` (ms).
     """
@@ -119,4 +120,4 @@ def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
             waited / 1000 / count,
         )
         found.append((interval, count))
-    return found
+    return take_turns(found)

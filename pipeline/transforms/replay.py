@@ -177,7 +177,7 @@ def _connections(rows: Any, burst_seconds: float) -> list[Connection]:
         was = throttled_rate(intervals, limit)
         eager = AT_ONCE if was == limit else AS_THEY_CAME
         intervals = in_sequence(intervals, was, burst_seconds)
-        for place in range(max(count for _, count in intervals)):
+        for place in range(max(max(each.places) for each, _ in intervals) + 1):
             steps = _steps(intervals, place, limit, was, eager, burst_seconds)
             connections.append(Connection(Identity(user, client_id, ""), steps))
     return connections
@@ -191,10 +191,10 @@ def _steps(
     eager: float,
     burst_seconds: float,
 ) -> Iterator[Step]:
-    """Yield the steps of the connection with the number `place` of a tenant; it skips intervals that have
-    fewer connections.
+    """Yield the steps of the connection with the number `place` of a tenant; it skips intervals in
+    which others send.
     """
     for interval, count in intervals:
-        if place < count:
+        if place in interval.places:
             per_step = max(limit * STEP_SECONDS / count, 1.0)
-            yield from lay_out(interval, was / count, eager, burst_seconds, per_step)
+            yield from lay_out(interval, was / interval.waiting, eager, burst_seconds, per_step)

@@ -113,10 +113,10 @@ class _Sender:
         eager = AT_ONCE if was == limit else AS_THEY_CAME
         intervals = in_sequence(intervals, was, burst)
         for (interval, count), shares in zip(intervals, self._of_intervals, strict=True):
-            if place < count and shares:
+            if place in interval.places and shares:
                 self.shares = shares
                 yield from lay_out(
-                    interval, was / count, eager, burst, max(limit * STEP_SECONDS / count, 1.0)
+                    interval, was / interval.waiting, eager, burst, max(limit * STEP_SECONDS / count, 1.0)
                 )
 
 
@@ -191,6 +191,6 @@ def _senders(
     columns = [partitions[name].tolist() for name in ("interval_start_ms", "topic", "partition", "bytes")]
     for start, topic, partition, size in zip(*columns, strict=True):
         shares[start].append((topic, int(partition), size / float(sums.at[start, "bytes"])))
-    for place in range(max(count for _, count in intervals)):
+    for place in range(max(max(each.places) for each, _ in intervals) + 1):
         sender = _Sender(list(shares.values()))
         yield sender, sender.steps(intervals, place, limit, quotas.burst_seconds)
