@@ -8,7 +8,15 @@ from proxy.quota.measure.bucket_state import BucketState
 from proxy.wire.cursor import NO_PARTITION
 
 Row = dict[str, Any]
-_SUMMED: Final = ("share", "rate", "throttled_requests", "throttle_seconds")
+_SUMMED: Final = (
+    "share",
+    "rate",
+    "throttled_requests",
+    "throttle_seconds",
+    "replicas_behind",
+    "lag",
+    "inbound_rate",
+)
 
 
 def quota_row(broker: int, state: BucketState, now: float) -> Row:
@@ -50,4 +58,14 @@ def merged_rows(of_workers: Iterable[Iterable[Row]]) -> list[Row]:
                     known[name] += row[name]
             known["limit"] = max(known["limit"], row["limit"])
             known["throttled"] = known["throttled"] or row["throttled"]
+            if "too_low" in row:
+                _merge_throttles(known, row)
     return list(merged.values())
+
+
+def _merge_throttles(known: Row, row: Row) -> None:
+    """Combine what only rows of replication throttles have, and what does not add up."""
+    since = [each["since_seconds"] for each in (known, row) if each["since_seconds"] is not None]
+    known["since_seconds"] = max(since, default=None)
+    # A worker compares the limit with the growth of its own followers' partitions only.
+    known["too_low"] = known["replicas_behind"] > 0 and known["limit"] <= known["inbound_rate"]

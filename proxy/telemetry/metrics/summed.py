@@ -26,6 +26,7 @@ _LARGEST: Final = (
     "quota_store_lag",
     "quota_store_broken_records",
     "brokers_without_port",
+    "replication_throttle_too_low",
 )
 _LEAST: Final = (
     "config_last_reload_successful",

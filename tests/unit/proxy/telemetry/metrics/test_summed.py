@@ -61,12 +61,12 @@ def test_a_counter_of_no_worker_is_dropped_in_the_end() -> None:
 
 def test_gauges_add_up_or_have_the_value_that_counts() -> None:
     sums = SummedFamilies()
-    names = ("connections", "instances", "config_last_reload_successful")
-    sums.take(1, [gauge(name, value) for name, value in zip(names, (3, 2, 1), strict=True)])
-    sums.take(2, [gauge(name, value) for name, value in zip(names, (4, 2, 0), strict=True)])
-    assert list(values(sums).values()) == [7, 2, 0]
+    names = ("connections", "instances", "config_last_reload_successful", "replication_throttle_too_low")
+    sums.take(1, [gauge(name, value) for name, value in zip(names, (3, 2, 1, 1), strict=True)])
+    sums.take(2, [gauge(name, value) for name, value in zip(names, (4, 2, 0, 1), strict=True)])
+    assert list(values(sums).values()) == [7, 2, 0, 1]
     sums.forget(2)
-    assert list(values(sums).values()) == [3, 2, 1]
+    assert list(values(sums).values()) == [3, 2, 1, 1]
 
 
 def test_the_families_keep_their_names_and_types() -> None:
