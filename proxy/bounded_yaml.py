@@ -32,6 +32,10 @@ def _out_of_bounds(problem: str, mark: Any = None) -> OutOfBounds:
     return OutOfBounds(problem=problem, problem_mark=mark)
 
 
+def _too_deep(mark: Any) -> OutOfBounds:
+    return _out_of_bounds(f"nested deeper than {MAX_DEPTH} levels", mark)
+
+
 class _Loader(_LIBYAML):  # type: ignore[misc]
     """The safe loader, with a limit for numbers."""
 
@@ -97,6 +101,11 @@ def _check(text: str) -> None:
     parser = _LIBYAML(text)
     try:
         _check_events(parser)
+    except yaml.scanner.ScannerError as error:
+        # libyaml 0.2.6 scans ahead of its events, and has its own limit of 1,000 levels.
+        if error.problem == "exceeded maximum nesting depth":
+            raise _too_deep(error.problem_mark) from error
+        raise
     finally:
         parser.dispose()
 
@@ -119,8 +128,7 @@ def _check_events(parser: Any) -> None:
         elif isinstance(event, yaml.CollectionStartEvent):
             open_values.append((event.anchor, total))
             if len(open_values) > MAX_DEPTH:
-                problem = f"nested deeper than {MAX_DEPTH} levels"
-                raise _out_of_bounds(problem, event.start_mark)
+                raise _too_deep(event.start_mark)
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, before = open_values.pop()
             if anchor is not None:
