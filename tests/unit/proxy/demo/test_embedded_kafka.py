@@ -76,11 +76,12 @@ def test_the_folder_is_kept_on_request(
 def test_no_java_is_an_error_before_anything_starts(
     fake_java: FakeJava, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    kafka = EmbeddedKafka()  # which may register the end of a block of ports
     registered: list[object] = []
     monkeypatch.setattr(atexit, "register", registered.append)
     monkeypatch.setattr(atexit, "unregister", registered.remove)
     shutil.rmtree(fake_java.executable.parent)
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(JavaMissing), EmbeddedKafka():
+    with pytest.raises(JavaMissing), kafka:
         pass
     assert registered == []
