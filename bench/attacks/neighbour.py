@@ -32,14 +32,14 @@ class Latencies:
 
 
 def latencies(seconds: list[float]) -> Latencies:
-    """Sum up measurements in seconds, of which there are at least two."""
+    """Sum up measurements in seconds, of which there is at least one: a single batch may take longer than a
+    phase.
+    """
     milliseconds = [each * 1000 for each in seconds]
-    return Latencies(
-        len(milliseconds),
-        statistics.median(milliseconds),
-        statistics.quantiles(milliseconds, n=100, method="inclusive")[-1],
-        max(milliseconds),
-    )
+    p99 = milliseconds[0]
+    if len(milliseconds) > 1:
+        p99 = statistics.quantiles(milliseconds, n=100, method="inclusive")[-1]
+    return Latencies(len(milliseconds), statistics.median(milliseconds), p99, max(milliseconds))
 
 
 class Neighbour:

@@ -74,6 +74,15 @@ class Identity:
         """The first entry of the list of look-ups."""
 
 
+ClientKey = tuple[str, str]
+"""A principal, and the address of those without one."""
+
+
+def client_key(who: Identity) -> ClientKey:
+    """Return the client that shares what all clients use, whatever its connections and client ids."""
+    return (who.principal, who.address if who.principal == ANONYMOUS else "")
+
+
 class QuotaEntity(NamedTuple):
     """The entity that a quota is for. Each part is a name, DEFAULT, or None if the entity has no such part.
 

@@ -9,7 +9,7 @@ in a circle.
 
 from typing import Final, final
 
-from proxy.quota.identity import ANONYMOUS, Identity
+from proxy.quota.identity import ClientKey, Identity, client_key
 
 LARGE_FRAMES_BYTES: Final = 256 << 20
 RETRY_SECONDS: Final = 0.02
@@ -17,15 +17,6 @@ RETRY_SECONDS: Final = 0.02
 MAX_RETRY_SECONDS: Final = 5.0
 _SOON: Final = 250
 """With more requests before it, a request asks again after MAX_RETRY_SECONDS."""
-
-
-ClientKey = tuple[str, str]
-"""A principal, and the address of those without one."""
-
-
-def client_key(who: Identity) -> ClientKey:
-    """Return the client whose turn a request takes."""
-    return (who.principal, who.address if who.principal == ANONYMOUS else "")
 
 
 @final

@@ -15,6 +15,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.rejection.rejections import RejectedItems
 from proxy.relay.close_reasons import PRODUCE_REJECTED, UNKNOWN_TOPIC
 from proxy.relay.exchange import Exchange, local_exchange
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.unnamed_topics import NO_TOPICS, TopicIds
 from proxy.wire.api_00_produce import acks_at
@@ -25,7 +26,6 @@ from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import MESSAGE, ProtectedTopics
 from proxy.wire.rejected_partitions import Rejection, cut, local_response
-from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import Item, RequestView
 
 UNANSWERED_SECONDS: Final = 1.0
@@ -45,7 +45,7 @@ class ProduceGate:
         self,
         engine: QuotaEngine,
         in_flight: InFlight,
-        names: TopicNames,
+        names: IdBudget,
         protected: ProtectedTopics | None = None,
     ) -> None:
         self._engine: Final = engine
@@ -89,7 +89,7 @@ class ProduceGate:
         The frame is complete, and its body begins at `body_at`. The view has the items; if quotas reject,
         with their heads.
         """
-        self._names.fill(view.items)
+        self._names.fill(view.items, exchange.client)
         denied = self._deny(view, unknown) if view.names_protected or unknown else []
         verdict = self._engine.reject(view, exchange.client, now)
         places = sorted({*verdict.items, *denied})

@@ -15,6 +15,7 @@ from proxy.quota.identity import Identity
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.sessions import SESSION_MASK
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.late_responses import LateResponses
 from proxy.relay.login.authentication import Authentication
@@ -54,6 +55,7 @@ class Relay:
         the broker's; a consumer must not know them.
         """
         names = settings.topic_names
+        budget = IdBudget(names)
         self._engine: Final = engine
         self._names: Final = names
         self._late: LateResponses | None = None
@@ -72,6 +74,7 @@ class Relay:
             self.output,
             new_client(Identity(principal, "", client_address), b"", traffic, node_id),
             settings,
+            budget,
             node_id=node_id,
             session_mask=session_mask,
             authentication=authentication,
@@ -82,7 +85,7 @@ class Relay:
             self._in_flight,
             self.output,
             addresses=addresses,
-            names=names,
+            names=budget,
             authentication=authentication,
         )
 

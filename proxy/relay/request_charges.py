@@ -5,9 +5,9 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.verdict import Verdict
 from proxy.relay.exchange import Exchange
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS
-from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import Item, RequestView, ResponseView
 
 
@@ -15,14 +15,14 @@ from proxy.wire.views import Item, RequestView, ResponseView
 class RequestCharges:
     """Times are the relay's `now`."""
 
-    def __init__(self, engine: QuotaEngine, in_flight: InFlight, names: TopicNames) -> None:
+    def __init__(self, engine: QuotaEngine, in_flight: InFlight, names: IdBudget) -> None:
         self._engine: Final = engine
         self._in_flight: Final = in_flight
         self._names: Final = names
 
     def admit(self, exchange: Exchange, view: RequestView, now: float) -> Verdict:
         """Charge a request that has been read."""
-        self._names.fill(view.items)
+        self._names.fill(view.items, exchange.client)
         verdict = self._engine.admit(view, exchange.client, now)
         if verdict.throttle_seconds > 0.0:
             exchange.throttled_until = max(exchange.throttled_until, now + verdict.throttle_seconds)
@@ -42,7 +42,7 @@ class RequestCharges:
 
     def charge_items(self, exchange: Exchange, view: RequestView, now: float) -> Verdict:
         """Charge items of a large request that have come after it was admitted."""
-        self._names.fill(view.items)
+        self._names.fill(view.items, exchange.client)
         until = exchange.throttled_until
         verdict = self._engine.charge_items(view, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0:

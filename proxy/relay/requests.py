@@ -13,6 +13,7 @@ from proxy.relay.exchange import Client, Exchange, local_exchange
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.interception import Interception
 from proxy.relay.login.authentication import Authentication
@@ -73,12 +74,12 @@ class Requests:
         output: RelayOutput,
         client: Client,
         settings: RelaySettings,
+        names: IdBudget,
         *,
         node_id: int = -1,
         session_mask: int = SESSION_MASK,
         authentication: Authentication | None = None,
     ) -> None:
-        names = settings.topic_names
         protected = settings.protected
         between_brokers = settings.between_brokers
         self._engine: Final = engine
@@ -113,7 +114,7 @@ class Requests:
         """In the modes BUFFERING and MEMORY_WAITING, it has the request that is not complete."""
         self._debt_wait: DebtWait | None = None
         """In the mode PRODUCE_WAITING, the request that waits; else None."""
-        self._unnamed: Final = UnnamedTopics(engine, names)
+        self._unnamed: Final = UnnamedTopics(engine, settings.topic_names, names)
         """In the mode NAMES_WAITING, it has the request that waits."""
         self._more_waits = False
         """Whether the client has probably sent more bytes than have been read."""

@@ -4,9 +4,9 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.exchange import Exchange
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.wire.edit import Edit, i32, insert
-from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView, ResponseView
 
 
@@ -14,7 +14,7 @@ from proxy.wire.views import RequestView, ResponseView
 class ResponseCharges:
     """Times are the relay's `now`."""
 
-    def __init__(self, engine: QuotaEngine, in_flight: InFlight, names: TopicNames) -> None:
+    def __init__(self, engine: QuotaEngine, in_flight: InFlight, names: IdBudget) -> None:
         self.responded_at = 0.0
         """When the last response had arrived completely, or the broker had connected: from then on it could
         work on a request.
@@ -28,7 +28,7 @@ class ResponseCharges:
         if exchange.sent_at > 0.0:
             # A broker works on one request of a connection at a time.
             view.service_seconds = now - max(exchange.sent_at, self.responded_at)
-        self._names.fill(view.items)
+        self._names.fill(view.items, exchange.client)
         until = exchange.throttled_until
         verdict = self._engine.charge(request, view, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
@@ -58,7 +58,7 @@ class ResponseCharges:
         """Charge items of a large response whose throttle_time_ms has been sent: the wait begins at once and
         is not announced.
         """
-        self._names.fill(view.items)
+        self._names.fill(view.items, exchange.client)
         until = self._in_flight.muted_until
         verdict = self._engine.charge_items(request, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0:

@@ -10,6 +10,7 @@ from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.exchange import Exchange
 from proxy.relay.frame_buffer import FrameBuffer
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.late_responses import LateResponses, read_unsent
 from proxy.relay.login.authentication import Authentication
@@ -37,7 +38,6 @@ from proxy.wire.errors import Malformed, Short
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.rejected_partitions import restore
-from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView, ResponseView
 
 FIRST_PART_BYTES: Final = 4096
@@ -63,7 +63,7 @@ class Responses:
         output: RelayOutput,
         *,
         addresses: Addresses,
-        names: TopicNames,
+        names: IdBudget,
         authentication: Authentication | None = None,
     ) -> None:
         """`authentication`: None if logins do not name the clients."""

@@ -42,10 +42,10 @@ NO_TOPICS: Final[TopicIds] = frozenset()
 class UnnamedTopics:
     """Of one connection, on which one request waits at a time."""
 
-    def __init__(self, engine: QuotaEngine, names: TopicNames) -> None:
+    def __init__(self, engine: QuotaEngine, names: TopicNames, budget: IdBudget) -> None:
         self._engine: Final = engine
         self._names: Final = names
-        self._budget: Final = IdBudget(names)
+        self._budget: Final = budget
         self._topic_ids = NO_TOPICS
         self._asked_at: Final[dict[bytes, int]] = {}
         """By id: the number of requests for names that had been sent when the id was first wanted."""
@@ -79,7 +79,7 @@ class UnnamedTopics:
             ]
         )
 
-    def _ask(self, now: float) -> bool:
+    def _ask(self, who: Identity, now: float) -> bool:
         """Have names requested. Return whether the cluster has responded about each id."""
         names = self._names
         self._budget.start(now)
@@ -89,7 +89,7 @@ class UnnamedTopics:
             if asked_at is not None and names.responses > asked_at:
                 told += 1
                 continue
-            self._budget.name(topic_id)
+            self._budget.name(topic_id, who)
             if asked_at is None and names.asked(topic_id):
                 self._asked_at[topic_id] = names.requests
         return told == len(self._topic_ids)
@@ -98,15 +98,16 @@ class UnnamedTopics:
         """Begin to wait."""
         self.produce = produce
         self._topic_ids = topic_ids
-        self._ask(now)
+        self._ask(produce.exchange.client, now)
         self._until = now + NAMES_SECONDS
         self._pause = FIRST_LOOK_SECONDS
         self._look_again(now)
 
     def look(self, now: float) -> bool:
         """Return whether the wait is over, so that end() is due."""
+        produce = self.produce
         self._topic_ids = self._unknown(self._topic_ids)
-        if self._ask(now) or now >= self._until:
+        if produce is None or self._ask(produce.exchange.client, now) or now >= self._until:
             return True
         self._pause = min(self._pause * 2.0, LONGEST_LOOK_SECONDS)
         self._look_again(now)

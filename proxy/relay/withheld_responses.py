@@ -6,6 +6,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.relay.exchange import Exchange
 from proxy.relay.fetch.throttling import throttle_fetch
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.response_charges import ResponseCharges
 from proxy.relay.traffic import Traffic
@@ -13,7 +14,6 @@ from proxy.wire.api_keys import FETCH
 from proxy.wire.fetch_request import NO_SESSION
 from proxy.wire.fetch_rewrite import fetch_response, read_response_session
 from proxy.wire.frames import Frame
-from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import WITHHELD, RequestView, ResponseView
 
 EMPTY_BYTES: Final = 512
@@ -29,7 +29,7 @@ class WithheldResponses:
         engine: QuotaEngine,
         traffic: Traffic,
         in_flight: InFlight,
-        names: TopicNames,
+        names: IdBudget,
         charges: ResponseCharges,
     ) -> None:
         self._engine: Final = engine
@@ -47,7 +47,7 @@ class WithheldResponses:
         grant = exchange.grant
         if grant is None or request.api_key != FETCH or view.body_size <= EMPTY_BYTES:
             return False
-        self._names.fill(view.items)
+        self._names.fill(view.items, exchange.client)
         if not exchange.withheld and not self._engine.withholds(request, view, exchange.client, grant, now):
             return False
         session_id = read_response_session(frame.pieces, view.throttle_at, request.api_version)

@@ -11,6 +11,10 @@ KNOWN_AT_MOST: Final = 200_000
 """Beyond this the cache starts anew: topics come and go, and nobody tells which ids are gone."""
 ASKED_AT_MOST: Final = 500
 """Clients may make ids up: so many are asked for by id until ask_again(). Beyond these, all topics are."""
+PART_OF_ONE: Final = 8
+"""A client may have an id requested while it has less than an eighth of what is left to others. So one has 55
+of 500, and 20 clients leave some to the next.
+"""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -24,6 +28,8 @@ class TopicNames:
         self.all_wanted = False
         """Whether the shell has to ask for the names of all topics: more ids are unknown than it asks for."""
         self._asked: Final[set[bytes]] = set()
+        self._asked_by: Final[dict[tuple[str, str], int]] = {}
+        """How many of them each client has wanted."""
 
     def known_name(self, topic_id: bytes) -> str:
         """The topic's name; empty while it is not known."""
@@ -36,20 +42,17 @@ class TopicNames:
                 self._known[topic_id] = name
         return name
 
-    def name(self, topic_id: bytes) -> str:
-        """The topic's name; empty while it is not known. Then its id is wanted."""
-        name = self.known_name(topic_id)
-        if not name and topic_id not in self._asked:
-            self.want(topic_id)
-        return name
-
     def asked(self, topic_id: bytes) -> bool:
         """Whether the id has become wanted since the last ask_again()."""
         return topic_id in self._asked
 
-    def want(self, topic_id: bytes) -> None:
-        """Have the name of an id requested, or those of all topics if too many ids are wanted."""
-        if len(self._asked) < ASKED_AT_MOST:
+    def want(self, topic_id: bytes, client: tuple[str, str]) -> None:
+        """Have the name of an id requested for a client, or those of all topics if too many ids are wanted by
+        all clients, or by this one.
+        """
+        of_client = self._asked_by.get(client, 0)
+        if of_client * PART_OF_ONE < ASKED_AT_MOST - len(self._asked):
+            self._asked_by[client] = of_client + 1
             self._asked.add(topic_id)
             self.wanted.add(topic_id)
         else:
@@ -70,20 +73,10 @@ class TopicNames:
     def ask_again(self) -> None:
         """Let ids become wanted again that have been asked for and still have no name."""
         self._asked.clear()
-
-    def fill(self, items: list[Item]) -> None:
-        """Give the items of one message their topics' names, as far as these are known. Whether a message
-        names topics by id depends on its version, so the first item tells whether the others have ids. It may
-        have its name from an earlier call, in which other names were unknown.
-        """
-        if not items or (items[0].topic and items[0].topic_id == NO_ID):
-            return
-        for item in items:
-            if not item.topic and item.topic_id != NO_ID:
-                item.topic = self.name(item.topic_id)
+        self._asked_by.clear()
 
     def fill_known(self, items: list[Item]) -> None:
-        """The same with the names that are known; no others become wanted."""
+        """Give items the names of their topics that are known; no others become wanted."""
         for item in items:
             if not item.topic and item.topic_id != NO_ID:
                 item.topic = self.known_name(item.topic_id)

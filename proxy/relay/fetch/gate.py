@@ -19,6 +19,7 @@ from proxy.relay.exchange import Exchange, local_exchange
 from proxy.relay.fetch.sessions import ALLOW, ANSWER, SESSION_MASK, WAIT, FetchSessions, GatedFetch
 from proxy.relay.fetch.throttling import throttle_fetch
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.wire.api_01_fetch import after_bounds
 from proxy.wire.api_keys import FETCH
@@ -26,7 +27,6 @@ from proxy.wire.errors import Malformed
 from proxy.wire.fetch_request import NO_SESSION, is_full, read_session
 from proxy.wire.fetch_rewrite import fetch_response
 from proxy.wire.frames import Frame
-from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
 LONGEST_WAIT_SECONDS: Final = 5.0
@@ -88,7 +88,7 @@ class FetchGate:
         self,
         engine: QuotaEngine,
         in_flight: InFlight,
-        names: TopicNames,
+        names: IdBudget,
         between_brokers: bool = False,
         session_mask: int = SESSION_MASK,
     ) -> None:

@@ -9,7 +9,6 @@ from proxy.quota.identity import Identity
 from proxy.relay.id_budget import IdBudget
 from proxy.wire.fetch_request import TOPIC_IDS_FROM, FetchRequest, PartitionKey
 from proxy.wire.reader import text
-from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
 KNOWN_AT_MOST: Final = 100_000
@@ -20,10 +19,9 @@ KNOWN_AT_MOST: Final = 100_000
 class OmittablePartitions:
     """The partitions of one connection."""
 
-    def __init__(self, engine: QuotaEngine, names: TopicNames) -> None:
+    def __init__(self, engine: QuotaEngine, names: IdBudget) -> None:
         self._engine: Final = engine
         self._names: Final = names
-        self._budget: Final = IdBudget(names)
         self._known_topics: Final[dict[bytes, str]] = {}
         """For a consumer, by topic: a quota may omit either all partitions of the topic, or none."""
         self._known: Final[dict[PartitionKey, str]] = {}
@@ -33,7 +31,7 @@ class OmittablePartitions:
 
     def start(self, now: float) -> None:
         """Begin to read a fetch."""
-        self._budget.start(now)
+        self._names.start(now)
 
     def awaits(self, key: PartitionKey) -> bool:
         """Whether the name of a topic that is known only by its id has been requested."""
@@ -56,7 +54,7 @@ class OmittablePartitions:
             self._asked_for = (self._engine.generation, replica_id, who)
         found = self._known_topics.get(key[0]) if replica_id < 0 else self._known.get(key)
         if found is None:
-            topic = self._budget.name(key[0]) if version >= TOPIC_IDS_FROM else text(key[0])
+            topic = self._names.name(key[0], who) if version >= TOPIC_IDS_FROM else text(key[0])
             if not topic:
                 return None
             found = topic if self._engine.may_omit(topic, key[1], replica_id, who) else ""

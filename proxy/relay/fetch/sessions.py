@@ -21,6 +21,7 @@ from proxy.relay.exchange import Exchange
 from proxy.relay.fetch.free_sessions import MAX_SESSIONS, FreeSession, FreeSessions
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.session import FetchSession
+from proxy.relay.id_budget import IdBudget
 from proxy.wire.api_01_fetch import after_bounds
 from proxy.wire.edit import Edit, i32, replace
 from proxy.wire.error_codes import INVALID_FETCH_SESSION_EPOCH
@@ -35,7 +36,6 @@ from proxy.wire.fetch_request import (
 from proxy.wire.fetch_rewrite import FetchRewrite, fetch_response
 from proxy.wire.frames import Frame
 from proxy.wire.reader import MAX_LENGTH
-from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView
 
 SESSION_MASK: Final = 0x35A7C1E9
@@ -120,7 +120,7 @@ class FetchSessions:
     def __init__(
         self,
         engine: QuotaEngine,
-        names: TopicNames,
+        names: IdBudget,
         between_brokers: bool = False,
         session_mask: int = SESSION_MASK,
     ) -> None:

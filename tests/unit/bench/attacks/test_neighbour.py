@@ -43,6 +43,11 @@ def test_latencies() -> None:
     assert latencies([0.001] * 99 + [0.5]) == Latencies(100, 1.0, pytest.approx(5.99), 500.0)
 
 
+def test_latencies_of_a_single_batch() -> None:
+    """A batch without a response fills a phase."""
+    assert latencies([10.0]) == Latencies(1, 10_000.0, 10_000.0, 10_000.0)
+
+
 def test_a_lost_connection_is_replaced() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as listening,

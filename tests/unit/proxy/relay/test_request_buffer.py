@@ -9,6 +9,7 @@ from proxy.relay.close_reasons import RelayError
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.intercepted import MAX_INTERCEPTED_REQUEST_BYTES
 from proxy.relay.interception import Interception
@@ -44,7 +45,7 @@ class Side:
         interception = Interception(
             quota_engine, in_flight, self.output, self.authentication, frozenset([OWN])
         )
-        gate = FetchGate(quota_engine, in_flight, TopicNames(), False, SESSION_MASK)
+        gate = FetchGate(quota_engine, in_flight, IdBudget(TopicNames()), False, SESSION_MASK)
         self.frames = frames or LargeFrames()
         self.buffer = RequestBuffer(
             quota_engine, self.output, self.authentication, interception, gate, self.frames

@@ -6,6 +6,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.exchange import Exchange, new_client
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.request_charges import RequestCharges
@@ -33,7 +34,7 @@ class Side:
         traffic = Traffic()
         quota_engine = engine(quotas, resources=resources)
         self.in_flight = InFlight(quota_engine, traffic.total, RelayOutput())
-        self.charges = RequestCharges(quota_engine, self.in_flight, Names())
+        self.charges = RequestCharges(quota_engine, self.in_flight, IdBudget(Names()))
         self.exchange = Exchange(1, new_client(Identity("u", "c", "127.0.0.1"), b"c", traffic, 0))
         self.view = RequestView(PRODUCE, 13, 1, "c", SIZE, True, True)
 

@@ -8,6 +8,7 @@ from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.quota.usage import UsageLedger
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange, new_client
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.request_charges import RequestCharges
@@ -40,7 +41,7 @@ class Side:
             self.output,
             self.traffic,
             RequestParser(quotas, self.traffic, WITHOUT_INTERCEPTED, None, False),
-            RequestCharges(quotas, self.in_flight, TopicNames()),
+            RequestCharges(quotas, self.in_flight, IdBudget(TopicNames())),
         )
         client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
         self.exchange = Exchange(1, client, api_key=PRODUCE)

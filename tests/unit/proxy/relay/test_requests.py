@@ -4,12 +4,14 @@ import pytest
 
 from proxy.quota.identity import Identity
 from proxy.relay.exchange import new_client
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests import Requests
 from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
 from proxy.wire.errors import FrameTooLarge, Malformed, UnsupportedVersion
+from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import opaque, produce
 from tests.support.messages.kio_messages import framed
 from tests.support.stories.playbook import START, engine
@@ -29,6 +31,7 @@ class Side:
             self.output,
             new_client(Identity("ANONYMOUS", "", "127.0.0.1"), b"", self.traffic, -1),
             RelaySettings(max_frame_bytes=100 << 20, intercepted_api_keys=frozenset([OWN])),
+            IdBudget(TopicNames()),
         )
 
     def read(self, data):

@@ -6,6 +6,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.exchange import Exchange, new_client
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.response_charges import ResponseCharges
@@ -28,7 +29,7 @@ class Side:
         traffic = Traffic()
         quota_engine = engine(quotas, resources=resources)
         self.in_flight = InFlight(quota_engine, traffic.total, RelayOutput())
-        self.charges = ResponseCharges(quota_engine, self.in_flight, TopicNames())
+        self.charges = ResponseCharges(quota_engine, self.in_flight, IdBudget(TopicNames()))
         self.exchange = Exchange(1, new_client(Identity("u", "c", "127.0.0.1"), b"c", traffic, 0))
         self.request = RequestView(FETCH, 11, 1, "c", 100, False)
         self.view = ResponseView(11, False, BODY)

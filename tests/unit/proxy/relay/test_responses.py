@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.relay.exchange import Client, Exchange
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.responses import FIRST_PART_BYTES, Responses
@@ -22,7 +23,12 @@ class Side:
         self.output = RelayOutput()
         self.in_flight = InFlight(engine({}), self.traffic.total, self.output)
         self.responses = Responses(
-            engine({}), self.traffic, self.in_flight, self.output, addresses=Ports(), names=TopicNames()
+            engine({}),
+            self.traffic,
+            self.in_flight,
+            self.output,
+            addresses=Ports(),
+            names=IdBudget(TopicNames()),
         )
         self.client = Client("u", "c", "a", self.traffic.client("u", "c"), b"c")
 

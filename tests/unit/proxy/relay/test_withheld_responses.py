@@ -7,6 +7,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.relay.exchange import Exchange, new_client
+from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.response_charges import ResponseCharges
@@ -33,7 +34,7 @@ class Side:
         self.traffic = Traffic()
         self.output = RelayOutput()
         self.in_flight = InFlight(quotas, self.traffic.total, self.output)
-        names = TopicNames()
+        names = IdBudget(TopicNames())
         charges = ResponseCharges(quotas, self.in_flight, names)
         self.withheld = WithheldResponses(quotas, self.traffic, self.in_flight, names, charges)
         bucket = Bucket(quota="q", limit=1000.0, rule=RateRule(burst_seconds=1.0), now=START)

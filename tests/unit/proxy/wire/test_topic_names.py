@@ -1,86 +1,94 @@
 """Names of topics by their ids."""
 
-from proxy.wire import topic_names
+import pytest
+
 from proxy.wire.cursor import NO_ID
-from proxy.wire.topic_names import TopicNames
+from proxy.wire.topic_names import ASKED_AT_MOST, KNOWN_AT_MOST, TopicNames
 from proxy.wire.views import Item
 
 ID = bytes(15) + b"\x01"
 OTHER = bytes(15) + b"\x02"
+ALICE, BOB = ("alice", ""), ("bob", "")
 
 
 class Known(TopicNames):
     def __init__(self, names):
         super().__init__()
         self.names = names
-        self.asked = []
+        self.asked_for = []
 
     def look_up(self, topic_id):
-        self.asked.append(topic_id)
+        self.asked_for.append(topic_id)
         return self.names.get(topic_id, "")
 
 
-def test_items_get_their_topics_names():
-    names = Known({ID: "orders"})
-    items = [Item("", ID, 0, 10), Item("", OTHER, 0, 10), Item("", NO_ID, 0, 1)]
-    names.fill(items)
-    assert [item.topic for item in items] == ["orders", "", ""]
-    assert names.asked == [ID, OTHER]
+def ids(number, first=1):
+    return [each.to_bytes(16, "big") for each in range(first, first + number)]
 
 
-def test_names_that_become_known_later_are_given_to_the_items_that_lack_them():
+def want(names, topic_ids, client=ALICE):
+    for topic_id in topic_ids:
+        names.want(topic_id, client)
+
+
+def test_items_get_the_names_that_are_known():
     names = Known({ID: "orders"})
-    items = [Item("", ID, 0, 10), Item("", OTHER, 0, 10)]
-    names.fill(items)
-    names.names[OTHER] = "payments"
-    names.fill(items)
-    assert [item.topic for item in items] == ["orders", "payments"]
+    items = [Item("", ID, 0, 10), Item("", OTHER, 0, 10), Item("", NO_ID, 0, 1), Item("named", ID, 0, 1)]
+    names.fill_known(items)
+    assert [item.topic for item in items] == ["orders", "", "", "named"]
+    assert (names.asked_for, names.any_wanted) == ([ID, OTHER], False)
 
 
 def test_a_known_name_is_looked_up_once_and_an_unknown_one_each_time():
     names = Known({ID: "orders"})
-    assert [names.name(ID), names.name(ID), names.name(OTHER), names.name(OTHER)] == ["orders"] * 2 + [""] * 2
-    assert names.asked == [ID, OTHER, OTHER]
+    assert [names.known_name(each) for each in (ID, ID, OTHER, OTHER)] == ["orders"] * 2 + [""] * 2
+    assert names.asked_for == [ID, OTHER, OTHER]
 
 
 def test_nobody_knows_any_by_default():
     names = TopicNames()
-    assert names.name(ID) == ""
+    assert names.known_name(ID) == ""
     assert (names.asks, names.hides(ID), names.requests, names.responses) == (False, False, 0, 0)
 
 
 def test_names_are_not_collected_without_end():
-    ids = [number.to_bytes(16, "big") for number in range(1, topic_names.KNOWN_AT_MOST + 2)]
-    names = Known(dict.fromkeys(ids, "t"))
-    for topic_id in ids:
-        names.name(topic_id)
-    names.asked.clear()
-    names.name(ids[0])
-    assert names.asked == [ids[0]]
+    every = ids(KNOWN_AT_MOST + 1)
+    names = Known(dict.fromkeys(every, "t"))
+    for topic_id in every:
+        names.known_name(topic_id)
+    names.asked_for.clear()
+    names.known_name(every[0])
+    assert names.asked_for == [every[0]]
 
 
-def test_an_unknown_id_is_wanted_once_until_it_may_be_asked_for_again():
+def test_an_id_that_is_wanted_stays_asked_until_it_may_be_asked_for_again():
     names = TopicNames()
-    assert [names.name(ID), names.name(ID), names.name(OTHER)] == [""] * 3
+    want(names, [ID, OTHER])
     assert names.take_wanted() == {ID, OTHER}
-    names.name(ID)
-    assert names.take_wanted() == set()
+    assert (names.asked(ID), names.any_wanted) == (True, False)
     names.ask_again()
-    names.name(ID)
-    assert names.take_wanted() == {ID}
+    assert not names.asked(ID)
 
 
-def test_many_made_up_ids_are_not_all_wanted():
+OF_ONE = 56
+"""The first client has less than an eighth of the others: x < (500 - x) / 8, for the last time at 55."""
+
+
+@pytest.mark.parametrize("clients", [1, 2, 20])
+def test_made_up_ids_of_some_clients_leave_some_to_the_next(clients):
     names = TopicNames()
-    for number in range(1, topic_names.ASKED_AT_MOST + 500):
-        names.name(number.to_bytes(16, "big"))
+    for client in range(clients):
+        want(names, ids(ASKED_AT_MOST, first=1 + client * ASKED_AT_MOST), (str(client), ""))
     assert names.all_wanted
-    assert len(names.take_wanted()) == topic_names.ASKED_AT_MOST
-    assert not names.any_wanted
+    assert OF_ONE <= len(names.take_wanted()) < ASKED_AT_MOST
+    want(names, ids(ASKED_AT_MOST, first=1 << 30), BOB)
+    assert len(names.take_wanted()) > 0
 
 
-def test_an_item_with_a_name_tells_that_the_message_has_names():
-    names = Known({ID: "orders"})
-    items = [Item("by-name", NO_ID, 0, 10), Item("", ID, 0, 10)]
-    names.fill(items)
-    assert names.asked == []
+def test_one_client_has_its_part_of_the_ids_however_often_it_asks():
+    names = TopicNames()
+    want(names, ids(10 * ASKED_AT_MOST))
+    assert len(names.take_wanted()) == OF_ONE
+    names.ask_again()
+    want(names, ids(10 * ASKED_AT_MOST))
+    assert len(names.take_wanted()) == OF_ONE

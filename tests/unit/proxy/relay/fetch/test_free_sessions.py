@@ -7,6 +7,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.relay.fetch.free_sessions import MAX_SESSIONS, FreeSession, FreeSessions
 from proxy.relay.fetch.omittable import OmittablePartitions
+from proxy.relay.id_budget import IdBudget
 from proxy.wire.api_keys import FETCH
 from proxy.wire.errors import Malformed
 from proxy.wire.fetch_request import NO_SESSION
@@ -26,7 +27,7 @@ class Side:
         self.quota = Omitting()
         self.engine = QuotaEngine([self.quota])
         self.engine.configure(Limits({}), 0.0)
-        self.sessions = FreeSessions(self.engine, OmittablePartitions(self.engine, Names()))
+        self.sessions = FreeSessions(self.engine, OmittablePartitions(self.engine, IdBudget(Names())))
 
     def open(self, *partitions, session_id=SESSION, error_code=0):
         """The broker has responded to the request that opens a session."""

@@ -5,6 +5,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.relay.fetch import omittable
 from proxy.relay.fetch.omittable import OmittablePartitions
+from proxy.relay.id_budget import IdBudget
 from tests.support.stories.fetching import COLD, HOT, Names, Omitting, topic_id
 
 WHO = Identity("u", "c", "127.0.0.1")
@@ -39,7 +40,7 @@ def names():
 
 @pytest.fixture
 def topics(engine, names):
-    return OmittablePartitions(engine, names)
+    return OmittablePartitions(engine, IdBudget(names))
 
 
 def test_each_partition_is_asked_about_once(topics, quota):
