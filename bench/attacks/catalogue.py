@@ -45,13 +45,18 @@ def describe_client_quotas(target: Target) -> Flood:
 
 
 def alter_client_quotas(target: Target) -> Flood:
-    """AlterClientQuotas with 1.5 million changes, 16 MiB."""
-    return Flood([frames.alter_client_quotas(1_500_000)], connections=2)
+    """AlterClientQuotas with 380,000 changes, 4 MiB: the proxy takes no larger one."""
+    return Flood([frames.alter_client_quotas(380_000)], connections=2)
 
 
 def fetch(target: Target) -> Flood:
     """Fetch of 300,000 partitions that do not exist."""
     return Flood([frames.fetch(target.topic, 300_000)], connections=2)
+
+
+def fetch_at_most(target: Target) -> Flood:
+    """Fetch of 18,000 partitions that do not exist, 512 KB: the proxy takes no larger one."""
+    return Flood([frames.fetch(target.topic, 18_000)])
 
 
 def api_versions(target: Target) -> Flood:
@@ -116,6 +121,7 @@ ATTACKS: Final[dict[str, Attack]] = {
         describe_client_quotas,
         alter_client_quotas,
         fetch,
+        fetch_at_most,
         api_versions,
         metadata,
         list_offsets,

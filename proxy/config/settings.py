@@ -138,6 +138,11 @@ class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     max_frame_bytes: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 104857600
     """Maximum size of a request in bytes, as in Kafka's socket.request.max.bytes. A larger request closes its
     connection."""
+    max_list_request_bytes: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 524288
+    """Maximum size in bytes of a client's request that lists partitions, topics or groups, such as Fetch,
+    ListOffsets, Metadata and OffsetCommit. A larger request closes its connection. A broker works on each
+    entry: a Fetch of 300,000 partitions, 8 MB, takes up to a second. An entry has 4 to 60 bytes, and the
+    topic's name."""
     idle_seconds: Seconds = 600
     """Seconds after which the proxy closes an idle connection, as in Kafka's connections.max.idle.ms."""
     handshake_seconds: Seconds = 10

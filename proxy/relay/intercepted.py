@@ -3,17 +3,23 @@
 from typing import Final, final
 
 from proxy.relay.exchange import Exchange
-from proxy.wire.api_keys import DESCRIBE_CLIENT_QUOTAS
+from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from proxy.wire.apis import RequestHeader
 
 MAX_INTERCEPTED_REQUEST_BYTES: Final = 16 << 20
-"""An intercepted request is buffered whole: a hundred thousand quotas at once fit."""
+"""An intercepted request is buffered whole."""
+MAX_ALTER_QUOTAS_BYTES: Final = 4 << 20
+"""The same for AlterClientQuotas, of which at most 10,000 changes are made. Reading on beyond these takes a
+second of the event loop for 16 MiB, although in small steps.
+"""
 MAX_DESCRIBE_BYTES: Final = 1 << 20
 """The same for DescribeClientQuotas, whose filter has a component for each of three types of entity."""
 
 
 def max_request_bytes(api_key: int) -> int:
     """The size of the largest request that is intercepted."""
+    if api_key == ALTER_CLIENT_QUOTAS:
+        return MAX_ALTER_QUOTAS_BYTES
     return MAX_DESCRIBE_BYTES if api_key == DESCRIBE_CLIENT_QUOTAS else MAX_INTERCEPTED_REQUEST_BYTES
 
 

@@ -7,11 +7,11 @@ from proxy.relay.close_reasons import NOT_A_BROKER, PRODUCE_REJECTED, RelayError
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client
 from proxy.relay.traffic import Traffic
-from proxy.wire.api_keys import CHANGES_OF_CLIENTS, PRODUCE, api_name
+from proxy.wire.api_keys import CHANGES_OF_CLIENTS, LISTS, PRODUCE, api_name
 from proxy.wire.apis import Api, RequestHeader
 from proxy.wire.cursor import HEAD, Cursor
 from proxy.wire.edit import LENGTH_SIZE
-from proxy.wire.errors import Short
+from proxy.wire.errors import Malformed, Short
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import NOTHING, Reader
@@ -146,6 +146,17 @@ class RequestParser:
                 raise
         if view.names_protected:
             raise RelayError(PRODUCE_REJECTED, PROTECTED)
+
+
+def check_list(frame: Frame, max_bytes: int) -> None:
+    """Raise Malformed if a request of more than `max_bytes`, which has begun to arrive, lists partitions,
+    topics or groups.
+    """
+    api_key = Reader(frame.pieces, LENGTH_SIZE).i16()
+    if api_key in LISTS:
+        raise Malformed(
+            f"{api_name(api_key)} has {frame.size} bytes; limits.max_list_request_bytes is {max_bytes}"
+        )
 
 
 def unread_body(frame: Frame, header: RequestHeader, client: Client, api: Api) -> RequestView:

@@ -35,7 +35,7 @@ from proxy.relay.request_buffer import RequestBuffer
 from proxy.relay.request_charges import RequestCharges
 from proxy.relay.request_cut_through import RequestCutThrough
 from proxy.relay.request_forwarder import RequestForwarder
-from proxy.relay.request_parser import RequestParser, unread_body
+from proxy.relay.request_parser import RequestParser, check_list, unread_body
 from proxy.relay.sender import Sender
 from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
@@ -93,6 +93,7 @@ class Requests:
             engine, in_flight, output, authentication, settings.intercepted_api_keys
         )
         self._splitter: Final = FrameSplitter(settings.max_frame_bytes)
+        self._max_list_bytes: Final[native] = settings.max_list_bytes
         self._parser: Final = RequestParser(engine, traffic, settings.apis, protected, between_brokers)
         self._reader: Final = self._parser.reader
         self._mode: native = READING
@@ -209,15 +210,23 @@ class Requests:
                 self._read_on(frame, now)
             elif self._mode == BUFFERING:
                 self._read_buffered(frame, now)
-            elif not frame.complete and self.buffer.takes(frame):
-                self._begin_buffering(frame, now)
+            elif frame.size > self._max_list_bytes:
+                check_list(frame, self._max_list_bytes)
+                self._begin(frame, now)
             else:
-                self._read_request(frame, now)
+                self._begin(frame, now)
             if frame.complete and in_flight.count <= due:
                 done += self._weight
                 self._weight = 1
                 if done >= DONE_AT_ONCE:
                     in_flight.mute(now + PAUSE_SECONDS)
+
+    def _begin(self, frame: Frame, now: float) -> None:
+        """Read a request, or the first part of a large one."""
+        if not frame.complete and self.buffer.takes(frame):
+            self._begin_buffering(frame, now)
+        else:
+            self._read_request(frame, now)
 
     def _begin_buffering(self, part: Frame, now: float) -> None:
         self._change(BUFFERING if self.buffer.begin(part, self.sender.client, now) else MEMORY_WAITING)

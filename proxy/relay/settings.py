@@ -5,6 +5,7 @@ from typing import Final, final
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.login.authentication import Login
 from proxy.wire.protected_topics import ProtectedTopics
+from proxy.wire.reader import MAX_LENGTH
 from proxy.wire.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.topic_names import TopicNames
 
@@ -19,6 +20,7 @@ class RelaySettings:
         self,
         *,
         max_frame_bytes: int,
+        max_list_bytes: int = MAX_LENGTH,
         apis: ApiTable = WITHOUT_INTERCEPTED,
         intercepted_api_keys: frozenset[int] = NO_INTERCEPTED_APIS,
         between_brokers: bool = False,
@@ -29,6 +31,8 @@ class RelaySettings:
     ) -> None:
         self.max_frame_bytes: Final = max_frame_bytes
         """The maximum size of a request in bytes (socket.request.max.bytes)."""
+        self.max_list_bytes: Final = max_list_bytes
+        """The maximum size of a request that lists partitions, topics or groups."""
         self.apis: Final = apis
         """The APIs that are read, and those that limit what ApiVersions offers."""
         self.intercepted_api_keys: Final = intercepted_api_keys

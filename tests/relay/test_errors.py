@@ -3,11 +3,12 @@
 import pytest
 
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR
-from proxy.wire.api_keys import API_VERSIONS
+from proxy.relay.traffic import Traffic
+from proxy.wire.api_keys import API_VERSIONS, FETCH, LISTS, OFFSET_FETCH, SYNC_GROUP, api_name
 from proxy.wire.registry import WITHOUT_INTERCEPTED
-from tests.support.messages.exchanges import fetch, opaque, produce, produced, responded
-from tests.support.messages.kio_messages import framed
-from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
+from tests.support.messages.exchanges import chunks, fetch, opaque, produce, produced, responded
+from tests.support.messages.kio_messages import Ports, framed
+from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine, new_relay
 
 TLS_HELLO = bytes.fromhex("160301020001000001fc0303") + bytes(32)
 HTTP = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -46,6 +47,50 @@ def test_the_limit_is_the_listeners_own():
     story = Playbook(new_relay(max_frame_bytes=1000)).client(opaque(1)).to_broker(opaque(1))
     request = produce(2, size=1001)
     story.client_fails(request[:4], reason=CLIENT_PROTOCOL_ERROR, says="1001 bytes; the limit is 1000")
+
+
+def bounded(bound=100_000):
+    return Playbook(drive(engine({}), Ports(), Traffic(), max_list_bytes=bound))
+
+
+@pytest.mark.parametrize("api_key", LISTS)
+def test_a_list_that_would_occupy_a_broker_does_not_reach_it(api_key):
+    large = opaque(2, api_key, 1, bytes(100_000))
+    story = bounded().client(opaque(1)).to_broker(opaque(1))
+    says = f"{api_name(api_key)} has {len(large)} bytes; limits.max_list_request_bytes is 100000"
+    story.client_fails(large, reason=CLIENT_PROTOCOL_ERROR, says=says)
+    story.to_broker()
+
+
+@pytest.mark.parametrize("fetch_quota", [False, True])
+def test_nor_does_its_first_part(fetch_quota):
+    """A larger one is not buffered either, as a fetch is that quotas limit."""
+    quotas = engine({EVERYONE: {"consumer_byte_rate": 1000.0}} if fetch_quota else {})
+    story = Playbook(drive(quotas, Ports(), Traffic(), max_list_bytes=100_000))
+    large = opaque(1, FETCH, 11, bytes(8 << 20))
+    parts = chunks(large)
+    story.client_fails(*parts[: len(parts) // 4], reason=CLIENT_PROTOCOL_ERROR, says="^Fetch has 83886")
+    story.to_broker()
+
+
+def test_a_list_of_the_largest_size_is_forwarded():
+    largest = opaque(1, OFFSET_FETCH, 1, bytes(50_000))
+    bounded(len(largest)).client(largest).to_broker(largest)
+    bounded(len(largest) - 1).client_fails(largest, reason=CLIENT_PROTOCOL_ERROR, says="^OffsetFetch has")
+
+
+def test_records_and_the_metadata_of_groups_may_be_larger():
+    large = produce(1, size=200_000) + opaque(2, SYNC_GROUP, 1, bytes(200_000))
+    bounded().client(large).to_broker(produce(1, size=200_000), opaque(2, SYNC_GROUP, 1, bytes(200_000)))
+
+
+def test_a_producer_is_muted_before_a_list_that_is_too_large_is_read():
+    quotas = engine({EVERYONE: {"producer_byte_rate": 1000.0}})
+    story = Playbook(drive(quotas, Ports(), Traffic(), max_list_bytes=1000))
+    story.client(produce(1, size=3000) + opaque(2, OFFSET_FETCH, 1, bytes(2000))).to_broker(
+        produce(1, size=3000)
+    )
+    story.muted(2.0).fails_at(2.0, CLIENT_PROTOCOL_ERROR, "^OffsetFetch has")
 
 
 def test_malformed_bytes_behind_a_good_request():

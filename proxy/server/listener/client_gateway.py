@@ -99,6 +99,7 @@ def client_listener(
             traffic=traffic,
             settings=RelaySettings(
                 max_frame_bytes=limits.max_frame_bytes,
+                max_list_bytes=limits.max_list_request_bytes,
                 apis=APIS,
                 intercepted_api_keys=admin.api_keys,
                 login=login_of(listener),

@@ -4,6 +4,7 @@ import pytest
 
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.intercepted import (
+    MAX_ALTER_QUOTAS_BYTES,
     MAX_DESCRIBE_BYTES,
     MAX_INTERCEPTED_REQUEST_BYTES,
     Intercepted,
@@ -21,13 +22,13 @@ from tests.support.messages.exchanges import opaque
     ("api_key", "size"),
     [
         (DESCRIBE_CLIENT_QUOTAS, MAX_DESCRIBE_BYTES),
-        (ALTER_CLIENT_QUOTAS, MAX_INTERCEPTED_REQUEST_BYTES),
+        (ALTER_CLIENT_QUOTAS, MAX_ALTER_QUOTAS_BYTES),
         (CREATE_TOPICS, MAX_INTERCEPTED_REQUEST_BYTES),
     ],
 )
 def test_a_filter_is_small_and_other_requests_may_be_large(api_key, size):
     assert max_request_bytes(api_key) == size
-    assert MAX_DESCRIBE_BYTES < MAX_INTERCEPTED_REQUEST_BYTES
+    assert MAX_DESCRIBE_BYTES < MAX_ALTER_QUOTAS_BYTES < MAX_INTERCEPTED_REQUEST_BYTES
 
 
 def test_a_request_is_given_out_without_its_length():
